@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door; `make help` lists the targets. Meson and ninja do the building.
+#
+#   T=part        run only the tests whose name has this part, e.g. make test T=stale-socket
+#   V=1           show the output of every test
+#   SAN=address   build and test with AddressSanitizer and UBSan; SAN=thread with ThreadSanitizer
+#   CC=clang      another compiler; each combination has its own build directory
+#   DEPS=no       do not look for Debian packages (they are there, or this is another system)
+
+SAN ?=
+T ?=
+V ?=
+DEPS ?= yes
+DESTDIR ?=
+PREFIX ?= /usr/local
+SECONDS ?= 300
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD := build$(if $(filter-out gcc,$(CC)),-$(notdir $(CC)))$(if $(SAN),-$(SAN))
+
+SANITIZE_address := -Db_sanitize=address,undefined
+SANITIZE_thread := -Db_sanitize=thread
+ifneq ($(SAN),)
+ifeq ($(SANITIZE_$(SAN)),)
+$(error SAN=$(SAN) is not known; say SAN=address or SAN=thread)
+endif
+# Instrumented programs are slow: the tests get more time.
+export TIME_FACTOR := 4
+export ASAN_OPTIONS := detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS := halt_on_error=1:second_deadlock_stack=1
+endif
+MESON_OPTIONS := -Dbuildtype=debugoptimized $(if $(SAN),$(SANITIZE_$(SAN)) -Db_lundef=false)
+
+NEED := [ '$(DEPS)' = no ] || tools/install-packages
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test check bench demo fuzz install clean deps packages
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@sed -n 's/^#   \([A-Z]*=\)/  \1/p' Makefile
+
+build: $(BUILD)/build.ninja ## build the program and its tests in build/
+	@ninja -C $(BUILD) --quiet
+
+run: build ## build, then serve CSI on run/csi.sock with data in run/data (Ctrl-C stops it)
+	@mkdir -p run
+	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data
+
+test: build ## build, then run every test that can run here
+	@$(NEED) test
+	@T='$(T)' V='$(V)' tests/run --build $(BUILD)
+
+check: build ## formatter, linters, layer rule, headers, licence lines, docs against --help
+	@$(NEED) check
+	@tools/check $(BUILD)
+
+bench: build ## every figure beside a peer, in one run
+	@$(NEED) bench
+	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) bench/run
+
+demo: build ## start a server, ask it a few things, stop it
+	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo
+
+fuzz: packages ## fuzz every target for SECONDS (300) each
+	@$(NEED) check
+	@SECONDS='$(SECONDS)' T='$(T)' tests/fuzz/run
+
+install: build ## install under PREFIX (/usr/local), inside DESTDIR if given
+	@meson configure $(BUILD) -Dprefix='$(PREFIX)'
+	@DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
+
+clean: ## remove the build directories (run/ holds your volumes: it stays)
+	rm -rf build build-*
+
+deps: ## install the Debian packages of all targets
+	@$(NEED) build test check bench
+
+packages:
+	@$(NEED) build
+
+$(BUILD)/build.ninja: | packages
+	@CC='$(CC)' meson setup $(BUILD) $(MESON_OPTIONS)

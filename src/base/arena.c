@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bump allocator over a chain of heap blocks: see arena.h. */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define BLOCK_SIZE 4096u
+
+struct arena_block {
+    struct arena_block *older;
+    max_align_t bytes[];
+};
+
+void
+arena_init(struct arena *arena, void *first, size_t first_size, size_t limit)
+{
+    *arena = (struct arena){.limit = limit, .first = first, .first_size = first_size};
+    arena->next = arena->first;
+    arena->end = arena->first ? arena->first + first_size : NULL;
+}
+
+void
+arena_clear(struct arena *arena)
+{
+    struct arena_block *block = arena->blocks;
+    while (block) {
+        struct arena_block *older = block->older;
+        free(block);
+        block = older;
+    }
+    arena_init(arena, arena->first, arena->first_size, arena->limit);
+}
+
+static size_t
+align_up(size_t size)
+{
+    const size_t unit = _Alignof(max_align_t);
+    return (size + unit - 1) / unit * unit;
+}
+
+/* Large requests get a block of their own behind the newest, so that its free bytes stay in use. */
+static void *
+alloc_own_block(struct arena *arena, size_t size)
+{
+    struct arena_block *block = memory_new(sizeof *block + size);
+    if (arena->blocks) {
+        block->older = arena->blocks->older;
+        arena->blocks->older = block;
+    } else {
+        block->older = NULL;
+        arena->blocks = block;
+    }
+    return block->bytes;
+}
+
+static void *
+alloc_from_new_block(struct arena *arena, size_t size)
+{
+    struct arena_block *block = memory_new(sizeof *block + BLOCK_SIZE);
+    block->older = arena->blocks;
+    arena->blocks = block;
+    arena->next = (uint8_t *)block->bytes + size;
+    arena->end = (uint8_t *)block->bytes + BLOCK_SIZE;
+    return block->bytes;
+}
+
+void *
+arena_alloc(struct arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        memory_exhausted();
+    size = align_up(size ? size : 1);
+    if (size <= (size_t)(arena->end - arena->next)) {
+        void *bytes = arena->next;
+        arena->next += size;
+        return bytes;
+    }
+    if (size > BLOCK_SIZE / 4)
+        return alloc_own_block(arena, size);
+    return alloc_from_new_block(arena, size);
+}
+
+void *
+arena_try(struct arena *arena, size_t size)
+{
+    if (size > arena->limit || arena->used > arena->limit - size)
+        return NULL;
+    arena->used += align_up(size ? size : 1);
+    return arena_alloc(arena, size);
+}
+
+void *
+arena_zeroed(struct arena *arena, size_t size)
+{
+    return memset(arena_alloc(arena, size), 0, size);
+}
+
+char *
+arena_copy(struct arena *arena, const void *bytes, size_t size)
+{
+    char *copy = arena_alloc(arena, size + 1);
+    if (size)
+        memcpy(copy, bytes, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+char *
+arena_string(struct arena *arena, const char *text)
+{
+    return arena_copy(arena, text, strlen(text));
+}
+
+char *
+arena_print(struct arena *arena, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        memory_exhausted();
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}

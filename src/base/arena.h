@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bump allocator for what lives as long as a call: everything in it goes at once.
+ *
+ * An arena has a limit. While a peer's message is decoded into it the limit is small and arena_try says NULL beyond
+ * it; what our own code allocates (arena_alloc and the rest) does not count against the limit and never gives NULL.
+ * Not thread safe: one owner at a time.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks; /* the newest first */
+    uint8_t *next;              /* free bytes of the newest block, or of the caller's first block */
+    uint8_t *end;
+    size_t used; /* bytes given out by arena_try */
+    size_t limit;
+    uint8_t *first; /* the caller's first block, may be NULL */
+    size_t first_size;
+};
+
+/* `first` (may be NULL) is a block of the caller's that is used before anything is taken from the heap. */
+void arena_init(struct arena *arena, void *first, size_t first_size, size_t limit);
+
+/* Frees everything; the arena is as after arena_init. */
+void arena_clear(struct arena *arena);
+
+/* NULL when the bytes given out this way would exceed the limit. */
+void *arena_try(struct arena *arena, size_t size);
+
+void *arena_alloc(struct arena *arena, size_t size);
+void *arena_zeroed(struct arena *arena, size_t size);
+char *arena_string(struct arena *arena, const char *text);
+/* A NUL-terminated copy of `size` bytes. */
+char *arena_copy(struct arena *arena, const void *bytes, size_t size);
+char *arena_print(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif

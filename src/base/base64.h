@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Base64 with the standard alphabet (A-Z a-z 0-9 + /). */
+#ifndef BASE_BASE64_H
+#define BASE_BASE64_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+
+/* Appends the text; `padded` says whether '=' fills it up to a multiple of four. */
+void base64_encode(const void *bytes, size_t size, bool padded, struct buffer *out);
+
+/*
+ * Appends the bytes of a text with or without padding. False, with `out` as it was, for any
+ * character outside the alphabet (white space and '-' '_' too), for '=' that does not fill up to a
+ * multiple of four, and for a length that no bytes have. Bits left over in the last character may
+ * have any value: some encoders do not clear them.
+ */
+bool base64_decode(const char *text, size_t size, struct buffer *out);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one channel for failures: a function that can fail returns `struct error *`, NULL is success.
+ *
+ * Who fails says what it did, who calls wraps it with why, only the outermost logs it or replies with it.
+ * The caller owns the error and frees it, passes it on, or wraps it. Safe from any thread.
+ */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+
+/* The canonical gRPC status numbers. */
+enum code {
+    CODE_OK = 0,
+    CODE_CANCELLED = 1,
+    CODE_UNKNOWN = 2,
+    CODE_INVALID_ARGUMENT = 3,
+    CODE_DEADLINE_EXCEEDED = 4,
+    CODE_NOT_FOUND = 5,
+    CODE_ALREADY_EXISTS = 6,
+    CODE_PERMISSION_DENIED = 7,
+    CODE_RESOURCE_EXHAUSTED = 8,
+    CODE_FAILED_PRECONDITION = 9,
+    CODE_ABORTED = 10,
+    CODE_OUT_OF_RANGE = 11,
+    CODE_UNIMPLEMENTED = 12,
+    CODE_INTERNAL = 13,
+    CODE_UNAVAILABLE = 14,
+    CODE_DATA_LOSS = 15,
+    CODE_UNAUTHENTICATED = 16,
+    CODE_COUNT
+};
+
+struct error {
+    enum code code;
+    char *message;
+    /* A serialised google.rpc.Status for `grpc-status-details-bin`, or NULL. */
+    uint8_t *details;
+    size_t details_size;
+};
+
+MUST_CHECK struct error *error_new(enum code code, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* From an errno value: the code that fits it, and ": <text of errnum>" behind the message. */
+MUST_CHECK struct error *error_from_errno(int errnum, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Puts "<message>: " before the cause's message and keeps its code. Takes the cause. NULL stays NULL. */
+MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...) PRINTF_LIKE(2, 3);
+
+void error_free(struct error *error);
+
+/* "NOT_FOUND" and the like; "CODE_77" never happens: unknown numbers give "UNKNOWN". */
+const char *error_code_name(enum code code);
+
+/* For `struct error *e AUTO(error_cleanup)`. */
+void error_cleanup(struct error **error);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON strings: see json.h. */
+#include "base/json.h"
+
+#include <stdbool.h>
+
+#include "base/utf8.h"
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+static bool
+needs_escape(uint32_t code_point)
+{
+    return code_point < 0x20 || code_point == '"' || code_point == '\\' ||
+           (code_point >= 0x7f && code_point <= 0x9f) || code_point == 0x2028 ||
+           code_point == 0x2029;
+}
+
+static void
+append_escape(struct buffer *out, uint32_t code_point)
+{
+    switch (code_point) {
+    case '"':
+    case '\\':
+        buffer_print(out, "\\%c", (char)code_point);
+        break;
+    case '\n':
+        buffer_append_text(out, "\\n");
+        break;
+    case '\r':
+        buffer_append_text(out, "\\r");
+        break;
+    case '\t':
+        buffer_append_text(out, "\\t");
+        break;
+    default:
+        buffer_print(out, "\\u%04x", (unsigned)code_point);
+    }
+}
+
+/* Runs of characters that stand for themselves are copied at once. */
+void
+json_append_string(struct buffer *out, const char *text, size_t size)
+{
+    size_t done = 0, next = 0;
+    buffer_append_byte(out, '"');
+    while (next < size) {
+        uint32_t code_point;
+        size_t length = utf8_decode(text + next, size - next, &code_point);
+        if (length && !needs_escape(code_point)) {
+            next += length;
+            continue;
+        }
+        buffer_append(out, text + done, next - done);
+        if (length)
+            append_escape(out, code_point);
+        else
+            buffer_append_text(out, REPLACEMENT);
+        next += length ? length : 1;
+        done = next;
+    }
+    buffer_append(out, text + done, size - done);
+    buffer_append_byte(out, '"');
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one thing that every writer of JSON needs. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+
+/*
+ * Appends the text as a JSON string with its quotes. Control characters (DEL, U+0080 to U+009F and
+ * the line separators too, for the sake of terminals) are escaped, bytes that are not UTF-8 become
+ * U+FFFD: the result is always valid.
+ */
+void json_append_string(struct buffer *out, const char *text, size_t size);
+
+#endif

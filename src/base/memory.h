@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The heap. Policy: every size that a peer sends is bounded before it reaches these functions, so a failed
+ * allocation means that the machine itself is out of memory; the process says so and ends.
+ */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+
+#include "base/attributes.h"
+
+void *memory_new(size_t size);
+void *memory_zeroed(size_t size);
+void *memory_resize(void *block, size_t size);
+char *memory_string(const char *text);
+
+__attribute__((noreturn)) void memory_exhausted(void);
+
+/* For `char *text AUTO(memory_cleanup)`: frees any pointer variable's block. */
+void memory_cleanup(void *pointer_to_block);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flags from a table: see options.h. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define HELP_COLUMN 30
+
+static void
+print_help(const struct options *options)
+{
+    printf("usage: %s\n\n%s\n\noptions:\n", options->usage, options->summary);
+    for (size_t i = 0; i < options->count; i++) {
+        const struct option *option = &options->table[i];
+        char left[80];
+        char letter[8] = "";
+        if (option->letter)
+            snprintf(letter, sizeof letter, "-%c, ", option->letter);
+        snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, option->value ? " " : "",
+                 option->value ? option->value : "");
+        printf("%-*s %s\n", HELP_COLUMN, left, option->help);
+    }
+    printf("%-*s %s\n", HELP_COLUMN, "  -h, --help", "show this");
+}
+
+static struct error *
+usage_error(const struct options *options, struct error *error)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", options->usage);
+    name[strcspn(name, "[<")] = '\0';
+    size_t size = strlen(name);
+    while (size && name[size - 1] == ' ')
+        name[--size] = '\0';
+    struct error *told =
+        error_new(CODE_INVALID_ARGUMENT, "%s (see %s --help)", error->message, name);
+    error_free(error);
+    return told;
+}
+
+static const struct option *
+find_option(const struct options *options, const char *name, size_t size)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        const struct option *option = &options->table[i];
+        bool by_letter = size == 2 && name[0] == '-' && name[1] == option->letter;
+        bool by_name = size > 2 && strlen(option->name) == size - 2 && name[0] == '-' &&
+                       name[1] == '-' && memcmp(option->name, name + 2, size - 2) == 0;
+        if (by_letter || by_name)
+            return option;
+    }
+    return NULL;
+}
+
+static struct error *
+read_number(const struct option *option, const char *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, option->kind == OPTION_OCTAL ? 8 : 10);
+    if (errno || end == value || *end || value[0] == '-')
+        return error_new(CODE_INVALID_ARGUMENT, "--%s: \"%s\" is not %s number", option->name,
+                         value, option->kind == OPTION_OCTAL ? "an octal" : "a");
+    *(unsigned long *)option->place = number;
+    return NULL;
+}
+
+static struct error *
+set_option(const struct option *option, const char *value)
+{
+    switch (option->kind) {
+    case OPTION_TEXT:
+        *(const char **)option->place = value;
+        return NULL;
+    case OPTION_LIST: {
+        struct option_list *list = option->place;
+        list->items = memory_resize(list->items, (list->count + 1) * sizeof *list->items);
+        list->items[list->count++] = value;
+        return NULL;
+    }
+    case OPTION_NUMBER:
+    case OPTION_OCTAL:
+        return read_number(option, value);
+    case OPTION_FLAG:
+        *(bool *)option->place = true;
+        return NULL;
+    }
+    return NULL;
+}
+
+/* Reads the flag at arguments[*at], and its value, which may be the next argument. */
+static struct error *
+parse_one(const struct options *options, int count, char **arguments, int *at)
+{
+    const char *argument = arguments[(*at)++];
+    size_t size = strcspn(argument, "=");
+    const char *value = argument[size] ? argument + size + 1 : NULL;
+    const struct option *option = find_option(options, argument, size);
+    if (!option)
+        return error_new(CODE_INVALID_ARGUMENT, "unknown option %.*s", (int)size, argument);
+    if (option->kind == OPTION_FLAG && value)
+        return error_new(CODE_INVALID_ARGUMENT, "--%s takes no value", option->name);
+    if (option->kind != OPTION_FLAG && !value) {
+        if (*at >= count)
+            return error_new(CODE_INVALID_ARGUMENT, "--%s needs a value (%s)", option->name,
+                             option->value);
+        value = arguments[(*at)++];
+    }
+    return set_option(option, value);
+}
+
+struct error *
+options_parse(const struct options *options, int count, char **arguments, int *rest, bool *helped)
+{
+    int at = 1;
+    *helped = false;
+    while (at < count && arguments[at][0] == '-' && arguments[at][1]) {
+        if (strcmp(arguments[at], "--") == 0) {
+            at++;
+            break;
+        }
+        if (strcmp(arguments[at], "--help") == 0 || strcmp(arguments[at], "-h") == 0) {
+            print_help(options);
+            *helped = true;
+            return NULL;
+        }
+        struct error *error = parse_one(options, count, arguments, &at);
+        if (error)
+            return usage_error(options, error);
+    }
+    *rest = at;
+    return NULL;
+}
+
+void
+options_free_list(struct option_list *list)
+{
+    free(list->items);
+    *list = (struct option_list){0};
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flags, declared once as a table: parsing, checking and --help all come from it.
+ *
+ *     --name VALUE, --name=VALUE, -x VALUE; `--` ends the flags.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct option_list {
+    const char **items;
+    size_t count;
+};
+
+enum option_kind {
+    OPTION_TEXT,   /* const char * */
+    OPTION_LIST,   /* struct option_list: may be given several times */
+    OPTION_NUMBER, /* unsigned long, decimal */
+    OPTION_OCTAL,  /* unsigned long */
+    OPTION_FLAG,   /* bool, no value */
+};
+
+struct option {
+    const char *name;  /* without the dashes */
+    char letter;       /* 0: none */
+    const char *value; /* what --help calls its value; NULL for flags */
+    enum option_kind kind;
+    void *place;
+    const char *help;
+};
+
+struct options {
+    const char *usage;   /* "skycap call [options] ADDRESS METHOD [JSON]" */
+    const char *summary; /* a sentence or two */
+    const struct option *table;
+    size_t count;
+};
+
+/* Fills the places. `*rest` is the index of the first argument that is no flag. With --help prints it and sets *helped. */
+MUST_CHECK struct error *options_parse(const struct options *options, int count, char **arguments,
+                                       int *rest, bool *helped);
+
+void options_free_list(struct option_list *list);
+
+#endif

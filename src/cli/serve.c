@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap serve: the server process, from flags to SIGTERM. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "csi/identity.h"
+#include "rpc/health.h"
+#include "rpc/reflection.h"
+#include "rpc/runtime.h"
+#include "rpc/server.h"
+#include "web/http.h"
+
+#define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
+#define GRACE_MS 30000
+#define RELOAD_SECONDS 10
+
+struct settings {
+    const char *endpoint;
+    struct option_list listen;
+    const char *data;
+    const char *node_id;
+    const char *driver_name;
+    const char *http;
+    struct tls_options tls;
+    unsigned long socket_mode;
+    const char *log_level;
+    const char *log_format;
+    unsigned long max_message_bytes;
+    bool insecure;
+    char host_name[256];
+};
+
+/* All that a serving process is made of, in the order in which it is made. */
+struct process {
+    struct log log;
+    struct identity identity;
+    struct tls_context *tls;
+    struct runtime *runtime;
+    struct server *server;
+    struct health *health;
+    struct http *http;
+    struct http_page pages[2];
+};
+
+/* ---- flags ---- */
+
+static struct error *
+read_flags(struct settings *s, int count, char **arguments, bool *helped)
+{
+    const struct option table[] = {
+        {"endpoint", 0, "ADDR", OPTION_TEXT, &s->endpoint,
+         "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
+        {"listen", 0, "HOST:PORT", OPTION_LIST, &s->listen,
+         "also serve here, with mutual TLS; may be given several times"},
+        {"data", 0, "DIR", OPTION_TEXT, &s->data, "where volumes and state live; made if missing"},
+        {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
+        {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
+         "CSI plugin name; default csi.skycap.dev"},
+        {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
+        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
+         "PEM certificates that peers must be signed by"},
+        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
+        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
+        {"insecure", 0, NULL, OPTION_FLAG, &s->insecure, "serve --listen without TLS"},
+        {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
+         "permissions of the CSI socket; default 0600"},
+        {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
+         "largest message that is taken; default 4194304"},
+        {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
+         "debug, info, warn or error; default info"},
+        {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
+    };
+    const struct options options = {
+        .usage = "skycap serve [options]",
+        .summary = "Serves CSI and the rest on a unix socket, and on TCP where asked. Certificates "
+                   "are read\n"
+                   "again when their files change. SIGTERM ends it after the calls that run.",
+        .table = table,
+        .count = COUNT_OF(table),
+    };
+    int rest;
+    struct error *error = options_parse(&options, count, arguments, &rest, helped);
+    if (!error && !*helped && rest < count)
+        error = error_new(CODE_INVALID_ARGUMENT,
+                          "unexpected argument \"%s\" (see skycap serve --help)", arguments[rest]);
+    return error;
+}
+
+static void
+set_defaults(struct settings *settings)
+{
+    if (!settings->endpoint)
+        settings->endpoint = getenv("CSI_ENDPOINT");
+    if (!settings->endpoint || !settings->endpoint[0])
+        settings->endpoint = DEFAULT_ENDPOINT;
+    if (!settings->driver_name)
+        settings->driver_name = "csi.skycap.dev";
+    if (!settings->log_level)
+        settings->log_level = "info";
+    if (!settings->log_format)
+        settings->log_format = "text";
+    if (!settings->node_id) {
+        if (gethostname(settings->host_name, sizeof settings->host_name - 1) != 0)
+            settings->host_name[0] = '\0';
+        settings->node_id = settings->host_name;
+    }
+}
+
+static bool
+wants_tls(const struct settings *settings)
+{
+    return settings->tls.ca_file || settings->tls.certificate_file || settings->tls.key_file;
+}
+
+static struct error *
+check_settings(const struct settings *settings)
+{
+    bool all_tls =
+        settings->tls.ca_file && settings->tls.certificate_file && settings->tls.key_file;
+    size_t id_size = strlen(settings->node_id);
+    if (wants_tls(settings) && !all_tls)
+        return error_new(CODE_INVALID_ARGUMENT, "--tls-ca, --tls-cert and --tls-key go together");
+    if (settings->listen.count && !wants_tls(settings) && !settings->insecure)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--listen needs --tls-ca, --tls-cert and --tls-key, or --insecure");
+    if (settings->insecure && wants_tls(settings))
+        return error_new(CODE_INVALID_ARGUMENT, "--insecure and certificates exclude each other");
+    if (id_size == 0 || id_size > 128)
+        return error_new(CODE_INVALID_ARGUMENT, "--node-id must have 1 to 128 characters");
+    if (settings->socket_mode > 0777)
+        return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
+    if (settings->max_message_bytes > UINT32_MAX / 2)
+        return error_new(CODE_INVALID_ARGUMENT, "--max-message-bytes: at most %u", UINT32_MAX / 2);
+    return identity_check_name(settings->driver_name);
+}
+
+static struct error *
+init_log(struct log *log, const struct settings *settings)
+{
+    *log = (struct log){.fd = STDERR_FILENO, .json = strcmp(settings->log_format, "json") == 0};
+    if (!log->json && strcmp(settings->log_format, "text") != 0)
+        return error_new(CODE_INVALID_ARGUMENT, "--log-format: \"%s\" is neither text nor json",
+                         settings->log_format);
+    return error_wrap(log_parse_level(settings->log_level, &log->level), "--log-level");
+}
+
+/* ---- pages ---- */
+
+static int
+print_metrics(void *context, struct buffer *body)
+{
+    struct process *process = context;
+    buffer_print(body,
+                 "# HELP skycap_info The running program.\n# TYPE skycap_info gauge\n"
+                 "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
+                 SKYCAP_VERSION, process->identity.driver_name);
+    runtime_print_metrics(process->runtime, body);
+    return 200;
+}
+
+static int
+print_health(void *context, struct buffer *body)
+{
+    (void)context;
+    buffer_append_text(body, "ok\n");
+    return 200;
+}
+
+/* ---- the process ---- */
+
+static struct error *
+make_data_directory(const char *path)
+{
+    struct stat found;
+    if (!path)
+        return NULL;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the data directory %s", path);
+    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+        return error_new(CODE_INVALID_ARGUMENT, "--data %s is no directory", path);
+    return NULL;
+}
+
+static struct error *
+listen_everywhere(struct process *process, const struct settings *settings)
+{
+    struct listen_options local = {.socket_mode = (unsigned)settings->socket_mode};
+    struct listen_options remote = {.tls = process->tls};
+    struct address address;
+    struct error *error = address_parse(settings->endpoint, &address);
+    if (!error && !address_is_local(&address))
+        error =
+            error_new(CODE_INVALID_ARGUMENT,
+                      "--endpoint %s: CSI is served on a unix socket, unix:///path/csi.sock; use "
+                      "--listen for TCP",
+                      settings->endpoint);
+    if (!error)
+        error = server_listen(process->server, settings->endpoint, &local);
+    for (size_t i = 0; !error && i < settings->listen.count; i++)
+        error = server_listen(process->server, settings->listen.items[i], &remote);
+    return error;
+}
+
+static struct error *
+open_http(struct process *process, const struct settings *settings)
+{
+    if (!settings->http)
+        return NULL;
+    process->pages[0] = (struct http_page){"/metrics", "text/plain; version=0.0.4; charset=utf-8",
+                                           print_metrics, process};
+    process->pages[1] =
+        (struct http_page){"/healthz", "text/plain; charset=utf-8", print_health, process};
+    struct http_options options = {settings->http, process->pages, COUNT_OF(process->pages),
+                                   &process->log};
+    return http_open(&options, &process->http);
+}
+
+static struct error *
+open_process(struct process *process, const struct settings *settings)
+{
+    struct error *error = init_log(&process->log, settings);
+    if (!error)
+        error = make_data_directory(settings->data);
+    if (!error && wants_tls(settings))
+        error = tls_context_open(&settings->tls, &process->tls);
+    if (!error)
+        error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
+    if (error)
+        return error;
+    process->identity = (struct identity){settings->driver_name, settings->node_id};
+    process->server =
+        server_new(process->runtime,
+                   &(struct server_options){.max_message_bytes = settings->max_message_bytes});
+    process->health = health_new(process->server);
+    reflection_add(process->server);
+    identity_add(process->server, &process->identity);
+    error = listen_everywhere(process, settings);
+    if (!error)
+        error = open_http(process, settings);
+    return error;
+}
+
+static void
+close_process(struct process *process)
+{
+    http_close(process->http);
+    server_free(process->server);
+    health_free(process->health);
+    runtime_close(process->runtime);
+    tls_context_close(process->tls);
+}
+
+static void
+log_start(const struct process *process, const struct settings *settings)
+{
+    char text[300];
+    const struct address *address;
+    for (size_t i = 0; (address = server_address(process->server, i)); i++) {
+        address_print(address, text, sizeof text);
+        log_info(&process->log, "listening", LOG_TEXT("address", text));
+    }
+    if (process->http)
+        log_info(&process->log, "serving metrics", LOG_NUMBER("port", http_port(process->http)));
+    log_info(&process->log, "ready", LOG_TEXT("version", SKYCAP_VERSION),
+             LOG_TEXT("driver", settings->driver_name), LOG_TEXT("node", settings->node_id));
+}
+
+static void
+reload_certificates(struct process *process)
+{
+    bool changed = false;
+    if (!process->tls)
+        return;
+    struct error *error AUTO(error_cleanup) =
+        runtime_reload_tls(process->runtime, process->tls, &changed);
+    if (error)
+        log_error(&process->log, "new certificates are not used",
+                  LOG_TEXT("error", error->message));
+    else if (changed)
+        log_info(&process->log, "new certificates are in use");
+}
+
+/* Until SIGTERM or SIGINT. SIGHUP, and time, make it look at the certificates' files. */
+static void
+wait_for_end(struct process *process, const sigset_t *signals)
+{
+    for (;;) {
+        struct timespec patience = {.tv_sec = RELOAD_SECONDS};
+        int signal =
+            process->tls ? sigtimedwait(signals, NULL, &patience) : sigwaitinfo(signals, NULL);
+        if (signal == SIGTERM || signal == SIGINT) {
+            log_info(&process->log, "ending", LOG_TEXT("signal", strsignal(signal)));
+            return;
+        }
+        if (signal == SIGHUP || (signal < 0 && errno == EAGAIN))
+            reload_certificates(process);
+    }
+}
+
+static struct error *
+serve(const struct settings *settings)
+{
+    struct process process AUTO(close_process) = {0};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    /* A small process on many cores: two heaps are enough, and memory goes back to the system. */
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+    struct error *error = open_process(&process, settings);
+    if (error)
+        return error;
+    log_start(&process, settings);
+    wait_for_end(&process, &signals);
+    health_shut_down(process.health);
+    server_drain(process.server, GRACE_MS);
+    return NULL;
+}
+
+static struct error *
+run(int count, char **arguments, enum exit_code *exit_code)
+{
+    (void)exit_code;
+    struct settings settings = {0};
+    bool helped;
+    struct error *error = read_flags(&settings, count, arguments, &helped);
+    if (!error && !helped) {
+        set_defaults(&settings);
+        error = check_settings(&settings);
+        if (!error)
+            error = serve(&settings);
+    }
+    options_free_list(&settings.listen);
+    return error;
+}
+
+const struct command serve_command = {"serve", "serve CSI on a unix socket, and on TCP where asked",
+                                      run};

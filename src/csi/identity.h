@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Identity: who the driver is, what it offers, whether it is ready. */
+#ifndef CSI_IDENTITY_H
+#define CSI_IDENTITY_H
+
+#include "rpc/server.h"
+
+struct identity {
+    const char *driver_name; /* domain form, at most 63 characters */
+    const char *node_id;
+};
+
+/* A name that the CSI specification allows. */
+MUST_CHECK struct error *identity_check_name(const char *driver_name);
+
+/* `identity` must outlive the server. */
+void identity_add(struct server *server, struct identity *identity);
+
+#endif

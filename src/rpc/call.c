@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server's call from the stream's side: what the client sends, and when the call is over. Answers are in call_reply.c, handlers in
+ * call_run.c.
+ *
+ * LIFE. A call is made when its stream opens. It is freed on the loop thread when the stream is gone and no handler
+ * runs; whichever comes last frees it. A handler whose client has gone goes on (CSI: that is no cancel) and its answer is dropped.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "rpc/call_internal.h"
+#include "rpc/client_call.h"
+
+#define FIRST_BLOCK_BYTES 1536
+
+static struct call *
+of_stream(struct stream *stream)
+{
+    return (struct call *)stream;
+}
+
+/* ---- the head ---- */
+
+static void
+on_header(struct stream *stream, const char *name, size_t name_size, const char *value,
+          size_t value_size)
+{
+    struct call *call = of_stream(stream);
+    /* Trailers may come while the handler uses the call's arena; nothing of them is kept. */
+    struct arena *arena = call->head.in_trailers ? &call->wire_arena : &call->arena;
+    request_add_field(&call->head, arena, call->server->options.max_header_bytes, name, name_size,
+                      value, value_size);
+}
+
+static void
+refuse_stream(struct call *call, uint32_t http2_error)
+{
+    call->is_answered = true;
+    stream_reset(&call->stream, http2_error);
+}
+
+static void
+on_deadline(struct timer *timer)
+{
+    struct call *call = CONTAINER_OF(timer, struct call, deadline);
+    call_reply_status(call,
+                      error_new(CODE_DEADLINE_EXCEEDED, "the deadline of the call has passed"));
+    call_cancel(call);
+}
+
+static void
+arm_deadline(struct call *call)
+{
+    if (!call->head.has_timeout)
+        return;
+    uint64_t left = call->head.timeout_ns;
+    call->deadline_at = left > UINT64_MAX - call->started_at ? UINT64_MAX : call->started_at + left;
+    call->deadline.fire = on_deadline;
+    if (call->deadline_at <= timers_now())
+        on_deadline(&call->deadline);
+    else
+        loop_arm(call->loop, &call->deadline, call->deadline_at);
+}
+
+static bool
+takes_stream(const struct call *call)
+{
+    return call->target && (call->target->method->kind == METHOD_CLIENT_STREAM ||
+                            call->target->method->kind == METHOD_BIDI_STREAM);
+}
+
+static bool
+sends_stream(const struct call *call)
+{
+    return call->target && (call->target->method->kind == METHOD_SERVER_STREAM ||
+                            call->target->method->kind == METHOD_BIDI_STREAM);
+}
+
+/* What is wrong with a well-formed request before its body is read; NULL if nothing is. */
+static struct error *
+judge_head(struct call *call)
+{
+    if (call->head.bad_timeout)
+        return error_new(CODE_INTERNAL,
+                         "grpc-timeout is not a number of at most 8 digits with one of HMSmun");
+    if (!call->target && !call->server->fallback.run)
+        return error_new(CODE_UNIMPLEMENTED, "unknown method %s", call->head.path);
+    return call->target ? metadata_decode_binary(&call->head.metadata, &call->arena) : NULL;
+}
+
+static struct method_metrics *
+metrics_of(const struct call *call)
+{
+    return call->target ? call->target->metrics : call->server->unknown_metrics;
+}
+
+static void
+begin_call(struct call *call)
+{
+    call->target = server_find_method(call->server, call->head.path);
+    call->is_begun = true;
+    metrics_of(call)->in_flight++;
+    struct error *error = judge_head(call);
+    if (error) {
+        call_reply_status(call, error);
+        return;
+    }
+    call->reader.encoding = call->head.encoding;
+    arm_deadline(call);
+    if (call->is_answered)
+        return;
+    if (takes_stream(call) || sends_stream(call)) {
+        mailbox_init(&call->mailbox);
+        call->has_mailbox = true;
+    }
+    if (takes_stream(call) || !call->target)
+        call_run(call);
+}
+
+static void
+on_trailers(struct call *call, bool end_of_stream)
+{
+    if (call->head.malformed || !end_of_stream)
+        refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
+}
+
+static void
+on_headers_done(struct stream *stream, bool end_of_stream)
+{
+    struct call *call = of_stream(stream);
+    if (call->head.in_trailers) {
+        on_trailers(call, end_of_stream);
+        return;
+    }
+    bool too_large = call->head.bytes > call->server->options.max_header_bytes;
+    if (!too_large)
+        request_finish(&call->head);
+    call->head.in_trailers = true;
+    if (call->head.malformed) {
+        refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
+    } else if (too_large) {
+        call_reply_status(call,
+                          error_new(CODE_RESOURCE_EXHAUSTED,
+                                    "the request's headers are larger than the limit of %u bytes",
+                                    call->server->options.max_header_bytes));
+    } else {
+        int http_status = request_http_status(&call->head);
+        if (http_status)
+            call_reply_http(call, http_status);
+        else
+            begin_call(call);
+    }
+}
+
+/* ---- the body ---- */
+
+static struct error *
+take_message(struct call *call, struct message *message)
+{
+    if (takes_stream(call)) {
+        mailbox_deliver(&call->mailbox, message);
+        return NULL;
+    }
+    if (!call->request) {
+        call->request = message;
+        return NULL;
+    }
+    message_free(message, &call->loop->budget);
+    return error_new(CODE_INTERNAL, "%s takes one message, and a second one came",
+                     call->target->method->path);
+}
+
+static struct error *
+feed_reader(struct call *call, const uint8_t *bytes, size_t size)
+{
+    while (size) {
+        size_t taken;
+        struct message *message;
+        struct error *error = message_reader_feed(&call->reader, bytes, size, &taken, &message);
+        if (!error && message)
+            error = take_message(call, message);
+        if (error)
+            return error;
+        bytes += taken;
+        size -= taken;
+    }
+    return NULL;
+}
+
+void
+call_credit(struct call *call)
+{
+    size_t waiting = takes_stream(call) ? mailbox_waiting_bytes(&call->mailbox) : 0;
+    /* While no whole message waits, the one that has begun may go on, however large it is. */
+    size_t held = waiting ? waiting + message_reader_pending(&call->reader) : 0;
+    if (held >= call->uncredited)
+        return;
+    stream_consume(&call->stream, call->uncredited - held);
+    call->uncredited = held;
+}
+
+static void
+keep_raw(struct call *call, const uint8_t *bytes, size_t size)
+{
+    struct chunk *chunk = chunk_new(size);
+    memcpy(chunk->bytes, bytes, size);
+    chunk_queue_push(&call->raw, chunk);
+}
+
+static void
+on_data(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    struct call *call = of_stream(stream);
+    call->body_bytes += (int64_t)size;
+    if (call->head.content_length >= 0 && call->body_bytes > call->head.content_length) {
+        refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
+        return;
+    }
+    if (call->is_answered) {
+        stream_consume(stream, size);
+        return;
+    }
+    if (!call->target) {
+        keep_raw(call, bytes, size);
+        return;
+    }
+    call->uncredited += size;
+    struct error *error = feed_reader(call, bytes, size);
+    if (error) {
+        call_reply_status(call, error);
+        call_cancel(call);
+    }
+    call_credit(call);
+}
+
+static void
+on_ended(struct stream *stream)
+{
+    struct call *call = of_stream(stream);
+    if (call->head.content_length >= 0 && call->body_bytes != call->head.content_length)
+        refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
+    if (call->is_answered || !call->target)
+        return;
+    struct error *error = message_reader_finish(&call->reader);
+    if (!error && !takes_stream(call) && !call->request)
+        error = error_new(CODE_INTERNAL, "%s takes a message, and none came",
+                          call->target->method->path);
+    if (error) {
+        call_reply_status(call, error);
+        call_cancel(call);
+    } else if (takes_stream(call)) {
+        mailbox_end_in(&call->mailbox);
+    } else {
+        call_run(call);
+    }
+}
+
+static void
+on_written(struct stream *stream, size_t size)
+{
+    struct call *call = of_stream(stream);
+    if (sends_stream(call) && size)
+        mailbox_note_written(&call->mailbox, size);
+}
+
+/* ---- the end ---- */
+
+void
+call_cancel(struct call *call)
+{
+    atomic_store_explicit(&call->is_cancelled, true, memory_order_release);
+    if (call->has_mailbox)
+        mailbox_close(&call->mailbox);
+    if (call->proxied)
+        proxy_cancel(call->proxied);
+    client_call_cancel_children(call);
+}
+
+static void
+log_call(const struct call *call, enum code code, const char *message, uint64_t nanoseconds)
+{
+    const struct log *log = call->loop->log;
+    enum log_level level = code == CODE_INTERNAL || code == CODE_UNKNOWN || code == CODE_DATA_LOSS
+                               ? LOG_WARN
+                               : LOG_INFO;
+    if (message)
+        LOG_AT(log, level, "call", LOG_TEXT("method", call->head.path),
+               LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
+               LOG_NUMBER("us", nanoseconds / 1000), LOG_TEXT("error", message));
+    else
+        LOG_AT(log, level, "call", LOG_TEXT("method", call->head.path),
+               LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
+               LOG_NUMBER("us", nanoseconds / 1000));
+}
+
+void
+call_count(struct call *call, enum code code, const char *message)
+{
+    if (call->is_counted)
+        return;
+    call->is_counted = true;
+    uint64_t nanoseconds = timers_now() - call->started_at;
+    metrics_count_call(metrics_of(call), code, nanoseconds);
+    log_call(call, code, message, nanoseconds);
+}
+
+static void
+on_closed(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    (void)http2_error;
+    struct call *call = of_stream(stream);
+    call->is_over = true;
+    loop_disarm(call->loop, &call->deadline);
+    if (!call->is_answered && call->is_begun)
+        call_count(call, CODE_CANCELLED, why);
+    call->is_answered = true;
+    call_cancel(call);
+    call_maybe_free(call);
+}
+
+void
+call_maybe_free(struct call *call)
+{
+    if (!call->is_over || call->is_running)
+        return;
+    struct server *server = call->server;
+    if (call->is_begun)
+        metrics_of(call)->in_flight--;
+    message_reader_clear(&call->reader);
+    message_free(call->request, &call->loop->budget);
+    chunk_queue_clear(&call->raw);
+    chunk_release(call->reply);
+    error_free(call->result);
+    if (call->has_mailbox)
+        mailbox_clear(&call->mailbox, &call->loop->budget);
+    arena_clear(&call->arena);
+    arena_clear(&call->wire_arena);
+    arena_clear(&call->message_arena);
+    peer_release(call->peer);
+    free(call);
+    server_note_call_freed(server);
+}
+
+static const struct stream_events call_events = {
+    .header = on_header,
+    .headers_done = on_headers_done,
+    .data = on_data,
+    .ended = on_ended,
+    .written = on_written,
+    .closed = on_closed,
+};
+
+struct stream *
+call_open(struct conn *conn, int32_t id)
+{
+    (void)id;
+    struct server *server = conn->owner;
+    struct call *call = memory_new(sizeof *call + FIRST_BLOCK_BYTES);
+    memset(call, 0, sizeof *call);
+    call->stream.events = &call_events;
+    call->server = server;
+    call->loop = server->loop;
+    call->peer = peer_share(conn->peer);
+    call->started_at = timers_now();
+    request_init(&call->head);
+    message_reader_init(&call->reader, &server->loop->budget, server->options.max_message_bytes);
+    /* Decoded, a message takes more room than on the wire; beyond twice its limit it is an attack. */
+    size_t limit = 2 * server->options.max_message_bytes;
+    arena_init(&call->arena, call + 1, FIRST_BLOCK_BYTES, limit);
+    arena_init(&call->wire_arena, NULL, 0, SIZE_MAX);
+    arena_init(&call->message_arena, NULL, 0, limit);
+    server->call_count++;
+    return &call->stream;
+}
+
+/* ---- what handlers ask ---- */
+
+void *
+call_context(const struct call *call)
+{
+    return call->target ? call->target->context : call->server->fallback.context;
+}
+
+struct arena *
+call_arena(struct call *call)
+{
+    return &call->arena;
+}
+
+const char *
+call_path(const struct call *call)
+{
+    return call->head.path;
+}
+
+const struct peer *
+call_peer(const struct call *call)
+{
+    return call->peer;
+}
+
+const struct metadata *
+call_metadata(const struct call *call)
+{
+    return &call->head.metadata;
+}
+
+bool
+call_is_cancelled(const struct call *call)
+{
+    return atomic_load_explicit(&call->is_cancelled, memory_order_acquire);
+}
+
+uint64_t
+call_time_left(const struct call *call)
+{
+    if (!call->deadline_at)
+        return UINT64_MAX;
+    uint64_t now = timers_now();
+    return call->deadline_at > now ? call->deadline_at - now : 0;
+}

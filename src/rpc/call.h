@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call as its handler sees it. A handler is a plain function that may block; it runs on a worker thread (or on the loop where its service
+ * says so, and then must not block). What it allocates for the call comes from the call's arena.
+ *
+ * All functions here are for the handler's own thread, while the handler runs.
+ */
+#ifndef RPC_CALL_H
+#define RPC_CALL_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "rpc/metadata.h"
+#include "rpc/peer.h"
+
+struct call;
+struct channel;
+
+/* What was given to server_add_service beside the handlers. */
+void *call_context(const struct call *call);
+
+struct arena *call_arena(struct call *call);
+const char *call_path(const struct call *call);
+const struct peer *call_peer(const struct call *call);
+
+/* What the client sent; -bin values are decoded for methods that the server knows. */
+const struct metadata *call_metadata(const struct call *call);
+
+/* The client has gone, has cancelled, or its deadline has passed: nobody waits for the answer. */
+bool call_is_cancelled(const struct call *call);
+
+/* Time that is left, in nanoseconds; UINT64_MAX without a deadline. */
+uint64_t call_time_left(const struct call *call);
+
+/* Metadata of the answer. Headers go out with the first message, trailers with the status. */
+MUST_CHECK struct error *call_add_header(struct call *call, const char *key, const void *value,
+                                         size_t value_size);
+MUST_CHECK struct error *call_add_trailer(struct call *call, const char *key, const void *value,
+                                          size_t value_size);
+
+/* Streaming: waits for the client's next message; NULL in *message at the end. It is valid until the next call_recv. */
+MUST_CHECK struct error *call_recv(struct call *call, void *message);
+
+/* Streaming: sends a message (`&m->base`); waits while the client does not take what was sent before. */
+MUST_CHECK struct error *call_send(struct call *call, const ProtobufCMessage *message);
+
+/* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. */
+void rpc_proxy(struct call *call, struct channel *channel);
+
+#endif

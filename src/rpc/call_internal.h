@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a server's call, for the files of rpc/ that make it up: call.c, call_reply.c, call_run.c, proxy.c, server.c. */
+#ifndef RPC_CALL_INTERNAL_H
+#define RPC_CALL_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "rpc/call.h"
+#include "rpc/conn.h"
+#include "rpc/framing.h"
+#include "rpc/mailbox.h"
+#include "rpc/request.h"
+#include "rpc/server_internal.h"
+#include "rpc/stream.h"
+
+struct client_call;
+struct proxied;
+
+struct call {
+    struct stream stream; /* first: the stream is the call */
+    struct server *server;
+    struct loop *loop;
+    struct peer *peer;
+    struct request_head head;
+    const struct server_method *target; /* NULL: a method that the server does not know */
+    uint64_t started_at;
+    uint64_t deadline_at; /* 0: none */
+    struct timer deadline;
+
+    /* Arenas: the first is the handler's while it runs, the second the loop's, for what goes on the wire. */
+    struct arena arena;
+    struct arena wire_arena;
+
+    /* Where the call stands; loop thread. */
+    bool is_running;  /* a handler has been started and has not come back */
+    bool is_answered; /* the end of the answer is on its way, or will never be */
+    bool head_sent;
+    bool is_over;  /* the stream is gone */
+    bool is_begun; /* the head is that of a call */
+    bool is_counted;
+    atomic_bool is_cancelled;
+    enum code code; /* that was answered */
+
+    /* The request's body. */
+    struct message_reader reader;
+    struct message *request; /* of a method that takes one */
+    int64_t body_bytes;
+    size_t uncredited;      /* bytes whose window has not been given back */
+    struct chunk_queue raw; /* body of an unknown method, until somebody takes it */
+
+    /* Streaming. */
+    bool has_mailbox;
+    struct mailbox mailbox;
+    struct arena message_arena; /* of the message that call_recv gave last */
+
+    /* The handler's side of the answer; the loop reads it once the handler is back. */
+    struct metadata reply_headers;
+    struct metadata reply_trailers;
+    bool sent_any;
+    struct chunk *reply;
+    struct error *result;
+    struct channel *proxy_to;
+
+    struct work work;
+    struct task finished;
+    struct task news;
+    struct client_call
+        *children; /* calls that the handler makes on behalf of this one; loop thread */
+    struct proxied *proxied;
+};
+
+/* ---- call.c ---- */
+struct stream *call_open(struct conn *conn, int32_t id);
+/* Frees the call if its stream is gone and no handler runs. */
+void call_maybe_free(struct call *call);
+/* Nobody waits for the answer any more. */
+void call_cancel(struct call *call);
+/* Gives back window for what has been taken. */
+void call_credit(struct call *call);
+/* Metrics and the log line, once. */
+void call_count(struct call *call, enum code code, const char *message);
+
+/* ---- call_reply.c: the loop's side of answering; each does nothing once the call is answered ---- */
+void call_reply_http(struct call *call, int status);
+/* Takes the error; NULL: OK. Sends what the mailbox and call->reply have before the status. */
+void call_reply_status(struct call *call, struct error *error);
+/* Moves what the handler has sent to the stream. */
+void call_reply_collect(struct call *call);
+
+/* ---- call_run.c ---- */
+void call_run(struct call *call);
+
+/* ---- proxy.c ---- */
+void proxy_begin(struct call *call, struct channel *channel);
+void proxy_cancel(struct proxied *proxied);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a call's handler, on a worker or on the loop, and what streaming handlers use meanwhile. */
+#include <string.h>
+
+#include "rpc/call_internal.h"
+#include "rpc/channel_internal.h"
+#include "rpc/message_json.h"
+
+/* ---- the handler's side ---- */
+
+static void
+log_message(const struct call *call, const char *what, const ProtobufCMessage *message)
+{
+    const struct log *log = call->loop->log;
+    if (!log_wants(log, LOG_DEBUG))
+        return;
+    struct buffer text AUTO(buffer_clear) = {0};
+    message_json_print(message, MESSAGE_JSON_HIDE_SECRETS, &text);
+    log_debug(log, what, LOG_TEXT("method", call->head.path), LOG_TEXT("peer", call->peer->address),
+              LOG_TEXT("body", buffer_text(&text)));
+}
+
+static bool
+takes_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
+}
+
+static bool
+gives_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
+}
+
+static struct error *
+unpack_request(struct call *call, ProtobufCMessage **request)
+{
+    if (!takes_one_message(call->target->method))
+        return NULL;
+    struct message *message = STEAL(call->request);
+    struct error *error =
+        framing_unpack(call->target->method->input, message, &call->arena, request);
+    message_free(message, &call->loop->budget);
+    if (!error)
+        log_message(call, "request", *request);
+    return error;
+}
+
+static ProtobufCMessage *
+make_reply(struct call *call)
+{
+    if (!gives_one_message(call->target->method))
+        return NULL;
+    const ProtobufCMessageDescriptor *type = call->target->method->output;
+    ProtobufCMessage *reply = arena_alloc(&call->arena, type->sizeof_message);
+    protobuf_c_message_init(type, reply);
+    return reply;
+}
+
+static struct error *
+run_method(struct call *call)
+{
+    ProtobufCMessage *request = NULL;
+    struct error *error = unpack_request(call, &request);
+    if (error)
+        return error;
+    ProtobufCMessage *reply = make_reply(call);
+    error = call->target->method->run(call->target->handlers, call, request, reply);
+    if (error || !reply)
+        return error;
+    log_message(call, "reply", reply);
+    return framing_pack(reply, &call->reply);
+}
+
+static struct error *
+run_handler(struct call *call)
+{
+    return call->target ? run_method(call) : call->server->fallback.run(call);
+}
+
+/* ---- back on the loop ---- */
+
+static void
+finish(struct call *call)
+{
+    call->is_running = false;
+    struct channel *proxy_to = STEAL(call->proxy_to);
+    if (proxy_to && !call->result && !call->is_answered) {
+        proxy_begin(call, proxy_to);
+        return;
+    }
+    if (proxy_to)
+        channel_release(proxy_to);
+    call_reply_status(call, STEAL(call->result));
+    call_maybe_free(call);
+}
+
+static void
+finish_task(struct task *task)
+{
+    finish(CONTAINER_OF(task, struct call, finished));
+}
+
+static void
+run_on_worker(struct work *work)
+{
+    struct call *call = CONTAINER_OF(work, struct call, work);
+    call->result = run_handler(call);
+    call->finished.run = finish_task;
+    loop_post(call->loop, &call->finished);
+}
+
+void
+call_run(struct call *call)
+{
+    bool on_loop = call->target ? call->target->on_loop : call->server->fallback.on_loop;
+    call->is_running = true;
+    if (on_loop) {
+        call->result = run_handler(call);
+        finish(call);
+        return;
+    }
+    call->work.run = run_on_worker;
+    if (loop_submit_work(call->loop, &call->work))
+        return;
+    call->result =
+        error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+    finish(call);
+}
+
+/* ---- what streaming handlers use ---- */
+
+static void
+take_news(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, news);
+    mailbox_hear(&call->mailbox);
+    call_reply_collect(call);
+    if (!call->is_over)
+        call_credit(call);
+}
+
+static void
+tell_loop(struct call *call, bool wanted)
+{
+    if (!wanted)
+        return;
+    call->news.run = take_news;
+    loop_post(call->loop, &call->news);
+}
+
+static struct error *
+cancelled_error(void)
+{
+    return error_new(CODE_CANCELLED, "the client has gone or has cancelled the call");
+}
+
+struct error *
+call_recv(struct call *call, void *out)
+{
+    ProtobufCMessage *decoded = NULL;
+    bool tell;
+    struct message *message = mailbox_take(&call->mailbox, &tell);
+    tell_loop(call, tell);
+    arena_clear(&call->message_arena);
+    struct error *error = NULL;
+    if (message) {
+        error =
+            framing_unpack(call->target->method->input, message, &call->message_arena, &decoded);
+        message_free(message, &call->loop->budget);
+        if (!error)
+            log_message(call, "request", decoded);
+    } else if (call_is_cancelled(call)) {
+        error = cancelled_error();
+    }
+    memcpy(out, &decoded, sizeof decoded);
+    return error;
+}
+
+struct error *
+call_send(struct call *call, const ProtobufCMessage *message)
+{
+    struct chunk *chunk;
+    struct error *error = framing_pack(message, &chunk);
+    if (error)
+        return error;
+    log_message(call, "reply", message);
+    bool tell;
+    call->sent_any = true;
+    bool open = mailbox_put(&call->mailbox, chunk, &tell);
+    tell_loop(call, tell);
+    return open ? NULL : cancelled_error();
+}
+
+struct error *
+call_add_header(struct call *call, const char *key, const void *value, size_t value_size)
+{
+    if (call->sent_any)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "header \"%s\": the headers have gone out with the first message", key);
+    return metadata_add(&call->reply_headers, &call->arena, key, value, value_size);
+}
+
+struct error *
+call_add_trailer(struct call *call, const char *key, const void *value, size_t value_size)
+{
+    return metadata_add(&call->reply_trailers, &call->arena, key, value, value_size);
+}
+
+void
+rpc_proxy(struct call *call, struct channel *channel)
+{
+    call->proxy_to = channel_share(channel);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a channel, for the files of rpc/ that make it up: channel.c, connector.c, client_call.c, proxy.c. */
+#ifndef RPC_CHANNEL_INTERNAL_H
+#define RPC_CHANNEL_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "rpc/address.h"
+#include "rpc/channel.h"
+#include "rpc/conn.h"
+#include "rpc/connector.h"
+#include "rpc/metrics.h"
+
+/* Something that wants a connection: a client's call or a proxied one. */
+struct waiter {
+    struct waiter *next;
+    struct waiter **link; /* NULL: does not wait */
+    struct channel *channel;
+    bool wait_for_ready;
+    void (*ready)(struct waiter *waiter, struct conn *conn);
+    /* Takes the error. */
+    void (*failed)(struct waiter *waiter, struct error *error);
+};
+
+enum channel_state { CHANNEL_IDLE, CHANNEL_CONNECTING, CHANNEL_READY, CHANNEL_PAUSING };
+
+struct channel {
+    atomic_uint
+        references; /* the user's, one per connection, waiter's owner and attempt to connect */
+    struct loop *loop;
+    struct metrics *metrics;
+    struct address address;
+    struct tls_context *tls;
+    char *tls_name;
+    char *target;    /* as it was given, for messages */
+    char *authority; /* what calls say in :authority */
+    uint64_t connect_timeout_ns;
+    uint64_t keepalive_ns;
+    size_t max_message_bytes;
+    enum channel_state state;
+    bool is_closed;
+    struct connector connector;
+    struct conn *conn;  /* the one that new calls use; NULL unless ready */
+    struct conn *conns; /* all, with those that only finish what they have */
+    struct waiter *waiters;
+    struct waiter **last_waiter;
+    uint64_t pause_ns;
+    struct timer pause;
+    struct timer watch; /* of the current connection */
+    uint64_t pinged_at; /* 0: no answer is awaited */
+    char *last_failure;
+};
+
+struct channel *channel_share(struct channel *channel);
+/* Loop thread. */
+void channel_release(struct channel *channel);
+
+/* Loop thread: gives the waiter a connection, now or later, or fails it. */
+void channel_want(struct channel *channel, struct waiter *waiter);
+void channel_stop_waiting(struct waiter *waiter);
+
+#endif

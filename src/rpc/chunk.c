@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs of bytes on their way out: see chunk.h. */
+#include "rpc/chunk.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+struct chunk *
+chunk_new(size_t size)
+{
+    struct chunk *chunk = memory_new(sizeof *chunk + size);
+    chunk->next = NULL;
+    chunk->references = 1;
+    chunk->size = size;
+    return chunk;
+}
+
+void
+chunk_release(struct chunk *chunk)
+{
+    if (chunk && --chunk->references == 0)
+        free(chunk);
+}
+
+void
+chunk_queue_push(struct chunk_queue *queue, struct chunk *chunk)
+{
+    if (!chunk->size) {
+        chunk_release(chunk);
+        return;
+    }
+    chunk->next = NULL;
+    if (queue->last)
+        queue->last->next = chunk;
+    else
+        queue->first = chunk;
+    queue->last = chunk;
+    queue->size += chunk->size;
+}
+
+size_t
+chunk_queue_peek(const struct chunk_queue *queue, size_t room, const uint8_t **bytes,
+                 struct chunk **chunk)
+{
+    size_t left = queue->first->size - queue->sent_of_first;
+    *bytes = queue->first->bytes + queue->sent_of_first;
+    *chunk = queue->first;
+    return left < room ? left : room;
+}
+
+void
+chunk_queue_advance(struct chunk_queue *queue, size_t size)
+{
+    queue->size -= size;
+    queue->sent_of_first += size;
+    while (queue->first && queue->sent_of_first >= queue->first->size) {
+        struct chunk *sent = queue->first;
+        queue->sent_of_first -= sent->size;
+        queue->first = sent->next;
+        if (!queue->first)
+            queue->last = NULL;
+        chunk_release(sent);
+    }
+}
+
+void
+chunk_queue_clear(struct chunk_queue *queue)
+{
+    chunk_queue_advance(queue, queue->size);
+}

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection: life, reading, HTTP/2 events. Writing is in conn_write.c, what streams do in stream.c.
+ *
+ * DESIGN. nghttp2 checks the framing; whether a request's header fields are right is checked by request.c for servers, because real
+ * clients send :authority in forms that nghttp2 refuses. The connection's window is given back as soon as bytes arrive, so that one slow
+ * stream never stops the others; only the stream's own window makes a sender wait. (Giving it back by consumption was rejected:
+ * bytes that are forwarded after their stream has closed would be lost to the window.) What may pile up is bounded by stream windows and the
+ * loop's budget.
+ */
+#include "rpc/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "rpc/conn_write.h"
+
+#define CONNECTION_WINDOW (8 * 1024 * 1024)
+#define SERVER_STREAM_WINDOW (256 * 1024)
+#define CLIENT_STREAM_WINDOW (1024 * 1024)
+#define MAX_FRAME_BYTES (16384)
+
+/* Pings: a peer may send this many at once, and so many per second in the long run; traffic that we send refills the purse. */
+#define PING_PURSE 2000u
+#define PINGS_PER_SECOND 1u
+
+/* Resets: nghttp2 ends a connection whose peer resets more streams than this. Local peers are not hostile, and a caller that cancels a lot is no attacker. */
+#define RESET_BURST 1000u
+#define RESETS_PER_SECOND 33u
+#define LOCAL_RESET_BURST 100000u
+#define LOCAL_RESETS_PER_SECOND 10000u
+
+/* Answers that wait for a peer which does not read: beyond this nothing more is read from it. */
+#define MAX_OUTBOUND_FRAMES 4096u
+#define READS_PER_TURN 4
+
+/* ---- HTTP/2 events ---- */
+
+static struct stream *
+find_stream(struct conn *conn, int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(conn->session, id);
+}
+
+static void
+link_stream(struct conn *conn, struct stream *stream)
+{
+    stream->conn = conn;
+    stream->next = conn->streams;
+    if (stream->next)
+        stream->next->link = &stream->next;
+    stream->link = &conn->streams;
+    conn->streams = stream;
+    conn->stream_count++;
+}
+
+static void
+unlink_stream(struct stream *stream)
+{
+    stream->conn->stream_count--;
+    *stream->link = stream->next;
+    if (stream->next)
+        stream->next->link = stream->link;
+    stream->conn = NULL;
+}
+
+void
+conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id)
+{
+    stream->id = id;
+    link_stream(conn, stream);
+}
+
+static int
+on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
+{
+    struct conn *conn = argument;
+    if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct stream *stream = conn->events->open_stream(conn, frame->hd.stream_id);
+    conn_adopt_stream(conn, stream, frame->hd.stream_id);
+    nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
+    return 0;
+}
+
+static int
+on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+          size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags, void *argument)
+{
+    (void)session;
+    (void)flags;
+    struct stream *stream = find_stream(argument, frame->hd.stream_id);
+    if (stream)
+        stream->events->header(stream, (const char *)name, name_size, (const char *)value,
+                               value_size);
+    return 0;
+}
+
+/* Strikes a peer that pings without end; honest keepalive and bandwidth probing never empty the purse. */
+static void
+count_ping(struct conn *conn)
+{
+    uint64_t now = timers_now();
+    uint64_t earned = (now - conn->pings_refilled_at) / 1000000000u * PINGS_PER_SECOND;
+    if (earned) {
+        conn->pings_refilled_at = now;
+        conn->pings_allowed = earned > PING_PURSE - conn->pings_allowed
+                                  ? PING_PURSE
+                                  : conn->pings_allowed + (unsigned)earned;
+    }
+    if (conn->pings_allowed) {
+        conn->pings_allowed--;
+        return;
+    }
+    static const uint8_t text[] = "too_many_pings";
+    nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(conn->session),
+                          NGHTTP2_ENHANCE_YOUR_CALM, text, sizeof text - 1);
+    conn_kill(conn, "the peer sent too many pings");
+}
+
+static void
+on_goaway(struct conn *conn, const nghttp2_goaway *goaway)
+{
+    char text[128];
+    size_t size =
+        goaway->opaque_data_len < sizeof text - 1 ? goaway->opaque_data_len : sizeof text - 1;
+    if (size)
+        memcpy(text, goaway->opaque_data, size);
+    text[size] = '\0';
+    if (conn->events->going_away)
+        conn->events->going_away(conn, goaway->error_code, text);
+}
+
+static void
+on_stream_frame(struct conn *conn, const nghttp2_frame *frame)
+{
+    struct stream *stream = find_stream(conn, frame->hd.stream_id);
+    if (!stream)
+        return;
+    bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (ends)
+        stream->in_ended = true;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        stream->events->headers_done(stream, ends);
+    if (ends && stream->conn)
+        stream->events->ended(stream);
+}
+
+static int
+on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
+{
+    (void)session;
+    struct conn *conn = argument;
+    conn->peer_spoke = true;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_DATA:
+        on_stream_frame(conn, frame);
+        break;
+    case NGHTTP2_PING:
+        if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+            count_ping(conn);
+        break;
+    case NGHTTP2_GOAWAY:
+        on_goaway(conn, &frame->goaway);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static int
+on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t size,
+        void *argument)
+{
+    (void)flags;
+    struct stream *stream = find_stream(argument, id);
+    nghttp2_session_consume_connection(session, size);
+    if (stream)
+        stream->events->data(stream, bytes, size);
+    return 0;
+}
+
+static int
+on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
+{
+    struct conn *conn = argument;
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+        return 0;
+    conn->pings_allowed = PING_PURSE;
+    if (!conn->is_server || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return 0;
+    /* The answer was complete before the request: tell the peer to stop sending the rest. */
+    struct stream *stream = find_stream(conn, frame->hd.stream_id);
+    if (stream && !stream->in_ended)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                  NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+static int
+on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *argument)
+{
+    (void)session;
+    (void)error;
+    struct stream *stream = find_stream(argument, frame->hd.stream_id);
+    if (stream && frame->hd.type == NGHTTP2_HEADERS)
+        stream->never_sent = true;
+    return 0;
+}
+
+static void
+end_stream(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    unlink_stream(stream);
+    chunk_queue_clear(&stream->out);
+    stream->events->closed(stream, http2_error, why);
+}
+
+static int
+on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, void *argument)
+{
+    (void)argument;
+    struct stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    if (!stream || !stream->conn)
+        return 0;
+    nghttp2_session_set_stream_user_data(session, id, NULL);
+    end_stream(stream, http2_error, http2_error ? nghttp2_http2_strerror(http2_error) : NULL);
+    return 0;
+}
+
+static ssize_t
+choose_data_frame_size(nghttp2_session *session, uint8_t type, int32_t id, int32_t session_window,
+                       int32_t stream_window, uint32_t max_frame_size, void *argument)
+{
+    (void)session;
+    (void)type;
+    (void)id;
+    (void)argument;
+    int64_t size =
+        max_frame_size < CONN_WRITE_FRAME_BYTES ? max_frame_size : CONN_WRITE_FRAME_BYTES;
+    if (size > session_window)
+        size = session_window;
+    return size > stream_window ? stream_window : size;
+}
+
+/* ---- making the session ---- */
+
+static nghttp2_option *
+make_options(const struct conn_options *options)
+{
+    nghttp2_option *option;
+    if (nghttp2_option_new(&option) != 0)
+        memory_exhausted();
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    /* Closed streams are not needed for a priority tree that nobody uses. */
+    nghttp2_option_set_no_closed_streams(option, 1);
+    if (options->is_server) {
+        nghttp2_option_set_no_http_messaging(option, 1);
+        nghttp2_option_set_stream_reset_rate_limit(
+            option, options->is_local ? LOCAL_RESET_BURST : RESET_BURST,
+            options->is_local ? LOCAL_RESETS_PER_SECOND : RESETS_PER_SECOND);
+    }
+    return option;
+}
+
+static nghttp2_session_callbacks *
+make_callbacks(void)
+{
+    nghttp2_session_callbacks *callbacks;
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        memory_exhausted();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_received);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, conn_write_send_data);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks,
+                                                                   choose_data_frame_size);
+    return callbacks;
+}
+
+static void
+submit_settings(struct conn *conn, const struct conn_options *options)
+{
+    nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+         options->is_server ? SERVER_STREAM_WINDOW : CLIENT_STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, MAX_FRAME_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options->max_header_bytes},
+        {options->is_server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS
+                            : NGHTTP2_SETTINGS_ENABLE_PUSH,
+         options->is_server ? options->max_streams : 0},
+    };
+    nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings, COUNT_OF(settings));
+    nghttp2_session_set_local_window_size(conn->session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW);
+}
+
+static void
+make_session(struct conn *conn, const struct conn_options *options)
+{
+    nghttp2_option *option = make_options(options);
+    nghttp2_session_callbacks *callbacks = make_callbacks();
+    int failed = options->is_server
+                     ? nghttp2_session_server_new2(&conn->session, callbacks, conn, option)
+                     : nghttp2_session_client_new2(&conn->session, callbacks, conn, option);
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_option_del(option);
+    if (failed)
+        memory_exhausted();
+    submit_settings(conn, options);
+}
+
+/* ---- reading ---- */
+
+static void
+feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    conn->counters->bytes_in += size;
+    ssize_t taken = nghttp2_session_mem_recv(conn->session, bytes, size);
+    if (taken < 0) {
+        nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
+        conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)taken));
+    }
+    conn_mark_dirty(conn);
+}
+
+static void
+note_established(struct conn *conn)
+{
+    conn->is_established = true;
+    if (conn->tls) {
+        const char *const *names;
+        size_t count = tls_session_peer_names(conn->tls, &names);
+        peer_set_names(conn->peer, names, count);
+    }
+    if (conn->events->established)
+        conn->events->established(conn);
+    conn_mark_dirty(conn);
+}
+
+static void
+feed_tls(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    static const size_t room = 16384;
+    uint8_t plain[16384];
+    struct error *error AUTO(error_cleanup) = tls_session_feed(conn->tls, bytes, size);
+    size_t got = 1;
+    bool closed = false;
+    while (!error && got && !closed && !conn->is_dead) {
+        error = tls_session_read(conn->tls, plain, room, &got, &closed);
+        if (!error && !conn->is_established && tls_session_is_established(conn->tls))
+            note_established(conn);
+        if (!error && got)
+            feed_session(conn, plain, got);
+    }
+    if (error)
+        conn_kill(conn, "TLS: %s", error->message);
+    else if (closed)
+        conn_kill(conn, "the peer closed the connection");
+    conn_mark_dirty(conn);
+}
+
+static void
+take_bytes(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    if (conn->tls)
+        feed_tls(conn, bytes, size);
+    else
+        feed_session(conn, bytes, size);
+}
+
+static void
+read_socket(struct conn *conn)
+{
+    for (int i = 0; i < READS_PER_TURN && !conn->is_dead; i++) {
+        ssize_t got = recv(conn->fd, conn->loop->read_buffer, LOOP_READ_BYTES, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (got < 0) {
+            conn_kill(conn, "read: %s", strerrordesc_np(errno));
+            return;
+        }
+        if (got == 0) {
+            conn_kill(conn, "the peer closed the connection");
+            return;
+        }
+        conn->last_read_at = timers_now();
+        take_bytes(conn, conn->loop->read_buffer, (size_t)got);
+        if ((size_t)got < LOOP_READ_BYTES)
+            return;
+    }
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* Waits for what makes sense now: a peer that takes no answers may not send more questions. */
+void
+conn_watch(struct conn *conn)
+{
+    bool flooded = conn->is_stuck &&
+                   nghttp2_session_get_outbound_queue_size(conn->session) > MAX_OUTBOUND_FRAMES;
+    int events = (flooded ? 0 : UV_READABLE) | (conn->is_stuck ? UV_WRITABLE : 0);
+    uv_poll_start(&conn->poll, events, on_poll);
+}
+
+static void
+on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct conn *conn = poll->data;
+    if (conn->is_dead)
+        return;
+    if (events & UV_WRITABLE) {
+        conn->is_stuck = false;
+        conn_mark_dirty(conn);
+    }
+    if (events & UV_READABLE || status < 0)
+        read_socket(conn);
+}
+
+/* ---- life ---- */
+
+static void
+set_socket_options(int fd)
+{
+    int on = 1, idle_s = 60, interval_s = 15, probes = 4;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        return; /* not TCP */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+struct conn *
+conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_options *options,
+         const struct conn_events *events, void *owner)
+{
+    struct conn *conn = memory_zeroed(sizeof *conn);
+    conn->loop = loop;
+    conn->events = events;
+    conn->owner = owner;
+    conn->fd = fd;
+    conn->tls = tls;
+    conn->is_server = options->is_server;
+    conn->counters = options->counters;
+    conn->peer = peer_new(fd);
+    conn->pings_allowed = PING_PURSE;
+    conn->made_at = conn->pings_refilled_at = conn->last_read_at = timers_now();
+    set_socket_options(fd);
+    make_session(conn, options);
+    uv_poll_init(&loop->uv, &conn->poll, fd);
+    conn->poll.data = conn;
+    conn_watch(conn);
+    return conn;
+}
+
+void
+conn_start(struct conn *conn)
+{
+    if (!conn->tls)
+        note_established(conn);
+    else if (!conn->is_server)
+        feed_tls(conn, NULL, 0); /* a client speaks first */
+    conn_mark_dirty(conn);
+}
+
+void
+conn_kill(struct conn *conn, const char *format, ...)
+{
+    if (conn->is_dead)
+        return;
+    conn->is_dead = true;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&conn->why_dead, format, arguments) < 0)
+        memory_exhausted();
+    va_end(arguments);
+    conn_mark_dirty(conn);
+}
+
+void
+conn_mark_dirty(struct conn *conn)
+{
+    if (conn->is_dirty)
+        return;
+    conn->is_dirty = true;
+    conn->next_dirty = conn->loop->dirty;
+    conn->loop->dirty = conn;
+}
+
+struct conn *
+conn_take_dirty(struct loop *loop)
+{
+    struct conn *conn = loop->dirty;
+    if (!conn)
+        return NULL;
+    loop->dirty = conn->next_dirty;
+    conn->is_dirty = false;
+    return conn;
+}
+
+void
+conn_announce_end(struct conn *conn)
+{
+    nghttp2_submit_shutdown_notice(conn->session);
+    conn_mark_dirty(conn);
+}
+
+void
+conn_refuse_new_streams(struct conn *conn)
+{
+    nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(conn->session), NGHTTP2_NO_ERROR,
+                          NULL, 0);
+    conn_mark_dirty(conn);
+}
+
+/* Takes the connection off the list and marks it, so that nothing puts it there again. */
+static void
+leave_dirty(struct conn *conn)
+{
+    struct conn **place = &conn->loop->dirty;
+    while (conn->is_dirty && *place && *place != conn)
+        place = &(*place)->next_dirty;
+    if (conn->is_dirty && *place)
+        *place = conn->next_dirty;
+    conn->is_dirty = true;
+}
+
+static void
+free_conn(uv_handle_t *poll)
+{
+    struct conn *conn = poll->data;
+    close(conn->fd);
+    free(conn);
+}
+
+void
+conn_destroy(struct conn *conn)
+{
+    leave_dirty(conn);
+    while (conn->streams) {
+        struct stream *stream = conn->streams;
+        nghttp2_session_set_stream_user_data(conn->session, stream->id, NULL);
+        end_stream(stream, NGHTTP2_CANCEL, conn->why_dead ? conn->why_dead : "connection closed");
+    }
+    conn->events->closed(conn, conn->why_dead ? conn->why_dead : "connection closed");
+    nghttp2_session_del(conn->session);
+    tls_session_free(conn->tls);
+    conn_write_drop(conn);
+    buffer_clear(&conn->cipher);
+    peer_release(conn->peer);
+    free(conn->why_dead);
+    uv_close((uv_handle_t *)&conn->poll, free_conn);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What conn.c, conn_write.c and stream.c share about a connection; nobody else includes it. */
+#ifndef RPC_CONN_WRITE_H
+#define RPC_CONN_WRITE_H
+
+#include "rpc/conn.h"
+
+/* The largest DATA frame that is sent, if the peer takes it. */
+#define CONN_WRITE_FRAME_BYTES 16384
+
+/* nghttp2 hands over a DATA frame: its bytes are taken from the stream's queue without a copy. */
+int conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                         size_t length, nghttp2_data_source *source, void *conn);
+
+/* Frees what waits to be written. */
+void conn_write_drop(struct conn *conn);
+
+/* Asks the loop for the events that make sense now. */
+void conn_watch(struct conn *conn);
+
+void conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id);
+
+void conn_destroy(struct conn *conn);
+
+#endif

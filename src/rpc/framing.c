@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gRPC message framing and protobuf en- and decoding: see framing.h. */
+#include "rpc/framing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "rpc/gzip.h"
+
+#define FIRST_CAPACITY 16384u
+#define FLAG_PLAIN 0
+#define FLAG_COMPRESSED 1
+
+void
+message_reader_init(struct message_reader *reader, struct budget *budget, size_t max_message_bytes)
+{
+    *reader = (struct message_reader){.budget = budget, .max_message_bytes = max_message_bytes};
+}
+
+void
+message_reader_clear(struct message_reader *reader)
+{
+    if (reader->partial)
+        message_free(STEAL(reader->partial), reader->budget);
+}
+
+void
+message_free(struct message *message, struct budget *budget)
+{
+    if (!message)
+        return;
+    budget_give_back(budget, message->charged);
+    free(message);
+}
+
+static struct error *
+charge(struct budget *budget, size_t size)
+{
+    if (budget_take(budget, size))
+        return NULL;
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "too many bytes of requests wait in memory (limit %zu); try again later",
+                     budget->limit);
+}
+
+/* Makes room for more of the message, at most double what has come. */
+static struct error *
+grow(struct message_reader *reader)
+{
+    size_t wanted = reader->partial ? reader->capacity * 2 : FIRST_CAPACITY;
+    if (wanted > reader->expected)
+        wanted = reader->expected;
+    struct error *error = charge(reader->budget, wanted - reader->capacity);
+    if (error)
+        return error;
+    size_t filled = reader->partial ? reader->partial->size : 0;
+    reader->partial = memory_resize(reader->partial, sizeof *reader->partial + wanted);
+    reader->partial->size = filled;
+    reader->partial->charged = wanted;
+    reader->partial->next = NULL;
+    reader->capacity = wanted;
+    return NULL;
+}
+
+static struct error *
+check_flag(const struct message_reader *reader)
+{
+    uint8_t flag = reader->prefix[0];
+    if (flag == FLAG_PLAIN)
+        return NULL;
+    if (flag != FLAG_COMPRESSED)
+        return error_new(CODE_INTERNAL, "message with unknown flags 0x%02x", flag);
+    if (reader->encoding == ENCODING_UNKNOWN)
+        return error_new(CODE_UNIMPLEMENTED,
+                         "message compressed with an encoding other than identity and gzip");
+    if (reader->encoding == ENCODING_IDENTITY)
+        return error_new(CODE_INTERNAL, "compressed message without a grpc-encoding");
+    return NULL;
+}
+
+static struct error *
+begin_message(struct message_reader *reader)
+{
+    struct error *error = check_flag(reader);
+    if (error)
+        return error;
+    const uint8_t *prefix = reader->prefix;
+    reader->expected = (size_t)prefix[1] << 24 | (size_t)prefix[2] << 16 | (size_t)prefix[3] << 8 |
+                       (size_t)prefix[4];
+    if (reader->expected > reader->max_message_bytes)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "message of %zu bytes is larger than the limit of %zu", reader->expected,
+                         reader->max_message_bytes);
+    reader->capacity = 0;
+    return grow(reader);
+}
+
+static struct error *
+inflate_message(struct message_reader *reader, struct message **message)
+{
+    struct buffer plain AUTO(buffer_clear) = {0};
+    struct message *packed AUTO(memory_cleanup) = STEAL(*message);
+    struct error *error =
+        gzip_inflate(packed->bytes, packed->size, reader->max_message_bytes, &plain);
+    budget_give_back(reader->budget, packed->charged);
+    if (!error)
+        error = charge(reader->budget, plain.size);
+    if (error)
+        return error;
+    *message = memory_new(sizeof **message + plain.size);
+    **message = (struct message){.size = plain.size, .charged = plain.size};
+    if (plain.size)
+        memcpy((*message)->bytes, plain.bytes, plain.size);
+    return NULL;
+}
+
+static struct error *
+end_message(struct message_reader *reader, struct message **out)
+{
+    *out = STEAL(reader->partial);
+    bool compressed = reader->prefix[0] == FLAG_COMPRESSED;
+    reader->prefix_filled = 0;
+    return compressed ? inflate_message(reader, out) : NULL;
+}
+
+static size_t
+smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+struct error *
+message_reader_feed(struct message_reader *reader, const uint8_t *bytes, size_t size, size_t *taken,
+                    struct message **out)
+{
+    *out = NULL;
+    *taken = 0;
+    if (reader->prefix_filled < FRAMING_PREFIX_BYTES) {
+        size_t missing = FRAMING_PREFIX_BYTES - reader->prefix_filled;
+        *taken = smaller(missing, size);
+        memcpy(reader->prefix + reader->prefix_filled, bytes, *taken);
+        reader->prefix_filled += *taken;
+        if (reader->prefix_filled < FRAMING_PREFIX_BYTES)
+            return NULL;
+        struct error *error = begin_message(reader);
+        if (error)
+            return error;
+    }
+    while (*taken < size && reader->partial->size < reader->expected) {
+        if (reader->partial->size == reader->capacity) {
+            struct error *error = grow(reader);
+            if (error)
+                return error;
+        }
+        size_t part = smaller(size - *taken, reader->capacity - reader->partial->size);
+        memcpy(reader->partial->bytes + reader->partial->size, bytes + *taken, part);
+        reader->partial->size += part;
+        *taken += part;
+    }
+    return reader->partial->size == reader->expected ? end_message(reader, out) : NULL;
+}
+
+struct error *
+message_reader_finish(const struct message_reader *reader)
+{
+    if (!reader->prefix_filled)
+        return NULL;
+    return error_new(CODE_INTERNAL, "the stream ended in the middle of a message");
+}
+
+size_t
+message_reader_pending(const struct message_reader *reader)
+{
+    return reader->prefix_filled + (reader->partial ? reader->partial->size : 0);
+}
+
+struct error *
+framing_pack(const ProtobufCMessage *message, struct chunk **out)
+{
+    size_t size = protobuf_c_message_get_packed_size(message);
+    if (size > UINT32_MAX)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "message of %zu bytes cannot be sent", size);
+    struct chunk *chunk = chunk_new(FRAMING_PREFIX_BYTES + size);
+    chunk->bytes[0] = FLAG_PLAIN;
+    for (unsigned i = 0; i < 4; i++)
+        chunk->bytes[1 + i] = (uint8_t)(size >> (24 - 8 * i));
+    protobuf_c_message_pack(message, chunk->bytes + FRAMING_PREFIX_BYTES);
+    *out = chunk;
+    return NULL;
+}
+
+static void *
+allocate_in_arena(void *arena, size_t size)
+{
+    return arena_try(arena, size);
+}
+
+static void
+leave_to_arena(void *arena, void *block)
+{
+    (void)arena;
+    (void)block;
+}
+
+static bool message_has_valid_text(const ProtobufCMessage *message);
+
+static bool
+field_has_valid_text(const ProtobufCFieldDescriptor *field, const void *value)
+{
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        const char *text = *(char *const *)value;
+        return !text || utf8_is_valid(text, strlen(text));
+    }
+    const ProtobufCMessage *inner = *(ProtobufCMessage *const *)value;
+    return !inner || message_has_valid_text(inner);
+}
+
+/* Only a set member of a oneof holds what its descriptor says. */
+static bool
+is_unset_oneof_member(const ProtobufCFieldDescriptor *field, const uint8_t *base)
+{
+    return (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
+           *(const uint32_t *)(const void *)(base + field->quantifier_offset) != field->id;
+}
+
+/* protobuf-c does not check what proto3 demands: that strings are UTF-8. */
+static bool
+message_has_valid_text(const ProtobufCMessage *message)
+{
+    const uint8_t *base = (const uint8_t *)message;
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        const void *member = base + field->offset;
+        if (field->label != PROTOBUF_C_LABEL_REPEATED) {
+            if (!is_unset_oneof_member(field, base) && !field_has_valid_text(field, member))
+                return false;
+            continue;
+        }
+        size_t count = *(const size_t *)(const void *)(base + field->quantifier_offset);
+        void *const *elements = *(void *const *const *)member;
+        for (size_t j = 0; j < count; j++)
+            if (!field_has_valid_text(field, &elements[j]))
+                return false;
+    }
+    return true;
+}
+
+struct error *
+framing_unpack(const ProtobufCMessageDescriptor *type, const struct message *message,
+               struct arena *arena, ProtobufCMessage **out)
+{
+    ProtobufCAllocator allocator = {
+        .alloc = allocate_in_arena, .free = leave_to_arena, .allocator_data = arena};
+    size_t used_before = arena->used;
+    *out = protobuf_c_message_unpack(type, &allocator, message->size, message->bytes);
+    if (*out && message_has_valid_text(*out))
+        return NULL;
+    if (*out)
+        return error_new(CODE_INTERNAL, "%s: a string is not valid UTF-8", type->name);
+    /* protobuf-c does not tell why it gave up; an arena that is nearly full tells. */
+    if (arena->used - used_before > message->size && arena->limit - arena->used < 4096)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "%s: the message needs more memory than a call may have", type->name);
+    return error_new(CODE_INTERNAL, "%s: the message cannot be decoded", type->name);
+}

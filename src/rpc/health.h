@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grpc.health.v1 for a server: the whole ("") and each of its services are SERVING until the server ends. */
+#ifndef RPC_HEALTH_H
+#define RPC_HEALTH_H
+
+#include "rpc/server.h"
+
+struct health;
+
+/* Adds the service. Free it after the server. */
+struct health *health_new(struct server *server);
+void health_free(struct health *health);
+
+/* From now on everything is NOT_SERVING; watchers learn it at once and their calls end. Call it before server_drain. */
+void health_shut_down(struct health *health);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop and its thread: see loop.h. */
+#include "rpc/loop.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+#define RELIEF_MS 1
+
+static void
+run_inbox(uv_async_t *wake)
+{
+    struct loop *loop = wake->data;
+    pthread_mutex_lock(&loop->inbox_lock);
+    struct task *task = loop->inbox;
+    loop->inbox = NULL;
+    loop->inbox_last = &loop->inbox;
+    pthread_mutex_unlock(&loop->inbox_lock);
+    while (task) {
+        struct task *next = task->next;
+        task->run(task);
+        task = next;
+    }
+}
+
+void
+loop_post(struct loop *loop, struct task *task)
+{
+    task->next = NULL;
+    pthread_mutex_lock(&loop->inbox_lock);
+    bool was_empty = loop->inbox == NULL;
+    *loop->inbox_last = task;
+    loop->inbox_last = &task->next;
+    /* Under the lock: once the inbox has been seen empty the loop may end and the handle be gone. */
+    if (was_empty)
+        uv_async_send(&loop->wake);
+    pthread_mutex_unlock(&loop->inbox_lock);
+}
+
+struct run_and_wait {
+    struct task task;
+    void (*function)(void *argument);
+    void *argument;
+    pthread_mutex_t lock;
+    pthread_cond_t finished;
+    bool done;
+};
+
+static void
+run_waited_for(struct task *task)
+{
+    struct run_and_wait *run = (struct run_and_wait *)task;
+    run->function(run->argument);
+    pthread_mutex_lock(&run->lock);
+    run->done = true;
+    pthread_cond_signal(&run->finished);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void
+loop_run(struct loop *loop, void (*function)(void *argument), void *argument)
+{
+    struct run_and_wait run = {
+        .task.run = run_waited_for,
+        .function = function,
+        .argument = argument,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .finished = PTHREAD_COND_INITIALIZER,
+    };
+    loop_post(loop, &run.task);
+    pthread_mutex_lock(&run.lock);
+    while (!run.done)
+        pthread_cond_wait(&run.finished, &run.lock);
+    pthread_mutex_unlock(&run.lock);
+}
+
+static void
+relieve_workers(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    if (!workers_relieve(loop->workers))
+        uv_timer_stop(timer);
+}
+
+bool
+loop_submit_work(struct loop *loop, struct work *work)
+{
+    if (!workers_submit(loop->workers, work))
+        return false;
+    if (!uv_is_active((uv_handle_t *)&loop->relief) && workers_are_behind(loop->workers))
+        uv_timer_start(&loop->relief, relieve_workers, RELIEF_MS, RELIEF_MS);
+    return true;
+}
+
+static void fire_timers(uv_timer_t *timer);
+
+static void
+schedule_timers(struct loop *loop)
+{
+    uint64_t at;
+    if (!timers_next(&loop->timers, &at)) {
+        uv_timer_stop(&loop->timer);
+        return;
+    }
+    uint64_t now = timers_now();
+    uint64_t wait_ms = at > now ? (at - now + 999999) / 1000000 : 0;
+    uv_update_time(&loop->uv);
+    uv_timer_start(&loop->timer, fire_timers, wait_ms, 0);
+}
+
+static void
+fire_timers(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    timers_fire_due(&loop->timers, timers_now());
+    schedule_timers(loop);
+}
+
+void
+loop_arm(struct loop *loop, struct timer *timer, uint64_t at)
+{
+    timers_arm(&loop->timers, timer, at);
+    if (timer->place == 1)
+        schedule_timers(loop);
+}
+
+/* The libuv timer is left as it is: firing with nothing due costs less than re-arming it for each call. */
+void
+loop_disarm(struct loop *loop, struct timer *timer)
+{
+    timers_disarm(&loop->timers, timer);
+}
+
+/* Runs before the loop waits: all that this turn wanted to say goes out now. */
+static void
+flush_turn(uv_prepare_t *prepare)
+{
+    struct loop *loop = prepare->data;
+    struct conn *conn;
+    while ((conn = conn_take_dirty(loop)))
+        conn_flush(conn);
+    if (loop->stop)
+        uv_stop(&loop->uv);
+}
+
+static void *
+thread_main(void *argument)
+{
+    struct loop *loop = argument;
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&loop->wake, NULL);
+    uv_close((uv_handle_t *)&loop->end_of_turn, NULL);
+    uv_close((uv_handle_t *)&loop->timer, NULL);
+    uv_close((uv_handle_t *)&loop->relief, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static void
+init_handles(struct loop *loop)
+{
+    uv_async_init(&loop->uv, &loop->wake, run_inbox);
+    uv_prepare_init(&loop->uv, &loop->end_of_turn);
+    uv_timer_init(&loop->uv, &loop->timer);
+    uv_timer_init(&loop->uv, &loop->relief);
+    loop->wake.data = loop->end_of_turn.data = loop->timer.data = loop->relief.data = loop;
+    uv_prepare_start(&loop->end_of_turn, flush_turn);
+}
+
+/* Signals are the main thread's business: the loop and the workers, which it starts, block them all. */
+static int
+start_thread(struct loop *loop)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&loop->thread, NULL, thread_main, loop);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+static void
+free_loop(struct loop *loop)
+{
+    workers_free(loop->workers);
+    timers_clear(&loop->timers);
+    pthread_mutex_destroy(&loop->inbox_lock);
+    free(loop->read_buffer);
+    free(loop->write_buffer);
+    free(loop);
+}
+
+struct error *
+loop_open(const struct loop_options *options, struct loop **out)
+{
+    struct loop *loop = memory_zeroed(sizeof *loop);
+    loop->log = options->log;
+    loop->budget.limit = options->max_buffered_bytes;
+    loop->inbox_last = &loop->inbox;
+    loop->read_buffer = memory_new(LOOP_READ_BYTES);
+    loop->write_buffer = memory_new(LOOP_WRITE_BYTES);
+    pthread_mutex_init(&loop->inbox_lock, NULL);
+    int failed = uv_loop_init(&loop->uv);
+    if (failed) {
+        free_loop(loop);
+        return error_new(CODE_RESOURCE_EXHAUSTED, "start the event loop: %s", uv_strerror(failed));
+    }
+    init_handles(loop);
+    loop->workers = workers_new(options->max_workers, options->max_queued_calls);
+    failed = start_thread(loop);
+    if (failed)
+        return error_from_errno(failed, "start the loop thread");
+    *out = loop;
+    return NULL;
+}
+
+static void
+request_stop(void *argument)
+{
+    ((struct loop *)argument)->stop = true;
+}
+
+void
+loop_close(struct loop *loop)
+{
+    if (!loop)
+        return;
+    workers_free(STEAL(loop->workers));
+    loop_run(loop, request_stop, loop);
+    pthread_join(loop->thread, NULL);
+    uv_loop_close(&loop->uv);
+    free_loop(loop);
+}

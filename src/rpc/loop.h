@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event loop: one thread that owns all sockets, HTTP/2 sessions and timers. Internal to rpc/.
+ *
+ * Rules of the thread: whatever lives on the loop is touched by the loop thread only. Another thread hands a `struct task` to
+ * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (loop_flush_later) and goes out once, at the end
+ * of the turn.
+ */
+#ifndef RPC_LOOP_H
+#define RPC_LOOP_H
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "rpc/budget.h"
+#include "rpc/timers.h"
+#include "rpc/workers.h"
+
+#define LOOP_READ_BYTES (256u * 1024)
+#define LOOP_WRITE_BYTES (128u * 1024)
+
+struct conn;
+
+struct task {
+    struct task *next;
+    void (*run)(struct task *task);
+};
+
+struct loop {
+    uv_loop_t uv;
+    pthread_t thread;
+    uv_async_t wake;
+    uv_prepare_t end_of_turn;
+    uv_timer_t timer;
+    uv_timer_t relief; /* runs while work waits for a worker */
+    struct timers timers;
+    pthread_mutex_t inbox_lock;
+    struct task *inbox;
+    struct task **inbox_last;
+    bool stop;          /* set by a task */
+    struct conn *dirty; /* connections with something to write */
+    struct workers *workers;
+    struct budget budget;
+    const struct log *log;
+    uint8_t *read_buffer;  /* LOOP_READ_BYTES, for the connection that is being read */
+    uint8_t *write_buffer; /* LOOP_WRITE_BYTES, for the connection that is being written */
+};
+
+struct loop_options {
+    const struct log *log;
+    unsigned max_workers;
+    size_t max_queued_calls;
+    size_t max_buffered_bytes;
+};
+
+MUST_CHECK struct error *loop_open(const struct loop_options *options, struct loop **out);
+
+/* Waits for the workers, then for the loop thread. Every server and channel must be closed before. */
+void loop_close(struct loop *loop);
+
+/* Runs task->run on the loop thread. Any thread. */
+void loop_post(struct loop *loop, struct task *task);
+
+/* Runs `function(argument)` on the loop thread and waits for it. Not from the loop thread. */
+void loop_run(struct loop *loop, void (*function)(void *argument), void *argument);
+
+/* Loop thread: hands work to the pool. False: the pool's queue is full. */
+bool loop_submit_work(struct loop *loop, struct work *work);
+
+void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
+void loop_disarm(struct loop *loop, struct timer *timer);
+
+/* Defined by conn.c: writes what the connection has to say. Called once per turn for each dirty connection. */
+void conn_flush(struct conn *conn);
+struct conn *conn_take_dirty(struct loop *loop);
+
+#endif

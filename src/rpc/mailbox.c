@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The meeting place of a handler's thread and the loop: see mailbox.h. */
+#include "rpc/mailbox.h"
+
+void
+mailbox_init(struct mailbox *box)
+{
+    *box = (struct mailbox){0};
+    pthread_mutex_init(&box->lock, NULL);
+    pthread_cond_init(&box->changed, NULL);
+    box->in_last = &box->in;
+    box->out_last = &box->out;
+}
+
+void
+mailbox_clear(struct mailbox *box, struct budget *budget)
+{
+    while (box->in) {
+        struct message *next = box->in->next;
+        message_free(box->in, budget);
+        box->in = next;
+    }
+    while (box->out) {
+        struct chunk *next = box->out->next;
+        chunk_release(box->out);
+        box->out = next;
+    }
+    pthread_cond_destroy(&box->changed);
+    pthread_mutex_destroy(&box->lock);
+}
+
+/* With the lock held: says true once until the loop has collected. */
+static bool
+must_tell(struct mailbox *box)
+{
+    bool first = !box->told && !box->closed;
+    box->told |= first;
+    return first;
+}
+
+struct message *
+mailbox_take(struct mailbox *box, bool *tell_loop)
+{
+    pthread_mutex_lock(&box->lock);
+    while (!box->in && !box->in_ended && !box->closed)
+        pthread_cond_wait(&box->changed, &box->lock);
+    struct message *message = box->in;
+    *tell_loop = false;
+    if (message) {
+        box->in = message->next;
+        if (!box->in)
+            box->in_last = &box->in;
+        box->in_bytes -= message->size;
+        *tell_loop = !box->in_ended && must_tell(box);
+    }
+    pthread_mutex_unlock(&box->lock);
+    return message;
+}
+
+bool
+mailbox_put(struct mailbox *box, struct chunk *chunk, bool *tell_loop)
+{
+    pthread_mutex_lock(&box->lock);
+    while (box->out_bytes >= MAILBOX_OUT_BYTES && !box->closed)
+        pthread_cond_wait(&box->changed, &box->lock);
+    bool open = !box->closed;
+    *tell_loop = open && must_tell(box);
+    if (open) {
+        chunk->next = NULL;
+        *box->out_last = chunk;
+        box->out_last = &chunk->next;
+        box->out_bytes += chunk->size;
+    }
+    pthread_mutex_unlock(&box->lock);
+    if (!open)
+        chunk_release(chunk);
+    return open;
+}
+
+void
+mailbox_end_out(struct mailbox *box, bool *tell_loop)
+{
+    pthread_mutex_lock(&box->lock);
+    box->out_ended = true;
+    *tell_loop = must_tell(box);
+    pthread_mutex_unlock(&box->lock);
+}
+
+void
+mailbox_wait_closed(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    while (!box->closed)
+        pthread_cond_wait(&box->changed, &box->lock);
+    pthread_mutex_unlock(&box->lock);
+}
+
+void
+mailbox_deliver(struct mailbox *box, struct message *message)
+{
+    pthread_mutex_lock(&box->lock);
+    message->next = NULL;
+    *box->in_last = message;
+    box->in_last = &message->next;
+    box->in_bytes += message->size;
+    pthread_cond_broadcast(&box->changed);
+    pthread_mutex_unlock(&box->lock);
+}
+
+void
+mailbox_end_in(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    box->in_ended = true;
+    pthread_cond_broadcast(&box->changed);
+    pthread_mutex_unlock(&box->lock);
+}
+
+void
+mailbox_close(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    box->closed = true;
+    pthread_cond_broadcast(&box->changed);
+    pthread_mutex_unlock(&box->lock);
+}
+
+void
+mailbox_hear(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    box->told = false;
+    pthread_mutex_unlock(&box->lock);
+}
+
+bool
+mailbox_collect(struct mailbox *box, struct chunk_queue *queue)
+{
+    pthread_mutex_lock(&box->lock);
+    struct chunk *chunk = box->out;
+    box->out = NULL;
+    box->out_last = &box->out;
+    bool ended = box->out_ended;
+    pthread_mutex_unlock(&box->lock);
+    while (chunk) {
+        struct chunk *next = chunk->next;
+        chunk_queue_push(queue, chunk);
+        chunk = next;
+    }
+    return ended;
+}
+
+size_t
+mailbox_waiting_bytes(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    size_t bytes = box->in_bytes;
+    pthread_mutex_unlock(&box->lock);
+    return bytes;
+}
+
+void
+mailbox_note_written(struct mailbox *box, size_t size)
+{
+    pthread_mutex_lock(&box->lock);
+    bool was_full = box->out_bytes >= MAILBOX_OUT_BYTES;
+    box->out_bytes -= size;
+    if (was_full && box->out_bytes < MAILBOX_OUT_BYTES)
+        pthread_cond_broadcast(&box->changed);
+    pthread_mutex_unlock(&box->lock);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gRPC metadata: see metadata.h. */
+#include "rpc/metadata.h"
+
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/buffer.h"
+#include "rpc/grpc_text.h"
+
+void
+metadata_add_bytes(struct metadata *metadata, struct arena *arena, const char *key, size_t key_size,
+                   const void *value, size_t value_size)
+{
+    struct metadata_entry *entry = arena_alloc(arena, sizeof *entry);
+    *entry = (struct metadata_entry){
+        .key = arena_copy(arena, key, key_size),
+        .key_size = key_size,
+        .value = arena_copy(arena, value, value_size),
+        .value_size = value_size,
+    };
+    if (metadata->last)
+        metadata->last->next = entry;
+    else
+        metadata->first = entry;
+    metadata->last = entry;
+    metadata->count++;
+}
+
+struct error *
+metadata_add(struct metadata *metadata, struct arena *arena, const char *key, const void *value,
+             size_t value_size)
+{
+    size_t key_size = strlen(key);
+    if (!grpc_text_is_valid_metadata_key(key, key_size))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "metadata key \"%s\": use a-z, 0-9, '_', '-' and '.', and no grpc- prefix",
+                         key);
+    if (!metadata_key_is_binary(key, key_size) &&
+        !grpc_text_is_valid_metadata_value(value, value_size))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "metadata \"%s\": the value is not printable ASCII; a key that ends in "
+                         "-bin may carry bytes",
+                         key);
+    metadata_add_bytes(metadata, arena, key, key_size, value, value_size);
+    return NULL;
+}
+
+static struct metadata_entry *
+find_from(struct metadata_entry *entry, const char *key)
+{
+    while (entry && strcmp(entry->key, key) != 0)
+        entry = entry->next;
+    return entry;
+}
+
+const char *
+metadata_find(const struct metadata *metadata, const char *key)
+{
+    struct metadata_entry *entry = find_from(metadata->first, key);
+    return entry ? entry->value : NULL;
+}
+
+size_t
+metadata_count(const struct metadata *metadata, const char *key)
+{
+    size_t count = 0;
+    struct metadata_entry *entry = find_from(metadata->first, key);
+    for (; entry; entry = find_from(entry->next, key))
+        count++;
+    return count;
+}
+
+bool
+metadata_key_is_binary(const char *key, size_t key_size)
+{
+    return key_size >= 4 && memcmp(key + key_size - 4, "-bin", 4) == 0;
+}
+
+struct error *
+metadata_decode_binary(struct metadata *metadata, struct arena *arena)
+{
+    for (struct metadata_entry *entry = metadata->first; entry; entry = entry->next) {
+        if (!metadata_key_is_binary(entry->key, entry->key_size))
+            continue;
+        struct buffer plain AUTO(buffer_clear) = {0};
+        if (!base64_decode(entry->value, entry->value_size, &plain))
+            return error_new(CODE_INTERNAL, "metadata \"%s\" is not valid base64", entry->key);
+        entry->value = arena_copy(arena, plain.bytes, plain.size);
+        entry->value_size = plain.size;
+    }
+    return NULL;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passing a call on to another server, stream to stream: header fields, bytes and trailers go through as they are; messages are
+ * never looked at. Loop thread only.
+ *
+ * FLOW CONTROL. Bytes that come from one side are queued on the other; a side's stream window is given back only when its bytes have been
+ * written to the other's socket. So a slow reader at one end stops the writer at the other, and what is held is at most one stream window
+ * each way, counted against the loop's budget.
+ *
+ * LIFE. `struct proxied` holds the stream to the server behind (upstream) and points to the call (downstream). It is freed when both streams are
+ * gone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "rpc/call_internal.h"
+#include "rpc/channel_internal.h"
+#include "rpc/grpc_text.h"
+#include "rpc/request_fields.h"
+
+#define MAX_HEADER_BYTES (64u << 10)
+#define FIELD_OVERHEAD 32
+
+struct proxied {
+    struct stream upstream; /* first */
+    struct waiter waiter;
+    struct call *call; /* NULL: the client's stream is gone */
+    struct channel *channel;
+    struct arena arena;
+    struct metadata block; /* the header block that is being read from upstream */
+    size_t header_bytes;
+    size_t charged; /* bytes held, of both directions */
+    bool head_passed;
+    bool end_passed;
+    bool upstream_over;
+    enum code code; /* that the server behind has answered */
+};
+
+static struct proxied *
+of_upstream(struct stream *stream)
+{
+    return (struct proxied *)stream;
+}
+
+static struct proxied *
+of_downstream(struct stream *stream)
+{
+    return ((struct call *)stream)->proxied;
+}
+
+static void
+maybe_free(struct proxied *proxied)
+{
+    if (proxied->call || !proxied->upstream_over)
+        return;
+    budget_give_back(&proxied->channel->loop->budget, proxied->charged);
+    chunk_queue_clear(&proxied->upstream.out);
+    channel_release(proxied->channel);
+    arena_clear(&proxied->arena);
+    free(proxied);
+}
+
+/* Takes the error: the proxy itself answers the client. */
+static void
+answer(struct proxied *proxied, struct error *error)
+{
+    if (proxied->call && !proxied->end_passed)
+        call_reply_status(proxied->call, error);
+    else
+        error_free(error);
+    proxied->end_passed = true;
+}
+
+void
+proxy_cancel(struct proxied *proxied)
+{
+    proxied->end_passed = true;
+    channel_stop_waiting(&proxied->waiter);
+    if (proxied->upstream.conn)
+        stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
+    else
+        proxied->upstream_over = true;
+}
+
+/* ---- bytes, both ways ---- */
+
+static void
+pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, size_t size)
+{
+    if (!budget_take(&proxied->channel->loop->budget, size)) {
+        answer(proxied, error_new(CODE_RESOURCE_EXHAUSTED,
+                                  "too many bytes of proxied calls wait in memory"));
+        proxy_cancel(proxied);
+        return;
+    }
+    proxied->charged += size;
+    struct chunk *chunk = chunk_new(size);
+    memcpy(chunk->bytes, bytes, size);
+    stream_push(to, chunk);
+}
+
+static void
+note_passed(struct proxied *proxied, struct stream *from, size_t size)
+{
+    proxied->charged -= size;
+    budget_give_back(&proxied->channel->loop->budget, size);
+    stream_consume(from, size);
+}
+
+/* ---- from the server behind ---- */
+
+static void
+on_up_header(struct stream *stream, const char *name, size_t name_size, const char *value,
+             size_t value_size)
+{
+    struct proxied *proxied = of_upstream(stream);
+    proxied->header_bytes += name_size + value_size + FIELD_OVERHEAD;
+    if (proxied->header_bytes <= MAX_HEADER_BYTES)
+        metadata_add_bytes(&proxied->block, &proxied->arena, name, name_size, value, value_size);
+}
+
+static nghttp2_nv *
+fields_of_block(struct proxied *proxied)
+{
+    nghttp2_nv *fields =
+        arena_alloc(&proxied->call->wire_arena, proxied->block.count * sizeof *fields);
+    size_t i = 0;
+    for (struct metadata_entry *entry = proxied->block.first; entry; entry = entry->next)
+        fields[i++] = (nghttp2_nv){(uint8_t *)entry->key, (uint8_t *)entry->value, entry->key_size,
+                                   entry->value_size, NGHTTP2_NV_FLAG_NONE};
+    return fields;
+}
+
+static void
+read_status(struct proxied *proxied)
+{
+    const char *status = metadata_find(&proxied->block, "grpc-status");
+    if (!status)
+        return;
+    int number = atoi(status);
+    proxied->code = number >= 0 && number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
+}
+
+static void
+note_end(struct proxied *proxied)
+{
+    struct call *call = proxied->call;
+    proxied->end_passed = true;
+    call->is_answered = true;
+    loop_disarm(call->loop, &call->deadline);
+    call_count(call, proxied->code, NULL);
+}
+
+static bool
+is_interim(const struct proxied *proxied)
+{
+    const char *status = metadata_find(&proxied->block, ":status");
+    return status && status[0] == '1';
+}
+
+static void
+pass_block(struct proxied *proxied, bool end)
+{
+    struct stream *down = &proxied->call->stream;
+    read_status(proxied);
+    if (!proxied->head_passed) {
+        proxied->head_passed = proxied->call->head_sent = true;
+        stream_send_headers(down, fields_of_block(proxied), proxied->block.count, end);
+    } else {
+        stream_end(down, fields_of_block(proxied), proxied->block.count);
+        end = true;
+    }
+    if (end)
+        note_end(proxied);
+}
+
+static void
+on_up_headers_done(struct stream *stream, bool end_of_stream)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (proxied->header_bytes > MAX_HEADER_BYTES) {
+        answer(proxied,
+               error_new(CODE_RESOURCE_EXHAUSTED, "the headers of the answer are too large"));
+        proxy_cancel(proxied);
+    } else if (proxied->call && !proxied->end_passed && !is_interim(proxied)) {
+        pass_block(proxied, end_of_stream);
+    }
+    /* The block's strings stay in the arena: the trailers may wait behind data for a while. */
+    proxied->block = (struct metadata){0};
+}
+
+static void
+on_up_data(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (proxied->call && !proxied->end_passed)
+        pass_bytes(proxied, &proxied->call->stream, bytes, size);
+    else
+        stream_consume(stream, size);
+}
+
+static void
+on_up_ended(struct stream *stream)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (!proxied->call || proxied->end_passed)
+        return;
+    stream_end(&proxied->call->stream, NULL, 0);
+    note_end(proxied);
+}
+
+static void
+on_up_written(struct stream *stream, size_t size)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (proxied->call)
+        note_passed(proxied, &proxied->call->stream, size);
+}
+
+static void
+on_up_closed(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    struct proxied *proxied = of_upstream(stream);
+    proxied->upstream_over = true;
+    if (!proxied->end_passed) {
+        bool lost = why && strcmp(why, nghttp2_http2_strerror(http2_error)) != 0;
+        answer(proxied,
+               error_new(lost ? CODE_UNAVAILABLE : grpc_text_code_of_rst(http2_error), "%s: %s",
+                         proxied->channel->target, why ? why : "the stream ended early"));
+    }
+    maybe_free(proxied);
+}
+
+static const struct stream_events upstream_events = {
+    .header = on_up_header,
+    .headers_done = on_up_headers_done,
+    .data = on_up_data,
+    .ended = on_up_ended,
+    .written = on_up_written,
+    .closed = on_up_closed,
+};
+
+/* ---- from the client ---- */
+
+static void
+on_down_header(struct stream *stream, const char *name, size_t name_size, const char *value,
+               size_t value_size)
+{
+    struct call *call = (struct call *)stream;
+    request_add_field(&call->head, &call->wire_arena, call->server->options.max_header_bytes, name,
+                      name_size, value, value_size);
+}
+
+static void
+on_down_trailers(struct stream *stream, bool end_of_stream)
+{
+    struct call *call = (struct call *)stream;
+    if (call->head.malformed || !end_of_stream)
+        stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
+}
+
+static void
+on_down_data(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    struct proxied *proxied = of_downstream(stream);
+    if (proxied->upstream_over || proxied->end_passed)
+        stream_consume(stream, size);
+    else
+        pass_bytes(proxied, &proxied->upstream, bytes, size);
+}
+
+static void
+on_down_ended(struct stream *stream)
+{
+    stream_end(&of_downstream(stream)->upstream, NULL, 0);
+}
+
+static void
+on_down_written(struct stream *stream, size_t size)
+{
+    struct proxied *proxied = of_downstream(stream);
+    note_passed(proxied, &proxied->upstream, size);
+}
+
+static void
+on_down_closed(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    (void)http2_error;
+    struct call *call = (struct call *)stream;
+    struct proxied *proxied = STEAL(call->proxied);
+    call->is_over = true;
+    loop_disarm(call->loop, &call->deadline);
+    if (!call->is_answered)
+        call_count(call, CODE_CANCELLED, why);
+    call->is_answered = true;
+    proxied->call = NULL;
+    proxy_cancel(proxied);
+    maybe_free(proxied);
+    call_maybe_free(call);
+}
+
+static const struct stream_events downstream_events = {
+    .header = on_down_header,
+    .headers_done = on_down_trailers,
+    .data = on_down_data,
+    .ended = on_down_ended,
+    .written = on_down_written,
+    .closed = on_down_closed,
+};
+
+/* ---- the beginning ---- */
+
+/* Told anew for this hop, or meant for the last one only. */
+static bool
+is_own_field(const struct metadata_entry *entry)
+{
+    return strcmp(entry->key, "grpc-timeout") == 0 || strcmp(entry->key, "host") == 0;
+}
+
+static void
+begin(struct waiter *waiter, struct conn *conn)
+{
+    struct proxied *proxied = CONTAINER_OF(waiter, struct proxied, waiter);
+    struct call *call = proxied->call;
+    struct request_fields fields;
+    request_fields_begin(&fields, &proxied->arena, proxied->channel, call->head.path,
+                         call->head.metadata.count);
+    request_fields_add_timeout(&fields, call->deadline_at);
+    for (struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
+        if (!is_own_field(e))
+            request_fields_add_raw(&fields, e);
+    struct error *error =
+        stream_begin_request(&proxied->upstream, conn, fields.items, fields.count);
+    if (error) {
+        proxied->upstream_over = true;
+        answer(proxied, error);
+    }
+}
+
+static void
+fail_to_begin(struct waiter *waiter, struct error *error)
+{
+    struct proxied *proxied = CONTAINER_OF(waiter, struct proxied, waiter);
+    proxied->upstream_over = true;
+    answer(proxied, error);
+}
+
+/* What the client has sent so far was charged to nobody. */
+static void
+take_raw(struct proxied *proxied)
+{
+    struct call *call = proxied->call;
+    while (call->raw.size) {
+        const uint8_t *bytes;
+        struct chunk *chunk;
+        size_t size = chunk_queue_peek(&call->raw, SIZE_MAX, &bytes, &chunk);
+        pass_bytes(proxied, &proxied->upstream, bytes, size);
+        chunk_queue_advance(&call->raw, size);
+    }
+    if (call->stream.in_ended)
+        stream_end(&proxied->upstream, NULL, 0);
+}
+
+/* Takes the reference to the channel that rpc_proxy took. */
+void
+proxy_begin(struct call *call, struct channel *channel)
+{
+    struct proxied *proxied = memory_zeroed(sizeof *proxied);
+    proxied->call = call;
+    proxied->channel = channel;
+    proxied->code = CODE_UNKNOWN;
+    proxied->upstream.events = &upstream_events;
+    proxied->waiter.ready = begin;
+    proxied->waiter.failed = fail_to_begin;
+    arena_init(&proxied->arena, NULL, 0, SIZE_MAX);
+    call->proxied = proxied;
+    call->stream.events = &downstream_events;
+    take_raw(proxied);
+    channel_want(channel, &proxied->waiter);
+}

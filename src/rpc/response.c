@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server answers: see response.h. */
+#include "rpc/response.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/memory.h"
+#include "rpc/grpc_text.h"
+
+void
+response_clear(struct response *response)
+{
+    buffer_clear(&response->message);
+    buffer_clear(&response->details);
+    *response = (struct response){0};
+}
+
+static bool
+is(const char *name, size_t name_size, const char *wanted)
+{
+    return name_size == strlen(wanted) && memcmp(name, wanted, name_size) == 0;
+}
+
+static int
+read_number(const char *value, size_t value_size, int otherwise)
+{
+    int number = 0;
+    for (size_t i = 0; i < value_size; i++) {
+        if (value[i] < '0' || value[i] > '9' || number > 9999)
+            return otherwise;
+        number = number * 10 + (value[i] - '0');
+    }
+    return value_size ? number : otherwise;
+}
+
+static bool
+read_grpc_field(struct response *response, const char *name, size_t name_size, const char *value,
+                size_t value_size)
+{
+    if (is(name, name_size, "grpc-status")) {
+        int number = read_number(value, value_size, CODE_UNKNOWN);
+        response->saw_status = true;
+        response->code = number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
+    } else if (is(name, name_size, "grpc-message")) {
+        buffer_clear(&response->message);
+        grpc_text_decode_message(value, value_size, &response->message);
+    } else if (is(name, name_size, "grpc-status-details-bin")) {
+        buffer_clear(&response->details);
+        if (!base64_decode(value, value_size, &response->details))
+            buffer_clear(&response->details);
+    } else if (is(name, name_size, "grpc-encoding")) {
+        response->encoding = is(value, value_size, "identity") ? ENCODING_IDENTITY
+                             : is(value, value_size, "gzip")   ? ENCODING_GZIP
+                                                               : ENCODING_UNKNOWN;
+    } else if (is(name, name_size, "content-type")) {
+        response->is_grpc = grpc_text_is_grpc_content_type(value, value_size);
+    } else {
+        return is(name, name_size, "grpc-accept-encoding");
+    }
+    return true;
+}
+
+void
+response_add_field(struct response *response, struct arena *arena, const char *name,
+                   size_t name_size, const char *value, size_t value_size)
+{
+    if (is(name, name_size, ":status")) {
+        response->http_status = read_number(value, value_size, 0);
+        return;
+    }
+    bool interim =
+        !response->saw_head && response->http_status >= 100 && response->http_status < 200;
+    if (interim || read_grpc_field(response, name, name_size, value, value_size))
+        return;
+    metadata_add_bytes(response->saw_head ? &response->trailers : &response->headers, arena, name,
+                       name_size, value, value_size);
+}
+
+/* A value that is no base64 stays as it came: the answer is good without it. */
+static void
+decode_binary(struct metadata *metadata, struct arena *arena)
+{
+    error_free(metadata_decode_binary(metadata, arena));
+}
+
+bool
+response_end_block(struct response *response, struct arena *arena)
+{
+    if (!response->saw_head && response->http_status >= 100 && response->http_status < 200)
+        return false;
+    decode_binary(response->saw_head ? &response->trailers : &response->headers, arena);
+    response->saw_head = true;
+    return true;
+}
+
+static struct error *
+status_error(const struct response *response)
+{
+    if (response->code == CODE_OK)
+        return NULL;
+    struct error *error =
+        error_new(response->code, "%.*s", (int)response->message.size,
+                  response->message.size ? (const char *)response->message.bytes : "");
+    if (response->details.size) {
+        error->details = memory_new(response->details.size);
+        memcpy(error->details, response->details.bytes, response->details.size);
+        error->details_size = response->details.size;
+    }
+    return error;
+}
+
+struct error *
+response_status(const struct response *response, uint32_t http2_error, const char *why)
+{
+    if (response->saw_status)
+        return status_error(response);
+    if (response->saw_head && response->http_status != 200)
+        return error_new(grpc_text_code_of_http_status(response->http_status),
+                         "the server answered with HTTP status %d and no grpc-status",
+                         response->http_status);
+    if (response->saw_head && !response->is_grpc)
+        return error_new(CODE_UNKNOWN,
+                         "the server's answer is not gRPC (its content-type says so)");
+    if (why)
+        return error_new(grpc_text_code_of_rst(http2_error), "the server ended the stream: %s",
+                         why);
+    return error_new(CODE_INTERNAL, "the server ended the stream without a grpc-status");
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A gRPC server: services, and the addresses that it listens on.
+ *
+ *     struct server *server;
+ *     TRY(server_new(runtime, &(struct server_options){0}, &server));
+ *     server_add_service(server, &csi_v1_identity_service, &handlers, context);
+ *     TRY(server_listen(server, "unix:///run/skycap/csi.sock", NULL));
+ *     ...
+ *     server_free(server);
+ *
+ * From any thread but the loop's.
+ */
+#ifndef RPC_SERVER_H
+#define RPC_SERVER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "rpc/address.h"
+#include "rpc/call.h"
+#include "rpc/runtime.h"
+#include "rpc/service.h"
+#include "rpc/tls.h"
+
+struct server;
+
+/* Zero means the default that stands beside it. */
+struct server_options {
+    size_t max_message_bytes;    /* 4 MiB: larger messages are refused with RESOURCE_EXHAUSTED */
+    uint32_t max_header_bytes;   /* 16 KiB */
+    uint32_t max_streams;        /* 1000 per connection */
+    uint32_t max_connections;    /* 1024; one more is told to go away */
+    uint32_t preface_timeout_ms; /* 10 s from connecting to speaking HTTP/2 */
+    uint32_t stall_timeout_ms;   /* 60 s during which a peer takes nothing of what is sent to it */
+};
+
+struct listen_options {
+    struct tls_context *tls; /* NULL: plaintext. Must outlive the server. */
+    unsigned socket_mode;    /* of a unix socket; 0: 0600 */
+};
+
+struct server *server_new(struct runtime *runtime, const struct server_options *options);
+
+/* `handlers` is the service's generated struct. Before the first server_listen. Handlers and context must outlive the server. */
+void server_add_service(struct server *server, const struct service *service, const void *handlers,
+                        void *context);
+
+/* Runs for every method that no service has. It answers, or says rpc_proxy and returns NULL. Before the first server_listen. */
+struct fallback {
+    struct error *(*run)(struct call *call);
+    bool on_loop;
+    void *context;
+};
+void server_set_fallback(struct server *server, const struct fallback *fallback);
+
+/*
+ * Opens the address and serves it. A stale unix socket is removed, one that somebody serves is not. FAILED_PRECONDITION or
+ * UNAVAILABLE when it is in use.
+ */
+MUST_CHECK struct error *server_listen(struct server *server, const char *address,
+                                       const struct listen_options *options);
+
+/* Where it really listens: the n-th address, with the port that was chosen for port 0. */
+const struct address *server_address(const struct server *server, size_t n);
+
+/* Takes no new connections and calls, waits for those that run, at most so long; then cancels them. */
+void server_drain(struct server *server, uint32_t grace_ms);
+
+/* Ends what is left and frees the server. Handlers that still run are waited for. */
+void server_free(struct server *server);
+
+/* The services that were added, NULL at the end: for reflection. */
+const struct service *const *server_services(const struct server *server);
+
+#endif

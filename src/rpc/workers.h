@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads that handlers run on. Handlers may block, so the pool is elastic: as many threads as the machine has cores
+ * serve short work without more; when the queue stands still because all of them are blocked, it grows, up to its limit, and shrinks again
+ * when threads have had nothing to do for a while.
+ */
+#ifndef RPC_WORKERS_H
+#define RPC_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct work {
+    struct work *next;
+    void (*run)(struct work *work);
+};
+
+struct workers;
+
+/* At most `max_threads` threads and `max_queued` waiting pieces of work. */
+struct workers *workers_new(unsigned max_threads, size_t max_queued);
+
+/* Waits for all that was submitted, then for the threads. */
+void workers_free(struct workers *workers);
+
+/* False: the queue is full and the work was not taken. Any thread. */
+bool workers_submit(struct workers *workers, struct work *work);
+
+/*
+ * Call about every millisecond while it says true, which is while work is waiting: starts threads if the queue has not
+ * moved since the last time. One caller.
+ */
+bool workers_relieve(struct workers *workers);
+
+/* Is anything waiting for a thread? A hint. */
+bool workers_are_behind(struct workers *workers);
+
+#endif
