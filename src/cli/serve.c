@@ -320,8 +320,8 @@ serve(const struct settings *settings)
     sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* A small process on many cores: two heaps are enough, and memory goes back to the system. */
-    mallopt(M_ARENA_MAX, 2);
+    /* One heap is enough for so few threads, and what is freed goes back to the system. */
+    mallopt(M_ARENA_MAX, 1);
     mallopt(M_TRIM_THRESHOLD, 256 * 1024);
     struct error *error = open_process(&process, settings);
     if (error)

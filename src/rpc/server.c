@@ -2,6 +2,7 @@
 /* A gRPC server: its services, connections and end. Listening is in listener.c, calls in call.c. */
 #include "rpc/server.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 
 #define WATCH_NS 500000000u
 #define SECOND_GOAWAY_NS 1000000000u
+#define TRIM_PAD_BYTES (64u << 10)
 
 /* ---- services ---- */
 
@@ -116,6 +118,7 @@ on_conn_closed(struct conn *conn, const char *why)
     if (conn->next)
         conn->next->link = conn->link;
     server->conn_count--;
+    server->conn_closed = true;
     server->metrics->server_connections--;
 }
 
@@ -133,7 +136,7 @@ is_slow(const struct server *server, const struct conn *conn, uint64_t now)
            (conn->is_stuck && now - conn->stuck_since > stall_ns);
 }
 
-/* Ends connections that never speak, and those that take nothing of what is sent to them. */
+/* Ends connections that never speak, and those that take nothing of what is sent to them; gives the memory of closed ones back. */
 static void
 watch_conns(struct timer *timer)
 {
@@ -144,6 +147,9 @@ watch_conns(struct timer *timer)
             conn_kill(conn, "%s",
                       conn->peer_spoke ? "the peer takes no answers"
                                        : "the peer does not speak HTTP/2");
+    if (server->conn_closed)
+        malloc_trim(TRIM_PAD_BYTES);
+    server->conn_closed = false;
     if (server->conns)
         loop_arm(server->loop, timer, now + WATCH_NS);
 }

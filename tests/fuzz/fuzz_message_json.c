@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit/sample_message.h"
 #include "proto/csi.pb-c.h"
 #include "rpc/message_json.h"
 #include "rpc/service.h"
-#include "unit/sample_message.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \

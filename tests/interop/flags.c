@@ -77,7 +77,7 @@ flags_runtime(const struct flags *flags, struct log *log)
     struct runtime *runtime;
     *log = (struct log){.fd = STDERR_FILENO};
     flags_must(log_parse_level(flags->log_level, &log->level));
-    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_ARENA_MAX, 1);
     mallopt(M_TRIM_THRESHOLD, 256 * 1024);
     sigset_t signals;
     sigemptyset(&signals);
