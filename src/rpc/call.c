@@ -146,10 +146,9 @@ on_headers_done(struct stream *stream, bool end_of_stream)
                                     "the request's headers are larger than the limit of %u bytes",
                                     call->server->options.max_header_bytes));
     } else {
-        int http_status = request_http_status(&call->head);
-        if (http_status)
-            call_reply_http(call, http_status);
-        else
+        /* No gRPC: the answer waits for the end of the request, as it does from other HTTP servers. */
+        call->http_status = request_http_status(&call->head);
+        if (!call->http_status)
             begin_call(call);
     }
 }
@@ -218,7 +217,7 @@ on_data(struct stream *stream, const uint8_t *bytes, size_t size)
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
         return;
     }
-    if (call->is_answered) {
+    if (call->is_answered || call->http_status) {
         stream_consume(stream, size);
         return;
     }
@@ -241,6 +240,8 @@ on_ended(struct stream *stream)
     struct call *call = of_stream(stream);
     if (call->head.content_length >= 0 && call->body_bytes != call->head.content_length)
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
+    else if (call->http_status)
+        call_reply_http(call, call->http_status);
     if (call->is_answered || !call->target)
         return;
     struct error *error = message_reader_finish(&call->reader);

@@ -39,7 +39,7 @@ struct call {
     bool is_begun; /* the head is that of a call */
     bool is_counted;
     atomic_bool is_cancelled;
-    enum code code; /* that was answered */
+    int http_status; /* to answer at the end of a request that is no gRPC; 0: it is */
 
     /* The request's body. */
     struct message_reader reader;

@@ -32,6 +32,9 @@
 #define PING_PURSE 2000u
 #define PINGS_PER_SECOND 1u
 
+/* One read may bring a purse full of pings, and each wants an answer before the next flush. */
+#define MAX_WAITING_ACKS (2 * PING_PURSE)
+
 /* Resets: nghttp2 ends a connection whose peer resets more streams than this. Local peers are not hostile, and a caller that cancels a lot is no attacker. */
 #define RESET_BURST 1000u
 #define RESETS_PER_SECOND 33u
@@ -79,12 +82,30 @@ conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id)
     link_stream(conn, stream);
 }
 
+/*
+ * nghttp2 ignores a request on a stream number that was passed over; HTTP/2 calls it an error of the connection. While no closed stream
+ * can have been forgotten, one that nghttp2 does not know has never been.
+ */
+static int
+on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *argument)
+{
+    struct conn *conn = argument;
+    if (!conn->is_server || head->type != NGHTTP2_HEADERS)
+        return 0;
+    int32_t last = nghttp2_session_get_last_proc_stream_id(session);
+    if (head->stream_id < last && conn->opened_streams < conn->max_streams &&
+        !nghttp2_session_find_stream(session, head->stream_id))
+        nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+    return 0;
+}
+
 static int
 on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
 {
     struct conn *conn = argument;
     if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
+    conn->opened_streams++;
     struct stream *stream = conn->events->open_stream(conn, frame->hd.stream_id);
     conn_adopt_stream(conn, stream, frame->hd.stream_id);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
@@ -176,7 +197,7 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
     default:
         break;
     }
-    return 0;
+    return conn->is_dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int
@@ -263,8 +284,7 @@ make_options(const struct conn_options *options)
     if (nghttp2_option_new(&option) != 0)
         memory_exhausted();
     nghttp2_option_set_no_auto_window_update(option, 1);
-    /* Closed streams are not needed for a priority tree that nobody uses. */
-    nghttp2_option_set_no_closed_streams(option, 1);
+    nghttp2_option_set_max_outbound_ack(option, MAX_WAITING_ACKS);
     if (options->is_server) {
         nghttp2_option_set_no_http_messaging(option, 1);
         nghttp2_option_set_stream_reset_rate_limit(
@@ -280,6 +300,7 @@ make_callbacks(void)
     nghttp2_session_callbacks *callbacks;
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         memory_exhausted();
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_received);
@@ -331,7 +352,7 @@ feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     conn->counters->bytes_in += size;
     ssize_t taken = nghttp2_session_mem_recv(conn->session, bytes, size);
-    if (taken < 0) {
+    if (taken < 0 && !conn->is_dead) {
         nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
         conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)taken));
     }
@@ -457,6 +478,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     conn->tls = tls;
     conn->is_server = options->is_server;
     conn->counters = options->counters;
+    conn->max_streams = options->max_streams;
     conn->peer = peer_new(fd);
     conn->pings_allowed = PING_PURSE;
     conn->made_at = conn->pings_refilled_at = conn->last_read_at = timers_now();

@@ -65,6 +65,8 @@ struct conn {
     void *gathering;           /* conn_write.c's: the batch of the flush that is running */
     struct stream *streams;
     size_t stream_count;
+    size_t opened_streams; /* by the peer, ever */
+    size_t max_streams;
     unsigned pings_allowed;
     uint64_t pings_refilled_at;
     uint64_t made_at;

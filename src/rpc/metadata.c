@@ -77,12 +77,31 @@ metadata_key_is_binary(const char *key, size_t key_size)
     return key_size >= 4 && memcmp(key + key_size - 4, "-bin", 4) == 0;
 }
 
+/* HTTP lets anybody on the way join the values of one key with commas: puts what follows the comma into an entry of its own. */
+static void
+split_joined(struct metadata *metadata, struct arena *arena, struct metadata_entry *entry)
+{
+    const char *comma = memchr(entry->value, ',', entry->value_size);
+    if (!comma)
+        return;
+    struct metadata_entry *rest = arena_alloc(arena, sizeof *rest);
+    *rest = *entry;
+    entry->value_size = (size_t)(comma - entry->value);
+    rest->value = comma + 1;
+    rest->value_size -= entry->value_size + 1;
+    entry->next = rest;
+    if (metadata->last == entry)
+        metadata->last = rest;
+    metadata->count++;
+}
+
 struct error *
 metadata_decode_binary(struct metadata *metadata, struct arena *arena)
 {
     for (struct metadata_entry *entry = metadata->first; entry; entry = entry->next) {
         if (!metadata_key_is_binary(entry->key, entry->key_size))
             continue;
+        split_joined(metadata, arena, entry);
         struct buffer plain AUTO(buffer_clear) = {0};
         if (!base64_decode(entry->value, entry->value_size, &plain))
             return error_new(CODE_INTERNAL, "metadata \"%s\" is not valid base64", entry->key);

@@ -205,7 +205,7 @@ server_new(struct runtime *runtime, const struct server_options *options)
     *o = *options;
     o->max_message_bytes = o->max_message_bytes ? o->max_message_bytes : 4u << 20;
     o->max_header_bytes = or_default(o->max_header_bytes, 16u << 10);
-    o->max_streams = or_default(o->max_streams, 1000);
+    o->max_streams = or_default(o->max_streams, 256);
     o->max_connections = or_default(o->max_connections, 1024);
     o->preface_timeout_ms = or_default(o->preface_timeout_ms, 10000);
     o->stall_timeout_ms = or_default(o->stall_timeout_ms, 60000);

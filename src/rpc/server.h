@@ -29,7 +29,7 @@ struct server;
 struct server_options {
     size_t max_message_bytes;    /* 4 MiB: larger messages are refused with RESOURCE_EXHAUSTED */
     uint32_t max_header_bytes;   /* 16 KiB */
-    uint32_t max_streams;        /* 1000 per connection */
+    uint32_t max_streams;        /* 256 per connection */
     uint32_t max_connections;    /* 1024; one more is told to go away */
     uint32_t preface_timeout_ms; /* 10 s from connecting to speaking HTTP/2 */
     uint32_t stall_timeout_ms;   /* 60 s during which a peer takes nothing of what is sent to it */

@@ -54,8 +54,8 @@ def options():
     parser.add_argument("--list", action="store_true", help="print the names of all cases")
     parser.add_argument("--bound", type=float, default=3 * TIME_FACTOR,
                         help="seconds that a case may take (3 times $TIME_FACTOR)")
-    parser.add_argument("--rss-growth-mib", type=float, default=64,
-                        help="memory that may be gained in all (64, times $TIME_FACTOR)")
+    parser.add_argument("--rss-growth-mib", type=float, default=32,
+                        help="memory that may be gained in all (32, times $TIME_FACTOR)")
     parser.add_argument("--server", nargs=argparse.REMAINDER, default=[str(build / "tests" / "interop-server")],
                         metavar="COMMAND", help="the server and its arguments; the last option")
     return parser.parse_args()
@@ -133,8 +133,7 @@ class Run:
         expect(self.first_fd_count, server.fd_count())
 
     def gains_little_memory(self, server):
-        growth = server.rss_mib() - self.first_rss_mib
-        print(f"memory: {self.first_rss_mib:.1f} MiB at the start, {self.first_rss_mib + growth:.1f} MiB at the end")
+        print(f"memory: {self.first_rss_mib:.1f} MiB at the start, {server.rss_at_rest_mib():.1f} MiB at the end")
         expect_growth_below(self.rss_growth_mib, server, self.first_rss_mib)
 
     def check_at_the_end(self):

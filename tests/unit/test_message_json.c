@@ -12,7 +12,6 @@
 #include "base/arena.h"
 #include "check.h"
 #include "proto/csi.pb-c.h"
-#include "rpc/message_field.h"
 #include "rpc/service.h"
 #include "sample_message.h"
 
@@ -395,53 +394,15 @@ maps_are_objects(void)
 }
 
 static void
-a_map_is_known_by_its_type(void)
-{
-    ProtobufCFieldDescriptor fields[3];
-    ProtobufCMessageDescriptor type = sample_by_name_type;
-    ProtobufCFieldDescriptor field = {.name = "some_names2_x",
-                                      .label = PROTOBUF_C_LABEL_REPEATED,
-                                      .type = PROTOBUF_C_TYPE_MESSAGE,
-                                      .descriptor = &type};
-    static const char *const others[] = {
-        "SomeNames2X", "SomeNames2XEntryX", "SomeNames2xEntry", "SomeNames2Entry", "Entry", ""};
-    for (size_t i = 0; i < COUNT_OF(others); i++) {
-        type.short_name = others[i];
-        CHECK(!message_field_is_map(&field));
-    }
-    type.short_name = "SomeNames2XEntry";
-    CHECK(message_field_is_map(&field));
-    memcpy(fields, sample_by_name_fields, sizeof sample_by_name_fields);
-    type.fields = fields;
-    fields[1].id = 3;
-    CHECK(!message_field_is_map(&field));
-    fields[1].id = 2;
-    fields[0].name = "name";
-    CHECK(!message_field_is_map(&field));
-    fields[0].name = "key";
-    CHECK(message_field_is_map(&field));
-    type.n_fields = 3;
-    CHECK(!message_field_is_map(&field));
-    type.n_fields = 2;
-    field.label = PROTOBUF_C_LABEL_NONE;
-    CHECK(!message_field_is_map(&field));
-}
-
-static void
 times_are_texts(void)
 {
-    static const char *const good[] = {
-        "1970-01-01T00:00:00Z", "2026-11-15T19:40:00.500Z",       "2024-02-29T23:59:59.000001Z",
-        "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "1969-12-31T23:59:59.900Z"};
-    for (size_t i = 0; i < COUNT_OF(good); i++) {
-        char text[80];
-        snprintf(text, sizeof text, "{\"creationTime\":\"%s\"}", good[i]);
-        check_back(SNAPSHOT, text, NULL);
-    }
+    check_back(SNAPSHOT, "{\"creationTime\":\"2026-11-15T19:40:00.500Z\"}", NULL);
     check_back(SNAPSHOT, "{\"creationTime\":\"2026-11-15T19:40:00.5+01:30\"}",
                "{\"creationTime\":\"2026-11-15T18:10:00.500Z\"}");
-    check_back(SNAPSHOT, "{\"creationTime\":\"2026-12-31T23:40:00-01:00\"}",
-               "{\"creationTime\":\"2027-01-01T00:40:00Z\"}");
+    check_refused(SNAPSHOT, "{\"creationTime\":\"2026-11-15\"}",
+                  "creationTime: expected a time like \"2026-11-15T19:40:00Z\"");
+    check_refused(SNAPSHOT, "{\"creationTime\":5}",
+                  "creationTime: expected a time like \"2026-11-15T19:40:00Z\"");
     Csi__V1__Snapshot *snapshot = (Csi__V1__Snapshot *)parse_good(
         SNAPSHOT, "{\"creationTime\":\"2001-09-09T01:46:40.000000007Z\"}");
     CHECK_NUMBER(snapshot->creation_time->seconds, 1000000000);
@@ -452,64 +413,13 @@ times_are_texts(void)
 }
 
 static void
-what_is_no_time_is_refused(void)
-{
-    static const char *const garbage[] = {
-        "5",
-        "\"\"",
-        "\"2026-11-15\"",
-        "\"2026-11-15T19:40:00\"",
-        "\"2026-11-15 19:40:00Z\"",
-        "\"2026-11-15t19:40:00z\"",
-        "\"2026-11-15T19:40:00.Z\"",
-        "\"2026-11-15T19:40:00.1234567890Z\"",
-        "\"2026-11-15T19:40:60Z\"",
-        "\"2026-11-15T24:00:00Z\"",
-        "\"2026-13-15T19:40:00Z\"",
-        "\"2026-02-29T19:40:00Z\"",
-        "\"2026-04-31T19:40:00Z\"",
-        "\"0000-01-01T00:00:00Z\"",
-        "\"0001-01-01T00:00:00+00:01\"",
-        "\"9999-12-31T23:59:59-00:01\"",
-        "\"2026-11-15T19:40:00+24:00\"",
-        "\"2026-11-15T19:40:00ZZ\"",
-    };
-    for (size_t i = 0; i < COUNT_OF(garbage); i++) {
-        char text[80];
-        snprintf(text, sizeof text, "{\"creationTime\":%s}", garbage[i]);
-        check_refused(SNAPSHOT, text,
-                      "creationTime: expected a time like \"2026-11-15T19:40:00Z\"");
-    }
-}
-
-static void
 durations_are_texts(void)
 {
-    static const char *const good[] = {"0s",    "1.500s",        "-1.500s",       "-0.000000001s",
-                                       "3600s", "315576000000s", "-315576000000s"};
-    static const char *const garbage[] = {"",
-                                          "1",
-                                          "s",
-                                          "1.s",
-                                          ".5s",
-                                          "1.0000000000s",
-                                          "+1s",
-                                          "--1s",
-                                          "1 s",
-                                          "1ms",
-                                          "1ss",
-                                          "315576000000.1s",
-                                          "315576000001s",
-                                          "1000000000000s"};
-    char text[80];
-    for (size_t i = 0; i < COUNT_OF(good); i++) {
-        snprintf(text, sizeof text, "{\"duration\":\"%s\"}", good[i]);
-        check_sample(text, NULL);
-    }
-    for (size_t i = 0; i < COUNT_OF(garbage); i++) {
-        snprintf(text, sizeof text, "{\"duration\":\"%s\"}", garbage[i]);
-        check_refused(&sample_type, text, "duration: expected a duration like \"1.5s\"");
-    }
+    check_sample("{\"duration\":\"0s\"}", NULL);
+    check_refused(&sample_type, "{\"duration\":\"1\"}",
+                  "duration: expected a duration like \"1.5s\"");
+    check_refused(&sample_type, "{\"duration\":{\"seconds\":1}}",
+                  "duration: expected a duration like \"1.5s\"");
     struct sample *sample = parse_sample("{\"duration\":\"-1.5s\"}");
     CHECK_NUMBER(sample->duration->seconds, -1);
     CHECK_NUMBER(sample->duration->nanos, -500000000);
@@ -685,9 +595,7 @@ main(void)
     a_oneof_has_one_member();
     an_optional_field_may_be_its_default();
     maps_are_objects();
-    a_map_is_known_by_its_type();
     times_are_texts();
-    what_is_no_time_is_refused();
     durations_are_texts();
     wrappers_are_bare_values();
     errors_name_the_place();

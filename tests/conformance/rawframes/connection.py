@@ -121,7 +121,7 @@ def ping_flood(server):
 def ping_flood_that_never_reads(server):
     """A million PINGs from a client that does not read: the server stops taking them, goes, or drops what it would
     answer, but does not keep it; others are served meanwhile."""
-    before = server.rss_mib()
+    before = server.rss_at_rest_mib()
     connection = server.connect()
     connection.send_without_reading(frame(PING, payload=bytes(8)) * 1_000_000, patience=0.5)
     expect_growth_below(16, server, before)

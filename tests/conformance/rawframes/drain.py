@@ -85,9 +85,20 @@ def idle_connection_is_closed(server):
         expect_good_end(own, connection)
 
 
+def stops_right_after_a_call(server):
+    """15 servers are told to stop while their workers have only just finished: all end well."""
+    for _ in range(15):
+        with server.another() as own:
+            connection = own.connect()
+            expect_normal(connection.call(headers(), UNARY_BODY))
+            own.ask_to_stop()
+            expect_good_end(own, connection)
+
+
 CASES = [
     ("drain-running-call-finishes", running_call_finishes),
     ("drain-call-after-the-notice-is-served", call_after_the_notice_is_served),
     ("drain-call-after-the-final-goaway-is-not-served", call_after_the_final_goaway_is_not_served),
     ("drain-idle-connection-is-closed", idle_connection_is_closed),
+    ("drain-right-after-a-call", stops_right_after_a_call),
 ]

@@ -35,7 +35,7 @@ def expect_working(connection):
 
 
 def expect_growth_below(limit_mib, server, before_mib):
-    """Sanitizers keep books about each byte and hold freed memory back, so their builds may have more."""
+    """Sanitizers keep books about each byte, so their builds may have more."""
     growth = server.rss_mib() - before_mib
     limit_mib *= TIME_FACTOR
     expect_true(growth < limit_mib, f"less than {limit_mib:g} MiB more memory", f"{growth:.0f} MiB")

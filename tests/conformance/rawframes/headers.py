@@ -134,7 +134,7 @@ def huge_header(size, server):
 def header_bomb(server):
     """One table entry of 3 KiB named 8,000 times: 24 MB of headers in two frames."""
     connection = server.connect()
-    before = server.rss_mib()
+    before = server.rss_at_rest_mib()
     entry = ("x-bomb", "a" * 3000)
     block = connection.encode(headers(add=[entry])) + connection.encode([entry]) * 8000
     expect_refused_headers(connection, block)
