@@ -6,6 +6,9 @@
 /* The caller must look at what comes back (an error that nobody reads is a bug). */
 #define MUST_CHECK __attribute__((warn_unused_result))
 
+/* Never gives NULL. */
+#define NEVER_NULL __attribute__((returns_nonnull))
+
 /* Checks arguments like printf: `index` is the number of the format's parameter, `first` of what follows it. */
 #define PRINTF_LIKE(index, first) __attribute__((format(printf, index, first)))
 

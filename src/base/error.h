@@ -43,10 +43,12 @@ struct error {
     size_t details_size;
 };
 
-MUST_CHECK struct error *error_new(enum code code, const char *format, ...) PRINTF_LIKE(2, 3);
+MUST_CHECK NEVER_NULL struct error *error_new(enum code code, const char *format, ...)
+    PRINTF_LIKE(2, 3);
 
 /* From an errno value: the code that fits it, and ": <text of errnum>" behind the message. */
-MUST_CHECK struct error *error_from_errno(int errnum, const char *format, ...) PRINTF_LIKE(2, 3);
+MUST_CHECK NEVER_NULL struct error *error_from_errno(int errnum, const char *format, ...)
+    PRINTF_LIKE(2, 3);
 
 /* Puts "<message>: " before the cause's message and keeps its code. Takes the cause. NULL stays NULL. */
 MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -10,10 +10,10 @@
 
 #include "base/attributes.h"
 
-void *memory_new(size_t size);
-void *memory_zeroed(size_t size);
-void *memory_resize(void *block, size_t size);
-char *memory_string(const char *text);
+NEVER_NULL void *memory_new(size_t size);
+NEVER_NULL void *memory_zeroed(size_t size);
+NEVER_NULL void *memory_resize(void *block, size_t size);
+NEVER_NULL char *memory_string(const char *text);
 
 __attribute__((noreturn)) void memory_exhausted(void);
 

@@ -325,16 +325,16 @@ close_on_loop(void *argument)
     struct channel *channel = argument;
     channel->is_closed = true;
     loop_disarm(channel->loop, &channel->pause);
-    if (channel->connector.attempt) {
-        connector_stop(&channel->connector);
-        channel_release(channel);
-    }
+    bool was_connecting = channel->connector.attempt != NULL;
+    connector_stop(&channel->connector);
     free(channel->last_failure);
     channel->last_failure = memory_string("the channel has been closed");
     fail_waiters(channel, true);
     for (struct conn *conn = channel->conns; conn; conn = conn->next)
         conn_kill(conn, "the channel has been closed");
-    channel_release(channel);
+    if (was_connecting)
+        channel_release(channel); /* the attempt's reference; the caller's is still there */
+    channel_release(channel);     /* NOLINT(clang-analyzer-unix.Malloc) */
 }
 
 void

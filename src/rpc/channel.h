@@ -33,7 +33,7 @@ struct channel_options {
 MUST_CHECK struct error *channel_open(struct runtime *runtime, const char *target,
                                       const struct channel_options *options, struct channel **out);
 
-/* Calls that still run end with CANCELLED. */
+/* Calls that still run end with UNAVAILABLE. */
 void channel_close(struct channel *channel);
 
 /* Zero everywhere is a plain call. */

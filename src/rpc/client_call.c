@@ -61,6 +61,7 @@ release(struct client_call *call)
 {
     if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) != 1)
         return;
+    /* The analyzer does not count references. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     mailbox_clear(&call->mailbox, &call->loop->budget);
     message_reader_clear(&call->reader);
     chunk_release(call->only_message);
@@ -124,8 +125,12 @@ finish_cancelled(struct client_call *call)
 void
 client_call_cancel_children(struct call *parent)
 {
-    while (parent->children)
-        finish_cancelled(parent->children);
+    struct client_call *child = parent->children;
+    while (child) {
+        struct client_call *next = child->next_child;
+        finish_cancelled(child);
+        child = next;
+    }
 }
 
 /* ---- the answer ---- */

@@ -10,7 +10,7 @@
 
 /* nghttp2 hands over a DATA frame: its bytes are taken from the stream's queue without a copy. */
 int conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-                         size_t length, nghttp2_data_source *source, void *conn);
+                         size_t length, nghttp2_data_source *source, void *argument);
 
 /* Frees what waits to be written. */
 void conn_write_drop(struct conn *conn);

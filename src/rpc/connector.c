@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "rpc/sockaddr.h"
+#include "rpc/socket.h"
 
 struct connector_attempt {
     struct connector *connector; /* NULL: nobody waits for it any more */
@@ -202,7 +202,7 @@ connector_start(struct connector *connector, const struct address *address, uint
     loop_arm(connector->loop, &attempt->timeout, timers_now() + timeout_ns);
     if (address_is_local(address)) {
         struct sockaddr_un name;
-        socklen_t size = sockaddr_of_unix(address, &name);
+        socklen_t size = socket_name_of_unix(address, &name);
         connect_to(attempt, (struct sockaddr *)&name, size);
     } else if (!start_literal(attempt, address)) {
         start_tcp(attempt, address);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listening on a unix or TCP address, and accepting. */
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,9 +10,8 @@
 
 #include "base/memory.h"
 #include "rpc/server_internal.h"
-#include "rpc/sockaddr.h"
+#include "rpc/socket.h"
 
-#define BACKLOG 511
 #define ACCEPTS_PER_TURN 64
 #define RETRY_NS 100000000u
 
@@ -59,7 +55,7 @@ static struct error *
 bind_unix(int fd, const struct address *address, unsigned mode)
 {
     struct sockaddr_un name;
-    socklen_t size = sockaddr_of_unix(address, &name);
+    socklen_t size = socket_name_of_unix(address, &name);
     struct error *error = remove_stale_socket(&name, size);
     if (error)
         return error;
@@ -81,62 +77,12 @@ open_unix(const struct address *address, unsigned mode, int *out)
     if (fd < 0)
         return error_from_errno(errno, "make a socket");
     struct error *error = bind_unix(fd, address, mode);
-    if (!error && listen(fd, BACKLOG) != 0)
+    if (!error && listen(fd, SOCKET_BACKLOG) != 0)
         error = error_from_errno(errno, "listen on %s", address->path);
     if (error)
         close(fd);
     else
         *out = fd;
-    return error;
-}
-
-/* ---- TCP ---- */
-
-static struct error *
-open_tcp_at(const struct addrinfo *at, const char *text, int *out)
-{
-    int on = 1;
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_from_errno(errno, "make a socket");
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-        struct error *error = error_from_errno(errno, "listen on %s", text);
-        close(fd);
-        return error;
-    }
-    *out = fd;
-    return NULL;
-}
-
-static uint16_t
-bound_port(int fd)
-{
-    struct sockaddr_storage name = {0};
-    socklen_t size = sizeof name;
-    getsockname(fd, (struct sockaddr *)&name, &size);
-    return ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                            : ((struct sockaddr_in *)&name)->sin_port);
-}
-
-static struct error *
-open_tcp(struct address *address, int *out)
-{
-    char text[300];
-    char port[8];
-    address_print(address, text, sizeof text);
-    snprintf(port, sizeof port, "%u", address->port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    int failed = getaddrinfo(address->host[0] ? address->host : NULL, port, &hints, &found);
-    if (failed)
-        return error_new(CODE_INVALID_ARGUMENT, "listen on %s: %s", text, gai_strerror(failed));
-    struct error *error = open_tcp_at(found, text, out);
-    freeaddrinfo(found);
-    if (!error)
-        address->port = bound_port(*out);
     return error;
 }
 
@@ -192,7 +138,7 @@ listener_open(struct server *server, const struct address *address,
     struct error *error =
         address_is_local(address)
             ? open_unix(address, options->socket_mode ? options->socket_mode : 0600, &fd)
-            : open_tcp(&real, &fd);
+            : socket_listen_tcp(&real, &fd);
     if (error)
         return error;
     struct listener *listener = memory_zeroed(sizeof *listener);

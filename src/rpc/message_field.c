@@ -59,7 +59,7 @@ next_camel(const char **name, bool upper)
     char character = **name;
     if (character)
         (*name)++;
-    return upper ? (char)toupper((unsigned char)character) : character;
+    return upper ? (char)(toupper)((unsigned char)character) : character;
 }
 
 bool

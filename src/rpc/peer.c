@@ -36,7 +36,7 @@ describe_inet(struct peer *peer, const struct sockaddr_storage *from)
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
         inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
         snprintf(peer->address, sizeof peer->address, "%s:%u", text, ntohs(v4->sin_port));
-    } else {
+    } else if (from->ss_family == AF_INET6) {
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
         inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
         snprintf(peer->address, sizeof peer->address, "[%s]:%u", text, ntohs(v6->sin6_port));

@@ -138,8 +138,8 @@ read_status(struct proxied *proxied)
     const char *status = metadata_find(&proxied->block, "grpc-status");
     if (!status)
         return;
-    int number = atoi(status);
-    proxied->code = number >= 0 && number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
+    unsigned long number = strtoul(status, NULL, 10);
+    proxied->code = number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
 }
 
 static void

@@ -3,8 +3,6 @@
 #include "web/http.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "rpc/address.h"
+#include "rpc/socket.h"
 
 #define MAX_CONNECTIONS 16
 #define MAX_REQUEST_BYTES 8192
@@ -234,67 +232,22 @@ accept_until_stopped(void *argument)
 
 /* ---- life ---- */
 
-static struct error *
-listen_on(const struct addrinfo *at, const char *text, int *out)
-{
-    int on = 1;
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_from_errno(errno, "make a socket");
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, 64) != 0) {
-        struct error *error = error_from_errno(errno, "listen for HTTP on %s", text);
-        close(fd);
-        return error;
-    }
-    *out = fd;
-    return NULL;
-}
-
-static struct error *
-open_socket(const char *text, int *fd)
-{
-    struct address address;
-    struct error *error = address_parse(text, &address);
-    if (error)
-        return error;
-    if (address.kind != ADDRESS_TCP)
-        return error_new(CODE_INVALID_ARGUMENT, "HTTP needs HOST:PORT, not %s", text);
-    char port[8];
-    snprintf(port, sizeof port, "%u", address.port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    int failed = getaddrinfo(address.host[0] ? address.host : NULL, port, &hints, &found);
-    if (failed)
-        return error_new(CODE_INVALID_ARGUMENT, "listen for HTTP on %s: %s", text,
-                         gai_strerror(failed));
-    error = listen_on(found, text, fd);
-    freeaddrinfo(found);
-    return error;
-}
-
-static unsigned
-bound_port(int fd)
-{
-    struct sockaddr_in6 name = {0};
-    socklen_t size = sizeof name;
-    getsockname(fd, (struct sockaddr *)&name, &size);
-    return ntohs(name.sin6_port); /* stands at the same place in an IPv4 address */
-}
-
 struct error *
 http_open(const struct http_options *options, struct http **out)
 {
+    struct address address;
     int fd;
-    struct error *error = open_socket(options->address, &fd);
+    struct error *error = address_parse(options->address, &address);
+    if (!error && address_is_local(&address))
+        error = error_new(CODE_INVALID_ARGUMENT, "HTTP needs HOST:PORT, not %s", options->address);
+    if (!error)
+        error = error_wrap(socket_listen_tcp(&address, &fd), "HTTP");
     if (error)
         return error;
     struct http *http = memory_zeroed(sizeof *http);
     http->options = *options;
     http->fd = fd;
-    http->port = bound_port(fd);
+    http->port = address.port;
     http->stop_fd = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&http->lock, NULL);
     pthread_cond_init(&http->one_less, NULL);
