@@ -73,16 +73,24 @@ def family(pid):
     return pids
 
 
+def pinned_to(cpus):
+    """What stands before a command that is to run on these cores only."""
+    return ["taskset", "-c", cpus] if cpus else []
+
+
 class Process:
     """A server under test. `with Process(...)` ends it, with its children, whatever happens."""
 
     def __init__(self, name, command, log, cpus=None):
         self.name = name
         self.log = log
-        pinned = ["taskset", "-c", cpus] if cpus else []
-        with open(log, "wb") as output:
-            self.popen = subprocess.Popen(pinned + [str(word) for word in command], stdin=subprocess.DEVNULL,
-                                          stdout=output, stderr=subprocess.STDOUT)
+        command = pinned_to(cpus) + [str(word) for word in command]
+        try:
+            with open(log, "wb") as output:
+                self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
+                                              stderr=subprocess.STDOUT)
+        except FileNotFoundError:
+            raise NotMeasured(f"{command[0]} is not there") from None
 
     def __enter__(self):
         return self
@@ -170,7 +178,7 @@ def load(process, request, connections, streams, seconds, cpus=None):
     command = ["h2load", "-D", f"{seconds * 1000:.0f}ms", "-c", connections, "-m", streams, *request.flags,
                "-B", f"unix:{process.socket}", request.url]
     before = process.cpu_seconds()
-    output = run_program((["taskset", "-c", cpus] if cpus else []) + command, seconds + 30)
+    output = run_program(pinned_to(cpus) + command, seconds + 30)
     used = process.cpu_seconds() - before
     calls = int(re.search(r"(\d+) succeeded", output)[1])
     check_answers(output, calls, connections * streams, process.answer_bytes)
