@@ -217,6 +217,12 @@ loop_open(const struct loop_options *options, struct loop **out)
 }
 
 static void
+stop_relief(void *argument)
+{
+    uv_timer_stop(&((struct loop *)argument)->relief);
+}
+
+static void
 request_stop(void *argument)
 {
     ((struct loop *)argument)->stop = true;
@@ -227,6 +233,8 @@ loop_close(struct loop *loop)
 {
     if (!loop)
         return;
+    /* The timer uses the workers; nothing starts it again, because nothing is left that submits work. */
+    loop_run(loop, stop_relief, loop);
     workers_free(STEAL(loop->workers));
     loop_run(loop, request_stop, loop);
     pthread_join(loop->thread, NULL);

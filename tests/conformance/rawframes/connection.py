@@ -195,16 +195,31 @@ def window_update_flood(server):
     expect_bounded(connection)
 
 
-def streams_over_the_limit(server):
-    """One stream more than announced is refused, so that its client may retry; those that are open are not harmed."""
-    connection = server.connect()
-    limit = connection.server_settings.get(MAX_CONCURRENT_STREAMS)
+def announced_limit(server):
+    limit = server.connect().server_settings.get(MAX_CONCURRENT_STREAMS)
     expect_true(limit is not None and 100 <= limit <= 100_000, "a limit of at least 100 announced", limit)
-    streams = [connection.open(headers()) for _ in range(limit)]
-    expect(f"RST_STREAM({REFUSED_STREAM})", connection.answer(connection.open(headers())).outcome())
+    return limit
+
+
+def streams_over_the_limit(server):
+    """A client that cannot know the limit yet: one stream more is refused, so that it may retry; the others are not harmed."""
+    limit = announced_limit(server)
+    connection = server.connect_silently()
+    streams = [connection.new_stream() for _ in range(limit + 1)]
+    octets = b"".join(header_frames(stream, connection.encode(headers())) for stream in streams)
+    connection.send_without_reading(PREFACE + settings_frame({}) + octets, patience=3)
+    expect(f"RST_STREAM({REFUSED_STREAM})", connection.answer(streams[-1]).outcome())
     connection.send(data_frames(streams[0], UNARY_BODY, end_stream=True))
     expect_normal(connection.answer(streams[0]))
-    expect_working(connection)
+
+
+def streams_over_the_acknowledged_limit(server):
+    """A client that has acknowledged the limit and breaks it is no client: nghttp2 ends the connection."""
+    connection = server.connect()
+    for _ in range(announced_limit(server)):
+        connection.open(headers())
+    connection.open(headers())
+    expect(CONNECTION_PROTOCOL_ERROR, connection.end())
 
 
 # Errors of the connection
@@ -293,6 +308,7 @@ CASES = [
     ("priority-50000", priority_flood),
     ("window-update-100000", window_update_flood),
     ("streams-over-the-limit", streams_over_the_limit),
+    ("streams-over-the-acknowledged-limit", streams_over_the_acknowledged_limit),
     ("stream-window-overflow", stream_window_overflow),
     ("priority-on-itself", priority_on_itself),
 ] + [(name, partial(connection_error, octets_for, expected)) for name, octets_for, expected in CONNECTION_ERRORS]
