@@ -83,7 +83,7 @@ void call_count(struct call *call, enum code code, const char *message);
 /* ---- call_reply.c: the loop's side of answering; each does nothing once the call is answered ---- */
 void call_reply_http(struct call *call, int status);
 /* Takes the error; NULL: OK. Sends what the mailbox and call->reply have before the status. */
-void call_reply_status(struct call *call, struct error *error);
+void call_reply_status(struct call *call, struct error *taken);
 /* Moves what the handler has sent to the stream. */
 void call_reply_collect(struct call *call);
 

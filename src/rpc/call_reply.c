@@ -155,9 +155,9 @@ call_reply_collect(struct call *call)
 }
 
 void
-call_reply_status(struct call *call, struct error *error)
+call_reply_status(struct call *call, struct error *taken)
 {
-    struct error *owned AUTO(error_cleanup) = error;
+    struct error *error AUTO(error_cleanup) = taken;
     if (call->is_answered)
         return;
     call_reply_collect(call);

@@ -450,6 +450,9 @@ on_poll(uv_poll_t *poll, int status, int events)
     }
     if (events & UV_READABLE || status < 0)
         read_socket(conn);
+    /* libuv has stopped watching: if reading has not told why, nothing else will. */
+    if (status < 0)
+        conn_kill(conn, "the socket has failed");
 }
 
 /* ---- life ---- */

@@ -87,10 +87,12 @@ on_connected(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct connector_attempt *attempt = poll->data;
-    int failed = status < 0 ? -status : 0;
+    int failed = 0;
     socklen_t size = sizeof failed;
-    if (!failed)
-        getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+    /* The socket knows what went wrong; libuv says EBADF for whatever it is. */
+    getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+    if (!failed && status < 0)
+        failed = -status;
     if (!failed) {
         /* The handle is closed first: the descriptor gets one of its own. */
         uv_poll_stop(poll);
