@@ -28,7 +28,6 @@ $(error SAN=$(SAN) is not known; say SAN=address or SAN=thread)
 endif
 # Instrumented programs are slow: the tests get more time.
 export TIME_FACTOR := 4
-export SKYCAP_SANITIZER := $(SAN)
 export ASAN_OPTIONS := detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS := halt_on_error=1:second_deadlock_stack=1

@@ -54,9 +54,7 @@ def options():
     parser.add_argument("--list", action="store_true", help="print the names of all cases")
     parser.add_argument("--bound", type=float, default=3 * TIME_FACTOR,
                         help="seconds that a case may take (3 times $TIME_FACTOR)")
-    parser.add_argument("--rss-growth-mib", type=float,
-                        # A sanitizer keeps freed memory for a while on purpose.
-                        default=512 if os.environ.get("SKYCAP_SANITIZER") else 32,
+    parser.add_argument("--rss-growth-mib", type=float, default=32,
                         help="memory that may be gained in all (32, times $TIME_FACTOR)")
     parser.add_argument("--server", nargs=argparse.REMAINDER, default=[str(build / "tests" / "interop-server")],
                         metavar="COMMAND", help="the server and its arguments; the last option")
