@@ -165,7 +165,8 @@ def mean_request_us(output):
 
 def check_answers(output, calls, in_flight, answer_bytes):
     """Every answer must have been HTTP 200 with a message of the length that the checked answer had."""
-    failed, errored, timeout = (int(re.search(rf"(\d+) {word}", output)[1]) for word in ("failed", "errored", "timeout"))
+    failed, errored, timeout = (int(re.search(rf"(\d+) {word}", output)[1])
+                                for word in ("failed", "errored", "timeout"))
     data = int(re.search(r"\((\d+)\) data", output)[1])
     if failed or errored or timeout or calls == 0:
         raise NotMeasured(f"{calls} calls succeeded, {failed} failed, {errored} were cut off, {timeout} timed out")

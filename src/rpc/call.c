@@ -200,12 +200,15 @@ call_credit(struct call *call)
     call->uncredited = held;
 }
 
-static void
+static struct error *
 keep_raw(struct call *call, const uint8_t *bytes, size_t size)
 {
+    if (!budget_take(&call->loop->budget, size))
+        return error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory");
     struct chunk *chunk = chunk_new(size);
     memcpy(chunk->bytes, bytes, size);
     chunk_queue_push(&call->raw, chunk);
+    return NULL;
 }
 
 static void
@@ -221,12 +224,13 @@ on_data(struct stream *stream, const uint8_t *bytes, size_t size)
         stream_consume(stream, size);
         return;
     }
-    if (!call->target) {
-        keep_raw(call, bytes, size);
-        return;
+    struct error *error;
+    if (call->target) {
+        call->uncredited += size;
+        error = feed_reader(call, bytes, size);
+    } else {
+        error = keep_raw(call, bytes, size);
     }
-    call->uncredited += size;
-    struct error *error = feed_reader(call, bytes, size);
     if (error) {
         call_reply_status(call, error);
         call_cancel(call);
@@ -262,7 +266,10 @@ static void
 on_written(struct stream *stream, size_t size)
 {
     struct call *call = of_stream(stream);
-    if (sends_stream(call) && size)
+    if (call->http_status)
+        return;
+    call_reply_discharge(call, size);
+    if (sends_stream(call))
         mailbox_note_written(&call->mailbox, size);
 }
 
@@ -331,7 +338,9 @@ call_maybe_free(struct call *call)
         metrics_of(call)->in_flight--;
     message_reader_clear(&call->reader);
     message_free(call->request, &call->loop->budget);
+    budget_give_back(&call->loop->budget, call->raw.size);
     chunk_queue_clear(&call->raw);
+    call_reply_discharge(call, atomic_load(&call->out_charged));
     chunk_release(call->reply);
     error_free(call->result);
     if (call->has_mailbox)

@@ -32,8 +32,9 @@ struct call {
     struct arena wire_arena;
 
     /* Where the call stands; loop thread. */
-    bool is_running;  /* a handler has been started and has not come back */
-    bool is_answered; /* the end of the answer is on its way, or will never be */
+    bool holds_stream_place; /* one of the loop's streaming calls */
+    bool is_running;         /* a handler has been started and has not come back */
+    bool is_answered;        /* the end of the answer is on its way, or will never be */
     bool head_sent;
     bool is_over;  /* the stream is gone */
     bool is_begun; /* the head is that of a call */
@@ -45,8 +46,12 @@ struct call {
     struct message_reader reader;
     struct message *request; /* of a method that takes one */
     int64_t body_bytes;
-    size_t uncredited;      /* bytes whose window has not been given back */
-    struct chunk_queue raw; /* body of an unknown method, until somebody takes it */
+    size_t uncredited; /* bytes whose window has not been given back */
+    struct chunk_queue
+        raw; /* body of an unknown method, until somebody takes it; counted in the budget */
+
+    /* Bytes of the answer that are counted in the budget: the handler's thread adds, the loop subtracts. */
+    atomic_size_t out_charged;
 
     /* Streaming. */
     bool has_mailbox;
@@ -86,6 +91,11 @@ void call_reply_http(struct call *call, int status);
 void call_reply_status(struct call *call, struct error *taken);
 /* Moves what the handler has sent to the stream. */
 void call_reply_collect(struct call *call);
+
+/* Counts bytes that are to be sent; RESOURCE_EXHAUSTED when too many wait already. The handler's thread or the loop. */
+MUST_CHECK struct error *call_reply_charge(struct call *call, size_t size);
+/* Loop thread: so many of them have been written. */
+void call_reply_discharge(struct call *call, size_t size);
 
 /* ---- call_run.c ---- */
 void call_run(struct call *call);

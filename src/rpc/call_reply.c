@@ -143,6 +143,23 @@ send_trailers(struct call *call, const struct error *error)
     stream_end(&call->stream, fields.items, fields.count);
 }
 
+struct error *
+call_reply_charge(struct call *call, size_t size)
+{
+    if (!budget_take(&call->loop->budget, size))
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "too many bytes of answers wait for clients that do not take them");
+    atomic_fetch_add_explicit(&call->out_charged, size, memory_order_relaxed);
+    return NULL;
+}
+
+void
+call_reply_discharge(struct call *call, size_t size)
+{
+    atomic_fetch_sub_explicit(&call->out_charged, size, memory_order_relaxed);
+    budget_give_back(&call->loop->budget, size);
+}
+
 void
 call_reply_collect(struct call *call)
 {
@@ -163,6 +180,8 @@ call_reply_status(struct call *call, struct error *taken)
     call_reply_collect(call);
     call->is_answered = true;
     loop_disarm(call->loop, &call->deadline);
+    if (call->reply && !error)
+        error = call_reply_charge(call, call->reply->size);
     if (call->reply && !error) {
         send_head(call, &call->reply_headers);
         stream_push(&call->stream, STEAL(call->reply));

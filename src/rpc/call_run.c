@@ -84,6 +84,9 @@ static void
 finish(struct call *call)
 {
     call->is_running = false;
+    if (call->holds_stream_place)
+        call->loop->streaming_calls--;
+    call->holds_stream_place = false;
     struct channel *proxy_to = STEAL(call->proxy_to);
     if (proxy_to && !call->result && !call->is_answered) {
         proxy_begin(call, proxy_to);
@@ -110,6 +113,23 @@ run_on_worker(struct work *work)
     loop_post(call->loop, &call->finished);
 }
 
+/* NULL: the handler has a thread, or will have one. */
+static struct error *
+submit(struct call *call)
+{
+    if (call->has_mailbox) {
+        if (call->loop->streaming_calls >= call->loop->max_streaming_calls)
+            return error_new(CODE_RESOURCE_EXHAUSTED,
+                             "too many streaming calls run; try again later");
+        call->loop->streaming_calls++;
+        call->holds_stream_place = true;
+    }
+    call->work.run = run_on_worker;
+    if (loop_submit_work(call->loop, &call->work))
+        return NULL;
+    return error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+}
+
 void
 call_run(struct call *call)
 {
@@ -120,12 +140,12 @@ call_run(struct call *call)
         finish(call);
         return;
     }
-    call->work.run = run_on_worker;
-    if (loop_submit_work(call->loop, &call->work))
-        return;
-    call->result =
-        error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
-    finish(call);
+    /* Once it is submitted the call's result is the worker's. */
+    struct error *error = submit(call);
+    if (error) {
+        call->result = error;
+        finish(call);
+    }
 }
 
 /* ---- what streaming handlers use ---- */
@@ -185,6 +205,11 @@ call_send(struct call *call, const ProtobufCMessage *message)
     if (error)
         return error;
     log_message(call, "reply", message);
+    error = call_reply_charge(call, chunk->size);
+    if (error) {
+        chunk_release(chunk);
+        return error;
+    }
     bool tell;
     call->sent_any = true;
     bool open = mailbox_put(&call->mailbox, chunk, &tell);

@@ -198,6 +198,8 @@ loop_open(const struct loop_options *options, struct loop **out)
     struct loop *loop = memory_zeroed(sizeof *loop);
     loop->log = options->log;
     loop->budget.limit = options->max_buffered_bytes;
+    /* Streams may last for ever: half of the threads are for calls that do not. */
+    loop->max_streaming_calls = options->max_workers > 1 ? options->max_workers / 2 : 1;
     loop->inbox_last = &loop->inbox;
     loop->read_buffer = memory_new(LOOP_READ_BYTES);
     loop->write_buffer = memory_new(LOOP_WRITE_BYTES);

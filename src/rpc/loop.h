@@ -42,6 +42,8 @@ struct loop {
     bool stop;          /* set by a task */
     struct conn *dirty; /* connections with something to write */
     struct workers *workers;
+    size_t streaming_calls; /* that hold a worker as long as their stream lasts */
+    size_t max_streaming_calls;
     struct budget budget;
     const struct log *log;
     uint8_t *read_buffer;  /* LOOP_READ_BYTES, for the connection that is being read */

@@ -346,7 +346,7 @@ fail_to_begin(struct waiter *waiter, struct error *error)
     answer(proxied, error);
 }
 
-/* What the client has sent so far was charged to nobody. */
+/* What the client has sent while nobody knew where to. */
 static void
 take_raw(struct proxied *proxied)
 {
@@ -355,6 +355,7 @@ take_raw(struct proxied *proxied)
         const uint8_t *bytes;
         struct chunk *chunk;
         size_t size = chunk_queue_peek(&call->raw, SIZE_MAX, &bytes, &chunk);
+        budget_give_back(&call->loop->budget, size);
         pass_bytes(proxied, &proxied->upstream, bytes, size);
         chunk_queue_advance(&call->raw, size);
     }

@@ -145,6 +145,13 @@ raw_send_settings(int fd, const nghttp2_settings_entry *entries, size_t count)
     raw_send_frame(fd, NGHTTP2_SETTINGS, 0, 0, payload.bytes, payload.size);
 }
 
+/* Until it comes the peer's own SETTINGS, such as a wider window, are not in force. */
+static inline void
+raw_acknowledge_settings(int fd)
+{
+    raw_send_frame(fd, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0);
+}
+
 /* What a client says first. */
 static inline void
 raw_send_preface(int fd)
@@ -232,7 +239,7 @@ raw_wait_for_frame(int fd, uint8_t type, uint32_t stream, struct raw_frame *fram
     return false;
 }
 
-/* A server's first words: reads the client's preface and says its own SETTINGS. */
+/* A server's first words, SETTINGS, once the client has said its own. */
 static inline bool
 raw_greet_client(int fd, const nghttp2_settings_entry *entries, size_t count)
 {
@@ -240,6 +247,7 @@ raw_greet_client(int fd, const nghttp2_settings_entry *entries, size_t count)
     if (!raw_receive(fd, preface, sizeof preface, 2000))
         return false;
     raw_send_settings(fd, entries, count);
+    raw_acknowledge_settings(fd);
     return true;
 }
 

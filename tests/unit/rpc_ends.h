@@ -19,7 +19,7 @@
 #include "proto/csi.rpc.h"
 #include "rpc/call.h"
 #include "rpc/channel.h"
-#include "rpc/runtime.h"
+#include "rpc/runtime_internal.h"
 #include "rpc/server.h"
 #include "rpc/timers.h"
 
@@ -88,6 +88,39 @@ gate_wait(struct gate *gate, unsigned count)
     bool reached = gate->count >= count;
     pthread_mutex_unlock(&gate->lock);
     return reached;
+}
+
+/* ---- the loop ---- */
+
+/* Holds the loop thread: what the others do meanwhile, it sees all at once. */
+struct hold {
+    struct task task; /* first */
+    struct gate held;
+    struct gate released;
+};
+
+static inline void
+hold_run(struct task *task)
+{
+    struct hold *hold = (struct hold *)task;
+    gate_pass(&hold->held);
+    gate_wait(&hold->released, 1);
+    gate_pass(&hold->held);
+}
+
+static inline void
+hold_loop(struct hold *hold, struct runtime *runtime)
+{
+    *hold = (struct hold){.task.run = hold_run, .held = GATE_INIT, .released = GATE_INIT};
+    loop_post(runtime_loop(runtime), &hold->task);
+    CHECK(gate_wait(&hold->held, 1));
+}
+
+static inline void
+release_loop(struct hold *hold)
+{
+    gate_pass(&hold->released);
+    CHECK(gate_wait(&hold->held, 2));
 }
 
 /* ---- errors ---- */

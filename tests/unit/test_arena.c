@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/base/arena.c */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdint.h>
+
+#include "check.h"
+
+static bool
+is_aligned(const void *block)
+{
+    return (uintptr_t)block % alignof(max_align_t) == 0;
+}
+
+static void
+blocks_of_any_size_are_apart_and_aligned(void)
+{
+    static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 1024, 1025, 4096, 5000, 70000};
+    struct arena arena AUTO(arena_clear);
+    uint8_t *blocks[COUNT_OF(sizes)];
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        blocks[i] = arena_alloc(&arena, sizes[i]);
+        CHECK(is_aligned(blocks[i]));
+        memset(blocks[i], (int)i, sizes[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (size_t j = 0; j < sizes[i]; j++)
+            if (blocks[i][j] != i) {
+                CHECK_NUMBER(blocks[i][j], i);
+                break;
+            }
+    CHECK(blocks[0] != blocks[1]);
+}
+
+static void
+the_first_block_is_used_before_the_heap(void)
+{
+    alignas(max_align_t) uint8_t first[256];
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, first, sizeof first, SIZE_MAX);
+    uint8_t *block = arena_alloc(&arena, 200);
+    CHECK(block == first);
+    uint8_t *next = arena_alloc(&arena, 200);
+    CHECK(next < first || next >= first + sizeof first);
+    /* What is left of the first block is lost to it once there is a newer one. */
+    arena_clear(&arena);
+    CHECK(arena_alloc(&arena, 1) == first);
+}
+
+static void
+a_large_block_leaves_the_room_of_the_newest_in_use(void)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    uint8_t *before = arena_alloc(&arena, 16);
+    memset(arena_alloc(&arena, 100000), 'x', 100000);
+    uint8_t *after = arena_alloc(&arena, 16);
+    CHECK(after == before + 16);
+}
+
+static void
+the_limit_holds_for_tries_only(void)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, 1000);
+    CHECK(arena_try(&arena, 1001) == NULL);
+    CHECK(arena_try(&arena, SIZE_MAX) == NULL);
+    CHECK(arena_try(&arena, 600) != NULL);
+    CHECK(arena_try(&arena, 600) == NULL);
+    CHECK(arena_alloc(&arena, 6000) != NULL);
+    CHECK(arena_try(&arena, 300) != NULL);
+    size_t more = 0;
+    while (more < 1000 && arena_try(&arena, 1))
+        more++;
+    CHECK(more <= 100);
+}
+
+static void
+after_a_clear_the_limit_counts_anew(void)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, 64);
+    for (int i = 0; i < 3; i++) {
+        CHECK(arena_try(&arena, 64) != NULL);
+        CHECK(arena_try(&arena, 64) == NULL);
+        arena_clear(&arena);
+    }
+}
+
+static void
+texts_are_copied_and_end_with_nul(void)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, 0);
+    char text[] = "volume";
+    char *copy = arena_string(&arena, text);
+    text[0] = 'V';
+    CHECK_TEXT(copy, "volume");
+    CHECK_TEXT(arena_copy(&arena, "abc\0def", 2), "ab");
+    CHECK(memcmp(arena_copy(&arena, "abc\0def", 7), "abc\0def", 8) == 0);
+    CHECK_TEXT(arena_copy(&arena, NULL, 0), "");
+    CHECK_TEXT(arena_print(&arena, "%s-%d", "node", 7), "node-7");
+    char *zeroed = arena_zeroed(&arena, 100);
+    for (size_t i = 0; i < 100; i++)
+        CHECK_NUMBER(zeroed[i], 0);
+}
+
+int
+main(void)
+{
+    blocks_of_any_size_are_apart_and_aligned();
+    the_first_block_is_used_before_the_heap();
+    a_large_block_leaves_the_room_of_the_newest_in_use();
+    the_limit_holds_for_tries_only();
+    after_a_clear_the_limit_counts_anew();
+    texts_are_copied_and_end_with_nul();
+    return check_report("test_arena");
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/rpc/chunk.c; what is not released, the leak checker tells */
+#include "rpc/chunk.h"
+
+#include "check.h"
+
+static struct chunk *
+chunk_of(const char *text)
+{
+    struct chunk *chunk = chunk_new(strlen(text));
+    memcpy(chunk->bytes, text, chunk->size);
+    return chunk;
+}
+
+/* Takes up to `room` bytes off the queue, as one who writes them does. */
+static void
+check_next(struct chunk_queue *queue, size_t room, const char *expected)
+{
+    const uint8_t *bytes;
+    struct chunk *chunk;
+    char text[64];
+    size_t size = chunk_queue_peek(queue, room, &bytes, &chunk);
+    snprintf(text, sizeof text, "%.*s", (int)size, (const char *)bytes);
+    CHECK_TEXT(text, expected);
+    CHECK(chunk == queue->first);
+    chunk_queue_advance(queue, size);
+}
+
+static void
+bytes_come_out_in_the_order_in_which_they_went_in(void)
+{
+    struct chunk_queue queue = {0};
+    chunk_queue_push(&queue, chunk_of("abc"));
+    chunk_queue_push(&queue, chunk_of("defgh"));
+    CHECK_NUMBER(queue.size, 8);
+    check_next(&queue, 2, "ab");
+    check_next(&queue, 100, "c");
+    check_next(&queue, 4, "defg");
+    CHECK_NUMBER(queue.size, 1);
+    chunk_queue_push(&queue, chunk_of("i"));
+    check_next(&queue, 9, "h");
+    check_next(&queue, 9, "i");
+    CHECK(!queue.first && !queue.last && !queue.size && !queue.sent_of_first);
+}
+
+static void
+one_advance_may_pass_several_chunks(void)
+{
+    struct chunk_queue queue = {0};
+    chunk_queue_push(&queue, chunk_of("ab"));
+    chunk_queue_push(&queue, chunk_of("cd"));
+    chunk_queue_push(&queue, chunk_of("ef"));
+    chunk_queue_advance(&queue, 5);
+    CHECK_NUMBER(queue.size, 1);
+    check_next(&queue, 9, "f");
+}
+
+static void
+an_empty_chunk_is_not_kept(void)
+{
+    struct chunk_queue queue = {0};
+    chunk_queue_push(&queue, chunk_new(0));
+    CHECK(!queue.first && !queue.size);
+}
+
+static void
+a_chunk_lives_as_long_as_somebody_holds_it(void)
+{
+    struct chunk_queue queue = {0};
+    struct chunk *chunk = chunk_of("held");
+    chunk->references++;
+    chunk_queue_push(&queue, chunk);
+    chunk_queue_advance(&queue, 4);
+    CHECK_NUMBER(chunk->references, 1);
+    CHECK(memcmp(chunk->bytes, "held", 4) == 0);
+    chunk_release(chunk);
+    chunk_release(NULL);
+}
+
+static void
+a_queue_is_cleared_from_any_state(void)
+{
+    struct chunk_queue queue = {0};
+    chunk_queue_clear(&queue);
+    chunk_queue_push(&queue, chunk_of("abc"));
+    chunk_queue_push(&queue, chunk_of("def"));
+    chunk_queue_advance(&queue, 2);
+    chunk_queue_clear(&queue);
+    CHECK(!queue.first && !queue.last && !queue.size && !queue.sent_of_first);
+    chunk_queue_push(&queue, chunk_of("again"));
+    check_next(&queue, 9, "again");
+}
+
+int
+main(void)
+{
+    bytes_come_out_in_the_order_in_which_they_went_in();
+    one_advance_may_pass_several_chunks();
+    an_empty_chunk_is_not_kept();
+    a_chunk_lives_as_long_as_somebody_holds_it();
+    a_queue_is_cleared_from_any_state();
+    return check_report("test_chunk");
+}
