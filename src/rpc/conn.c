@@ -435,7 +435,13 @@ conn_watch(struct conn *conn)
     bool flooded = conn->is_stuck &&
                    nghttp2_session_get_outbound_queue_size(conn->session) > MAX_OUTBOUND_FRAMES;
     int events = (flooded ? 0 : UV_READABLE) | (conn->is_stuck ? UV_WRITABLE : 0);
-    uv_poll_start(&conn->poll, events, on_poll);
+    if (events == conn->watched)
+        return;
+    conn->watched = events;
+    if (events)
+        uv_poll_start(&conn->poll, events, on_poll);
+    else
+        uv_poll_stop(&conn->poll);
 }
 
 static void

@@ -49,6 +49,7 @@ struct conn {
     struct conn_counters *counters;
     struct peer *peer;
     uv_poll_t poll;
+    int watched; /* the events that the loop is asked for */
     int fd;
     bool is_server;
     bool is_established;

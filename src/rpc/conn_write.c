@@ -283,7 +283,7 @@ conn_flush(struct conn *conn)
                     !nghttp2_session_want_write(conn->session);
     if (was_dead || conn->is_dead || finished)
         conn_destroy(conn);
-    else if (conn->is_stuck || was_stuck != conn->is_stuck)
+    else
         conn_watch(conn);
 }
 

@@ -5,7 +5,7 @@
 # the proxy, and inside TLS.
 source "$(dirname "$0")/../peers.sh"
 
-most_seconds=$((60 * SLOWER)) # for all cases of a route; they take about one
+most_seconds=$((60 * SLOWER)) # for all cases of a route; they take about five
 
 # run_windows ROUTE FLAG... ADDRESS
 run_windows() {
