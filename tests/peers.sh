@@ -75,18 +75,20 @@ need_peers() {
 }
 
 # run_cases ROUTE COMMAND...: runs all interop cases with the client `COMMAND... CASE...`; each must
-# say `ok CASE`.
+# say `ok CASE`, and then it must end well, which with a sanitizer means more.
 run_cases() {
-    local route=$1 name output=$SKYCAP_TMP/cases
+    local route=$1 name output=$SKYCAP_TMP/cases code=0 all_ok=yes
     shift
-    timeout $((60 * SLOWER)) "$@" "${INTEROP_CASES[@]}" >"$output" 2>&1 || true
+    timeout $((60 * SLOWER)) "$@" "${INTEROP_CASES[@]}" >"$output" 2>&1 || code=$?
     for name in "${INTEROP_CASES[@]}"; do
         if grep -qx "ok $name" "$output"; then
             passes "$route: $name"
         else
             fails "$route: $name" "$(sed -n "s/^FAILED $name: //p" "$output")"
+            all_ok=no
         fi
     done
+    [ "$code" = 0 ] || [ "$all_ok" = no ] || fails "$route" "exit code $code after the last case"
     # What else it said, such as why it could not start.
     grep -Ev '^(ok|FAILED) ' "$output" | head -n 20 || true
 }

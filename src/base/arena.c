@@ -10,6 +10,7 @@
 #include "base/memory.h"
 
 #define BLOCK_SIZE 4096u
+#define ALIGNMENT _Alignof(max_align_t)
 
 struct arena_block {
     struct arena_block *older;
@@ -20,8 +21,11 @@ void
 arena_init(struct arena *arena, void *first, size_t first_size, size_t limit)
 {
     *arena = (struct arena){.limit = limit, .first = first, .first_size = first_size};
-    arena->next = arena->first;
-    arena->end = arena->first ? arena->first + first_size : NULL;
+    if (!first)
+        return;
+    uintptr_t start = ((uintptr_t)first + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    arena->next = (uint8_t *)start;
+    arena->end = arena->first + first_size;
 }
 
 void
@@ -39,8 +43,7 @@ arena_clear(struct arena *arena)
 static size_t
 align_up(size_t size)
 {
-    const size_t unit = _Alignof(max_align_t);
-    return (size + unit - 1) / unit * unit;
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 /* Large requests get a block of their own behind the newest, so that its free bytes stay in use. */
@@ -88,8 +91,10 @@ arena_alloc(struct arena *arena, size_t size)
 void *
 arena_try(struct arena *arena, size_t size)
 {
-    if (size > arena->limit || arena->used > arena->limit - size)
+    if (size > arena->limit || arena->used > arena->limit - size) {
+        arena->has_refused = true;
         return NULL;
+    }
     arena->used += align_up(size ? size : 1);
     return arena_alloc(arena, size);
 }

@@ -9,6 +9,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,8 @@ struct arena {
     uint8_t *end;
     size_t used; /* bytes given out by arena_try */
     size_t limit;
-    uint8_t *first; /* the caller's first block, may be NULL */
+    bool has_refused; /* arena_try has said NULL */
+    uint8_t *first;   /* the caller's first block, may be NULL */
     size_t first_size;
 };
 

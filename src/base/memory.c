@@ -2,6 +2,7 @@
 /* The heap, with one policy for exhaustion: see memory.h. */
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,15 @@ memory_exhausted(void)
     ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
     (void)ignored;
     abort();
+}
+
+void
+memory_tune(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    mallopt(M_TOP_PAD, 256 << 10);
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
 }
 
 void *

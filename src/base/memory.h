@@ -17,6 +17,9 @@ NEVER_NULL char *memory_string(const char *text);
 
 __attribute__((noreturn)) void memory_exhausted(void);
 
+/* For a server's main: one heap for all threads, which does not shrink and grow with every large message. */
+void memory_tune(void);
+
 /* For `char *text AUTO(memory_cleanup)`: frees any pointer variable's block. */
 void memory_cleanup(void *pointer_to_block);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* skycap serve: the server process, from flags to SIGTERM. */
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,9 +319,7 @@ serve(const struct settings *settings)
     sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* One heap is enough for so few threads, and what is freed goes back to the system. */
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+    memory_tune();
     struct error *error = open_process(&process, settings);
     if (error)
         return error;

@@ -10,23 +10,26 @@
 struct budget {
     atomic_size_t used;
     size_t limit;
+    struct budget *whole; /* of which this is a share; NULL: it is the whole */
 };
 
 static inline void
 budget_give_back(struct budget *budget, size_t size)
 {
-    atomic_fetch_sub_explicit(&budget->used, size, memory_order_relaxed);
+    for (; budget; budget = budget->whole)
+        atomic_fetch_sub_explicit(&budget->used, size, memory_order_relaxed);
 }
 
 /* False: it would be too much, and nothing was taken. */
 static inline bool
 budget_take(struct budget *budget, size_t size)
 {
-    size_t used = atomic_fetch_add_explicit(&budget->used, size, memory_order_relaxed) + size;
-    if (used <= budget->limit)
-        return true;
-    budget_give_back(budget, size);
-    return false;
+    bool fits = true;
+    for (struct budget *b = budget; b; b = b->whole)
+        fits &= atomic_fetch_add_explicit(&b->used, size, memory_order_relaxed) + size <= b->limit;
+    if (!fits)
+        budget_give_back(budget, size);
+    return fits;
 }
 
 #endif

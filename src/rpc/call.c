@@ -166,7 +166,7 @@ take_message(struct call *call, struct message *message)
         call->request = message;
         return NULL;
     }
-    message_free(message, &call->loop->budget);
+    message_free(message, &call->peer->budget);
     return error_new(CODE_INTERNAL, "%s takes one message, and a second one came",
                      call->target->method->path);
 }
@@ -203,7 +203,7 @@ call_credit(struct call *call)
 static struct error *
 keep_raw(struct call *call, const uint8_t *bytes, size_t size)
 {
-    if (!budget_take(&call->loop->budget, size))
+    if (!budget_take(&call->peer->budget, size))
         return error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory");
     struct chunk *chunk = chunk_new(size);
     memcpy(chunk->bytes, bytes, size);
@@ -337,19 +337,19 @@ call_maybe_free(struct call *call)
     if (call->is_begun)
         metrics_of(call)->in_flight--;
     message_reader_clear(&call->reader);
-    message_free(call->request, &call->loop->budget);
-    budget_give_back(&call->loop->budget, call->raw.size);
+    message_free(call->request, &call->peer->budget);
+    budget_give_back(&call->peer->budget, call->raw.size);
     chunk_queue_clear(&call->raw);
     call_reply_discharge(call, atomic_load(&call->out_charged));
     chunk_release(call->reply);
     error_free(call->result);
     if (call->has_mailbox)
-        mailbox_clear(&call->mailbox, &call->loop->budget);
+        mailbox_clear(&call->mailbox, &call->peer->budget);
     arena_clear(&call->arena);
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);
     peer_release(call->peer);
-    free(call);
+    pool_free(&server->loop->pool, call);
     server_note_call_freed(server);
 }
 
@@ -367,7 +367,7 @@ call_open(struct conn *conn, int32_t id)
 {
     (void)id;
     struct server *server = conn->owner;
-    struct call *call = memory_new(sizeof *call + FIRST_BLOCK_BYTES);
+    struct call *call = pool_alloc(&server->loop->pool, sizeof *call + FIRST_BLOCK_BYTES);
     memset(call, 0, sizeof *call);
     call->stream.events = &call_events;
     call->server = server;
@@ -375,7 +375,7 @@ call_open(struct conn *conn, int32_t id)
     call->peer = peer_share(conn->peer);
     call->started_at = timers_now();
     request_init(&call->head);
-    message_reader_init(&call->reader, &server->loop->budget, server->options.max_message_bytes);
+    message_reader_init(&call->reader, &conn->peer->budget, server->options.max_message_bytes);
     /* Decoded, a message takes more room than on the wire; beyond twice its limit it is an attack. */
     size_t limit = 2 * server->options.max_message_bytes;
     arena_init(&call->arena, call + 1, FIRST_BLOCK_BYTES, limit);

@@ -40,7 +40,7 @@ unpack_request(struct call *call, ProtobufCMessage **request)
     struct message *message = STEAL(call->request);
     struct error *error =
         framing_unpack(call->target->method->input, message, &call->arena, request);
-    message_free(message, &call->loop->budget);
+    message_free(message, &call->peer->budget);
     if (!error)
         log_message(call, "request", *request);
     return error;
@@ -187,7 +187,7 @@ call_recv(struct call *call, void *out)
     if (message) {
         error =
             framing_unpack(call->target->method->input, message, &call->message_arena, &decoded);
-        message_free(message, &call->loop->budget);
+        message_free(message, &call->peer->budget);
         if (!error)
             log_message(call, "request", decoded);
     } else if (call_is_cancelled(call)) {

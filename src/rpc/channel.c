@@ -96,6 +96,27 @@ serve_waiters(struct channel *channel)
     }
 }
 
+/* Takes no new calls on the connection; what runs on it goes on. */
+static void
+retire(struct channel *channel, struct conn *conn)
+{
+    if (channel->conn != conn)
+        return;
+    channel->conn = NULL;
+    channel->state = CHANNEL_IDLE;
+}
+
+/* A connection has numbers for a thousand million calls; then it finishes what it has, and a new one takes over. */
+static void
+retire_if_used_up(struct channel *channel)
+{
+    struct conn *conn = channel->conn;
+    if (!conn || nghttp2_session_get_next_stream_id(conn->session) < INT32_MAX)
+        return;
+    retire(channel, conn);
+    conn_refuse_new_streams(conn);
+}
+
 void
 channel_want(struct channel *channel, struct waiter *waiter)
 {
@@ -103,6 +124,7 @@ channel_want(struct channel *channel, struct waiter *waiter)
         waiter->failed(waiter, error_new(CODE_CANCELLED, "the channel has been closed"));
         return;
     }
+    retire_if_used_up(channel);
     if (channel->state == CHANNEL_READY) {
         waiter->ready(waiter, channel->conn);
         return;
@@ -152,17 +174,6 @@ pause_after_failure(struct channel *channel, const char *why)
 
 /* ---- connections ---- */
 
-/* Takes no new calls on the connection; what runs on it goes on. */
-static void
-retire(struct channel *channel, struct conn *conn)
-{
-    if (channel->conn != conn)
-        return;
-    channel->conn = NULL;
-    channel->state = CHANNEL_IDLE;
-    loop_disarm(channel->loop, &channel->watch);
-}
-
 static void
 on_going_away(struct conn *conn, uint32_t http2_error, const char *text)
 {
@@ -178,7 +189,6 @@ on_established(struct conn *conn)
     struct channel *channel = conn->owner;
     channel->conn = conn;
     channel->state = CHANNEL_READY;
-    loop_arm(channel->loop, &channel->watch, timers_now() + channel->connect_timeout_ns);
     serve_waiters(channel);
 }
 
@@ -190,6 +200,10 @@ on_conn_closed(struct conn *conn, const char *why)
     if (conn->next)
         conn->next->link = conn->link;
     channel->metrics->client_connections--;
+    if (channel->young == conn) {
+        channel->young = NULL;
+        loop_disarm(channel->loop, &channel->watch);
+    }
     retire(channel, conn);
     /* One that never spoke is a failure to connect; any other loss is mended by connecting again. */
     if (!conn->peer_spoke &&
@@ -209,7 +223,7 @@ static void
 watch_conn(struct timer *timer)
 {
     struct channel *channel = CONTAINER_OF(timer, struct channel, watch);
-    struct conn *conn = channel->conn;
+    struct conn *conn = channel->young;
     uint64_t now = timers_now();
     if (!conn->peer_spoke) {
         conn_kill(conn, "the server does not speak HTTP/2");
@@ -250,7 +264,8 @@ add_conn(struct channel *channel, int fd)
     if (conn->next)
         conn->next->link = &conn->next;
     conn->link = &channel->conns;
-    channel->conns = conn;
+    channel->conns = channel->young = conn;
+    loop_arm(channel->loop, &channel->watch, timers_now() + channel->connect_timeout_ns);
     channel->metrics->client_connections++;
     channel->metrics->client_connections_total++;
     conn_start(conn);

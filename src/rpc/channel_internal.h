@@ -41,6 +41,7 @@ struct channel {
     bool is_closed;
     struct connector connector;
     struct conn *conn;  /* the one that new calls use; NULL unless ready */
+    struct conn *young; /* the one that has been made last, to be watched; NULL once it is gone */
     struct conn *conns; /* all, with those that only finish what they have */
     struct waiter *waiters;
     struct waiter **last_waiter;

@@ -38,6 +38,7 @@ struct client_call {
     struct chunk *only_message; /* of a request with one message: kept for another attempt */
     unsigned attempts;
     bool is_finished;
+    bool has_reply; /* a message of the server's has come */
     atomic_bool cancel_asked;
     size_t header_bytes;
     struct message_reader reader;
@@ -100,7 +101,7 @@ finish(struct client_call *call, struct error *error)
     channel_stop_waiting(&call->waiter);
     struct channel *channel = STEAL(call->channel);
     bool has_stream = call->stream.conn != NULL;
-    if (has_stream && !call->stream.in_ended)
+    if (has_stream && !(call->stream.in_ended && stream_is_sent(&call->stream)))
         stream_reset(&call->stream, NGHTTP2_CANCEL);
     mailbox_close(&call->mailbox);
     if (!has_stream)
@@ -157,6 +158,12 @@ on_headers_done(struct stream *stream, bool end_of_stream)
         call->reader.encoding = call->response.encoding;
 }
 
+static bool
+gives_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
+}
+
 static struct error *
 feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
 {
@@ -166,8 +173,14 @@ feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
         struct error *error = message_reader_feed(&call->reader, bytes, size, &taken, &message);
         if (error)
             return error;
-        if (message)
+        if (call->has_reply && gives_one_message(call->method)) {
+            message_free(message, &call->loop->budget);
+            return error_new(CODE_INTERNAL, "more than one message came");
+        }
+        if (message) {
+            call->has_reply = true;
             mailbox_deliver(&call->mailbox, message);
+        }
         bytes += taken;
         size -= taken;
     }
@@ -208,14 +221,6 @@ on_data(struct stream *stream, const uint8_t *bytes, size_t size)
 }
 
 static void
-on_ended(struct stream *stream)
-{
-    struct client_call *call = of_stream(stream);
-    if (!call->is_finished)
-        mailbox_end_in(&call->mailbox);
-}
-
-static void
 on_written(struct stream *stream, size_t size)
 {
     struct client_call *call = of_stream(stream);
@@ -233,15 +238,25 @@ may_try_again(const struct client_call *call, uint32_t http2_error)
 }
 
 static struct error *
-final_status(const struct client_call *call, uint32_t http2_error, const char *why,
-             bool connection_lost)
+final_status(const struct client_call *call, uint32_t http2_error, const char *why)
 {
-    if (connection_lost && !call->response.saw_status)
+    if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status)
         return error_new(CODE_UNAVAILABLE, "%s: %s", call->channel->target, why);
     struct error *error = response_status(&call->response, http2_error, why);
     if (!error)
         error = message_reader_finish(&call->reader);
     return error;
+}
+
+/* The server has said all: the call is over, whatever this side still wanted to send. */
+static void
+on_ended(struct stream *stream)
+{
+    struct client_call *call = of_stream(stream);
+    if (call->is_finished)
+        return;
+    mailbox_end_in(&call->mailbox);
+    finish(call, final_status(call, NGHTTP2_NO_ERROR, NULL));
 }
 
 static void
@@ -253,12 +268,10 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
         channel_want(call->channel, &call->waiter);
         return;
     }
-    /* A reset names its reason in HTTP/2's words; a lost connection has other words. */
-    bool connection_lost = why && strcmp(why, nghttp2_http2_strerror(http2_error)) != 0;
     if (call->is_finished)
         release(call);
     else
-        finish(call, final_status(call, http2_error, why, connection_lost));
+        finish(call, final_status(call, http2_error, why));
 }
 
 static const struct stream_events client_call_events = {

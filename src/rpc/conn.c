@@ -45,6 +45,9 @@
 #define MAX_OUTBOUND_FRAMES 4096u
 #define READS_PER_TURN 4
 
+/* One connection may use this part of the bytes that wait in memory, so that no one peer starves the others. */
+#define CONNECTION_SHARE 4
+
 /* ---- HTTP/2 events ---- */
 
 static struct stream *
@@ -148,6 +151,14 @@ count_ping(struct conn *conn)
     conn_kill(conn, "the peer sent too many pings");
 }
 
+/* Says why and takes nothing, not even what has come with the peer's first bytes. */
+static void
+refuse(struct conn *conn)
+{
+    nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR,
+                          (const uint8_t *)conn->refusal, strlen(conn->refusal));
+}
+
 static void
 on_goaway(struct conn *conn, const nghttp2_goaway *goaway)
 {
@@ -157,6 +168,8 @@ on_goaway(struct conn *conn, const nghttp2_goaway *goaway)
     if (size)
         memcpy(text, goaway->opaque_data, size);
     text[size] = '\0';
+    if (!conn->goaway_text && text[0])
+        conn->goaway_text = memory_string(text);
     if (conn->events->going_away)
         conn->events->going_away(conn, goaway->error_code, text);
 }
@@ -181,7 +194,11 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
 {
     (void)session;
     struct conn *conn = argument;
-    conn->peer_spoke = true;
+    if (!conn->peer_spoke) {
+        conn->peer_spoke = true;
+        if (conn->refusal)
+            refuse(conn);
+    }
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA:
@@ -232,11 +249,16 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *argume
 static int
 on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *argument)
 {
-    (void)session;
     (void)error;
-    struct stream *stream = find_stream(argument, frame->hd.stream_id);
-    if (stream && frame->hd.type == NGHTTP2_HEADERS)
-        stream->never_sent = true;
+    struct conn *conn = argument;
+    struct stream *stream = find_stream(conn, frame->hd.stream_id);
+    if (!stream || frame->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    stream->never_sent = true;
+    /* An answer whose headers cannot be sent (they are too large): better an error than silence. */
+    if (conn->is_server)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                  NGHTTP2_INTERNAL_ERROR);
     return 0;
 }
 
@@ -251,12 +273,13 @@ end_stream(struct stream *stream, uint32_t http2_error, const char *why)
 static int
 on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, void *argument)
 {
-    (void)argument;
+    struct conn *conn = argument;
     struct stream *stream = nghttp2_session_get_stream_user_data(session, id);
     if (!stream || !stream->conn)
         return 0;
     nghttp2_session_set_stream_user_data(session, id, NULL);
-    end_stream(stream, http2_error, http2_error ? nghttp2_http2_strerror(http2_error) : NULL);
+    const char *why = http2_error ? nghttp2_http2_strerror(http2_error) : NULL;
+    end_stream(stream, http2_error, why && conn->goaway_text ? conn->goaway_text : why);
     return 0;
 }
 
@@ -314,6 +337,31 @@ make_callbacks(void)
     return callbacks;
 }
 
+/* nghttp2 takes and frees a dozen blocks for every call: they come from the loop's pool. */
+static void *
+allocate(size_t size, void *pool)
+{
+    return pool_alloc(pool, size);
+}
+
+static void *
+allocate_zeroed(size_t count, size_t size, void *pool)
+{
+    return pool_zeroed(pool, count * size);
+}
+
+static void *
+resize(void *block, size_t size, void *pool)
+{
+    return pool_resize(pool, block, size);
+}
+
+static void
+give_back(void *block, void *pool)
+{
+    pool_free(pool, block);
+}
+
 static void
 submit_settings(struct conn *conn, const struct conn_options *options)
 {
@@ -335,9 +383,11 @@ make_session(struct conn *conn, const struct conn_options *options)
 {
     nghttp2_option *option = make_options(options);
     nghttp2_session_callbacks *callbacks = make_callbacks();
-    int failed = options->is_server
-                     ? nghttp2_session_server_new2(&conn->session, callbacks, conn, option)
-                     : nghttp2_session_client_new2(&conn->session, callbacks, conn, option);
+    nghttp2_mem memory = {&conn->loop->pool, allocate, give_back, allocate_zeroed, resize};
+    int failed =
+        options->is_server
+            ? nghttp2_session_server_new3(&conn->session, callbacks, conn, option, &memory)
+            : nghttp2_session_client_new3(&conn->session, callbacks, conn, option, &memory);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_option_del(option);
     if (failed)
@@ -489,6 +539,8 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     conn->counters = options->counters;
     conn->max_streams = options->max_streams;
     conn->peer = peer_new(fd);
+    conn->peer->budget.limit = loop->budget.limit / CONNECTION_SHARE;
+    conn->peer->budget.whole = &loop->budget;
     conn->pings_allowed = PING_PURSE;
     conn->made_at = conn->pings_refilled_at = conn->last_read_at = timers_now();
     set_socket_options(fd);
@@ -587,7 +639,8 @@ conn_destroy(struct conn *conn)
     while (conn->streams) {
         struct stream *stream = conn->streams;
         nghttp2_session_set_stream_user_data(conn->session, stream->id, NULL);
-        end_stream(stream, NGHTTP2_CANCEL, conn->why_dead ? conn->why_dead : "connection closed");
+        end_stream(stream, STREAM_CONNECTION_LOST,
+                   conn->why_dead ? conn->why_dead : "connection closed");
     }
     conn->events->closed(conn, conn->why_dead ? conn->why_dead : "connection closed");
     nghttp2_session_del(conn->session);
@@ -596,5 +649,6 @@ conn_destroy(struct conn *conn)
     buffer_clear(&conn->cipher);
     peer_release(conn->peer);
     free(conn->why_dead);
+    free(conn->goaway_text);
     uv_close((uv_handle_t *)&conn->poll, free_conn);
 }

@@ -58,6 +58,8 @@ struct conn {
     bool is_stuck;   /* the socket takes no more; waits for it */
     bool peer_spoke; /* the peer's preface or SETTINGS have come */
     char *why_dead;
+    char *goaway_text;   /* what the peer said when it went */
+    const char *refusal; /* not NULL: told to the peer when it speaks, and that is all it gets */
     nghttp2_session *session;
     struct tls_session *tls;
     struct buffer cipher; /* encrypted bytes to write */

@@ -52,13 +52,14 @@ grow(struct message_reader *reader)
     size_t wanted = reader->partial ? reader->capacity * 2 : FIRST_CAPACITY;
     if (wanted > reader->expected)
         wanted = reader->expected;
-    struct error *error = charge(reader->budget, wanted - reader->capacity);
+    size_t overhead = reader->partial ? 0 : sizeof *reader->partial;
+    struct error *error = charge(reader->budget, wanted - reader->capacity + overhead);
     if (error)
         return error;
     size_t filled = reader->partial ? reader->partial->size : 0;
     reader->partial = memory_resize(reader->partial, sizeof *reader->partial + wanted);
     reader->partial->size = filled;
-    reader->partial->charged = wanted;
+    reader->partial->charged = wanted + sizeof *reader->partial;
     reader->partial->next = NULL;
     reader->capacity = wanted;
     return NULL;
@@ -256,14 +257,12 @@ framing_unpack(const ProtobufCMessageDescriptor *type, const struct message *mes
 {
     ProtobufCAllocator allocator = {
         .alloc = allocate_in_arena, .free = leave_to_arena, .allocator_data = arena};
-    size_t used_before = arena->used;
     *out = protobuf_c_message_unpack(type, &allocator, message->size, message->bytes);
     if (*out && message_has_valid_text(*out))
         return NULL;
     if (*out)
         return error_new(CODE_INTERNAL, "%s: a string is not valid UTF-8", type->name);
-    /* protobuf-c does not tell why it gave up; an arena that is nearly full tells. */
-    if (arena->used - used_before > message->size && arena->limit - arena->used < 4096)
+    if (arena->has_refused)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "%s: the message needs more memory than a call may have", type->name);
     return error_new(CODE_INTERNAL, "%s: the message cannot be decoded", type->name);

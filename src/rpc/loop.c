@@ -186,6 +186,7 @@ free_loop(struct loop *loop)
 {
     workers_free(loop->workers);
     timers_clear(&loop->timers);
+    pool_clear(&loop->pool);
     pthread_mutex_destroy(&loop->inbox_lock);
     free(loop->read_buffer);
     free(loop->write_buffer);

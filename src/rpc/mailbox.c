@@ -50,7 +50,7 @@ mailbox_take(struct mailbox *box, bool *tell_loop)
         box->in = message->next;
         if (!box->in)
             box->in_last = &box->in;
-        box->in_bytes -= message->size;
+        box->in_bytes -= message->size + FRAMING_PREFIX_BYTES;
         *tell_loop = !box->in_ended && must_tell(box);
     }
     pthread_mutex_unlock(&box->lock);
@@ -102,7 +102,7 @@ mailbox_deliver(struct mailbox *box, struct message *message)
     message->next = NULL;
     *box->in_last = message;
     box->in_last = &message->next;
-    box->in_bytes += message->size;
+    box->in_bytes += message->size + FRAMING_PREFIX_BYTES;
     pthread_cond_broadcast(&box->changed);
     pthread_mutex_unlock(&box->lock);
 }

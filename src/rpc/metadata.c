@@ -87,6 +87,7 @@ split_joined(struct metadata *metadata, struct arena *arena, struct metadata_ent
     struct metadata_entry *rest = arena_alloc(arena, sizeof *rest);
     *rest = *entry;
     entry->value_size = (size_t)(comma - entry->value);
+    entry->value = arena_copy(arena, entry->value, entry->value_size);
     rest->value = comma + 1;
     rest->value_size -= entry->value_size + 1;
     entry->next = rest;

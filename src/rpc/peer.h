@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "rpc/budget.h"
+
 struct peer {
     unsigned references;  /* counted on the loop thread */
     char address[300];    /* "unix:pid=12,uid=0" or "127.0.0.1:80" */
@@ -14,6 +16,7 @@ struct peer {
     pid_t pid;
     uid_t uid;
     gid_t gid;
+    struct budget budget; /* what its calls may make the process hold */
     size_t
         name_count; /* names in its verified certificate: common name and subject alternative names */
     char **names;

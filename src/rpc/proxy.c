@@ -21,6 +21,7 @@
 
 #define MAX_HEADER_BYTES (64u << 10)
 #define FIELD_OVERHEAD 32
+#define FIRST_BLOCK_BYTES 1536
 
 struct proxied {
     struct stream upstream; /* first */
@@ -56,9 +57,10 @@ maybe_free(struct proxied *proxied)
         return;
     budget_give_back(&proxied->channel->loop->budget, proxied->charged);
     chunk_queue_clear(&proxied->upstream.out);
+    struct pool *pool = &proxied->channel->loop->pool;
     channel_release(proxied->channel);
     arena_clear(&proxied->arena);
-    free(proxied);
+    pool_free(pool, proxied);
 }
 
 /* Takes the error: the proxy itself answers the client. */
@@ -128,7 +130,8 @@ fields_of_block(struct proxied *proxied)
     size_t i = 0;
     for (struct metadata_entry *entry = proxied->block.first; entry; entry = entry->next)
         fields[i++] = (nghttp2_nv){(uint8_t *)entry->key, (uint8_t *)entry->value, entry->key_size,
-                                   entry->value_size, NGHTTP2_NV_FLAG_NONE};
+                                   entry->value_size,
+                                   NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
     return fields;
 }
 
@@ -147,6 +150,9 @@ note_end(struct proxied *proxied)
 {
     struct call *call = proxied->call;
     proxied->end_passed = true;
+    /* The answer is complete; what the client still sends is for nobody. */
+    if (!stream_is_sent(&proxied->upstream))
+        stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
     call->is_answered = true;
     loop_disarm(call->loop, &call->deadline);
     call_count(call, proxied->code, NULL);
@@ -224,7 +230,7 @@ on_up_closed(struct stream *stream, uint32_t http2_error, const char *why)
     struct proxied *proxied = of_upstream(stream);
     proxied->upstream_over = true;
     if (!proxied->end_passed) {
-        bool lost = why && strcmp(why, nghttp2_http2_strerror(http2_error)) != 0;
+        bool lost = http2_error == STREAM_CONNECTION_LOST;
         answer(proxied,
                error_new(lost ? CODE_UNAVAILABLE : grpc_text_code_of_rst(http2_error), "%s: %s",
                          proxied->channel->target, why ? why : "the stream ended early"));
@@ -355,7 +361,7 @@ take_raw(struct proxied *proxied)
         const uint8_t *bytes;
         struct chunk *chunk;
         size_t size = chunk_queue_peek(&call->raw, SIZE_MAX, &bytes, &chunk);
-        budget_give_back(&call->loop->budget, size);
+        budget_give_back(&call->peer->budget, size);
         pass_bytes(proxied, &proxied->upstream, bytes, size);
         chunk_queue_advance(&call->raw, size);
     }
@@ -367,16 +373,17 @@ take_raw(struct proxied *proxied)
 void
 proxy_begin(struct call *call, struct channel *channel)
 {
-    struct proxied *proxied = memory_zeroed(sizeof *proxied);
+    struct proxied *proxied = pool_zeroed(&call->loop->pool, sizeof *proxied + FIRST_BLOCK_BYTES);
     proxied->call = call;
     proxied->channel = channel;
     proxied->code = CODE_UNKNOWN;
     proxied->upstream.events = &upstream_events;
     proxied->waiter.ready = begin;
     proxied->waiter.failed = fail_to_begin;
-    arena_init(&proxied->arena, NULL, 0, SIZE_MAX);
+    arena_init(&proxied->arena, proxied + 1, FIRST_BLOCK_BYTES, SIZE_MAX);
     call->proxied = proxied;
     call->stream.events = &downstream_events;
     take_raw(proxied);
-    channel_want(channel, &proxied->waiter);
+    if (!proxied->upstream_over)
+        channel_want(channel, &proxied->waiter);
 }

@@ -147,8 +147,11 @@ watch_conns(struct timer *timer)
             conn_kill(conn, "%s",
                       conn->peer_spoke ? "the peer takes no answers"
                                        : "the peer does not speak HTTP/2");
-    if (server->conn_closed)
+    if (server->conn_closed) {
+        if (!server->conns)
+            pool_clear(&server->loop->pool);
         malloc_trim(TRIM_PAD_BYTES);
+    }
     server->conn_closed = false;
     if (server->conns)
         loop_arm(server->loop, timer, now + WATCH_NS);
@@ -175,7 +178,7 @@ server_accept(struct server *server, struct listener *listener, int fd)
     server->metrics->server_connections_total++;
     if (++server->conn_count > server->options.max_connections) {
         server->metrics->refused_connections_total++;
-        conn_refuse_new_streams(conn);
+        conn->refusal = "too many connections";
     }
     if (!server->watch.place)
         loop_arm(server->loop, &server->watch, timers_now() + WATCH_NS);
@@ -324,7 +327,7 @@ kill_conns(void *argument)
     note_idle(server);
 }
 
-static void
+static bool
 wait_until_idle(struct server *server, uint64_t timeout_ns)
 {
     struct timespec until;
@@ -339,14 +342,17 @@ wait_until_idle(struct server *server, uint64_t timeout_ns)
     int timed_out = 0;
     while (!server->is_idle && !timed_out)
         timed_out = pthread_cond_timedwait(&server->idle, &server->lock, &until);
+    bool idle = server->is_idle;
     pthread_mutex_unlock(&server->lock);
+    return idle;
 }
 
 void
 server_drain(struct server *server, uint32_t grace_ms)
 {
     loop_run(server->loop, begin_drain, server);
-    wait_until_idle(server, grace_ms * UINT64_C(1000000));
+    if (!wait_until_idle(server, grace_ms * UINT64_C(1000000)))
+        loop_run(server->loop, kill_conns, server);
 }
 
 static void

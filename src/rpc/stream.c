@@ -88,6 +88,13 @@ stream_reset(struct stream *stream, uint32_t http2_error)
     conn_mark_dirty(stream->conn);
 }
 
+bool
+stream_is_sent(const struct stream *stream)
+{
+    return !stream->conn ||
+           nghttp2_session_get_stream_local_close(stream->conn->session, stream->id) == 1;
+}
+
 void
 stream_consume(struct stream *stream, size_t size)
 {

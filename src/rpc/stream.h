@@ -16,6 +16,9 @@
 struct conn;
 struct stream;
 
+/* In place of an HTTP/2 error: the connection is gone, and the stream with it. */
+#define STREAM_CONNECTION_LOST UINT32_MAX
+
 struct stream_events {
     /* One header field, of the first or of the trailing block. */
     void (*header)(struct stream *stream, const char *name, size_t name_size, const char *value,
@@ -28,7 +31,8 @@ struct stream_events {
     void (*ended)(struct stream *stream);
     /* So many bytes have left the queue. */
     void (*written)(struct stream *stream, size_t size);
-    /* The stream is gone, for good or bad; the owner may free it. `why` is NULL after a regular end. */
+    /* The stream is gone, for good or bad; the owner may free it. `why` is NULL after a regular end; the error is HTTP/2's, or
+       STREAM_CONNECTION_LOST. */
     void (*closed)(struct stream *stream, uint32_t http2_error, const char *why);
 };
 
@@ -64,6 +68,9 @@ void stream_resume(struct stream *stream);
 void stream_end(struct stream *stream, nghttp2_nv *trailers, size_t count);
 
 void stream_reset(struct stream *stream, uint32_t http2_error);
+
+/* Has all of this side been sent? */
+bool stream_is_sent(const struct stream *stream);
 
 /* Gives `size` bytes of the stream's window back to the peer. */
 void stream_consume(struct stream *stream, size_t size);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills a server's memory with messages that never end: half_messages.py SOCKET CONNECTIONS STREAMS KIB
+"""Fills a server's memory with messages that never end: half_messages.py SOCKET STREAMS KIB
 
-On each stream of each connection it sends so many KiB of a message that claims 4 MiB, as far as the server lets it, then
-prints one line: how many streams were refused with RESOURCE_EXHAUSTED, and how many are open.
+On each stream of one connection it sends so many KiB of a message that claims 4 MiB, as far as the server lets it, stays for
+two seconds, and prints one line: how many streams were refused with RESOURCE_EXHAUSTED, and how many are open.
 """
 
 import os
@@ -27,16 +27,11 @@ def send_half(connection, size):
 
 
 def main():
-    path, connections, streams, kib = sys.argv[1], *map(int, sys.argv[2:])
-    made = []  # they stay open
-    answers = []
-    for _ in range(connections):
-        connection = Connection(socket.AF_UNIX, path)
-        connection.greet()
-        made.append(connection)
-        answers += [send_half(connection, kib << 10) for _ in range(streams)]
-    for connection in made:
-        connection.read_for(0.05)
+    path, streams, kib = sys.argv[1], *map(int, sys.argv[2:])
+    connection = Connection(socket.AF_UNIX, path)
+    connection.greet()
+    answers = [send_half(connection, kib << 10) for _ in range(streams)]
+    connection.read_for(2)
     refused = sum(answer.trailer("grpc-status") == "8" for answer in answers)
     still_open = sum(not answer.is_over() for answer in answers)
     print(f"half-messages streams={len(answers)} refused={refused} open={still_open}")

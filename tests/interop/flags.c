@@ -2,13 +2,14 @@
 /* What the interop programs share: see flags.h. */
 #include "flags.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/memory.h"
 
 #define GRACE_MS 10000
 
@@ -77,8 +78,7 @@ flags_runtime(const struct flags *flags, struct log *log)
     struct runtime *runtime;
     *log = (struct log){.fd = STDERR_FILENO};
     flags_must(log_parse_level(flags->log_level, &log->level));
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+    memory_tune();
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);

@@ -23,6 +23,8 @@
 #define UNARY_CALLS 2000
 #define UNARY_SIZE (64 << 10)
 #define BROKEN_STREAMS 400
+#define REFUSED_CALLS 100
+#define REFUSED_SIZE (5 << 20) /* servers take 4 MiB */
 
 typedef Grpc__Testing__StreamingInputCallRequest input_request;
 typedef Grpc__Testing__StreamingOutputCallRequest output_request;
@@ -51,10 +53,11 @@ size_of(unsigned stream, unsigned message)
     return (int32_t)(1 + (stream * UINT64_C(104729) + message * UINT64_C(15485863)) % MAX_SIZE);
 }
 
+static uint8_t zeros[REFUSED_SIZE];
+
 static void
 set_payload(Grpc__Testing__Payload *payload, int32_t size)
 {
-    static uint8_t zeros[MAX_SIZE];
     grpc__testing__payload__init(payload);
     payload->body.len = (size_t)size;
     payload->body.data = zeros;
@@ -67,8 +70,7 @@ expect_zeros(const Grpc__Testing__Payload *payload, int32_t size)
     if (payload->body.len != (size_t)size)
         return error_new(CODE_INTERNAL, "a message of %zu bytes came, and %" PRId32 " were due",
                          payload->body.len, size);
-    for (size_t i = 0; i < payload->body.len; i++)
-        EXPECT(payload->body.data[i] == 0);
+    EXPECT(memcmp(payload->body.data, zeros, payload->body.len) == 0);
     return NULL;
 }
 
@@ -252,6 +254,27 @@ unary(struct channel *channel, unsigned thread)
     return NULL;
 }
 
+/* The answer comes while the request is still being sent, and the rest of it is in every buffer on the way. */
+static struct error *
+refused(struct channel *channel, unsigned thread)
+{
+    for (unsigned i = thread; i < REFUSED_CALLS; i += THREADS) {
+        struct arena arena AUTO(arena_clear);
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
+        Grpc__Testing__Payload payload;
+        void *reply;
+        set_payload(&payload, REFUSED_SIZE);
+        request.payload = &payload;
+        struct error *error AUTO(error_cleanup) = channel_call(
+            channel, GRPC_TESTING_TEST_SERVICE_UNARY_CALL, &request.base, &patient, &arena, &reply);
+        EXPECT(error != NULL);
+        if (error->code != CODE_RESOURCE_EXHAUSTED)
+            TRY(STEAL(error));
+    }
+    return both_ways(channel, thread);
+}
+
 /* What broken streams had of the connection's windows must come back: whole ones follow. */
 static struct error *
 broken(struct channel *channel, unsigned thread)
@@ -270,6 +293,7 @@ static const struct {
     {"8_streams_of_16_mib_both_ways", both_ways},
     {"2000_unary_calls_of_64_kib", unary},
     {"400_streams_broken_then_8_whole", broken},
+    {"100_requests_refused_then_8_streams", refused},
 };
 
 struct worker {

@@ -138,7 +138,7 @@ take_code(struct error *error)
 
 /* For what must not fail for the test to make sense. */
 static inline void
-must(struct error *error)
+succeed(struct error *error)
 {
     if (!error)
         return;
@@ -179,7 +179,7 @@ ends_open_runtime(struct ends *ends, struct runtime_options options)
 {
     ends->log = (struct log){.level = LOG_ERROR, .fd = STDERR_FILENO};
     options.log = &ends->log;
-    must(runtime_open(&options, &ends->runtime));
+    succeed(runtime_open(&options, &ends->runtime));
 }
 
 static inline void
@@ -190,7 +190,7 @@ ends_open_server(struct ends *ends, const struct ends_setup *setup)
         server_add_service(ends->server, setup->service, setup->handlers, setup->context);
     if (setup->fallback.run)
         server_set_fallback(ends->server, &setup->fallback);
-    must(server_listen(ends->server, ends->address, NULL));
+    succeed(server_listen(ends->server, ends->address, NULL));
 }
 
 static inline void
@@ -200,7 +200,7 @@ ends_open(struct ends *ends, const struct ends_setup *setup)
     ends_choose_address(ends->address);
     ends_open_runtime(ends, setup->runtime);
     ends_open_server(ends, setup);
-    must(channel_open(ends->runtime, ends->address, &setup->channel, &ends->channel));
+    succeed(channel_open(ends->runtime, ends->address, &setup->channel, &ends->channel));
 }
 
 static inline void

@@ -173,6 +173,8 @@ bombs_and_broken_gzip_are_refused(void)
     packed_append(&packed, zeros, sizeof zeros, PACKED_GZIP);
     append_message(&bomb, 1, packed.bytes, packed.size);
     CHECK_NUMBER(feed_anew(&bomb, ENCODING_GZIP, &out), CODE_RESOURCE_EXHAUSTED);
+    packed.size = 0;
+    packed_append(&packed, "small", 5, PACKED_GZIP);
     append_message(&broken, 1, packed.bytes, packed.size - 1);
     CHECK_NUMBER(feed_anew(&broken, ENCODING_GZIP, &out), CODE_INTERNAL);
     CHECK_NUMBER(out.size, 0);
@@ -190,7 +192,7 @@ too_much_in_memory_is_refused_until_some_of_it_goes(void)
     struct message *first, *second;
     message_reader_init(&reader, &small, LIMIT);
     CHECK(!message_reader_feed(&reader, in.bytes, in.size, &taken, &first) && first);
-    CHECK_NUMBER(small.used, sizeof bytes);
+    CHECK(small.used >= sizeof bytes);
     struct error *error AUTO(error_cleanup) =
         message_reader_feed(&reader, in.bytes, in.size, &taken, &second);
     CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);

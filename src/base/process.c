@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs programs: see process.h.
+ *
+ * The child leads a process group of its own, so that the time limit ends also what it started. The pipe's end of file is not taken for the
+ * program's end (a grandchild may keep it open): the process id's own descriptor tells that.
+ */
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OUTPUT_LIMIT (64u * 1024)
+#define MESSAGE_LIMIT 500u
+
+static const char *const directories[] = {"/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin",
+                                          "/bin"};
+
+struct child {
+    pid_t pid;
+    int ended; /* becomes readable when it has */
+    int output;
+};
+
+static bool
+find_program(const char *program, char *path, size_t size)
+{
+    for (size_t i = 0; i < COUNT_OF(directories); i++) {
+        snprintf(path, size, "%s/%s", directories[i], program);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool
+process_exists(const char *program)
+{
+    char path[256];
+    return find_program(program, path, sizeof path);
+}
+
+static int64_t
+now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The error number of posix_spawn, 0 is success. */
+static int
+spawn(const char *path, const char *const *arguments, int output, pid_t *pid)
+{
+    static char *const environment[] = {"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+                                        "LC_ALL=C", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    posix_spawn_file_actions_adddup2(&actions, output, 2);
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    int failed = posix_spawn(pid, path, &actions, &attributes, (char *const *)(uintptr_t)arguments,
+                             environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+static struct error *
+start(const char *path, const char *const *arguments, struct child *child)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return error_from_errno(errno, "make a pipe for %s", arguments[0]);
+    int failed = spawn(path, arguments, ends[1], &child->pid);
+    close(ends[1]);
+    if (failed) {
+        close(ends[0]);
+        return error_from_errno(failed, "start %s", path);
+    }
+    child->output = ends[0];
+    child->ended = (int)syscall(SYS_pidfd_open, child->pid, 0);
+    return NULL;
+}
+
+/* What is in the pipe; beyond the limit it is read and dropped, so that the program does not stand still. */
+static void
+read_output(struct child *child, struct buffer *output)
+{
+    char bytes[4096];
+    ssize_t size = read(child->output, bytes, sizeof bytes);
+    if (size <= 0) {
+        close(child->output);
+        child->output = -1;
+    } else if (output->size < OUTPUT_LIMIT) {
+        size_t room = OUTPUT_LIMIT - output->size;
+        buffer_append(output, bytes, (size_t)size < room ? (size_t)size : room);
+    }
+}
+
+/* False: the time is over. */
+static bool
+follow(struct child *child, int timeout_ms, struct buffer *output)
+{
+    int64_t end_ms = now_ms() + timeout_ms;
+    for (;;) {
+        int64_t left_ms = end_ms - now_ms();
+        struct pollfd polled[] = {{child->output, POLLIN, 0}, {child->ended, POLLIN, 0}};
+        int ready = poll(polled, COUNT_OF(polled), left_ms > 0 ? (int)left_ms : 0);
+        if (ready == 0)
+            return false;
+        if (ready > 0 && polled[0].revents)
+            read_output(child, output);
+        else if (ready > 0 && polled[1].revents)
+            return true;
+    }
+}
+
+static int
+reap(struct child *child)
+{
+    int status = 0;
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (child->output >= 0)
+        close(child->output);
+    if (child->ended >= 0)
+        close(child->ended);
+    return status;
+}
+
+/* The end of what was said, in one line. */
+static void
+summarize(struct buffer *output, char *line, size_t size)
+{
+    const char *text = buffer_text(output);
+    size_t length = strlen(text);
+    while (length && strchr(" \n\r\t", text[length - 1]))
+        length--;
+    size_t start = length >= size ? length - size + 1 : 0;
+    memcpy(line, text + start, length - start);
+    line[length - start] = 0;
+    for (char *at = line; *at; at++) {
+        if (*at == '\n' || *at == '\r' || *at == '\t')
+            *at = ' ';
+    }
+}
+
+static struct error *
+judge(const char *program, int status, struct buffer *output, int *exit_code)
+{
+    char said[MESSAGE_LIMIT];
+    summarize(output, said, sizeof said);
+    if (WIFSIGNALED(status))
+        return error_new(CODE_INTERNAL, "%s was killed by signal %d: %s", program, WTERMSIG(status),
+                         said);
+    int code = WEXITSTATUS(status);
+    if (exit_code)
+        *exit_code = code;
+    else if (code)
+        return error_new(CODE_INTERNAL, "%s ended with exit code %d: %s", program, code, said);
+    return NULL;
+}
+
+struct error *
+process_run(const char *const *arguments, int timeout_ms, struct buffer *output, int *exit_code)
+{
+    char path[256];
+    struct buffer own AUTO(buffer_clear) = {0};
+    struct child child = {.output = -1, .ended = -1};
+    if (!output)
+        output = &own;
+    if (!find_program(arguments[0], path, sizeof path))
+        return error_new(CODE_NOT_FOUND, "%s is not installed", arguments[0]);
+    struct error *error = start(path, arguments, &child);
+    if (error)
+        return error;
+    bool in_time = child.ended >= 0 && follow(&child, timeout_ms, output);
+    if (!in_time)
+        kill(-child.pid, SIGKILL);
+    int status = reap(&child);
+    if (!in_time)
+        return error_new(CODE_DEADLINE_EXCEEDED, "%s was not done after %d ms and was killed",
+                         arguments[0], timeout_ms);
+    return judge(arguments[0], status, output, exit_code);
+}

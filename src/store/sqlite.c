@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store in an SQLite database, the default: durable, one file, nothing to run beside it.
+ *
+ * DESIGN. Write-ahead log with synchronous=FULL: a commit is one write and one fsync of the log, and readers see what is durable
+ * and nothing else. One connection writes (sqlite_commit.c); a few others read, so that a read never waits for the disk to
+ * finish a commit. They are made when they are needed, and the one used last is used first.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store/sqlite_internal.h"
+
+#define READERS 4
+#define WRITER_CACHE_KIB 1024
+#define READER_CACHE_KIB 256
+#define CHECK_MS 30 /* at each start */
+
+/* The log is copied into the database when it has so many pages, and written from its beginning again. */
+#define LOG_PAGES 1000
+#define LOG_BYTES (4 << 20) /* a little more than they take */
+
+enum { GET, LIST, REVISION };
+
+static const char *const statements[] = {
+    [GET] = "SELECT key, value, revision FROM entry WHERE key = ?1",
+    [LIST] = "SELECT key, value, revision FROM entry WHERE key >= ?1 ORDER BY key",
+    [REVISION] = "SELECT number FROM meta WHERE name = 'revision'",
+    NULL,
+};
+
+struct sqlite_store {
+    struct store base; /* first */
+    struct sqlite_files files;
+    struct sqlite_committer committer;
+
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t reader_is_free;
+    struct sqlite_connection *free_readers[READERS];
+    unsigned free_count;
+    unsigned reader_count;
+};
+
+static struct sqlite_store *
+own(struct store *store)
+{
+    return (struct sqlite_store *)store;
+}
+
+/* ---- readers ---- */
+
+static struct error *
+open_reader(struct sqlite_store *store, struct sqlite_connection **out)
+{
+    struct sqlite_connection *reader = memory_new(sizeof *reader);
+    struct error *error = sqlite_connection_open(reader, store->files.database, READER_CACHE_KIB);
+    if (!error)
+        error = sqlite_execute(reader, "PRAGMA query_only = ON");
+    if (!error)
+        error = sqlite_connection_prepare(reader, statements);
+    if (!error) {
+        *out = reader;
+        return NULL;
+    }
+    sqlite_connection_close(reader);
+    free(reader);
+    return error;
+}
+
+/* A free one; NULL: a new one may be made, and is counted. */
+static struct sqlite_connection *
+find_reader(struct sqlite_store *store)
+{
+    struct sqlite_connection *reader = NULL;
+    pthread_mutex_lock(&store->lock);
+    while (!store->free_count && store->reader_count == READERS)
+        pthread_cond_wait(&store->reader_is_free, &store->lock);
+    if (store->free_count)
+        reader = store->free_readers[--store->free_count];
+    else
+        store->reader_count++;
+    pthread_mutex_unlock(&store->lock);
+    return reader;
+}
+
+/* NULL: it could not be made. */
+static void
+give_reader_back(struct sqlite_store *store, struct sqlite_connection *reader)
+{
+    pthread_mutex_lock(&store->lock);
+    if (reader)
+        store->free_readers[store->free_count++] = reader;
+    else
+        store->reader_count--;
+    pthread_cond_signal(&store->reader_is_free);
+    pthread_mutex_unlock(&store->lock);
+}
+
+static struct error *
+take_reader(struct sqlite_store *store, struct sqlite_connection **out)
+{
+    *out = find_reader(store);
+    if (*out)
+        return NULL;
+    struct error *error = open_reader(store, out);
+    if (error)
+        give_reader_back(store, NULL);
+    return error;
+}
+
+/* ---- reading ---- */
+
+static struct store_entry
+copy_row(struct arena *arena, sqlite3_stmt *statement)
+{
+    const char *key = (const char *)sqlite3_column_text(statement, 0);
+    const void *value = sqlite3_column_blob(statement, 1);
+    return store_copy_entry(arena, key, (size_t)sqlite3_column_bytes(statement, 0), value,
+                            (size_t)sqlite3_column_bytes(statement, 1),
+                            (uint64_t)sqlite3_column_int64(statement, 2));
+}
+
+static struct error *
+sqlite_get(struct store *base, const char *key, struct arena *arena, struct store_entry *out)
+{
+    struct sqlite_store *store = own(base);
+    struct sqlite_connection *reader;
+    struct error *error = take_reader(store, &reader);
+    if (error)
+        return error;
+    sqlite3_stmt *statement = reader->statements[GET];
+    sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+    int result = sqlite3_step(statement);
+    if (result == SQLITE_ROW)
+        *out = copy_row(arena, statement);
+    else if (result == SQLITE_DONE)
+        error = store_error_not_found(key);
+    else
+        error = sqlite_connection_error(reader);
+    sqlite3_reset(statement);
+    give_reader_back(store, reader);
+    return error;
+}
+
+static bool
+has_prefix(sqlite3_stmt *statement, const char *prefix, size_t size)
+{
+    const void *key = sqlite3_column_text(statement, 0);
+    return (size_t)sqlite3_column_bytes(statement, 0) >= size && !memcmp(key, prefix, size);
+}
+
+/* `first`: where the search begins, `skipped` if it is an entry itself. */
+static struct error *
+collect(struct sqlite_connection *reader, const char *prefix, const char *after, size_t limit,
+        struct arena *arena, struct store_list *out)
+{
+    sqlite3_stmt *statement = reader->statements[LIST];
+    size_t capacity = 0, prefix_size = strlen(prefix);
+    int result;
+    sqlite3_bind_text(statement, 1, after ? after : prefix, -1, SQLITE_STATIC);
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (after && !strcmp((const char *)sqlite3_column_text(statement, 0), after))
+            continue;
+        if (!has_prefix(statement, prefix, prefix_size))
+            return NULL;
+        out->has_more = limit && out->count == limit;
+        if (out->has_more)
+            return NULL;
+        store_append_entry(arena, out, &capacity, copy_row(arena, statement));
+    }
+    return result == SQLITE_DONE ? NULL : sqlite_connection_error(reader);
+}
+
+static struct error *
+sqlite_list(struct store *base, const char *prefix, const char *after, size_t limit,
+            struct arena *arena, struct store_list *out)
+{
+    struct sqlite_store *store = own(base);
+    struct sqlite_connection *reader;
+    struct error *error = take_reader(store, &reader);
+    if (error)
+        return error;
+    error = collect(reader, prefix, after, limit, arena, out);
+    sqlite3_reset(reader->statements[LIST]);
+    give_reader_back(store, reader);
+    return error;
+}
+
+/* Not the committer's own number: another reader may have seen entries of a commit that it has not counted yet. */
+static struct error *
+sqlite_revision(struct store *base, uint64_t *revision)
+{
+    struct sqlite_store *store = own(base);
+    struct sqlite_connection *reader;
+    struct error *error = take_reader(store, &reader);
+    if (error)
+        return error;
+    sqlite3_stmt *statement = reader->statements[REVISION];
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        *revision = (uint64_t)sqlite3_column_int64(statement, 0);
+    else
+        error = sqlite_connection_error(reader);
+    sqlite3_reset(statement);
+    give_reader_back(store, reader);
+    return error;
+}
+
+static struct error *
+sqlite_check(struct store *base)
+{
+    struct sqlite_store *store = own(base);
+    struct sqlite_connection *reader;
+    struct error *error = take_reader(store, &reader);
+    if (error)
+        return error;
+    error = sqlite_check_all(reader);
+    give_reader_back(store, reader);
+    return error;
+}
+
+/* ---- writing ---- */
+
+static struct error *
+sqlite_write(struct store *base, const struct store_change *changes, size_t count,
+             uint64_t *revision)
+{
+    return sqlite_committer_write(&own(base)->committer, changes, count, revision);
+}
+
+/* ---- opening and closing ---- */
+
+/* Without the log, so that all is in one file when it is put in its place. */
+static struct error *
+make_database(const struct sqlite_files *files)
+{
+    struct sqlite_connection connection = {0};
+    char *path AUTO(memory_cleanup) = NULL;
+    struct error *error = sqlite_files_begin(files, &path);
+    if (!error)
+        error = sqlite_connection_open(&connection, path, WRITER_CACHE_KIB);
+    if (!error)
+        error = sqlite_schema_mark(&connection);
+    if (!error)
+        error = sqlite_schema_migrate(&connection, sqlite_schema_steps, sqlite_schema_step_count);
+    sqlite_connection_close(&connection);
+    return error ? error : sqlite_files_finish(files, path);
+}
+
+/* SQLite does not call it an error when it keeps another mode. */
+static struct error *
+switch_log_on(struct sqlite_connection *connection)
+{
+    char limit[48];
+    int64_t is_on;
+    snprintf(limit, sizeof limit, "PRAGMA journal_size_limit = %d", LOG_BYTES);
+    struct error *error = sqlite_execute(connection, "PRAGMA journal_mode = WAL");
+    if (!error)
+        error = sqlite_query_number(connection,
+                                    "SELECT journal_mode = 'wal' FROM pragma_journal_mode", &is_on);
+    if (!error && !is_on)
+        error = error_new(CODE_FAILED_PRECONDITION,
+                          "the file system of %s cannot have a write-ahead log (is it a network "
+                          "one?): give a directory on a local disk",
+                          connection->path);
+    if (!error)
+        error = sqlite_execute(connection, limit);
+    sqlite3_wal_autocheckpoint(connection->db, LOG_PAGES);
+    return error;
+}
+
+static struct error *
+prepare_database(struct sqlite_connection *connection)
+{
+    struct error *error = sqlite_schema_check(connection, sqlite_schema_step_count);
+    if (!error)
+        error = sqlite_check_for(connection, CHECK_MS);
+    if (!error)
+        error = switch_log_on(connection);
+    if (!error)
+        error = sqlite_schema_migrate(connection, sqlite_schema_steps, sqlite_schema_step_count);
+    return error;
+}
+
+static struct error *
+open_database(struct sqlite_store *store)
+{
+    struct sqlite_connection connection = {0};
+    bool exists = false;
+    struct error *error = sqlite_files_find(&store->files, &exists);
+    if (!error && !exists)
+        error = make_database(&store->files);
+    if (!error)
+        error = sqlite_connection_open(&connection, store->files.database, WRITER_CACHE_KIB);
+    if (!error)
+        error = prepare_database(&connection);
+    if (!error)
+        error = sqlite_files_extend_log(&store->files, LOG_BYTES);
+    if (!error)
+        error = sqlite_committer_open(&store->committer, &connection, &store->base.history);
+    sqlite_connection_close(&connection);
+    /* To open it is to ask whether it can be used. */
+    if (error && error->code == CODE_DATA_LOSS)
+        error->code = CODE_FAILED_PRECONDITION;
+    return error;
+}
+
+static struct error *
+sqlite_open(const char *place, struct store **out)
+{
+    struct sqlite_store *store = memory_zeroed(sizeof *store);
+    struct error *error = sqlite_files_open(place, &store->files);
+    if (!error)
+        error = open_database(store);
+    if (error) {
+        sqlite_files_close(&store->files);
+        free(store);
+        return error_wrap(error, "open the store in %s", place);
+    }
+    store->base.ops = &sqlite_store_ops;
+    history_init(&store->base.history, store->committer.revision);
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_cond_init(&store->reader_is_free, NULL);
+    *out = &store->base;
+    return NULL;
+}
+
+/* The writer goes last: the last connection copies the log into the database. The lock goes after it. */
+static void
+sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = own(base);
+    while (store->free_count) {
+        struct sqlite_connection *reader = store->free_readers[--store->free_count];
+        sqlite_connection_close(reader);
+        free(reader);
+    }
+    sqlite_committer_close(&store->committer);
+    sqlite_files_close(&store->files);
+    history_clear(&base->history);
+    pthread_cond_destroy(&store->reader_is_free);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+static struct error *
+sqlite_set_aside(const char *place, struct arena *arena, const char **moved_to)
+{
+    struct sqlite_files files;
+    struct error *error = sqlite_files_open(place, &files);
+    if (error)
+        return error;
+    error = sqlite_files_set_aside(&files, arena, moved_to);
+    sqlite_files_close(&files);
+    return error;
+}
+
+const struct store_ops sqlite_store_ops = {
+    .scheme = "sqlite",
+    .form = "sqlite:DIRECTORY",
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .get = sqlite_get,
+    .write = sqlite_write,
+    .list = sqlite_list,
+    .revision = sqlite_revision,
+    .check = sqlite_check,
+    .set_aside = sqlite_set_aside,
+};

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Group commit: writes that come at the same time share one transaction and so one fsync.
+ *
+ * DESIGN. Who writes queues up. The first in the queue, if nobody leads, becomes the leader: it takes all that wait, writes them
+ * in one transaction, tells them how it ended, and wakes the first of those that have come meanwhile. A lone writer is its own leader
+ * and waits for nobody. While the disk works for one batch the next one gathers by itself, so no timer is needed, nor a thread that
+ * would cost two switches for each write.
+ *
+ * The writes of a batch do not share their fate: what a write expects is looked at before any of it is applied, so one that is
+ * refused leaves nothing to undo. Savepoints were rejected: they cost two statements for each write, and there is nothing to roll back to.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite_internal.h"
+
+/* Keeps a batch of large values from making the log long. */
+#define BATCH_BYTES STORE_MAX_WRITE
+
+enum { BEGIN, COMMIT, ROLLBACK, FIND, PUT, DELETE, COUNT_UP };
+
+static const char put_entry[] = "INSERT INTO entry (key, revision, value) VALUES (?1, ?2, ?3)"
+                                " ON CONFLICT (key) DO UPDATE SET revision = ?2, value = ?3";
+
+static const char *const statements[] = {
+    [BEGIN] = "BEGIN IMMEDIATE",
+    [COMMIT] = "COMMIT",
+    [ROLLBACK] = "ROLLBACK",
+    [FIND] = "SELECT revision FROM entry WHERE key = ?1",
+    [PUT] = put_entry,
+    [DELETE] = "DELETE FROM entry WHERE key = ?1",
+    [COUNT_UP] = "UPDATE meta SET number = ?1 WHERE name = 'revision'",
+    NULL,
+};
+_Static_assert(COUNT_OF(statements) - 1 <= SQLITE_MAX_STATEMENTS, "room for all statements");
+
+/* A write that waits, on the stack of who writes. */
+struct pending {
+    struct pending *next;
+    const struct store_change *changes;
+    size_t count;
+    pthread_cond_t wake; /* it is done, or has to lead */
+    bool is_done;
+    uint64_t revision;
+    struct error *error;
+};
+
+struct error *
+sqlite_committer_open(struct sqlite_committer *committer, struct sqlite_connection *connection,
+                      struct history *history)
+{
+    int64_t revision;
+    struct error *error = sqlite_connection_prepare(connection, statements);
+    if (!error)
+        error = sqlite_query_number(connection, "SELECT number FROM meta WHERE name = 'revision'",
+                                    &revision);
+    if (error)
+        return error;
+    *committer = (struct sqlite_committer){.connection = *connection, .history = history};
+    *connection = (struct sqlite_connection){0};
+    committer->revision = (uint64_t)revision;
+    committer->last = &committer->first;
+    pthread_mutex_init(&committer->lock, NULL);
+    return NULL;
+}
+
+void
+sqlite_committer_close(struct sqlite_committer *committer)
+{
+    sqlite_connection_close(&committer->connection);
+    pthread_mutex_destroy(&committer->lock);
+}
+
+/* ---- one write, inside a transaction ---- */
+
+static sqlite3_stmt *
+with_key(struct sqlite_committer *committer, int which, const char *key)
+{
+    sqlite3_stmt *statement = committer->connection.statements[which];
+    sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+    return statement;
+}
+
+static struct error *
+find_revision(struct sqlite_committer *committer, const char *key, uint64_t *found)
+{
+    sqlite3_stmt *statement = with_key(committer, FIND, key);
+    struct error *error = NULL;
+    int result = sqlite3_step(statement);
+    *found = STORE_ABSENT;
+    if (result == SQLITE_ROW)
+        *found = (uint64_t)sqlite3_column_int64(statement, 0);
+    else if (result != SQLITE_DONE)
+        error = sqlite_connection_error(&committer->connection);
+    sqlite3_reset(statement);
+    return error;
+}
+
+/* `*refusal`: why the write is not made. What is returned concerns the whole transaction. */
+static struct error *
+check_expectations(struct sqlite_committer *committer, const struct pending *pending,
+                   struct error **refusal)
+{
+    for (size_t i = 0; i < pending->count && !*refusal; i++) {
+        const struct store_change *change = &pending->changes[i];
+        uint64_t found;
+        if (change->expected == STORE_ANY)
+            continue;
+        struct error *error = find_revision(committer, change->key, &found);
+        if (error)
+            return error;
+        *refusal = store_check_expected(change, found);
+    }
+    return NULL;
+}
+
+static struct error *
+apply_change(struct sqlite_committer *committer, const struct store_change *change,
+             uint64_t revision, struct change_list *changed)
+{
+    sqlite3_stmt *statement = with_key(committer, change->value ? PUT : DELETE, change->key);
+    if (change->value) {
+        sqlite3_bind_int64(statement, 2, (sqlite3_int64)revision);
+        sqlite3_bind_blob64(statement, 3, change->value, change->value_size, SQLITE_STATIC);
+    }
+    struct error *error = sqlite_run(&committer->connection, statement);
+    if (!error && sqlite3_changes(committer->connection.db))
+        change_list_add(changed, change, revision);
+    return error;
+}
+
+/* Gives the write the next revision after `*revision`, or an error of its own. */
+static struct error *
+apply_write(struct sqlite_committer *committer, struct pending *pending, uint64_t *revision,
+            struct change_list *changed)
+{
+    struct error *error = check_expectations(committer, pending, &pending->error);
+    if (error || pending->error)
+        return error;
+    pending->revision = ++*revision;
+    for (size_t i = 0; i < pending->count && !error; i++)
+        error = apply_change(committer, &pending->changes[i], *revision, changed);
+    return error;
+}
+
+/* ---- one batch ---- */
+
+static struct error *
+run(struct sqlite_committer *committer, int which)
+{
+    return sqlite_run(&committer->connection, committer->connection.statements[which]);
+}
+
+/* Ends the transaction. Where no write was made there is nothing to wait for the disk for. */
+static struct error *
+commit_revision(struct sqlite_committer *committer, uint64_t revision)
+{
+    if (revision == committer->revision)
+        return run(committer, ROLLBACK);
+    sqlite3_bind_int64(committer->connection.statements[COUNT_UP], 1, (sqlite3_int64)revision);
+    struct error *error = run(committer, COUNT_UP);
+    return error ? error : run(committer, COMMIT);
+}
+
+static struct error *
+apply_batch(struct sqlite_committer *committer, struct pending *batch, size_t count,
+            struct change_list *changed)
+{
+    uint64_t revision = committer->revision;
+    struct error *error = run(committer, BEGIN);
+    for (; count && !error; count--, batch = batch->next)
+        error = apply_write(committer, batch, &revision, changed);
+    if (!error)
+        error = commit_revision(committer, revision);
+    if (!error)
+        committer->revision = revision;
+    return error;
+}
+
+static void
+undo_batch(struct sqlite_committer *committer, struct pending *batch, size_t count)
+{
+    /* After some errors SQLite has rolled back by itself. */
+    if (!sqlite3_get_autocommit(committer->connection.db))
+        error_free(run(committer, ROLLBACK));
+    for (; count; count--, batch = batch->next) {
+        error_free(STEAL(batch->error));
+    }
+}
+
+static struct error *
+try_batch(struct sqlite_committer *committer, struct pending *batch, size_t count)
+{
+    struct change_list changed = {0};
+    struct error *error = apply_batch(committer, batch, count, &changed);
+    if (error)
+        undo_batch(committer, batch, count);
+    else
+        history_publish(committer->history, &changed);
+    change_list_clear(&changed);
+    return error;
+}
+
+/* What does not fit on the disk together may fit in part: a large write must not take small ones with it. */
+static void
+commit_batch(struct sqlite_committer *committer, struct pending *batch, size_t count)
+{
+    struct error *error = try_batch(committer, batch, count);
+    bool one_by_one = error && error->code == CODE_RESOURCE_EXHAUSTED && count > 1;
+    if (!error)
+        return;
+    for (; count; count--, batch = batch->next) {
+        struct error *own = one_by_one ? try_batch(committer, batch, 1)
+                                       : error_new(error->code, "%s", error->message);
+        if (own)
+            batch->error = own;
+    }
+    error_free(error);
+}
+
+/* ---- the queue ---- */
+
+static size_t
+bytes_of(const struct pending *pending)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < pending->count; i++)
+        bytes += pending->changes[i].value ? pending->changes[i].value_size : 0;
+    return bytes;
+}
+
+/* Takes from the front of the queue: at least one. With the lock held. */
+static struct pending *
+take_batch(struct sqlite_committer *committer, size_t *count)
+{
+    struct pending *batch = committer->first;
+    struct pending *end = batch->next;
+    size_t bytes = bytes_of(batch);
+    for (*count = 1; end && (bytes += bytes_of(end)) <= BATCH_BYTES; end = end->next)
+        ++*count;
+    committer->first = end;
+    if (!end)
+        committer->last = &committer->first;
+    return batch;
+}
+
+/* With the lock held, which is let go of meanwhile. */
+static void
+lead(struct sqlite_committer *committer)
+{
+    size_t count;
+    struct pending *batch = take_batch(committer, &count);
+    committer->has_leader = true;
+    pthread_mutex_unlock(&committer->lock);
+    commit_batch(committer, batch, count);
+    pthread_mutex_lock(&committer->lock);
+    committer->has_leader = false;
+    for (; count; count--, batch = batch->next) {
+        batch->is_done = true;
+        pthread_cond_signal(&batch->wake);
+    }
+    if (committer->first)
+        pthread_cond_signal(&committer->first->wake);
+}
+
+struct error *
+sqlite_committer_write(struct sqlite_committer *committer, const struct store_change *changes,
+                       size_t count, uint64_t *revision)
+{
+    struct pending pending = {.changes = changes, .count = count};
+    pthread_cond_init(&pending.wake, NULL);
+    pthread_mutex_lock(&committer->lock);
+    *committer->last = &pending;
+    /* cppcheck-suppress autoVariables ; it is out of the queue when this function returns */
+    committer->last = &pending.next;
+    while (!pending.is_done) {
+        if (!committer->has_leader && committer->first == &pending)
+            lead(committer);
+        else
+            pthread_cond_wait(&pending.wake, &committer->lock);
+    }
+    pthread_mutex_unlock(&committer->lock);
+    pthread_cond_destroy(&pending.wake);
+    if (!pending.error)
+        *revision = pending.revision;
+    return pending.error;
+}

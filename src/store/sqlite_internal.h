@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of the SQLite store, for its own files only:
+ *
+ *     sqlite.c             the store: opening, reading, the ops
+ *     sqlite_files.c       directory, lock, names of files
+ *     sqlite_connection.c  one connection: settings, statements, errors
+ *     sqlite_schema.c      the tables and their versions
+ *     sqlite_check.c       whether they are sound
+ *     sqlite_commit.c      writing: group commit
+ */
+#ifndef STORE_SQLITE_INTERNAL_H
+#define STORE_SQLITE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#include "store/store_ops.h"
+
+/* ---- sqlite_files.c ---- */
+
+struct sqlite_files {
+    char *directory; /* absolute */
+    char *database;
+    int lock; /* a descriptor, or -1 */
+};
+
+/* Makes the directory if it is missing and locks it: FAILED_PRECONDITION if another holds the lock. */
+MUST_CHECK struct error *sqlite_files_open(const char *directory, struct sqlite_files *out);
+void sqlite_files_close(struct sqlite_files *files);
+
+/* `*exists`: there is a database. FAILED_PRECONDITION if there are only remains of one. */
+MUST_CHECK struct error *sqlite_files_find(const struct sqlite_files *files, bool *exists);
+
+/* An empty file to make the database in, unseen until it is put in its place. The caller frees the name. */
+MUST_CHECK struct error *sqlite_files_begin(const struct sqlite_files *files, char **unfinished);
+MUST_CHECK struct error *sqlite_files_finish(const struct sqlite_files *files,
+                                             const char *unfinished);
+
+/* Gives the log the size that it will have anyway, so that a commit does not change the size of a file. */
+MUST_CHECK struct error *sqlite_files_extend_log(const struct sqlite_files *files, size_t size);
+
+MUST_CHECK struct error *sqlite_files_set_aside(const struct sqlite_files *files,
+                                                struct arena *arena, const char **moved_to);
+
+/* ---- sqlite_connection.c ---- */
+
+#define SQLITE_MAX_STATEMENTS 8
+
+struct sqlite_connection {
+    sqlite3 *db;
+    const char *path; /* not owned */
+    sqlite3_stmt *statements[SQLITE_MAX_STATEMENTS];
+};
+
+/* `path` must stay. */
+MUST_CHECK struct error *sqlite_connection_open(struct sqlite_connection *connection,
+                                                const char *path, int cache_kib);
+/* A NULL-terminated list of SQL, prepared and kept in the same order. */
+MUST_CHECK struct error *sqlite_connection_prepare(struct sqlite_connection *connection,
+                                                   const char *const *statements);
+void sqlite_connection_close(struct sqlite_connection *connection);
+
+/* What went wrong last on the connection, as an error that names the file and says what can be done. */
+MUST_CHECK NEVER_NULL struct error *sqlite_connection_error(struct sqlite_connection *connection);
+MUST_CHECK NEVER_NULL struct error *sqlite_damaged(const char *path, const char *what);
+
+MUST_CHECK struct error *sqlite_execute(struct sqlite_connection *connection, const char *sql);
+/* The number in the first row. */
+MUST_CHECK struct error *sqlite_query_number(struct sqlite_connection *connection, const char *sql,
+                                             int64_t *out);
+/* Runs a prepared statement that gives no row. */
+MUST_CHECK struct error *sqlite_run(struct sqlite_connection *connection, sqlite3_stmt *statement);
+
+/* ---- sqlite_schema.c ---- */
+
+/* Step i brings a database of version i to version i + 1; once released it never changes. */
+extern const char *const sqlite_schema_steps[];
+extern const size_t sqlite_schema_step_count;
+
+/* Makes a new database ours. */
+MUST_CHECK struct error *sqlite_schema_mark(struct sqlite_connection *connection);
+
+/* FAILED_PRECONDITION if the database is not ours, or of a version that has more steps than these. */
+MUST_CHECK struct error *sqlite_schema_check(struct sqlite_connection *connection,
+                                             size_t step_count);
+MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connection,
+                                               const char *const *steps, size_t step_count);
+
+/* ---- sqlite_check.c ---- */
+
+/* DATA_LOSS if it is damaged. What cannot be looked at within the time is not. */
+MUST_CHECK struct error *sqlite_check_for(struct sqlite_connection *connection, unsigned limit_ms);
+MUST_CHECK struct error *sqlite_check_all(struct sqlite_connection *connection);
+
+/* ---- sqlite_commit.c ---- */
+
+struct pending;
+
+/* Those who write, and the connection that their leader writes with. */
+struct sqlite_committer {
+    struct sqlite_connection connection; /* of the leader */
+    struct history *history;
+    uint64_t revision; /* of the last commit */
+    pthread_mutex_t lock;
+    struct pending *first; /* waiting, in the order they came */
+    struct pending **last;
+    bool has_leader;
+};
+
+/* Takes the connection. */
+MUST_CHECK struct error *sqlite_committer_open(struct sqlite_committer *committer,
+                                               struct sqlite_connection *connection,
+                                               struct history *history);
+void sqlite_committer_close(struct sqlite_committer *committer);
+MUST_CHECK struct error *sqlite_committer_write(struct sqlite_committer *committer,
+                                                const struct store_change *changes, size_t count,
+                                                uint64_t *revision);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What exists, durably: keys and values with revisions. The store is the truth about volumes, snapshots and operations; data
+ * without an entry here is rubbish, and an entry is believed.
+ *
+ * Keys are text, ordered byte by byte ("volume/01h...", at most 512 bytes). Values are bytes, at most 1 MiB. Every write
+ * gets the next revision of the whole store; an entry carries the revision of the write that made it.
+ *
+ * All functions may be called from any thread but the loop's, and may block. A write is durable when it returns: a crash
+ * right after it loses nothing. Writes that come at the same time share one commit.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#define STORE_MAX_KEY 512
+#define STORE_MAX_VALUE (1u << 20)
+#define STORE_MAX_CHANGES 128      /* of one write */
+#define STORE_MAX_WRITE (4u << 20) /* bytes of all its values */
+
+struct store;
+
+struct store_entry {
+    const char *key;
+    const uint8_t *value;
+    size_t value_size;
+    uint64_t revision;
+};
+
+/* What a change expects of the entry that stands under its key. */
+#define STORE_ANY UINT64_MAX /* nothing */
+#define STORE_ABSENT 0       /* that there is none */
+
+struct store_change {
+    const char *key;
+    const uint8_t *value; /* NULL: delete */
+    size_t value_size;
+    uint64_t expected; /* STORE_ANY, STORE_ABSENT, or the revision that it must have */
+};
+
+/*
+ * "sqlite:DIRECTORY" (made if missing) or "memory:". FAILED_PRECONDITION when it is damaged, of a newer program, or in use by another
+ * process; the message tells what to do.
+ */
+MUST_CHECK struct error *store_open(const char *url, struct store **out);
+void store_close(struct store *store);
+
+/* NOT_FOUND if there is none. The entry lives in the arena. */
+MUST_CHECK struct error *store_get(struct store *store, const char *key, struct arena *arena,
+                                   struct store_entry *out);
+
+/*
+ * All of the changes or none; each of another key. ABORTED when one of them finds something else than it expects: read again
+ * and try again. To delete what is not there is no error and no change. `*revision` (may be NULL) is that of the write.
+ *
+ * RESOURCE_EXHAUSTED: no space left; nothing is changed, and the same write succeeds once there is space. INTERNAL: an I/O error, the
+ * message names the file; whether the write outlasts a power failure is not known, before that it is not seen. DATA_LOSS: the store has turned out
+ * to be damaged.
+ */
+MUST_CHECK struct error *store_write(struct store *store, const struct store_change *changes,
+                                     size_t count, uint64_t *revision);
+
+struct store_list {
+    struct store_entry *entries; /* by key */
+    size_t count;
+    bool has_more;
+};
+
+/*
+ * Entries whose key begins with `prefix` and is greater than `after` (NULL: from the first), at most `limit` (0: all). To go on, call
+ * again with the last key: entries that come or go in between disturb nothing else.
+ */
+MUST_CHECK struct error *store_list(struct store *store, const char *prefix, const char *after,
+                                    size_t limit, struct arena *arena, struct store_list *out);
+
+/* ---- watching ---- */
+
+struct store_watch;
+
+/*
+ * Changes of keys with the prefix, in order, from the revision after `since` on. OUT_OF_RANGE: that is too long ago (only the
+ * latest are kept, and none from before the store was opened), or of another store; list anew. To miss nothing: ask for the revision,
+ * list, watch since that revision; a change made in between comes twice.
+ *
+ * A watch is for one thread at a time and is closed before its store.
+ */
+MUST_CHECK struct error *store_watch_open(struct store *store, const char *prefix, uint64_t since,
+                                          struct store_watch **out);
+
+/*
+ * Waits for the next change, at most so long; DEADLINE_EXCEEDED if none came. A deleted entry has value NULL. OUT_OF_RANGE: the
+ * watch has fallen too far behind; close it and list anew.
+ */
+MUST_CHECK struct error *store_watch_next(struct store_watch *watch, uint32_t timeout_ms,
+                                          struct arena *arena, struct store_entry *out);
+void store_watch_close(struct store_watch *watch);
+
+/* The revision of the last write, also after a restart; 0: nothing was ever written here. */
+MUST_CHECK struct error *store_revision(struct store *store, uint64_t *revision);
+
+/* ---- for skycap doctor ---- */
+
+/* Reads everything, however long that takes (opening looks for a moment only). DATA_LOSS says what is wrong. */
+MUST_CHECK struct error *store_check(struct store *store);
+
+/*
+ * Puts what is there of a store that nobody has open out of the way, whatever its state, so that store_open makes a new one. `*moved_to`: where
+ * it is now, in the arena; NULL if there was nothing.
+ */
+MUST_CHECK struct error *store_set_aside(const char *url, struct arena *arena,
+                                         const char **moved_to);
+
+#endif

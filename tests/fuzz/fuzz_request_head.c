@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any header fields are a request or a malformed one; of a request, everything that the rest of the
+ * server relies on is there. The input is lines "name: value"; one that is empty begins the trailers.
+ */
+#include <nghttp2/nghttp2.h>
+#include <string.h>
+
+#include "input.h"
+#include "require.h"
+#include "rpc/request.h"
+
+#define MAX_BYTES 4096u
+
+static bool
+is_text(const char *text)
+{
+    return nghttp2_check_header_value((const uint8_t *)text, strlen(text));
+}
+
+static void
+check_metadata(const struct metadata *metadata)
+{
+    size_t count = 0;
+    const struct metadata_entry *entry = metadata->first;
+    for (; entry; entry = entry->next, count++) {
+        REQUIRE(entry->key_size == strlen(entry->key) && entry->key[0] != ':');
+        REQUIRE(entry->value_size == strlen(entry->value) && is_text(entry->value));
+        REQUIRE(entry->next || entry == metadata->last);
+    }
+    REQUIRE(count == metadata->count);
+}
+
+static void
+check_good(const struct request_head *head)
+{
+    REQUIRE(head->method && is_text(head->method));
+    REQUIRE(head->scheme && is_text(head->scheme));
+    REQUIRE(head->path && (head->path[0] == '/' || strcmp(head->path, "*") == 0));
+    REQUIRE(head->content_length >= -1);
+    REQUIRE(!head->bad_timeout || head->has_timeout);
+    int status = request_http_status(head);
+    REQUIRE(status == 0 || status == 405 || status == 415);
+    REQUIRE(status != 0 || strcmp(head->method, "POST") == 0);
+}
+
+static void
+check_head(struct request_head *head, size_t bytes)
+{
+    REQUIRE(head->bytes == bytes);
+    if (bytes <= MAX_BYTES)
+        request_finish(head);
+    check_metadata(&head->metadata);
+    if (!head->malformed && bytes <= MAX_BYTES)
+        check_good(head);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input input = {data, size};
+    struct arena arena AUTO(arena_clear);
+    struct request_head head;
+    size_t bytes = 0;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    request_init(&head);
+    while (input.size) {
+        struct input line;
+        size_t name_size;
+        line.bytes = input_until(&input, '\n', &line.size);
+        if (!line.size) {
+            check_head(&head, bytes);
+            head.in_trailers = true;
+            continue;
+        }
+        const uint8_t *name = line.bytes;
+        name_size = line.size > 1 && memmem(name, line.size, ": ", 2)
+                        ? (size_t)((const uint8_t *)memmem(name, line.size, ": ", 2) - name)
+                        : line.size;
+        size_t skipped = name_size + 2 < line.size ? name_size + 2 : line.size;
+        request_add_field(&head, &arena, MAX_BYTES, (const char *)name, name_size,
+                          (const char *)name + skipped, line.size - skipped);
+        bytes += name_size + line.size - skipped + 32;
+    }
+    check_head(&head, bytes);
+    return 0;
+}

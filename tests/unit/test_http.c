@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/web/http.c */
+#include "web/http.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "rpc_ends.h"
+
+#define PARALLEL 20
+
+static int
+print_hello(void *context, struct buffer *body)
+{
+    buffer_print(body, "hello %s\n", (const char *)context);
+    return 200;
+}
+
+static int
+print_down(void *context, struct buffer *body)
+{
+    (void)context;
+    buffer_append_text(body, "down\n");
+    return 503;
+}
+
+/* Larger than a socket takes at once. */
+static int
+print_large(void *context, struct buffer *body)
+{
+    (void)context;
+    memset(buffer_reserve(body, 3000000), 'x', 3000000);
+    body->size += 3000000;
+    return 200;
+}
+
+static const struct http_page pages[] = {
+    {"/hello", "text/plain", print_hello, "there"},
+    {"/down", "text/plain", print_down, NULL},
+    {"/large", "application/octet-stream", print_large, NULL},
+};
+
+static struct http *
+open_server(void)
+{
+    static const struct log log = {.level = LOG_ERROR, .fd = STDERR_FILENO};
+    struct http *http;
+    succeed(http_open(&(struct http_options){"127.0.0.1:0", pages, COUNT_OF(pages), &log}, &http));
+    return http;
+}
+
+static int
+connect_to(const struct http *http)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)http_port(http)),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval limit = {.tv_sec = PATIENCE_MS / 1000};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
+        perror("connect");
+    return fd;
+}
+
+static void
+say(int fd, const char *text)
+{
+    if (send(fd, text, strlen(text), MSG_NOSIGNAL) != (ssize_t)strlen(text))
+        perror("send");
+}
+
+/* All that comes until the server hangs up; closes the descriptor. */
+static void
+hear(int fd, struct buffer *answer)
+{
+    ssize_t got;
+    while ((got = recv(fd, buffer_reserve(answer, 65536), 65536, 0)) > 0)
+        answer->size += (size_t)got;
+    close(fd);
+}
+
+static void
+ask(const struct http *http, const char *request, struct buffer *answer)
+{
+    int fd = connect_to(http);
+    say(fd, request);
+    hear(fd, answer);
+}
+
+static void
+check_answer(const struct http *http, const char *request, const char *start, const char *end)
+{
+    struct buffer answer AUTO(buffer_clear) = {0};
+    ask(http, request, &answer);
+    const char *text = buffer_text(&answer);
+    CHECK(strncmp(text, start, strlen(start)) == 0);
+    CHECK(answer.size >= strlen(end));
+    if (answer.size >= strlen(end))
+        CHECK_TEXT(text + answer.size - strlen(end), end);
+}
+
+static void
+a_page_is_served_with_its_type_and_length(void)
+{
+    struct http *http = open_server();
+    struct buffer answer AUTO(buffer_clear) = {0};
+    ask(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+    CHECK_TEXT(buffer_text(&answer),
+               "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+               "Content-Length: 12\r\nConnection: close\r\n\r\nhello there\n");
+    http_close(http);
+}
+
+static void
+the_page_chooses_the_status(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "GET /down HTTP/1.1\r\n\r\n", "HTTP/1.1 503 Service Unavailable\r\n",
+                 "\r\n\r\ndown\n");
+    http_close(http);
+}
+
+static void
+head_gives_the_length_and_no_body(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "HEAD /hello HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n",
+                 "Content-Length: 12\r\nConnection: close\r\n\r\n");
+    http_close(http);
+}
+
+static void
+queries_are_left_out_of_the_path_and_other_paths_are_not_found(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "GET /hello?name=x HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", "hello there\n");
+    check_answer(http, "GET /hell HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
+    check_answer(http, "GET /hello/ HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
+    check_answer(http, "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
+    http_close(http);
+}
+
+static void
+methods_other_than_get_and_head_are_refused(void)
+{
+    struct http *http = open_server();
+    struct buffer answer AUTO(buffer_clear) = {0};
+    ask(http, "DELETE /hello HTTP/1.1\r\n\r\n", &answer);
+    CHECK(strstr(buffer_text(&answer), "HTTP/1.1 405 Method Not Allowed\r\n"));
+    CHECK(strstr(buffer_text(&answer), "\r\nAllow: GET, HEAD\r\n"));
+    http_close(http);
+}
+
+/* A body that nobody reads must not take the answer away (TCP resets do). */
+static void
+a_refused_body_does_not_take_the_answer_away(void)
+{
+    struct http *http = open_server();
+    struct buffer request AUTO(buffer_clear) = {0};
+    buffer_append_text(&request, "POST /hello HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
+    for (int i = 0; i < 10000; i++)
+        buffer_append_text(&request, "0123456789");
+    check_answer(http, buffer_text(&request), "HTTP/1.1 405 ", "\n");
+    http_close(http);
+}
+
+static void
+what_is_no_request_is_refused(void)
+{
+    struct http *http = open_server();
+    struct buffer long_line AUTO(buffer_clear) = {0};
+    check_answer(http, "GET\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n", "\n");
+    buffer_append_text(&long_line, "GET /");
+    for (int i = 0; i < 8187; i++)
+        buffer_append_byte(&long_line, 'x');
+    check_answer(http, buffer_text(&long_line), "HTTP/1.1 400 Bad Request\r\n", "\n");
+    http_close(http);
+}
+
+static void
+a_request_may_come_in_pieces(void)
+{
+    struct http *http = open_server();
+    struct buffer answer AUTO(buffer_clear) = {0};
+    static const char request[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = connect_to(http);
+    for (size_t i = 0; i < sizeof request - 1; i++) {
+        const char piece[] = {request[i], '\0'};
+        say(fd, piece);
+    }
+    hear(fd, &answer);
+    CHECK(strstr(buffer_text(&answer), "\r\n\r\nhello there\n"));
+    http_close(http);
+}
+
+static void
+a_slow_client_does_not_keep_others_waiting(void)
+{
+    struct http *http = open_server();
+    int slow = connect_to(http);
+    say(slow, "GET /hel");
+    uint64_t start = timers_now();
+    check_answer(http, "GET /hello HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n", "hello there\n");
+    CHECK(ms_since(start) < 1000);
+    say(slow, "lo HTTP/1.1\r\n\r\n");
+    struct buffer answer AUTO(buffer_clear) = {0};
+    hear(slow, &answer);
+    CHECK(strstr(buffer_text(&answer), "hello there\n"));
+    http_close(http);
+}
+
+static void
+a_large_page_is_whole_though_it_is_read_late(void)
+{
+    struct http *http = open_server();
+    struct buffer answer AUTO(buffer_clear) = {0};
+    int fd = connect_to(http);
+    say(fd, "GET /large HTTP/1.1\r\n\r\n");
+    sleep_ms(50);
+    hear(fd, &answer);
+    CHECK(answer.size > 3000000);
+    CHECK(strstr(buffer_text(&answer), "Content-Length: 3000000\r\n"));
+    http_close(http);
+}
+
+static void *
+ask_in_thread(void *http)
+{
+    struct buffer answer AUTO(buffer_clear) = {0};
+    ask(http, "GET /hello HTTP/1.1\r\n\r\n", &answer);
+    return strstr(buffer_text(&answer), "hello there\n") ? http : NULL;
+}
+
+static void
+twenty_at_once_are_all_served(void)
+{
+    struct http *http = open_server();
+    pthread_t threads[PARALLEL];
+    for (int i = 0; i < PARALLEL; i++)
+        pthread_create(&threads[i], NULL, ask_in_thread, http);
+    for (int i = 0; i < PARALLEL; i++) {
+        void *served;
+        pthread_join(threads[i], &served);
+        CHECK(served);
+    }
+    http_close(http);
+}
+
+static void
+addresses_that_are_no_host_and_port_are_refused(void)
+{
+    struct http *http;
+    CHECK_CODE(http_open(&(struct http_options){.address = "unix:///tmp/x"}, &http),
+               CODE_INVALID_ARGUMENT);
+    CHECK_CODE(http_open(&(struct http_options){.address = "nonsense"}, &http),
+               CODE_INVALID_ARGUMENT);
+    http_close(NULL);
+}
+
+static void
+a_port_in_use_is_told(void)
+{
+    struct http *first = open_server(), *second;
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.1:%u", http_port(first));
+    CHECK_CODE(http_open(&(struct http_options){.address = address}, &second), CODE_UNAVAILABLE);
+    http_close(first);
+}
+
+int
+main(void)
+{
+    a_page_is_served_with_its_type_and_length();
+    the_page_chooses_the_status();
+    head_gives_the_length_and_no_body();
+    queries_are_left_out_of_the_path_and_other_paths_are_not_found();
+    methods_other_than_get_and_head_are_refused();
+    a_refused_body_does_not_take_the_answer_away();
+    what_is_no_request_is_refused();
+    a_request_may_come_in_pieces();
+    a_slow_client_does_not_keep_others_waiting();
+    a_large_page_is_whole_though_it_is_read_late();
+    twenty_at_once_are_all_served();
+    addresses_that_are_no_host_and_port_are_refused();
+    a_port_in_use_is_told();
+    return check_report("test_http");
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls over mutual TLS, and peers that do not speak it. */
+#include "rpc/socket.h"
+#include "rpc_ends.h"
+#include "tls_ends.h"
+
+#define SERVER_NAME "controller.host-0" /* of the certificate "server" */
+#define CLIENT_NAME "component.registry"
+
+struct secure {
+    struct ends ends;
+    struct tls_context *server_tls;
+    struct tls_context *client_tls;
+    char names[64]; /* that the handler saw */
+};
+
+static struct error *
+note_names(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__ProbeResponse *reply)
+{
+    struct secure *secure = call_context(call);
+    const struct peer *peer = call_peer(call);
+    (void)request;
+    (void)reply;
+    if (peer->name_count)
+        snprintf(secure->names, sizeof secure->names, "%s", peer->names[0]);
+    return peer->has_credentials ? error_new(CODE_INTERNAL, "TCP has no credentials") : NULL;
+}
+
+static struct error *
+answer_at_length(struct call *call, const Csi__V1__GetPluginInfoRequest *request,
+                 Csi__V1__GetPluginInfoResponse *reply)
+{
+    (void)request;
+    reply->name = arena_zeroed(call_arena(call), 3000001);
+    memset(reply->name, 'n', 3000000);
+    return NULL;
+}
+
+static const struct csi_v1_identity handlers = {
+    .get_plugin_info = {answer_at_length},
+    .probe = {note_names},
+};
+
+static void
+open_secure_server(struct secure *secure)
+{
+    *secure = (struct secure){0};
+    ends_open_runtime(&secure->ends, (struct runtime_options){0});
+    secure->server_tls = open_context("ca.crt", "server");
+    secure->client_tls = open_context("ca.crt", "client");
+    secure->ends.server = server_new(secure->ends.runtime, &(struct server_options){0});
+    server_add_service(secure->ends.server, &csi_v1_identity_service, &handlers, secure);
+    succeed(server_listen(secure->ends.server, "127.0.0.1:0",
+                          &(struct listen_options){.tls = secure->server_tls}));
+    address_print(server_address(secure->ends.server, 0), secure->ends.address,
+                  sizeof secure->ends.address);
+}
+
+static void
+open_secure_channel(struct secure *secure, struct tls_context *tls, const char *name)
+{
+    channel_close(secure->ends.channel);
+    succeed(channel_open(secure->ends.runtime, secure->ends.address,
+                         &(struct channel_options){.tls = tls, .tls_name = name},
+                         &secure->ends.channel));
+}
+
+static void
+close_secure(struct secure *secure)
+{
+    ends_close(&secure->ends);
+    tls_context_close(secure->server_tls);
+    tls_context_close(secure->client_tls);
+}
+
+static void
+a_call_over_tls_tells_the_handler_the_clients_name(void)
+{
+    struct secure secure;
+    open_secure_server(&secure);
+    open_secure_channel(&secure, secure.client_tls, SERVER_NAME);
+    for (int i = 0; i < 20; i++)
+        CHECK_CODE(probe(secure.ends.channel, NULL), CODE_OK);
+    CHECK_TEXT(secure.names, CLIENT_NAME);
+    close_secure(&secure);
+}
+
+static void
+a_server_with_another_name_is_unavailable(void)
+{
+    struct secure secure;
+    open_secure_server(&secure);
+    open_secure_channel(&secure, secure.client_tls, "controller.host-1");
+    struct error *error AUTO(error_cleanup) = probe(secure.ends.channel, NULL);
+    CHECK_NUMBER(error->code, CODE_UNAVAILABLE);
+    CHECK(strstr(error->message, "controller.host-1"));
+    close_secure(&secure);
+}
+
+static void
+a_client_without_tls_is_turned_away_by_a_server_with_it(void)
+{
+    struct secure secure;
+    open_secure_server(&secure);
+    open_secure_channel(&secure, NULL, NULL);
+    CHECK_CODE(probe(secure.ends.channel, &(struct call_options){.timeout_ns = 2000 * MS}),
+               CODE_UNAVAILABLE);
+    open_secure_channel(&secure, secure.client_tls, SERVER_NAME);
+    CHECK_CODE(probe(secure.ends.channel, NULL), CODE_OK);
+    close_secure(&secure);
+}
+
+static void
+a_client_with_a_certificate_of_another_ca_is_turned_away(void)
+{
+    struct secure secure;
+    open_secure_server(&secure);
+    struct tls_context *evil = open_context("ca.crt", "evil-client");
+    open_secure_channel(&secure, evil, SERVER_NAME);
+    CHECK_CODE(probe(secure.ends.channel, &(struct call_options){.timeout_ns = 2000 * MS}),
+               CODE_UNAVAILABLE);
+    close_secure(&secure);
+    tls_context_close(evil);
+}
+
+/* It takes the connection and says nothing: the time for connecting holds for the handshake too. */
+static void
+a_server_that_is_silent_in_the_handshake_is_given_up_after_a_time(void)
+{
+    struct ends ends = {0};
+    struct address address;
+    int listener;
+    struct tls_context *tls = open_context("ca.crt", "client");
+    succeed(address_parse("127.0.0.1:0", &address));
+    succeed(socket_listen_tcp(&address, &listener));
+    address_print(&address, ends.address, sizeof ends.address);
+    ends_open_runtime(&ends, (struct runtime_options){0});
+    succeed(channel_open(ends.runtime, ends.address,
+                         &(struct channel_options){.tls = tls, .connect_timeout_ms = 50},
+                         &ends.channel));
+    CHECK_CODE(probe(ends.channel, &(struct call_options){.timeout_ns = 1000 * MS}),
+               CODE_UNAVAILABLE);
+    ends_close(&ends);
+    close(listener);
+    tls_context_close(tls);
+}
+
+/* More than a TLS record and more than the socket takes at once. */
+static void
+a_large_answer_is_whole(void)
+{
+    struct secure secure;
+    struct arena arena AUTO(arena_clear);
+    Csi__V1__GetPluginInfoRequest request = CSI__V1__GET_PLUGIN_INFO_REQUEST__INIT;
+    Csi__V1__GetPluginInfoResponse *reply = NULL;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    open_secure_server(&secure);
+    open_secure_channel(&secure, secure.client_tls, SERVER_NAME);
+    CHECK_CODE(channel_call(secure.ends.channel, CSI_V1_IDENTITY_GET_PLUGIN_INFO, &request.base,
+                            NULL, &arena, &reply),
+               CODE_OK);
+    CHECK(reply && strspn(reply->name, "n") == 3000000);
+    close_secure(&secure);
+}
+
+int
+main(void)
+{
+    ends_set_up();
+    a_call_over_tls_tells_the_handler_the_clients_name();
+    a_server_with_another_name_is_unavailable();
+    a_client_without_tls_is_turned_away_by_a_server_with_it();
+    a_client_with_a_certificate_of_another_ca_is_turned_away();
+    a_server_that_is_silent_in_the_handshake_is_given_up_after_a_time();
+    a_large_answer_is_whole();
+    ends_clean_up();
+    return check_report("test_rpc_tls");
+}
