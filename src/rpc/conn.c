@@ -109,6 +109,12 @@ on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg
     if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     conn->opened_streams++;
+    /* The peer is told, or will be with the next write, that this was not begun: it may do it elsewhere. */
+    if (conn->refuses_streams) {
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                  NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
     struct stream *stream = conn->events->open_stream(conn, frame->hd.stream_id);
     conn_adopt_stream(conn, stream, frame->hd.stream_id);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
@@ -155,6 +161,7 @@ count_ping(struct conn *conn)
 static void
 refuse(struct conn *conn)
 {
+    conn->refuses_streams = true;
     nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR,
                           (const uint8_t *)conn->refusal, strlen(conn->refusal));
 }
@@ -606,6 +613,7 @@ conn_announce_end(struct conn *conn)
 void
 conn_refuse_new_streams(struct conn *conn)
 {
+    conn->refuses_streams = true;
     nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
                           nghttp2_session_get_last_proc_stream_id(conn->session), NGHTTP2_NO_ERROR,
                           NULL, 0);

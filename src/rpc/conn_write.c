@@ -74,6 +74,16 @@ add_held(struct batch *batch, struct chunk *chunk, const uint8_t *bytes, size_t 
     batch->total += size;
 }
 
+/* What does not fit the buffer gets memory of its own. */
+static void
+add_chunk(struct batch *batch, const uint8_t *bytes, size_t size)
+{
+    struct chunk *chunk = chunk_new(size);
+    memcpy(chunk->bytes, bytes, size);
+    add_held(batch, chunk, chunk->bytes, size);
+    chunk_release(chunk);
+}
+
 static void
 release_held(struct batch *batch, size_t first)
 {
@@ -118,7 +128,7 @@ gather(struct conn *conn, struct batch *batch)
     batch->count = batch->buffered = batch->total = 0;
     batch->is_full = false;
     conn->gathering = batch;
-    /* The largest frame that is copied must fit, or it would have to be put back. */
+    /* Half of the buffer, so that DATA frames find room as well. */
     while (!batch->is_full && has_room(batch, LOOP_WRITE_BYTES / 2)) {
         const uint8_t *bytes;
         ssize_t size = nghttp2_session_mem_send(conn->session, &bytes);
@@ -128,7 +138,11 @@ gather(struct conn *conn, struct batch *batch)
         }
         if (size == 0)
             break;
-        add_copy(conn, batch, bytes, (size_t)size);
+        /* DATA that was taken on the way may have filled the buffer up. */
+        if (batch->buffered + (size_t)size <= LOOP_WRITE_BYTES)
+            add_copy(conn, batch, bytes, (size_t)size);
+        else
+            add_chunk(batch, bytes, (size_t)size);
     }
     conn->counters->bytes_out += batch->total;
     return true;
