@@ -180,9 +180,9 @@ call_reply_status(struct call *call, struct error *taken)
     call_reply_collect(call);
     call->is_answered = true;
     loop_disarm(call->loop, &call->deadline);
-    if (call->reply && !error)
+    if (!error && call->reply)
         error = call_reply_charge(call, call->reply->size);
-    if (call->reply && !error) {
+    if (!error && call->reply) {
         send_head(call, &call->reply_headers);
         stream_push(&call->stream, STEAL(call->reply));
     }

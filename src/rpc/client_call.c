@@ -36,6 +36,7 @@ struct client_call {
     uint64_t deadline_at; /* 0: none */
     struct timer deadline;
     struct chunk *only_message; /* of a request with one message: kept for another attempt */
+    bool has_only_message;
     unsigned attempts;
     bool is_finished;
     bool has_reply; /* a message of the server's has come */
@@ -65,7 +66,6 @@ release(struct client_call *call)
     /* The analyzer does not count references. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     mailbox_clear(&call->mailbox, &call->loop->budget);
     message_reader_clear(&call->reader);
-    chunk_release(call->only_message);
     chunk_queue_clear(&call->stream.out);
     response_clear(&call->response);
     arena_clear(&call->arena);
@@ -99,6 +99,7 @@ finish(struct client_call *call, struct error *error)
     loop_disarm(call->loop, &call->deadline);
     leave_parent(call);
     channel_stop_waiting(&call->waiter);
+    chunk_release(STEAL(call->only_message)); /* here, because the connection may hold it too */
     struct channel *channel = STEAL(call->channel);
     bool has_stream = call->stream.conn != NULL;
     if (has_stream && !(call->stream.in_ended && stream_is_sent(&call->stream)))
@@ -224,7 +225,7 @@ static void
 on_written(struct stream *stream, size_t size)
 {
     struct client_call *call = of_stream(stream);
-    if (!call->only_message && size)
+    if (!call->has_only_message && size)
         mailbox_note_written(&call->mailbox, size);
 }
 
@@ -547,6 +548,7 @@ channel_call(struct channel *channel, const struct method *method, const Protobu
         return error;
     struct client_call *call = client_call_new(channel, method, options ? options : &plain);
     call->only_message = message;
+    call->has_only_message = true;
     loop_post(channel->loop, &call->start);
     mailbox_wait_closed(&call->mailbox);
     error = STEAL(call->result);

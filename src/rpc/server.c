@@ -76,7 +76,8 @@ add_service(void *argument)
             .method = method,
             .handlers = add->handlers,
             .context = add->context,
-            .on_loop = method->on_loop(add->handlers),
+            /* A stream may make its handler wait at any time. */
+            .on_loop = method->kind == METHOD_UNARY && method->on_loop(add->handlers),
             .metrics = metrics_method(server->metrics, method->path),
         };
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unary calls between a server and a channel: answers, errors, metadata, deadlines, cancellation. */
+/* Unary calls of a channel to a server: answers, errors, metadata, deadlines, cancellation. */
 #include "proto/health.rpc.h"
 #include "raw_peer.h"
 #include "rpc_ends.h"

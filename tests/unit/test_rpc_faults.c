@@ -113,7 +113,7 @@ a_turn_that_fills_the_write_buffer_stays_inside_it(void)
     ends_close(&ends);
 }
 
-/* Streams are for workers, but the generated tables let a handler that never blocks be on the loop. */
+/* Streams are for workers, but the tables let any handler say that it never blocks. */
 static void
 a_streaming_handler_may_run_on_the_loop(void)
 {
@@ -266,8 +266,8 @@ raw_server_close(struct raw_server *server)
 }
 
 /*
- * The server has not read all that the client sent when it goes, and says something just before: the
- * client's socket has bytes and an error at the same time.
+ * The server has not read all that the client sent when it goes, and says something just before:
+ * the client's socket has bytes and an error at the same time.
  */
 static void
 last_words_before_a_reset_do_not_hide_it(void)
@@ -413,7 +413,7 @@ headers_that_are_too_large_to_send_do_not_leave_the_client_waiting(void)
 
 /* ---- large requests that nobody wants ---- */
 
-/* The bytes of the request may still be on their way when the call is over (ThreadSanitizer tells). */
+/* Its bytes may still be on their way when the call is over (ThreadSanitizer tells). */
 static void
 a_large_request_may_outlive_its_call(void)
 {

@@ -35,6 +35,12 @@ struct path {
     struct seen seen;
 };
 
+static void
+starve(void *loop)
+{
+    ((struct loop *)loop)->budget.limit = 0;
+}
+
 static struct error *
 pass_on(struct call *call)
 {
@@ -43,7 +49,7 @@ pass_on(struct call *call)
     if (way->is_held)
         gate_wait(&way->may_pass, 1);
     if (way->loop_to_starve)
-        way->loop_to_starve->budget.limit = 0;
+        loop_run(way->loop_to_starve, starve, way->loop_to_starve);
     rpc_proxy(call, way->channel);
     gate_pass(&way->passed);
     return NULL;
@@ -319,7 +325,7 @@ what_came_before_the_way_was_known_goes_through_as_well(void)
     path_end(&path);
 }
 
-/* The last byte of memory goes between the client's bytes and the moment when they are passed on. */
+/* Memory is used up after the client's bytes came and before they are passed on. */
 static void
 a_call_for_which_there_is_no_memory_is_refused_and_not_passed_on(void)
 {
