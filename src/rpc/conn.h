@@ -54,9 +54,9 @@ struct conn {
     bool is_server;
     bool is_established;
     bool is_dirty;
-    bool is_dead;    /* to be destroyed at the end of the turn */
-    bool is_stuck;   /* the socket takes no more; waits for it */
-    bool peer_spoke; /* the peer's preface or SETTINGS have come */
+    bool is_dead;         /* to be destroyed at the end of the turn */
+    bool is_stuck;        /* the socket takes no more; waits for it */
+    bool peer_spoke;      /* the peer's preface or SETTINGS have come */
     bool refuses_streams; /* GOAWAY has the number of the last one that was taken */
     char *why_dead;
     char *goaway_text;   /* what the peer said when it went */
