@@ -6,7 +6,6 @@
  * and nothing else. One connection writes (sqlite_commit.c); a few others read, so that a read never waits for the disk to
  * finish a commit. They are made when they are needed, and the one used last is used first.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +13,9 @@
 #include "store/sqlite_internal.h"
 
 #define READERS 4
-#define WRITER_CACHE_KIB 1024
-#define READER_CACHE_KIB 256
+#define WRITER_CACHE_KIB 512
+#define READER_CACHE_KIB 128
 #define CHECK_MS 30 /* at each start */
-
-/* The log is copied into the database when it has so many pages, and written from its beginning again. */
-#define LOG_PAGES 1000
-#define LOG_BYTES (4 << 20) /* a little more than they take */
 
 enum { GET, LIST, REVISION };
 
@@ -34,6 +29,7 @@ static const char *const statements[] = {
 struct sqlite_store {
     struct store base; /* first */
     struct sqlite_files files;
+    struct sqlite_log log;
     struct sqlite_committer committer;
 
     pthread_mutex_t lock; /* for what follows */
@@ -248,36 +244,14 @@ make_database(const struct sqlite_files *files)
     return error ? error : sqlite_files_finish(files, path);
 }
 
-/* SQLite does not call it an error when it keeps another mode. */
 static struct error *
-switch_log_on(struct sqlite_connection *connection)
-{
-    char limit[48];
-    int64_t is_on;
-    snprintf(limit, sizeof limit, "PRAGMA journal_size_limit = %d", LOG_BYTES);
-    struct error *error = sqlite_execute(connection, "PRAGMA journal_mode = WAL");
-    if (!error)
-        error = sqlite_query_number(connection,
-                                    "SELECT journal_mode = 'wal' FROM pragma_journal_mode", &is_on);
-    if (!error && !is_on)
-        error = error_new(CODE_FAILED_PRECONDITION,
-                          "the file system of %s cannot have a write-ahead log (is it a network "
-                          "one?): give a directory on a local disk",
-                          connection->path);
-    if (!error)
-        error = sqlite_execute(connection, limit);
-    sqlite3_wal_autocheckpoint(connection->db, LOG_PAGES);
-    return error;
-}
-
-static struct error *
-prepare_database(struct sqlite_connection *connection)
+prepare_database(struct sqlite_store *store, struct sqlite_connection *connection)
 {
     struct error *error = sqlite_schema_check(connection, sqlite_schema_step_count);
     if (!error)
         error = sqlite_check_for(connection, CHECK_MS);
     if (!error)
-        error = switch_log_on(connection);
+        error = sqlite_log_open(&store->log, connection);
     if (!error)
         error = sqlite_schema_migrate(connection, sqlite_schema_steps, sqlite_schema_step_count);
     return error;
@@ -294,9 +268,7 @@ open_database(struct sqlite_store *store)
     if (!error)
         error = sqlite_connection_open(&connection, store->files.database, WRITER_CACHE_KIB);
     if (!error)
-        error = prepare_database(&connection);
-    if (!error)
-        error = sqlite_files_extend_log(&store->files, LOG_BYTES);
+        error = prepare_database(store, &connection);
     if (!error)
         error = sqlite_committer_open(&store->committer, &connection, &store->base.history);
     sqlite_connection_close(&connection);

@@ -183,26 +183,6 @@ sqlite_files_finish(const struct sqlite_files *files, const char *unfinished)
     return sync_directory(files->directory);
 }
 
-struct error *
-sqlite_files_extend_log(const struct sqlite_files *files, size_t size)
-{
-    static const uint8_t zeros[64 * 1024];
-    char *path AUTO(memory_cleanup) = join(files->directory, DATABASE, "-wal");
-    int fd AUTO(close_file) = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_from_errno(errno, "open %s", path);
-    off_t end = lseek(fd, 0, SEEK_END);
-    while (end >= 0 && (size_t)end < size) {
-        ssize_t written = pwrite(fd, zeros, sizeof zeros, end);
-        if (written < 0)
-            break;
-        end += written;
-    }
-    /* A log that stays short is only slower. */
-    fdatasync(fd);
-    return NULL;
-}
-
 /* ---- setting aside ---- */
 
 static struct error *

@@ -7,6 +7,7 @@
  *     sqlite_connection.c  one connection: settings, statements, errors
  *     sqlite_schema.c      the tables and their versions
  *     sqlite_check.c       whether they are sound
+ *     sqlite_log.c         the write-ahead log
  *     sqlite_commit.c      writing: group commit
  */
 #ifndef STORE_SQLITE_INTERNAL_H
@@ -37,15 +38,15 @@ MUST_CHECK struct error *sqlite_files_begin(const struct sqlite_files *files, ch
 MUST_CHECK struct error *sqlite_files_finish(const struct sqlite_files *files,
                                              const char *unfinished);
 
-/* Gives the log the size that it will have anyway, so that a commit does not change the size of a file. */
-MUST_CHECK struct error *sqlite_files_extend_log(const struct sqlite_files *files, size_t size);
-
 MUST_CHECK struct error *sqlite_files_set_aside(const struct sqlite_files *files,
                                                 struct arena *arena, const char **moved_to);
 
 /* ---- sqlite_connection.c ---- */
 
 #define SQLITE_MAX_STATEMENTS 8
+
+/* Nobody else has the database open for long: somebody who looks into it with sqlite3, or a back-up. */
+#define SQLITE_BUSY_MS 5000
 
 struct sqlite_connection {
     sqlite3 *db;
@@ -92,6 +93,18 @@ MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connect
 /* DATA_LOSS if it is damaged. What cannot be looked at within the time is not. */
 MUST_CHECK struct error *sqlite_check_for(struct sqlite_connection *connection, unsigned limit_ms);
 MUST_CHECK struct error *sqlite_check_all(struct sqlite_connection *connection);
+
+/* ---- sqlite_log.c ---- */
+
+struct sqlite_log {
+    int pages;   /* after the last commit */
+    int copy_at; /* with so many pages it is copied into the database */
+    int wait_at; /* and with so many readers are waited for */
+};
+
+/* Switches the log on, for the connection that writes. `log` must stay as long as the connection. */
+MUST_CHECK struct error *sqlite_log_open(struct sqlite_log *log,
+                                         struct sqlite_connection *connection);
 
 /* ---- sqlite_commit.c ---- */
 

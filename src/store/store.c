@@ -173,9 +173,9 @@ store_watch_open(struct store *store, const char *prefix, uint64_t since, struct
     *out = NULL;
     struct error *error = check_bound("prefix", prefix);
     if (!error)
-        error = store->ops->revision(store, &revision);
+        error = store_revision(store, &revision);
     if (error)
-        return error;
+        return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the number */
     if (since > revision)
         return error_new(CODE_OUT_OF_RANGE,
                          "revision %" PRIu64 " is not of this store, which is at %" PRIu64

@@ -17,6 +17,7 @@ fi
 # Room for the log (4 MiB), but not for the database that will be made.
 head -c $((3584 * 1024)) /dev/zero >"$disk/ballast"
 
+: >"$notices"
 "$hammer" write "sqlite:$disk/store" "$threads" >"$answers" 2>"$notices" &
 writer=$!
 is_full() { grep -q "no space left for the store $disk/store/state.db" "$notices"; }

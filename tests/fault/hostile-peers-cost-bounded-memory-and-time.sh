@@ -11,7 +11,7 @@ socket=$SKYCAP_TMP/server.sock
 peak_mib=40                # most memory during an attack
 stuck_mib=128              # where messages wait: 64 MiB of them may, beside those that handlers are just making
 rest_mib=12                # most memory a moment after it
-most_ms=$((1000 * SLOWER)) # for a call of somebody else
+most_ms=$((2000 * SLOWER)) # for a call of somebody else: it takes about 5, but the machine may be busy with more than this test
 
 # With a sanitizer memory is not what it is otherwise.
 measures_memory=yes
@@ -126,7 +126,8 @@ attack "100000 settings by a peer that reads nothing" "$closed" --seconds "$enou
 attack "headers that never end" "$closed" --seconds "$enough" @ continuation-flood
 attack "headers that never end, 16 KiB at a time" "$closed" --seconds "$enough" --size 16000 @ continuation-flood
 attack "more streams than are allowed" "$closed" --seconds "$enough" @ many-streams
-attack "more streams than are allowed, each with a handler" "$closed" --seconds "$enough" --method $service/FullDuplexCall @ many-streams
+attack "more streams than are allowed, each with a handler" "$closed" --seconds "$enough" \
+    --method $service/FullDuplexCall @ many-streams
 attack "a megabyte of headers" '*@(status=8:1 *|end=@(closed|reset) *)*' --seconds "$enough" @ header-bomb
 attack "headers that unpack to 250 MiB" '*status=8:1 *' --seconds "$enough" @ hpack-bomb
 attack "a message that claims 2 GiB" '*status=8:1 *' --seconds "$enough" @ big-message-claim

@@ -80,8 +80,8 @@ ends_add_frame(struct buffer *out, uint8_t type, uint8_t flags, uint8_t stream,
 }
 
 /*
- * What an input says: raw bytes, or frames whose lengths are right so that a mutation reaches what is
- * inside. A frame is type, flags, stream, two bytes of length, payload.
+ * What an input says: raw bytes, or frames whose lengths are right so that a mutation reaches what
+ * is inside. A frame is type, flags, stream, two bytes of length, payload.
  */
 static inline void
 ends_render(struct input *input, bool raw, struct buffer *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes in any pieces are messages within the limits or an error, and give back what they took from
- * the budget; a message that decodes comes back the same after encoding and decoding again.
+ * Any bytes in any pieces are messages within the limits or an error, and give back what they took
+ * from the budget; a message that decodes comes back the same after encoding and decoding again.
  *
  * The input is one byte for the encoding and one for the size of the pieces, then the stream.
  */

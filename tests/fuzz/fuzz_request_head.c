@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any header fields are a request or a malformed one; of a request, everything that the rest of the
- * server relies on is there. The input is lines "name: value"; one that is empty begins the trailers.
+ * server relies on is there. The input is lines "name: value"; an empty one begins the trailers.
  */
 #include <nghttp2/nghttp2.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any header blocks of an answer amount to a status. The input is a byte that chooses how the stream
- * ends, then lines "name: value"; an empty line ends a block.
+ * Any header blocks of an answer amount to a status. The input is a byte that chooses how the
+ * stream ends, then lines "name: value"; an empty line ends a block.
  */
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /*
  * Whatever a client says after its preface, the server lives on and answers others.
  *
- * One server for all inputs, one connection for each. The first byte says whether the rest is raw or
- * frames (ends.h); the input is over when the server has forgotten its connection and all its calls.
+ * One server for all inputs, one connection for each. The first byte says whether the rest is raw
+ * or frames (ends.h); the input is over when the server has forgotten its connection and calls.
  */
 #include "ends.h"
 #include "proto/goplugin.rpc.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More bytes than any window of HTTP/2 holds, over one connection: `interop-windows [flags] ADDRESS [CASE...]`, a line for each
- * case; all of them unless some are named.
+ * More bytes than any window of HTTP/2 holds, over one connection:
+ * `interop-windows [flags] ADDRESS [CASE...]`, a line for each case; all of them unless some are
+ * named.
  *
- * The TestService's payloads are zeros, so it is by sizes that bytes which are lost, doubled or sent to a wrong stream show: every message
- * has another size, and no two streams the same sizes.
+ * The TestService's payloads are zeros, so it is by sizes that bytes show which are lost, doubled or
+ * sent to a wrong stream: every message has another size, and no two streams the same sizes.
  */
 #include <inttypes.h>
 #include <pthread.h>

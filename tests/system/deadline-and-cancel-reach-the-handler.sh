@@ -22,7 +22,8 @@ proxy=$ADDRESS
 
 # ask ADDRESS [OPTION...]: becomes curl, so that it can be killed.
 ask() {
-    exec curl --silent --show-error --no-buffer --noproxy '*' --http2-prior-knowledge --max-time $((10 * SLOWER)) --data-binary "@$SKYCAP_TMP/request" \
+    exec curl --silent --show-error --no-buffer --noproxy '*' --http2-prior-knowledge \
+        --max-time $((10 * SLOWER)) --data-binary "@$SKYCAP_TMP/request" \
         --header 'content-type: application/grpc' --header 'te: trailers' --output "$SKYCAP_TMP/body" \
         --dump-header "$SKYCAP_TMP/headers" "${@:2}" "http://$1/grpc.testing.TestService/StreamingOutputCall"
 }

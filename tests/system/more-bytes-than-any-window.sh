@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 300
-# Through one connection goes more than any window of HTTP/2 holds, with streams reset in the middle, and nothing hangs: directly, through
-# the proxy, and inside TLS.
+# Through one connection goes more than any window of HTTP/2 holds, with streams reset in the middle, and nothing hangs:
+# directly, through the proxy, and inside TLS.
 source "$(dirname "$0")/../peers.sh"
 
 most_seconds=$((60 * SLOWER)) # for all cases of a route; they take about five

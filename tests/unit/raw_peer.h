@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that says HTTP/2 frames one by one, for what a well-behaved peer never does: as a client of
- * our server, or as a server of our channel.
+ * A peer that says HTTP/2 frames one by one, for what a well-behaved peer never does: as a client
+ * of our server, or as a server of our channel.
  */
 #ifndef UNIT_RAW_PEER_H
 #define UNIT_RAW_PEER_H

@@ -113,6 +113,80 @@ a_turn_that_fills_the_write_buffer_stays_inside_it(void)
     ends_close(&ends);
 }
 
+/* Sends one message that is so many bytes on the wire, between 136 and 16391. */
+static struct error *
+send_wire_bytes(struct call *call, size_t size)
+{
+    static uint8_t data[16384];
+    Generated__Bytes message = GENERATED__BYTES__INIT;
+    message.data.data = data;
+    message.data.len = size - 8;
+    return call_send(call, &message.base);
+}
+
+static struct error *
+send_sizes(struct call *call, const size_t *sizes)
+{
+    struct error *error = NULL;
+    for (; *sizes && !error; sizes++)
+        error = send_wire_bytes(call, *sizes);
+    return error;
+}
+
+/*
+ * Each line is a frame of 16384 bytes, but for the last. Messages from 2048 bytes on are pieces of
+ * their own, smaller ones are copied: 64 pieces and a buffer that has room for 5 KiB.
+ */
+static struct error *
+get_many_pieces(struct call *call, const Generated__GetObjectRequest *request)
+{
+    struct object_gates *gates = call_context(call);
+    bool is_second = request->key[0] == '2';
+    gate_pass(&gates->asked);
+    gate_wait(&gates->may_send, 1);
+    struct error *error = NULL;
+    if (!is_second)
+        error = send_sizes(call, (const size_t[]){2047, 7000, 7337, 0});
+    for (int i = 0; i < (is_second ? 15 : 14) && !error; i++)
+        error = send_sizes(call, (const size_t[]){1995, 1996, 12393, 0});
+    if (is_second && !error)
+        error = send_sizes(call, (const size_t[]){2000, 2048, 1900, 1900, 2002, 0});
+    if (is_second && !error) {
+        static char trailer[8000];
+        memset(trailer, 'v', sizeof trailer);
+        error = call_add_trailer(call, "x-large", trailer, sizeof trailer);
+    }
+    gate_pass(&gates->sent);
+    if (!is_second)
+        gate_wait(&gates->may_send, 2);
+    return error;
+}
+
+static void
+a_large_frame_behind_many_pieces_finds_a_place(void)
+{
+    static const struct generated_object_store handlers = {.get_object = {get_many_pieces}};
+    struct object_gates gates = {GATE_INIT, GATE_INIT, GATE_INIT};
+    struct ends ends;
+    struct hold hold;
+    ends_open(&ends, &(struct ends_setup){.service = &generated_object_store_service,
+                                          .handlers = &handlers,
+                                          .context = &gates});
+    struct client_call *first = ask_for_object(ends.channel, 1);
+    CHECK(gate_wait(&gates.asked, 1));
+    struct client_call *second = ask_for_object(ends.channel, 2);
+    CHECK(gate_wait(&gates.asked, 2));
+    hold_loop(&hold, ends.runtime);
+    gate_pass(&gates.may_send);
+    CHECK(gate_wait(&gates.sent, 2));
+    sleep_ms(5); /* the second handler returns */
+    release_loop(&hold);
+    CHECK_NUMBER(receive_object(second), 15 * (16384 - 3 * 8) + 9850 - 5 * 8);
+    gate_pass(&gates.may_send);
+    CHECK_NUMBER(receive_object(first), 15 * (16384 - 3 * 8));
+    ends_close(&ends);
+}
+
 /* Streams are for workers, but the tables let any handler say that it never blocks. */
 static void
 a_streaming_handler_may_run_on_the_loop(void)
@@ -436,6 +510,7 @@ main(void)
     headers_that_are_too_large_to_send_do_not_leave_the_client_waiting();
     a_large_request_may_outlive_its_call();
     a_turn_that_fills_the_write_buffer_stays_inside_it();
+    a_large_frame_behind_many_pieces_finds_a_place();
     a_streaming_handler_may_run_on_the_loop();
     return check_report("test_rpc_faults");
 }

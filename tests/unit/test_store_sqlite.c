@@ -210,6 +210,97 @@ a_write_waits_for_another_program_that_has_the_database(void)
     store_close(store);
 }
 
+/* ---- the log ---- */
+
+#define MIB (INT64_C(1) << 20)
+
+static void
+the_log_has_its_size_from_the_start(void)
+{
+    struct store *store = open_store(url_of("log"));
+    CHECK_NUMBER(size_of(below("log/state.db-wal")), 4 * MIB);
+    store_close(store);
+    store = open_store(url_of("log"));
+    CHECK_NUMBER(size_of(below("log/state.db-wal")), 4 * MIB);
+    CHECK_OK(put(store, "a", "1", STORE_ANY, NULL));
+    CHECK_NUMBER(size_of(below("log/state.db-wal")), 4 * MIB);
+    store_close(store);
+}
+
+static struct store *read_store;
+static atomic_bool reading_ends;
+
+static void *
+read_without_pause(void *argument)
+{
+    while (!atomic_load(&reading_ends)) {
+        struct arena arena;
+        struct store_list list;
+        arena_init(&arena, NULL, 0, 0);
+        EXPECT(code_of(store_list(read_store, "", NULL, 500, &arena, &list)) == CODE_OK);
+        EXPECT(list.count == 500);
+        arena_clear(&arena);
+    }
+    return argument;
+}
+
+/* Changes 128 of the entries, all over the database: about as many pages. */
+static void
+write_all_over(struct store *store, unsigned round)
+{
+    static char keys[STORE_MAX_CHANGES][24];
+    struct store_change changes[STORE_MAX_CHANGES];
+    char value[401];
+    snprintf(value, sizeof value, "%0400u", round);
+    for (unsigned i = 0; i < STORE_MAX_CHANGES; i++) {
+        snprintf(keys[i], sizeof keys[i], "volume/%08u", (i * 23 + round) % 3000);
+        changes[i] = text_change(keys[i], value, STORE_ANY);
+    }
+    CHECK_OK(store_write(store, changes, STORE_MAX_CHANGES, NULL));
+}
+
+/* At every moment somebody reads, and SQLite by itself would let the log grow for as long. */
+static void
+readers_do_not_make_the_log_grow_without_end(void)
+{
+    pthread_t readers[4];
+    int64_t largest = 0;
+    make_store("readers", 3000);
+    read_store = open_store(url_of("readers"));
+    for (unsigned i = 0; i < COUNT_OF(readers); i++)
+        pthread_create(&readers[i], NULL, read_without_pause, NULL);
+    for (unsigned round = 0; round < 160; round++) {
+        write_all_over(read_store, round);
+        int64_t size = size_of(below("readers/state.db-wal"));
+        largest = size > largest ? size : largest;
+    }
+    atomic_store(&reading_ends, true);
+    for (unsigned i = 0; i < COUNT_OF(readers); i++)
+        pthread_join(readers[i], NULL);
+    CHECK_NUMBER(atomic_load(&thread_failures), 0);
+    CHECK(largest <= 40 * MIB);
+    store_close(read_store);
+}
+
+/* Somebody who reads for long holds the log up, but no writer; and when that is over the log becomes short again. */
+static void
+a_long_read_of_another_program_holds_nothing_up_for_long(void)
+{
+    make_store("long", 3000);
+    struct store *store = open_store(url_of("long"));
+    CHECK_NUMBER(sqlite3_open(below("long/state.db"), &other), SQLITE_OK);
+    CHECK_NUMBER(sqlite3_exec(other, "BEGIN; SELECT count(*) FROM entry", NULL, NULL, NULL),
+                 SQLITE_OK);
+    for (unsigned round = 0; round < 40; round++)
+        write_all_over(store, round);
+    CHECK(size_of(below("long/state.db-wal")) > 16 * MIB);
+    sqlite3_close(other);
+    for (unsigned round = 0; round < 20; round++)
+        write_all_over(store, round);
+    CHECK_NUMBER(size_of(below("long/state.db-wal")), 4 * MIB);
+    store_close(store);
+}
+
 /* ---- versions ---- */
 
 static void
@@ -432,7 +523,10 @@ the_check_at_start_is_bounded(void)
     char path[1024];
     snprintf(path, sizeof path, "%s", below("big/state.db"));
     CHECK_OK(sqlite_connection_open(&connection, path, 100));
-    CHECK_OK(sqlite_check_for(&connection, 1));
+    unsigned cut_short = 0;
+    for (unsigned i = 0; i < 50 && !cut_short; i++) /* the clock itself may come late */
+        cut_short += code_of(sqlite_check_for(&connection, 1)) == CODE_OK;
+    CHECK_NUMBER(cut_short, 1);
     CHECK_CODE(sqlite_check_for(&connection, 60000), CODE_DATA_LOSS);
     sqlite_connection_close(&connection);
 }
@@ -447,6 +541,9 @@ main(void)
     a_store_in_use_is_refused_with_the_process_that_has_it();
     a_process_that_was_killed_leaves_no_lock();
     a_write_waits_for_another_program_that_has_the_database();
+    the_log_has_its_size_from_the_start();
+    readers_do_not_make_the_log_grow_without_end();
+    a_long_read_of_another_program_holds_nothing_up_for_long();
     an_older_store_is_brought_up();
     a_newer_store_is_refused_and_left_as_it_is();
     a_database_of_somebody_else_is_refused_and_left_as_it_is();

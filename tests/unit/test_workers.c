@@ -186,12 +186,12 @@ threads_that_have_had_nothing_to_do_for_a_while_end(void)
     struct test_work work[40];
     struct workers *workers = workers_new(64, 100);
     unsigned stay = count_threads() + (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    atomic_store(&clock_is_behind_ns, 4980000000LL);
     prepare(work, COUNT_OF(work), true);
     for (size_t i = 0; i < COUNT_OF(work); i++)
         CHECK(workers_submit(workers, &work[i].work));
     relieve_until_started(workers, COUNT_OF(work));
     CHECK(count_threads() >= COUNT_OF(work));
-    atomic_store(&clock_is_behind_ns, 4980000000LL);
     gate_pass(&may_end);
     CHECK(gate_wait(&ended, COUNT_OF(work)));
     for (int i = 0; i < 500 && count_threads() > stay; i++)
