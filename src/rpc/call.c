@@ -349,7 +349,7 @@ call_maybe_free(struct call *call)
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);
     peer_release(call->peer);
-    pool_free(&server->loop->pool, call);
+    blocks_free(&server->loop->blocks, call);
     server_note_call_freed(server);
 }
 
@@ -367,7 +367,7 @@ call_open(struct conn *conn, int32_t id)
 {
     (void)id;
     struct server *server = conn->owner;
-    struct call *call = pool_alloc(&server->loop->pool, sizeof *call + FIRST_BLOCK_BYTES);
+    struct call *call = blocks_alloc(&server->loop->blocks, sizeof *call + FIRST_BLOCK_BYTES);
     memset(call, 0, sizeof *call);
     call->stream.events = &call_events;
     call->server = server;

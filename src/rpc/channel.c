@@ -106,12 +106,13 @@ retire(struct channel *channel, struct conn *conn)
     channel->state = CHANNEL_IDLE;
 }
 
-/* A connection has numbers for a thousand million calls; then it finishes what it has, and a new one takes over. */
+/* A connection has numbers for a thousand million calls; then it finishes what it has, and a new one takes over. So does it for one that has died
+   in this turn of the loop. */
 static void
 retire_if_used_up(struct channel *channel)
 {
     struct conn *conn = channel->conn;
-    if (!conn || nghttp2_session_get_next_stream_id(conn->session) < INT32_MAX)
+    if (!conn || (!conn->is_dead && nghttp2_session_get_next_stream_id(conn->session) < INT32_MAX))
         return;
     retire(channel, conn);
     conn_refuse_new_streams(conn);

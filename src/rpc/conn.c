@@ -344,29 +344,29 @@ make_callbacks(void)
     return callbacks;
 }
 
-/* nghttp2 takes and frees a dozen blocks for every call: they come from the loop's pool. */
+/* nghttp2 takes and frees a dozen blocks for every call: they come from the loop's. */
 static void *
-allocate(size_t size, void *pool)
+allocate(size_t size, void *blocks)
 {
-    return pool_alloc(pool, size);
+    return blocks_alloc(blocks, size);
 }
 
 static void *
-allocate_zeroed(size_t count, size_t size, void *pool)
+allocate_zeroed(size_t count, size_t size, void *blocks)
 {
-    return pool_zeroed(pool, count * size);
+    return blocks_zeroed(blocks, count * size);
 }
 
 static void *
-resize(void *block, size_t size, void *pool)
+resize(void *block, size_t size, void *blocks)
 {
-    return pool_resize(pool, block, size);
+    return blocks_resize(blocks, block, size);
 }
 
 static void
-give_back(void *block, void *pool)
+give_back(void *block, void *blocks)
 {
-    pool_free(pool, block);
+    blocks_free(blocks, block);
 }
 
 static void
@@ -390,7 +390,7 @@ make_session(struct conn *conn, const struct conn_options *options)
 {
     nghttp2_option *option = make_options(options);
     nghttp2_session_callbacks *callbacks = make_callbacks();
-    nghttp2_mem memory = {&conn->loop->pool, allocate, give_back, allocate_zeroed, resize};
+    nghttp2_mem memory = {&conn->loop->blocks, allocate, give_back, allocate_zeroed, resize};
     int failed =
         options->is_server
             ? nghttp2_session_server_new3(&conn->session, callbacks, conn, option, &memory)

@@ -22,8 +22,9 @@
 
 /* What one writev is made of. `held[i]` is NULL where the piece stands in the loop's buffer. */
 struct batch {
-    struct iovec pieces[MAX_PIECES];
-    struct chunk *held[MAX_PIECES];
+    /* One more, for a frame that comes when all of it is full. */
+    struct iovec pieces[MAX_PIECES + 1];
+    struct chunk *held[MAX_PIECES + 1];
     size_t count;
     size_t buffered; /* bytes used of the loop's buffer */
     size_t total;
@@ -134,6 +135,7 @@ gather(struct conn *conn, struct batch *batch)
         ssize_t size = nghttp2_session_mem_send(conn->session, &bytes);
         if (size < 0) {
             conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)size));
+            release_held(batch, 0);
             return false;
         }
         if (size == 0)

@@ -63,7 +63,7 @@ finish(struct connector_attempt *attempt, int fd, struct error *error)
     struct connector *connector = STEAL(attempt->connector);
     loop_disarm(attempt->loop, &attempt->timeout);
     connector->attempt = NULL;
-    if (attempt->is_polling)
+    if (attempt->is_polling && !uv_is_closing((uv_handle_t *)&attempt->poll))
         uv_close((uv_handle_t *)&attempt->poll, on_poll_closed);
     if (attempt->is_looking_up)
         uv_cancel((uv_req_t *)&attempt->lookup);
@@ -219,7 +219,7 @@ connector_stop(struct connector *connector)
         return;
     attempt->connector = NULL;
     loop_disarm(attempt->loop, &attempt->timeout);
-    if (attempt->is_polling)
+    if (attempt->is_polling && !uv_is_closing((uv_handle_t *)&attempt->poll))
         uv_close((uv_handle_t *)&attempt->poll, on_poll_closed);
     if (attempt->is_looking_up)
         uv_cancel((uv_req_t *)&attempt->lookup);

@@ -186,7 +186,7 @@ free_loop(struct loop *loop)
 {
     workers_free(loop->workers);
     timers_clear(&loop->timers);
-    pool_clear(&loop->pool);
+    blocks_clear(&loop->blocks);
     pthread_mutex_destroy(&loop->inbox_lock);
     free(loop->read_buffer);
     free(loop->write_buffer);

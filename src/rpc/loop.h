@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "rpc/blocks.h"
 #include "rpc/budget.h"
-#include "rpc/pool.h"
 #include "rpc/timers.h"
 #include "rpc/workers.h"
 
@@ -46,7 +46,7 @@ struct loop {
     size_t streaming_calls; /* that hold a worker as long as their stream lasts */
     size_t max_streaming_calls;
     struct budget budget;
-    struct pool pool; /* loop thread only */
+    struct blocks blocks; /* loop thread only */
     const struct log *log;
     uint8_t *read_buffer;  /* LOOP_READ_BYTES, for the connection that is being read */
     uint8_t *write_buffer; /* LOOP_WRITE_BYTES, for the connection that is being written */

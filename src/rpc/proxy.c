@@ -57,10 +57,10 @@ maybe_free(struct proxied *proxied)
         return;
     budget_give_back(&proxied->channel->loop->budget, proxied->charged);
     chunk_queue_clear(&proxied->upstream.out);
-    struct pool *pool = &proxied->channel->loop->pool;
+    struct blocks *blocks = &proxied->channel->loop->blocks;
     channel_release(proxied->channel);
     arena_clear(&proxied->arena);
-    pool_free(pool, proxied);
+    blocks_free(blocks, proxied);
 }
 
 /* Takes the error: the proxy itself answers the client. */
@@ -373,7 +373,8 @@ take_raw(struct proxied *proxied)
 void
 proxy_begin(struct call *call, struct channel *channel)
 {
-    struct proxied *proxied = pool_zeroed(&call->loop->pool, sizeof *proxied + FIRST_BLOCK_BYTES);
+    struct proxied *proxied =
+        blocks_zeroed(&call->loop->blocks, sizeof *proxied + FIRST_BLOCK_BYTES);
     proxied->call = call;
     proxied->channel = channel;
     proxied->code = CODE_UNKNOWN;

@@ -150,7 +150,7 @@ watch_conns(struct timer *timer)
                                        : "the peer does not speak HTTP/2");
     if (server->conn_closed) {
         if (!server->conns)
-            pool_clear(&server->loop->pool);
+            blocks_clear(&server->loop->blocks);
         malloc_trim(TRIM_PAD_BYTES);
     }
     server->conn_closed = false;
