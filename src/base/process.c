@@ -2,8 +2,9 @@
 /*
  * Runs programs: see process.h.
  *
- * The child leads a process group of its own, so that the time limit ends also what it started. The pipe's end of file is not taken for the
- * program's end (a grandchild may keep it open): the process id's own descriptor tells that.
+ * DESIGN. The child leads a process group of its own, so that the time limit ends also what it started. The pipe's end of file is not taken for
+ * the program's end (a grandchild may keep it open): the process id's own descriptor tells that. posix_spawn was rejected, because the
+ * child must be told to die with its parent: a mkfs that outlives a killed daemon would write into what the next one makes.
  */
 #include "base/process.h"
 
@@ -11,10 +12,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,6 +23,7 @@
 
 #define OUTPUT_LIMIT (64u * 1024)
 #define MESSAGE_LIMIT 500u
+#define CANNOT_START 127 /* exit code, as the shell has it */
 
 static const char *const directories[] = {"/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin",
                                           "/bin"};
@@ -58,48 +60,46 @@ now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The error number of posix_spawn, 0 is success. */
-static int
-spawn(const char *path, const char *const *arguments, int output, pid_t *pid)
+/*
+ * In the child. Only calls that are allowed between fork and exec. The kernel's signal comes when the thread that forked ends, which is the one that
+ * waits for the child; a parent that ended before prctl is seen by its number.
+ */
+__attribute__((noreturn)) static void
+become(const char *path, const char *const *arguments, int output, pid_t parent)
 {
     static char *const environment[] = {"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
                                         "LC_ALL=C", NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
+    sigset_t none;
     sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, 1);
-    posix_spawn_file_actions_adddup2(&actions, output, 2);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    int failed = posix_spawn(pid, path, &actions, &attributes, (char *const *)(uintptr_t)arguments,
-                             environment);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return failed;
+    int input = open("/dev/null", O_RDONLY);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0 ||
+        dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        _exit(CANNOT_START);
+    close_range(3, ~0u, 0);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(path, (char *const *)(uintptr_t)arguments, environment);
+    _exit(CANNOT_START);
 }
 
 static struct error *
 start(const char *path, const char *const *arguments, struct child *child)
 {
     int ends[2];
+    pid_t parent = getpid();
     if (pipe2(ends, O_CLOEXEC) != 0)
         return error_from_errno(errno, "make a pipe for %s", arguments[0]);
-    int failed = spawn(path, arguments, ends[1], &child->pid);
+    child->pid = fork();
+    if (child->pid == 0)
+        become(path, arguments, ends[1], parent);
+    int failed = errno;
     close(ends[1]);
-    if (failed) {
+    child->output = ends[0];
+    if (child->pid < 0) {
         close(ends[0]);
         return error_from_errno(failed, "start %s", path);
     }
-    child->output = ends[0];
+    setpgid(child->pid, child->pid); /* whoever of both is first */
     child->ended = (int)syscall(SYS_pidfd_open, child->pid, 0);
     return NULL;
 }

@@ -3,7 +3,7 @@
  * Runs a program of the system (mkfs and the like) and waits for it: no shell, a time limit, and what it said is kept.
  *
  * The program is looked for in the usual directories only, never in the caller's PATH. It gets /dev/null as its input, a small
- * environment (PATH, LC_ALL=C) and no descriptor of ours. Safe from any thread.
+ * environment (PATH, LC_ALL=C) and no descriptor of ours, and it dies when we do. Safe from any thread.
  */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H

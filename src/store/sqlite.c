@@ -3,8 +3,7 @@
  * The store in an SQLite database, the default: durable, one file, nothing to run beside it.
  *
  * DESIGN. Write-ahead log with synchronous=FULL: a commit is one write and one fsync of the log, and readers see what is durable
- * and nothing else. One connection writes (sqlite_commit.c); a few others read, so that a read never waits for the disk to
- * finish a commit. They are made when they are needed, and the one used last is used first.
+ * and nothing else. One connection writes (sqlite_commit.c), a few others read (sqlite_readers.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +11,7 @@
 #include "base/memory.h"
 #include "store/sqlite_internal.h"
 
-#define READERS 4
-#define WRITER_CACHE_KIB 512
-#define READER_CACHE_KIB 128
+#define CACHE_KIB 512
 #define CHECK_MS 30 /* at each start */
 
 enum { GET, LIST, REVISION };
@@ -29,81 +26,15 @@ static const char *const statements[] = {
 struct sqlite_store {
     struct store base; /* first */
     struct sqlite_files files;
+    struct sqlite_readers readers;
     struct sqlite_log log;
     struct sqlite_committer committer;
-
-    pthread_mutex_t lock; /* for what follows */
-    pthread_cond_t reader_is_free;
-    struct sqlite_connection *free_readers[READERS];
-    unsigned free_count;
-    unsigned reader_count;
 };
 
 static struct sqlite_store *
 own(struct store *store)
 {
     return (struct sqlite_store *)store;
-}
-
-/* ---- readers ---- */
-
-static struct error *
-open_reader(struct sqlite_store *store, struct sqlite_connection **out)
-{
-    struct sqlite_connection *reader = memory_new(sizeof *reader);
-    struct error *error = sqlite_connection_open(reader, store->files.database, READER_CACHE_KIB);
-    if (!error)
-        error = sqlite_execute(reader, "PRAGMA query_only = ON");
-    if (!error)
-        error = sqlite_connection_prepare(reader, statements);
-    if (!error) {
-        *out = reader;
-        return NULL;
-    }
-    sqlite_connection_close(reader);
-    free(reader);
-    return error;
-}
-
-/* A free one; NULL: a new one may be made, and is counted. */
-static struct sqlite_connection *
-find_reader(struct sqlite_store *store)
-{
-    struct sqlite_connection *reader = NULL;
-    pthread_mutex_lock(&store->lock);
-    while (!store->free_count && store->reader_count == READERS)
-        pthread_cond_wait(&store->reader_is_free, &store->lock);
-    if (store->free_count)
-        reader = store->free_readers[--store->free_count];
-    else
-        store->reader_count++;
-    pthread_mutex_unlock(&store->lock);
-    return reader;
-}
-
-/* NULL: it could not be made. */
-static void
-give_reader_back(struct sqlite_store *store, struct sqlite_connection *reader)
-{
-    pthread_mutex_lock(&store->lock);
-    if (reader)
-        store->free_readers[store->free_count++] = reader;
-    else
-        store->reader_count--;
-    pthread_cond_signal(&store->reader_is_free);
-    pthread_mutex_unlock(&store->lock);
-}
-
-static struct error *
-take_reader(struct sqlite_store *store, struct sqlite_connection **out)
-{
-    *out = find_reader(store);
-    if (*out)
-        return NULL;
-    struct error *error = open_reader(store, out);
-    if (error)
-        give_reader_back(store, NULL);
-    return error;
 }
 
 /* ---- reading ---- */
@@ -123,7 +54,7 @@ sqlite_get(struct store *base, const char *key, struct arena *arena, struct stor
 {
     struct sqlite_store *store = own(base);
     struct sqlite_connection *reader;
-    struct error *error = take_reader(store, &reader);
+    struct error *error = sqlite_readers_take(&store->readers, &reader);
     if (error)
         return error;
     sqlite3_stmt *statement = reader->statements[GET];
@@ -136,7 +67,7 @@ sqlite_get(struct store *base, const char *key, struct arena *arena, struct stor
     else
         error = sqlite_connection_error(reader);
     sqlite3_reset(statement);
-    give_reader_back(store, reader);
+    sqlite_readers_give_back(&store->readers, reader);
     return error;
 }
 
@@ -175,12 +106,12 @@ sqlite_list(struct store *base, const char *prefix, const char *after, size_t li
 {
     struct sqlite_store *store = own(base);
     struct sqlite_connection *reader;
-    struct error *error = take_reader(store, &reader);
+    struct error *error = sqlite_readers_take(&store->readers, &reader);
     if (error)
         return error;
     error = collect(reader, prefix, after, limit, arena, out);
     sqlite3_reset(reader->statements[LIST]);
-    give_reader_back(store, reader);
+    sqlite_readers_give_back(&store->readers, reader);
     return error;
 }
 
@@ -190,7 +121,7 @@ sqlite_revision(struct store *base, uint64_t *revision)
 {
     struct sqlite_store *store = own(base);
     struct sqlite_connection *reader;
-    struct error *error = take_reader(store, &reader);
+    struct error *error = sqlite_readers_take(&store->readers, &reader);
     if (error)
         return error;
     sqlite3_stmt *statement = reader->statements[REVISION];
@@ -199,7 +130,7 @@ sqlite_revision(struct store *base, uint64_t *revision)
     else
         error = sqlite_connection_error(reader);
     sqlite3_reset(statement);
-    give_reader_back(store, reader);
+    sqlite_readers_give_back(&store->readers, reader);
     return error;
 }
 
@@ -208,11 +139,11 @@ sqlite_check(struct store *base)
 {
     struct sqlite_store *store = own(base);
     struct sqlite_connection *reader;
-    struct error *error = take_reader(store, &reader);
+    struct error *error = sqlite_readers_take(&store->readers, &reader);
     if (error)
         return error;
     error = sqlite_check_all(reader);
-    give_reader_back(store, reader);
+    sqlite_readers_give_back(&store->readers, reader);
     return error;
 }
 
@@ -235,7 +166,7 @@ make_database(const struct sqlite_files *files)
     char *path AUTO(memory_cleanup) = NULL;
     struct error *error = sqlite_files_begin(files, &path);
     if (!error)
-        error = sqlite_connection_open(&connection, path, WRITER_CACHE_KIB);
+        error = sqlite_connection_open(&connection, path, CACHE_KIB);
     if (!error)
         error = sqlite_schema_mark(&connection);
     if (!error)
@@ -251,7 +182,7 @@ prepare_database(struct sqlite_store *store, struct sqlite_connection *connectio
     if (!error)
         error = sqlite_check_for(connection, CHECK_MS);
     if (!error)
-        error = sqlite_log_open(&store->log, connection);
+        error = sqlite_log_open(&store->log, connection, &store->readers);
     if (!error)
         error = sqlite_schema_migrate(connection, sqlite_schema_steps, sqlite_schema_step_count);
     return error;
@@ -266,7 +197,7 @@ open_database(struct sqlite_store *store)
     if (!error && !exists)
         error = make_database(&store->files);
     if (!error)
-        error = sqlite_connection_open(&connection, store->files.database, WRITER_CACHE_KIB);
+        error = sqlite_connection_open(&connection, store->files.database, CACHE_KIB);
     if (!error)
         error = prepare_database(store, &connection);
     if (!error)
@@ -283,17 +214,17 @@ sqlite_open(const char *place, struct store **out)
 {
     struct sqlite_store *store = memory_zeroed(sizeof *store);
     struct error *error = sqlite_files_open(place, &store->files);
+    sqlite_readers_init(&store->readers, store->files.database, statements);
     if (!error)
         error = open_database(store);
     if (error) {
+        sqlite_readers_clear(&store->readers);
         sqlite_files_close(&store->files);
         free(store);
         return error_wrap(error, "open the store in %s", place);
     }
     store->base.ops = &sqlite_store_ops;
     history_init(&store->base.history, store->committer.revision);
-    pthread_mutex_init(&store->lock, NULL);
-    pthread_cond_init(&store->reader_is_free, NULL);
     *out = &store->base;
     return NULL;
 }
@@ -303,16 +234,10 @@ static void
 sqlite_close(struct store *base)
 {
     struct sqlite_store *store = own(base);
-    while (store->free_count) {
-        struct sqlite_connection *reader = store->free_readers[--store->free_count];
-        sqlite_connection_close(reader);
-        free(reader);
-    }
+    sqlite_readers_clear(&store->readers);
     sqlite_committer_close(&store->committer);
     sqlite_files_close(&store->files);
     history_clear(&base->history);
-    pthread_cond_destroy(&store->reader_is_free);
-    pthread_mutex_destroy(&store->lock);
     free(store);
 }
 

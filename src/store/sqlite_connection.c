@@ -6,6 +6,9 @@
 
 #include "store/sqlite_internal.h"
 
+/* Nobody else has the database open for long: somebody who looks into it with sqlite3, or a back-up. */
+#define BUSY_MS 5000
+
 /*
  * secure_delete is Debian's default and writes zeros over what is deleted, into the log too; the values are no secrets.
  * cell_size_check and trusted_schema make a damaged or foreign database an error instead of an adventure.
@@ -22,7 +25,7 @@ apply_settings(struct sqlite_connection *connection, int cache_kib)
     char cache[48];
     snprintf(cache, sizeof cache, "PRAGMA cache_size = -%d", cache_kib);
     sqlite3_extended_result_codes(connection->db, 1);
-    sqlite3_busy_timeout(connection->db, SQLITE_BUSY_MS);
+    sqlite3_busy_timeout(connection->db, BUSY_MS);
     struct error *error = sqlite_execute(connection, settings);
     return error ? error : sqlite_execute(connection, cache);
 }

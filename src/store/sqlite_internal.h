@@ -7,6 +7,7 @@
  *     sqlite_connection.c  one connection: settings, statements, errors
  *     sqlite_schema.c      the tables and their versions
  *     sqlite_check.c       whether they are sound
+ *     sqlite_readers.c     the connections to read with
  *     sqlite_log.c         the write-ahead log
  *     sqlite_commit.c      writing: group commit
  */
@@ -44,9 +45,6 @@ MUST_CHECK struct error *sqlite_files_set_aside(const struct sqlite_files *files
 /* ---- sqlite_connection.c ---- */
 
 #define SQLITE_MAX_STATEMENTS 8
-
-/* Nobody else has the database open for long: somebody who looks into it with sqlite3, or a back-up. */
-#define SQLITE_BUSY_MS 5000
 
 struct sqlite_connection {
     sqlite3 *db;
@@ -94,17 +92,46 @@ MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connect
 MUST_CHECK struct error *sqlite_check_for(struct sqlite_connection *connection, unsigned limit_ms);
 MUST_CHECK struct error *sqlite_check_all(struct sqlite_connection *connection);
 
+/* ---- sqlite_readers.c ---- */
+
+#define SQLITE_READERS 4
+
+struct sqlite_readers {
+    const char *path;              /* not owned */
+    const char *const *statements; /* that each has prepared */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct sqlite_connection *free[SQLITE_READERS];
+    unsigned free_count;
+    unsigned count; /* that there are */
+    bool is_paused;
+};
+
+void sqlite_readers_init(struct sqlite_readers *readers, const char *path,
+                         const char *const *statements);
+/* When all have been given back. */
+void sqlite_readers_clear(struct sqlite_readers *readers);
+MUST_CHECK struct error *sqlite_readers_take(struct sqlite_readers *readers,
+                                             struct sqlite_connection **out);
+void sqlite_readers_give_back(struct sqlite_readers *readers, struct sqlite_connection *reader);
+
+/* Lets nobody begin to read, and waits until nobody does. False: somebody still reads. Resume in either case. */
+bool sqlite_readers_pause(struct sqlite_readers *readers, unsigned limit_ms);
+void sqlite_readers_resume(struct sqlite_readers *readers);
+
 /* ---- sqlite_log.c ---- */
 
 struct sqlite_log {
-    int pages;   /* after the last commit */
-    int copy_at; /* with so many pages it is copied into the database */
-    int wait_at; /* and with so many readers are waited for */
+    struct sqlite_readers *readers;
+    int pages;    /* after the last commit */
+    int copy_at;  /* with so many it is copied into the database */
+    int pause_at; /* and with so many, while nobody reads */
 };
 
-/* Switches the log on, for the connection that writes. `log` must stay as long as the connection. */
+/* Switches the log on, for the connection that writes. `log` and `readers` must stay as long as it does. */
 MUST_CHECK struct error *sqlite_log_open(struct sqlite_log *log,
-                                         struct sqlite_connection *connection);
+                                         struct sqlite_connection *connection,
+                                         struct sqlite_readers *readers);
 
 /* ---- sqlite_commit.c ---- */
 

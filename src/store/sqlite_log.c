@@ -4,9 +4,9 @@
  * written from its beginning again.
  *
  * DESIGN. Two things that SQLite leaves to chance are seen to here. A log that grows costs a commit of the file system with each of
- * ours, twice the time; so it gets its size at the start. And while somebody reads all the time, the moment in which the log could be begun again may
- * not come for long (it grew by 50 MB a second); so from some size on we wait until the present readers have finished, which
- * later ones do not hold up.
+ * ours, twice the time; so it gets its size at the start. And the log can be begun anew only in a moment when nobody reads from it, which may not
+ * come for long (it grew by 50 MB a second under four readers); so from some size on we make such a moment. SQLite's own way to wait for
+ * readers (SQLITE_CHECKPOINT_RESTART) was tried: it polls, and under the same readers often did not get there in half a second.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -22,17 +22,28 @@
 #define WAIT_MS 500
 #define LOG_BYTES (4 << 20) /* a little more than COPY_PAGES take */
 
-static const struct sqlite_log begun_anew = {.copy_at = COPY_PAGES, .wait_at = LONG_PAGES};
-
 /* ---- copying ---- */
 
 static void
-copy(sqlite3 *db, bool and_wait)
+copy(sqlite3 *db)
 {
-    sqlite3_busy_timeout(db, WAIT_MS);
-    sqlite3_wal_checkpoint_v2(
-        db, "main", and_wait ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    sqlite3_busy_timeout(db, SQLITE_BUSY_MS);
+    sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+/* Who begins to read when all is copied reads from the database alone, and the next commit can begin the log anew. */
+static void
+copy_without_readers(struct sqlite_log *log, sqlite3 *db)
+{
+    if (sqlite_readers_pause(log->readers, WAIT_MS))
+        copy(db);
+    sqlite_readers_resume(log->readers);
+}
+
+static void
+begin(struct sqlite_log *log)
+{
+    log->copy_at = COPY_PAGES;
+    log->pause_at = LONG_PAGES;
 }
 
 /*
@@ -45,13 +56,15 @@ look_at_log(void *argument, sqlite3 *db, const char *name, int pages)
     (void)name;
     struct sqlite_log *log = argument;
     if (pages < log->pages)
-        *log = begun_anew;
+        begin(log);
     log->pages = pages;
-    if (pages >= log->copy_at) {
-        bool and_wait = pages >= log->wait_at;
-        copy(db, and_wait);
-        log->copy_at = pages + COPY_AGAIN_PAGES;
-        log->wait_at = and_wait ? pages + LONG_PAGES : log->wait_at;
+    if (pages < log->copy_at)
+        return SQLITE_OK;
+    log->copy_at = pages + COPY_AGAIN_PAGES;
+    copy(db);
+    if (pages >= log->pause_at) {
+        log->pause_at = pages + LONG_PAGES;
+        copy_without_readers(log, db);
     }
     return SQLITE_OK;
 }
@@ -97,11 +110,13 @@ extend_log(const char *database)
 }
 
 struct error *
-sqlite_log_open(struct sqlite_log *log, struct sqlite_connection *connection)
+sqlite_log_open(struct sqlite_log *log, struct sqlite_connection *connection,
+                struct sqlite_readers *readers)
 {
     char limit[48];
     snprintf(limit, sizeof limit, "PRAGMA journal_size_limit = %d", LOG_BYTES);
-    *log = begun_anew;
+    *log = (struct sqlite_log){.readers = readers};
+    begin(log);
     struct error *error = switch_on(connection);
     if (!error)
         error = sqlite_execute(connection, limit);

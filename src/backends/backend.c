@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all back ends have in common: see backend.h.
+ *
+ * A data directory belongs to the back end that was first opened in it; a file says which. So "auto" never turns away from data because the
+ * circumstances have changed: it says what is missing instead.
+ */
+#include "backends/backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/copying.h"
+#include "backends/files.h"
+#include "base/memory.h"
+
+#define MARK "backend"
+
+/* ---- opening ---- */
+
+static const struct backend_ops *
+find_backend(const char *name)
+{
+    for (size_t i = 0; all_backends[i]; i++) {
+        if (!strcmp(all_backends[i]->name, name))
+            return all_backends[i];
+    }
+    return NULL;
+}
+
+static struct error *
+open_with(const struct backend_ops *ops, const struct backend_options *options,
+          struct backend **out)
+{
+    struct backend *backend = NULL;
+    struct error *error = ops->open(options, &backend);
+    if (error)
+        return error_wrap(error, "open the %s back end", ops->name);
+    backend->ops = ops;
+    *out = backend;
+    return NULL;
+}
+
+/* Whose data is there; "" if there is none yet. */
+static struct error *
+read_mark(int directory, char *name, size_t room)
+{
+    size_t size = 0;
+    struct error *error = files_read(directory, MARK, name, room - 1, &size);
+    name[error ? 0 : size] = 0;
+    name[strcspn(name, "\n")] = 0;
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    return error_wrap(error, "find out whose data is in the data directory");
+}
+
+static struct error *
+write_mark(int directory, const struct backend *backend)
+{
+    struct error *error =
+        files_replace(directory, MARK, backend->ops->name, strlen(backend->ops->name));
+    if (!error && fsync(directory) != 0)
+        error = error_from_errno(errno, "make the data directory durable");
+    return error;
+}
+
+static struct error *
+open_marked(int directory, const struct backend_ops *ops, const char *mark,
+            const struct backend_options *options, struct backend **out)
+{
+    bool is_other = mark[0] && strcmp(mark, ops->name) != 0;
+    if (is_other && !ops->is_volatile)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s holds data of the back end %s; use that one, or another directory",
+                         options->directory, mark);
+    struct error *error = open_with(ops, options, out);
+    if (error || mark[0] || ops->is_volatile)
+        return error;
+    error = write_mark(directory, *out);
+    if (error)
+        backend_close(*out);
+    return error;
+}
+
+/* The first of the table that works here. */
+static struct error *
+open_best(int directory, const struct backend_options *options, struct backend **out)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; all_backends[i] && !all_backends[i]->is_volatile; i++) {
+        error_free(error);
+        error = open_marked(directory, all_backends[i], "", options, out);
+        if (!error) {
+            log_info(options->log, "chose a back end", LOG_TEXT("name", all_backends[i]->name));
+            return NULL;
+        }
+        log_warn(options->log, "a back end cannot be used here",
+                 LOG_TEXT("name", all_backends[i]->name), LOG_TEXT("error", error->message));
+    }
+    return error;
+}
+
+struct error *
+backend_open(const char *name, const struct backend_options *options, struct backend **out)
+{
+    char mark[32] = "";
+    bool is_auto = !strcmp(name, "auto");
+    const struct backend_ops *ops = find_backend(name);
+    if (!ops && !is_auto)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "there is no back end \"%.32s\"; use auto, btrfs, dir or memory", name);
+    int directory AUTO(files_close) = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return error_from_errno(errno, "open the data directory %s", options->directory);
+    struct error *error = read_mark(directory, mark, sizeof mark);
+    if (error)
+        return error;
+    if (is_auto && !mark[0])
+        return open_best(directory, options, out);
+    if (is_auto)
+        ops = find_backend(mark);
+    if (!ops)
+        return error_new(CODE_FAILED_PRECONDITION, "%s holds data of the unknown back end %s",
+                         options->directory, mark);
+    return open_marked(directory, ops, mark, options, out);
+}
+
+void
+backend_close(struct backend *backend)
+{
+    if (backend)
+        backend->ops->close(backend);
+}
+
+/* ---- checks ---- */
+
+static struct error *
+cannot(const struct backend *backend, const char *what)
+{
+    return error_new(CODE_UNIMPLEMENTED, "the %s back end has no %s", backend->ops->name, what);
+}
+
+/* Handles become names of files. */
+static struct error *
+check_data(const struct data *data)
+{
+    size_t size = strnlen(data->handle, sizeof data->handle);
+    if (!size || size >= sizeof data->handle)
+        return error_new(CODE_INVALID_ARGUMENT, "a handle has 1 to %zu characters",
+                         sizeof data->handle - 1);
+    if (strspn(data->handle, "abcdefghijklmnopqrstuvwxyz0123456789-") != size)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "a handle has only the characters a-z, 0-9 and '-', not \"%s\"",
+                         data->handle);
+    return NULL;
+}
+
+static struct error *
+check_compression(const struct backend *backend, const struct data_settings *settings)
+{
+    static const char *const known[] = {"none", "zstd", "lzo", "zlib"};
+    const char *compression = settings->compression;
+    if (!compression || !strcmp(compression, known[0]))
+        return NULL;
+    if (!backend->ops->compresses)
+        return error_new(CODE_INVALID_ARGUMENT, "the %s back end cannot compress",
+                         backend->ops->name);
+    if (settings->nocow)
+        return error_new(CODE_INVALID_ARGUMENT, "without copy on write there is no compression");
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (!strcmp(compression, known[i]))
+            return NULL;
+    }
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "the compression \"%.32s\" is not known; use none, zstd, lzo or zlib",
+                     compression);
+}
+
+static struct error *
+check_settings(const struct backend *backend, const struct data *data,
+               const struct data_settings *settings)
+{
+    if (data->kind == KIND_IMAGE && settings->size_bytes % BACKEND_BLOCK)
+        return error_new(CODE_INVALID_ARGUMENT, "the size of an image is a multiple of %u bytes",
+                         BACKEND_BLOCK);
+    if (settings->size_bytes > INT64_MAX)
+        return error_new(CODE_OUT_OF_RANGE, "%llu bytes are more than a file can have",
+                         (unsigned long long)settings->size_bytes);
+    return check_compression(backend, settings);
+}
+
+static struct error *
+check_volume(const struct data *data)
+{
+    struct error *error = check_data(data);
+    if (!error && data->role != ROLE_VOLUME)
+        error =
+            error_new(CODE_FAILED_PRECONDITION, "the snapshot %s cannot be changed", data->handle);
+    return error;
+}
+
+static struct error *
+check_pair(const struct data *from, const struct data *to)
+{
+    struct error *error = check_data(from);
+    if (!error)
+        error = check_data(to);
+    if (!error && from->kind != to->kind)
+        error = error_new(CODE_INVALID_ARGUMENT, "a tree cannot be a copy of an image, nor an "
+                                                 "image of a tree");
+    return error;
+}
+
+/* ---- the functions of a back end ---- */
+
+struct error *
+backend_create(struct backend *backend, const struct data *data,
+               const struct data_settings *settings)
+{
+    if (!backend->ops->create)
+        return cannot(backend, "create");
+    struct error *error = check_volume(data);
+    if (!error)
+        error = check_settings(backend, data, settings);
+    if (!error && data->kind == KIND_IMAGE && !settings->size_bytes)
+        error = error_new(CODE_INVALID_ARGUMENT, "an image needs a size");
+    if (!error)
+        error = backend->ops->create(backend, data, settings);
+    return error_wrap(error, "create %s", data->handle);
+}
+
+struct error *
+backend_copy(struct backend *backend, const struct data *from, const struct data *to,
+             const struct data_settings *settings, const struct progress *progress)
+{
+    static const struct data_settings as_the_source = {0};
+    if (!backend->ops->copy)
+        return cannot(backend, "copy");
+    struct error *error = check_pair(from, to);
+    if (!settings)
+        settings = &as_the_source;
+    if (!error)
+        error = check_settings(backend, to, settings);
+    if (!error)
+        error = backend->ops->copy(backend, from, to, settings, progress);
+    return error_wrap(error, "copy %s to %s", from->handle, to->handle);
+}
+
+static struct error *
+check_group(const struct data *const *from, const struct data *const *to, size_t count)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; i < count && !error; i++) {
+        error = check_pair(from[i], to[i]);
+        if (!error && to[i]->role != ROLE_SNAPSHOT)
+            error = error_new(CODE_INVALID_ARGUMENT, "%s is not a snapshot", to[i]->handle);
+    }
+    return error;
+}
+
+struct error *
+backend_snapshot_group(struct backend *backend, const struct data *const *from,
+                       const struct data *const *to, size_t count)
+{
+    if (!backend->ops->snapshot_group)
+        return cannot(backend, "snapshot_group");
+    struct error *error = check_group(from, to, count);
+    if (!error && count)
+        error = backend->ops->snapshot_group(backend, from, to, count);
+    return error_wrap(error, "take snapshots of %zu volumes at once", count);
+}
+
+struct error *
+backend_remove(struct backend *backend, const struct data *data)
+{
+    if (!backend->ops->remove)
+        return cannot(backend, "remove");
+    struct error *error = check_data(data);
+    if (!error)
+        error = backend->ops->remove(backend, data);
+    return error_wrap(error, "remove %s", data->handle);
+}
+
+struct error *
+backend_change(struct backend *backend, const struct data *data,
+               const struct data_settings *settings)
+{
+    if (!backend->ops->change)
+        return cannot(backend, "change");
+    struct error *error = check_volume(data);
+    if (!error)
+        error = check_settings(backend, data, settings);
+    if (!error)
+        error = backend->ops->change(backend, data, settings);
+    return error_wrap(error, "change %s", data->handle);
+}
+
+struct error *
+backend_usage(struct backend *backend, const struct data *data, struct data_usage *usage)
+{
+    if (!backend->ops->usage)
+        return cannot(backend, "usage");
+    *usage = (struct data_usage){0};
+    struct error *error = check_data(data);
+    if (!error)
+        error = backend->ops->usage(backend, data, usage);
+    return error_wrap(error, "measure %s", data->handle);
+}
+
+struct error *
+backend_capacity(struct backend *backend, struct backend_capacity *capacity)
+{
+    if (!backend->ops->capacity)
+        return cannot(backend, "capacity");
+    *capacity = (struct backend_capacity){0};
+    return backend->ops->capacity(backend, capacity);
+}
+
+struct error *
+backend_path(struct backend *backend, const struct data *data, char *out, size_t size)
+{
+    if (!backend->ops->path)
+        return cannot(backend, "path");
+    struct error *error = check_data(data);
+    return error ? error : backend->ops->path(backend, data, out, size);
+}
+
+struct error *
+backend_list(struct backend *backend, backend_found *found, void *context)
+{
+    return backend->ops->list ? backend->ops->list(backend, found, context)
+                              : cannot(backend, "list");
+}
+
+struct error *
+backend_extents(struct backend *backend, const struct data *data, const struct data *base,
+                uint64_t offset, const struct extent_sink *sink)
+{
+    if (!backend->ops->extents)
+        return cannot(backend, "extents");
+    struct error *error = base ? check_pair(base, data) : check_data(data);
+    if (!error && data->kind != KIND_IMAGE)
+        error = error_new(CODE_INVALID_ARGUMENT, "only images have extents");
+    if (!error && base && !backend->finds_changes)
+        error = error_new(CODE_FAILED_PRECONDITION,
+                          "the %s back end cannot tell changes on this file system",
+                          backend->ops->name);
+    if (!error)
+        error = backend->ops->extents(backend, data, base, offset, sink);
+    return error_wrap(error, "list the extents of %s", data->handle);
+}
+
+struct error *
+backend_write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
+{
+    if (!backend->ops->write_note)
+        return cannot(backend, "write_note");
+    struct error *error = check_data(data);
+    if (!error && size > BACKEND_NOTE_SIZE)
+        error = error_new(CODE_OUT_OF_RANGE, "a note has at most %u bytes, not %zu",
+                          BACKEND_NOTE_SIZE, size);
+    return error ? error : backend->ops->write_note(backend, data, note, size);
+}
+
+struct error *
+backend_read_note(struct backend *backend, const struct data *data, void *note, size_t room,
+                  size_t *size)
+{
+    if (!backend->ops->read_note)
+        return cannot(backend, "read_note");
+    struct error *error = check_data(data);
+    return error ? error : backend->ops->read_note(backend, data, note, room, size);
+}
+
+struct error *
+backend_grow(struct backend *backend, uint64_t size_bytes)
+{
+    return backend->ops->grow ? backend->ops->grow(backend, size_bytes) : cannot(backend, "grow");
+}
+
+/* ---- from one back end to another ---- */
+
+static struct error *
+fill_between(const struct data *from, const char *from_path, const char *to_path,
+             uint64_t size_bytes, const struct progress *progress)
+{
+    bool is_tree = from->kind == KIND_TREE;
+    int flags = O_CLOEXEC | O_NOFOLLOW | (is_tree ? O_DIRECTORY : 0);
+    int source AUTO(files_close) = open(from_path, O_RDONLY | flags);
+    int target AUTO(files_close) = open(to_path, (is_tree ? O_RDONLY : O_RDWR) | flags);
+    if (source < 0 || target < 0)
+        return error_from_errno(errno, "open %s", source < 0 ? from_path : to_path);
+    return is_tree ? copying_fill_tree(source, target, false, progress)
+                   : copying_fill_image(source, target, size_bytes, progress);
+}
+
+/* What a crash has left half full is thrown away first. */
+struct error *
+backend_copy_between(struct backend *from_backend, const struct data *from,
+                     struct backend *to_backend, const struct data *to,
+                     const struct data_settings *settings, const struct progress *progress)
+{
+    char from_path[4096], to_path[4096];
+    struct error *error = check_pair(from, to);
+    if (!error)
+        error = backend_path(from_backend, from, from_path, sizeof from_path);
+    if (!error)
+        error = backend_remove(to_backend, to);
+    if (!error)
+        error = backend_create(to_backend, to, settings);
+    if (!error)
+        error = backend_path(to_backend, to, to_path, sizeof to_path);
+    if (!error)
+        error = fill_between(from, from_path, to_path, settings->size_bytes, progress);
+    if (error)
+        error_free(backend_remove(to_backend, to));
+    return error_wrap(error, "copy %s to %s in the %s back end", from->handle, to->handle,
+                      to_backend->ops->name);
+}

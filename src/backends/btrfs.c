@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The btrfs back end: a tree is a subvolume, an image is a file in a subvolume of its own. Copies and snapshots are snapshots of btrfs and cost
+ * the same for any amount of data. Works where the directory is on btrfs, and elsewhere in a pool (pool.h). Needs root.
+ *
+ * The note and the size stand on the holder as extended attributes: beside the data, so that read-only snapshots have them too.
+ */
+#include "backends/btrfs.h"
+
+#include <btrfsutil.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "backends/btrfs_items.h"
+#include "backends/extents.h"
+#include "backends/file_copy.h"
+#include "backends/files.h"
+#include "backends/layout.h"
+#include "base/memory.h"
+
+#define NOTE_ATTRIBUTE "user.skycap.note"
+#define COMPRESSION_ATTRIBUTE "btrfs.compression"
+
+/* With simple quotas the accounts of subvolumes whose data outlives them stay; once in so many removals they are looked for. */
+#define REMOVALS_BETWEEN_SWEEPS 4096u
+
+static struct btrfs_backend *
+of(struct backend *backend)
+{
+    return (struct btrfs_backend *)backend;
+}
+
+/* A pool that somebody has unmounted comes back. */
+static struct error *
+wake(struct backend *backend)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    return btrfs->pool ? pool_check(btrfs->pool) : NULL;
+}
+
+/* ---- making ---- */
+
+static struct error *
+set_compression(int fd, const char *compression)
+{
+    if (!compression)
+        return NULL;
+    if (!strcmp(compression, "none")) {
+        if (fremovexattr(fd, COMPRESSION_ATTRIBUTE) != 0 && errno != ENODATA)
+            return error_from_errno(errno, "switch compression off");
+        return NULL;
+    }
+    if (fsetxattr(fd, COMPRESSION_ATTRIBUTE, compression, strlen(compression), 0) != 0)
+        return error_from_errno(errno, "set compression to %s", compression);
+    return NULL;
+}
+
+static bool
+is_nocow(int fd)
+{
+    unsigned flags = 0;
+    return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_NOCOW_FL;
+}
+
+/* Files inherit it from their directory when they are made. */
+static struct error *
+set_nocow(int fd, bool nocow)
+{
+    unsigned flags = 0;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0)
+        return error_from_errno(errno, "read file flags");
+    unsigned wanted = nocow ? flags | FS_NOCOW_FL : flags & ~(unsigned)FS_NOCOW_FL;
+    if (wanted != flags && ioctl(fd, FS_IOC_SETFLAGS, &wanted) != 0)
+        return error_from_errno(errno, "switch copy on write %s", nocow ? "off" : "on");
+    return NULL;
+}
+
+/* Nocow first: the kernel refuses a file that has both, and says so. */
+static struct error *
+apply_properties(int fd, const struct data_settings *settings)
+{
+    struct error *error = set_nocow(fd, settings->nocow);
+    return error ? error : set_compression(fd, settings->compression);
+}
+
+static struct error *
+apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
+              const struct data_settings *settings)
+{
+    struct error *error = apply_properties(tree, settings);
+    return error ? error : btrfs_quota_set_size(&btrfs->quota, holder, tree, settings->size_bytes);
+}
+
+/* An image is sparse: its size costs nothing. */
+static struct error *
+grow_image(int image, uint64_t size_bytes)
+{
+    struct stat status;
+    if (fstat(image, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    if (size_bytes && size_bytes < (uint64_t)status.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+                         (long long)status.st_size, (unsigned long long)size_bytes);
+    if (size_bytes > (uint64_t)status.st_size && ftruncate(image, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "set the size of an image to %llu bytes",
+                                (unsigned long long)size_bytes);
+    return NULL;
+}
+
+/* The directory's properties are set before the image is made in it: nocow can only be had by a file that is empty. */
+static struct error *
+make_image(int disk, const struct data_settings *settings, int *out)
+{
+    struct error *error = apply_properties(disk, settings);
+    if (error)
+        return error;
+    *out = openat(disk, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return *out < 0 ? error_from_errno(errno, "make an image") : NULL;
+}
+
+static struct error *
+make_subvolume(int holder, const char *name, int *out)
+{
+    if (btrfs_util_create_subvolume_fd(holder, name, 0, NULL, NULL) != BTRFS_UTIL_OK &&
+        errno != EEXIST)
+        return error_from_errno(errno, "make a subvolume");
+    *out = files_open_directory(holder, name);
+    return *out < 0 ? error_from_errno(errno, "open a new subvolume") : NULL;
+}
+
+static struct error *
+create(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    int image AUTO(files_close) = -1;
+    struct error *error = wake(backend);
+    if (!error)
+        error = layout_make_holder(btrfs->root, data, &holder);
+    if (!error)
+        error = make_subvolume(holder, layout_content(data), &content);
+    if (error)
+        return error;
+    if (data->kind == KIND_TREE) {
+        fchmod(content, 0755);
+        return apply_to_tree(btrfs, holder, content, settings);
+    }
+    error = make_image(content, settings, &image);
+    return error ? error : grow_image(image, settings->size_bytes);
+}
+
+/* ---- copying ---- */
+
+/* One snapshot of btrfs. It being there already is what an interrupted copy leaves. */
+static struct error *
+take_snapshot(int source, int holder, const struct data *to)
+{
+    int flags = to->role == ROLE_SNAPSHOT ? BTRFS_UTIL_CREATE_SNAPSHOT_READ_ONLY : 0;
+    if (btrfs_util_create_snapshot_fd2(source, holder, layout_content(to), flags, NULL, NULL) ==
+            BTRFS_UTIL_OK ||
+        errno == EEXIST)
+        return NULL;
+    return error_from_errno(errno, "take a snapshot");
+}
+
+struct error *
+btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data)
+{
+    int holder AUTO(files_close) = -1;
+    int tree AUTO(files_close) = -1;
+    if (data->kind != KIND_TREE || data->role != ROLE_VOLUME)
+        return NULL;
+    struct error *error = layout_open_holder(btrfs->root, data, &holder);
+    if (!error)
+        error = layout_open_content(btrfs->root, data, &tree);
+    return error ? error : btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
+}
+
+static struct error *
+finish_tree(struct btrfs_backend *btrfs, const struct data *from, const struct data *to, int holder,
+            const struct data_settings *settings)
+{
+    int tree AUTO(files_close) = -1;
+    struct error *error = btrfs_note_sharing(btrfs, from);
+    if (error || to->role == ROLE_SNAPSHOT)
+        return error;
+    error = layout_open_content(btrfs->root, to, &tree);
+    if (!error)
+        error = btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
+    return error ? error : apply_to_tree(btrfs, holder, tree, settings);
+}
+
+static struct error *
+finish_image(struct btrfs_backend *btrfs, const struct data *to,
+             const struct data_settings *settings)
+{
+    int image AUTO(files_close) = -1;
+    if (to->role == ROLE_SNAPSHOT)
+        return NULL;
+    struct error *error = layout_open_image(btrfs->root, to, O_RDWR, &image);
+    if (!error)
+        error = set_compression(image, settings->compression);
+    return error ? error : grow_image(image, settings->size_bytes);
+}
+
+/* Data with checksums cannot be shared with data that has none: byte by byte. What a crash has left of it is thrown away. */
+static struct error *
+copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
+           const struct data_settings *settings, const struct progress *progress)
+{
+    int disk AUTO(files_close) = -1;
+    int image AUTO(files_close) = -1;
+    struct stat status;
+    if (fstat(source, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    struct copy_job job = {.progress = progress, .total_bytes = (uint64_t)status.st_blocks * 512};
+    struct error *error = btrfs_delete_subvolume(btrfs, holder, layout_content(to));
+    if (!error)
+        error = make_subvolume(holder, layout_content(to), &disk);
+    if (!error)
+        error = make_image(disk, settings, &image);
+    if (!error)
+        error = file_copy(&job, source, image);
+    if (!error)
+        error = grow_image(image, settings->size_bytes);
+    if (!error && fsync(image) != 0)
+        error = error_from_errno(errno, "make an image durable");
+    if (error)
+        error_free(btrfs_remove(&btrfs->base, to));
+    return error;
+}
+
+static struct error *
+copy_image(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
+           int holder, const struct data_settings *settings, const struct progress *progress)
+{
+    int image AUTO(files_close) = -1;
+    struct error *error = layout_open_image(btrfs->root, from, O_RDONLY, &image);
+    if (error)
+        return error;
+    if (to->role == ROLE_VOLUME && is_nocow(image) != settings->nocow)
+        return copy_bytes(btrfs, image, to, holder, settings, progress);
+    error = take_snapshot(source, holder, to);
+    return error ? error : finish_image(btrfs, to, settings);
+}
+
+static struct error *
+copy(struct backend *backend, const struct data *from, const struct data *to,
+     const struct data_settings *settings, const struct progress *progress)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    int source AUTO(files_close) = -1;
+    int holder AUTO(files_close) = -1;
+    struct error *error = wake(backend);
+    if (!error)
+        error = layout_open_content(btrfs->root, from, &source);
+    if (!error)
+        error = layout_make_holder(btrfs->root, to, &holder);
+    if (error)
+        return error;
+    if (from->kind == KIND_IMAGE)
+        return copy_image(btrfs, from, source, to, holder, settings, progress);
+    error = take_snapshot(source, holder, to);
+    return error ? error : finish_tree(btrfs, from, to, holder, settings);
+}
+
+static struct error *
+snapshot_group(struct backend *backend, const struct data *const *from,
+               const struct data *const *to, size_t count)
+{
+    struct error *error = wake(backend);
+    return error ? error : btrfs_snapshot_group(backend, from, to, count);
+}
+
+/* ---- removing ---- */
+
+struct error *
+btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder, const char *name)
+{
+    uint64_t id = 0;
+    if (btrfs->quota.kind == BTRFS_QUOTA_CLASSIC) {
+        int subvolume AUTO(files_close) = files_open_directory(holder, name);
+        if (subvolume >= 0)
+            btrfs_util_subvolume_id_fd(subvolume, &id);
+    }
+    enum btrfs_util_error failed = btrfs_util_delete_subvolume_fd(holder, name, 0);
+    if (failed && errno == ENOTEMPTY)
+        failed =
+            btrfs_util_delete_subvolume_fd(holder, name, BTRFS_UTIL_DELETE_SUBVOLUME_RECURSIVE);
+    if (failed && errno != ENOENT)
+        return error_from_errno(errno, "delete a subvolume");
+    if (id)
+        btrfs_quota_remove(&btrfs->quota, btrfs->root, id);
+    return NULL;
+}
+
+struct error *
+btrfs_remove(struct backend *backend, const struct data *data)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    char path[LAYOUT_PATH_SIZE];
+    int holder AUTO(files_close) = -1;
+    struct error *error = layout_open_holder(btrfs->root, data, &holder);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (!error)
+        error = btrfs_delete_subvolume(btrfs, holder, layout_content(data));
+    if (error)
+        return error;
+    layout_print_holder(data, path, sizeof path);
+    if (unlinkat(btrfs->root, path, AT_REMOVEDIR) != 0 && errno != ENOENT)
+        return error_from_errno(errno, "remove the directory %s", path);
+    if (atomic_fetch_add(&btrfs->removed, 1) % REMOVALS_BETWEEN_SWEEPS ==
+        REMOVALS_BETWEEN_SWEEPS - 1)
+        return btrfs_quota_remove_stale(&btrfs->quota, btrfs->root);
+    return NULL;
+}
+
+static struct error *
+remove_data(struct backend *backend, const struct data *data)
+{
+    struct error *error = wake(backend);
+    return error ? error : btrfs_remove(backend, data);
+}
+
+/* ---- changing and measuring ---- */
+
+static struct error *
+change(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    struct error *error = wake(backend);
+    if (!error && data->kind == KIND_IMAGE)
+        error = layout_open_image(btrfs->root, data, O_RDWR, &content);
+    else if (!error)
+        error = layout_open_content(btrfs->root, data, &content);
+    if (!error)
+        error = layout_open_holder(btrfs->root, data, &holder);
+    if (error)
+        return error;
+    if (data->kind == KIND_TREE)
+        return apply_to_tree(btrfs, holder, content, settings);
+    if (is_nocow(content) != settings->nocow)
+        return error_new(CODE_FAILED_PRECONDITION, "whether an image is copied on write is decided "
+                                                   "when it is made; make a copy that is not");
+    error = set_compression(content, settings->compression);
+    return error ? error : grow_image(content, settings->size_bytes);
+}
+
+static void
+count_inode(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
+{
+    struct data_usage *usage = context;
+    struct btrfs_inode_item inode;
+    if (header->type != BTRFS_INODE_ITEM_KEY || header->len < sizeof inode)
+        return;
+    memcpy(&inode, item, sizeof inode);
+    usage->used_bytes += le64toh(inode.nbytes);
+    usage->used_inodes++;
+}
+
+/* Every inode of the subvolume, without its root directory. */
+static struct error *
+count_inodes(int subvolume, struct data_usage *usage)
+{
+    struct btrfs_range range = {.min = {BTRFS_FIRST_FREE_OBJECTID + 1, BTRFS_INODE_ITEM_KEY, 0},
+                                .max = {BTRFS_LAST_FREE_OBJECTID, BTRFS_INODE_ITEM_KEY, 0}};
+    return btrfs_items_each(subvolume, range, count_inode, usage);
+}
+
+static struct error *
+measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_usage *usage)
+{
+    int holder AUTO(files_close) = -1;
+    int tree AUTO(files_close) = -1;
+    struct btrfs_quota_usage quota;
+    struct error *error = layout_open_content(btrfs->root, data, &tree);
+    if (!error)
+        error = layout_open_holder(btrfs->root, data, &holder);
+    if (!error)
+        error = btrfs_quota_read(&btrfs->quota, holder, tree, &quota);
+    if (error)
+        return error;
+    usage->total_bytes = quota.size_bytes;
+    if (quota.is_exact && data->role == ROLE_VOLUME)
+        usage->used_bytes = quota.used_bytes;
+    else
+        error = count_inodes(tree, usage);
+    usage->used_bytes += quota.reserved_bytes;
+    return error;
+}
+
+static struct error *
+measure_image(struct btrfs_backend *btrfs, const struct data *data, struct data_usage *usage)
+{
+    int image AUTO(files_close) = -1;
+    struct stat status;
+    struct error *error = layout_open_image(btrfs->root, data, O_RDONLY, &image);
+    if (error)
+        return error;
+    if (fstat(image, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    usage->total_bytes = (uint64_t)status.st_size;
+    usage->used_bytes = (uint64_t)status.st_blocks * 512;
+    return NULL;
+}
+
+static struct error *
+measure(struct backend *backend, const struct data *data, struct data_usage *usage)
+{
+    struct error *error = wake(backend);
+    if (error)
+        return error;
+    return data->kind == KIND_TREE ? measure_tree(of(backend), data, usage)
+                                   : measure_image(of(backend), data, usage);
+}
+
+static struct error *
+capacity(struct backend *backend, struct backend_capacity *out)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    struct statfs status;
+    struct error *error = wake(backend);
+    if (error)
+        return error;
+    if (fstatfs(btrfs->root, &status) != 0)
+        return error_from_errno(errno, "ask for the free space");
+    out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
+    out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
+    if (btrfs->pool)
+        return pool_limit_available(btrfs->pool, &out->available_bytes);
+    return NULL;
+}
+
+static struct error *
+find_path(struct backend *backend, const struct data *data, char *out, size_t size)
+{
+    struct error *error = wake(backend);
+    return error ? error
+                 : layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
+}
+
+static struct error *
+list(struct backend *backend, backend_found *found, void *context)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    struct error *error = wake(backend);
+    if (!error)
+        error = layout_list(btrfs->root, found, context);
+    return error ? error : btrfs_quota_remove_stale(&btrfs->quota, btrfs->root);
+}
+
+static struct error *
+extents(struct backend *backend, const struct data *data, const struct data *base, uint64_t offset,
+        const struct extent_sink *sink)
+{
+    struct extent_reader *readers AUTO(memory_cleanup) = memory_new(2 * sizeof *readers);
+    int image AUTO(files_close) = -1;
+    int base_image AUTO(files_close) = -1;
+    int root = of(backend)->root;
+    struct error *error = wake(backend);
+    if (!error)
+        error = layout_open_image(root, data, O_RDONLY, &image);
+    if (!error && base)
+        error = layout_open_image(root, base, O_RDONLY, &base_image);
+    if (!error)
+        error = btrfs_items_open_extents(&readers[0], image, offset);
+    if (!error && base)
+        error = btrfs_items_open_extents(&readers[1], base_image, offset);
+    return error ? error : extents_compare(&readers[0], base ? &readers[1] : NULL, offset, sink);
+}
+
+/* ---- notes ---- */
+
+static struct error *
+write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
+{
+    int holder AUTO(files_close) = -1;
+    struct error *error = wake(backend);
+    if (!error)
+        error = layout_open_holder(of(backend)->root, data, &holder);
+    if (error)
+        return error;
+    if (fsetxattr(holder, NOTE_ATTRIBUTE, note, size, 0) != 0)
+        return error_from_errno(errno, "write a note of %zu bytes", size);
+    return NULL;
+}
+
+static struct error *
+read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
+{
+    int holder AUTO(files_close) = -1;
+    struct error *error = wake(backend);
+    if (!error)
+        error = layout_open_holder(of(backend)->root, data, &holder);
+    if (error)
+        return error;
+    ssize_t got = fgetxattr(holder, NOTE_ATTRIBUTE, note, room);
+    if (got < 0 && errno == ENODATA)
+        return error_new(CODE_NOT_FOUND, "there is no note at %s", data->handle);
+    if (got < 0)
+        return error_from_errno(errno, "read the note at %s", data->handle);
+    *size = (size_t)got;
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+static struct error *
+grow(struct backend *backend, uint64_t size_bytes)
+{
+    struct error *error = wake(backend);
+    if (error)
+        return error;
+    if (!of(backend)->pool)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s is on a btrfs of its own, which skycap does not resize",
+                         of(backend)->directory);
+    return pool_grow(of(backend)->pool, size_bytes);
+}
+
+static void
+close_backend(struct backend *backend)
+{
+    struct btrfs_backend *btrfs = of(backend);
+    files_close(&btrfs->root);
+    pool_close(btrfs->pool);
+    free(btrfs->directory);
+    free(btrfs);
+}
+
+static bool
+is_btrfs(const char *directory)
+{
+    struct statfs status;
+    return statfs(directory, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC;
+}
+
+/* Where the layout goes: the directory itself, or the pool in it. */
+static struct error *
+find_directory(struct btrfs_backend *btrfs, const struct backend_options *options)
+{
+    char *absolute AUTO(memory_cleanup) = realpath(options->directory, NULL);
+    if (!absolute)
+        return error_from_errno(errno, "find %s", options->directory);
+    if (is_btrfs(absolute)) {
+        btrfs->directory = STEAL(absolute);
+        log_info(options->log,
+                 "volumes are btrfs subvolumes of the data directory's own file system",
+                 LOG_TEXT("directory", btrfs->directory));
+        return NULL;
+    }
+    struct error *error = pool_open(absolute, options->pool_bytes, options->log, &btrfs->pool);
+    if (!error)
+        btrfs->directory = memory_string(pool_path(btrfs->pool));
+    return error;
+}
+
+static struct error *
+open_root(struct btrfs_backend *btrfs)
+{
+    btrfs->root = open(btrfs->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (btrfs->root < 0)
+        return error_from_errno(errno, "open %s", btrfs->directory);
+    struct error *error = layout_make(btrfs->root);
+    if (!error)
+        error = btrfs_quota_open(&btrfs->quota, btrfs->root, btrfs->log);
+    btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
+    return error;
+}
+
+static struct error *
+open_backend(const struct backend_options *options, struct backend **out)
+{
+    if (geteuid() != 0)
+        return error_new(CODE_PERMISSION_DENIED, "the btrfs back end needs root");
+    struct btrfs_backend *btrfs = memory_zeroed(sizeof *btrfs);
+    btrfs->base = (struct backend){.copies_are_instant = true, .finds_changes = true};
+    btrfs->log = options->log;
+    btrfs->root = -1;
+    struct error *error = find_directory(btrfs, options);
+    if (!error)
+        error = open_root(btrfs);
+    if (error) {
+        close_backend(&btrfs->base);
+        return error;
+    }
+    *out = &btrfs->base;
+    return NULL;
+}
+
+const struct backend_ops backend_btrfs = {
+    .name = "btrfs",
+    .compresses = true,
+    .open = open_backend,
+    .close = close_backend,
+    .create = create,
+    .copy = copy,
+    .snapshot_group = snapshot_group,
+    .remove = remove_data,
+    .change = change,
+    .usage = measure,
+    .capacity = capacity,
+    .path = find_path,
+    .list = list,
+    .extents = extents,
+    .write_note = write_note,
+    .read_note = read_note,
+    .grow = grow,
+};

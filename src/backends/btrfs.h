@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the btrfs back end share. */
+#ifndef BACKENDS_BTRFS_H
+#define BACKENDS_BTRFS_H
+
+#include <stdatomic.h>
+
+#include "backends/backend.h"
+#include "backends/btrfs_quota.h"
+#include "backends/pool.h"
+
+struct btrfs_backend {
+    struct backend base; /* first */
+    const struct log *log;
+    char *directory;   /* where the layout begins, absolute */
+    int root;          /* the same, open */
+    struct pool *pool; /* NULL: the directory is on btrfs itself */
+    struct btrfs_quota quota;
+    atomic_uint removed;
+};
+
+/* See backend_ops. */
+struct error *btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
+                                   const struct data *const *to, size_t count);
+struct error *btrfs_remove(struct backend *backend, const struct data *data);
+
+/* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
+MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,
+                                                const char *name);
+
+/* A source has got a snapshot or clone: what it shares from now on is not counted against it. */
+MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Items of btrfs: see btrfs_items.h.
+ *
+ * Extents come from the subvolume's own items and not from FIEMAP: FIEMAP follows every extent back to all who share it, which
+ * takes seconds for an image with many snapshots, and does not tell which part of a compressed extent a file uses.
+ */
+#include "backends/btrfs_items.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/extents.h"
+#include "base/memory.h"
+
+/* No extent is larger: 128 MiB of data, 256 MiB reserved by one fallocate. */
+#define LARGEST_EXTENT (256u << 20)
+
+const void *
+btrfs_items_next(struct btrfs_items *items, struct btrfs_ioctl_search_header *header)
+{
+    const char *results = (const char *)items->arguments.buf;
+    if (items->given >= items->arguments.key.nr_items)
+        return NULL;
+    memcpy(header, results + items->at, sizeof *header);
+    const void *item = results + items->at + sizeof *header;
+    items->at += sizeof *header + header->len;
+    items->given++;
+    return item;
+}
+
+struct error *
+btrfs_items_ask(struct btrfs_items *items, int fd, const struct btrfs_range *range)
+{
+    items->given = 0;
+    items->at = 0;
+    items->arguments.key = (struct btrfs_ioctl_search_key){
+        .tree_id = range->tree,
+        .min_objectid = range->min.objectid,
+        .min_type = range->min.type,
+        .min_offset = range->min.offset,
+        .max_objectid = range->max.objectid,
+        .max_type = range->max.type,
+        .max_offset = range->max.offset,
+        .max_transid = UINT64_MAX,
+        .nr_items = UINT32_MAX,
+    };
+    items->arguments.buf_size = BTRFS_ITEMS_BYTES;
+    if (ioctl(fd, BTRFS_IOC_TREE_SEARCH_V2, &items->arguments) != 0)
+        return error_from_errno(errno, "read items of tree %llu", (unsigned long long)range->tree);
+    return NULL;
+}
+
+/* The smallest key behind this one; false if there is none. */
+static bool
+set_next_key(struct btrfs_key *key, const struct btrfs_ioctl_search_header *header)
+{
+    *key = (struct btrfs_key){header->objectid, (uint8_t)header->type, header->offset};
+    if (++key->offset)
+        return true;
+    if (++key->type)
+        return true;
+    return ++key->objectid != 0;
+}
+
+struct error *
+btrfs_items_each(int fd, struct btrfs_range range,
+                 void (*take)(void *context, const struct btrfs_ioctl_search_header *header,
+                              const void *item),
+                 void *context)
+{
+    struct btrfs_items *items AUTO(memory_cleanup) = memory_new(sizeof *items);
+    for (;;) {
+        struct btrfs_ioctl_search_header header;
+        const void *item;
+        struct error *error = btrfs_items_ask(items, fd, &range);
+        if (error || !items->arguments.key.nr_items)
+            return error;
+        while ((item = btrfs_items_next(items, &header)))
+            take(context, &header, item);
+        if (!set_next_key(&range.min, &header))
+            return NULL;
+    }
+}
+
+/* False for holes and for what is only reserved. */
+static bool
+read_extent(const struct btrfs_ioctl_search_header *header, const void *item,
+            struct extent_run *run)
+{
+    struct btrfs_file_extent_item extent = {0};
+    size_t size = header->len < sizeof extent ? header->len : sizeof extent;
+    memcpy(&extent, item, size);
+    if (extent.type == BTRFS_FILE_EXTENT_INLINE) {
+        *run = (struct extent_run){header->offset, le64toh(extent.ram_bytes), 0, 0, true};
+        return run->size > 0;
+    }
+    *run = (struct extent_run){.offset = header->offset,
+                               .size = le64toh(extent.num_bytes),
+                               .place = le64toh(extent.disk_bytenr),
+                               .position = le64toh(extent.offset)};
+    return extent.type == BTRFS_FILE_EXTENT_REG && run->place && run->size;
+}
+
+static struct error *
+load_extents(struct extent_reader *reader)
+{
+    struct btrfs_items *items AUTO(memory_cleanup) = memory_new(sizeof *items);
+    while (!reader->count && !reader->is_done) {
+        struct btrfs_ioctl_search_header header;
+        const void *item;
+        struct btrfs_range range = {
+            .min = {reader->inode, BTRFS_EXTENT_DATA_KEY, reader->next_offset},
+            .max = {reader->inode, BTRFS_EXTENT_DATA_KEY, UINT64_MAX}};
+        struct error *error = btrfs_items_ask(items, reader->fd, &range);
+        if (error)
+            return error;
+        reader->is_done = items->arguments.key.nr_items == 0;
+        while (reader->count < EXTENT_BATCH && (item = btrfs_items_next(items, &header))) {
+            reader->next_offset = header.offset + 1;
+            if (read_extent(&header, item, &reader->runs[reader->count]))
+                reader->count++;
+        }
+    }
+    return NULL;
+}
+
+struct error *
+btrfs_items_open_extents(struct extent_reader *reader, int fd, uint64_t offset)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || fdatasync(fd) != 0)
+        return error_from_errno(errno, "make an image durable");
+    *reader = (struct extent_reader){
+        .load = load_extents,
+        .fd = fd,
+        .inode = status.st_ino,
+        .size = (uint64_t)status.st_size,
+        .next_offset = offset > LARGEST_EXTENT ? offset - LARGEST_EXTENT : 0,
+    };
+    return NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads items out of the trees of a btrfs file system. Internal to btrfs*.c; needs root. */
+#ifndef BACKENDS_BTRFS_ITEMS_H
+#define BACKENDS_BTRFS_ITEMS_H
+
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+
+#include "backends/backend.h"
+
+#define BTRFS_ITEMS_BYTES (64u << 10)
+
+/* What one question has brought. On the heap: it is large. */
+struct btrfs_items {
+    unsigned given;
+    size_t at;
+    union {
+        struct btrfs_ioctl_search_args_v2 arguments;
+        char bytes[sizeof(struct btrfs_ioctl_search_args_v2) + BTRFS_ITEMS_BYTES];
+    };
+};
+
+/* The items from (objectid, type, offset) on up to `max`, of the tree with that number or (0) of the subvolume that fd is in. */
+struct btrfs_range {
+    uint64_t tree;
+    struct btrfs_key min;
+    struct btrfs_key max;
+};
+
+/* The next item and its key; NULL when those of the question are used up. Items are not aligned: memcpy them. */
+const void *btrfs_items_next(struct btrfs_items *items, struct btrfs_ioctl_search_header *header);
+
+/* Asks for the first items of the range, as many as fit. */
+MUST_CHECK struct error *btrfs_items_ask(struct btrfs_items *items, int fd,
+                                         const struct btrfs_range *range);
+
+/* All items of the range, one by one. */
+MUST_CHECK struct error *btrfs_items_each(
+    int fd, struct btrfs_range range,
+    void (*take)(void *context, const struct btrfs_ioctl_search_header *header, const void *item),
+    void *context);
+
+/* A reader of the extents of an image (see extents.h). */
+struct extent_reader;
+MUST_CHECK struct error *btrfs_items_open_extents(struct extent_reader *reader, int fd,
+                                                  uint64_t offset);
+
+#endif

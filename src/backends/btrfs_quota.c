@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of btrfs subvolumes: see btrfs_quota.h. */
+#include "backends/btrfs_quota.h"
+
+#include <btrfsutil.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "backends/btrfs_items.h"
+#include "backends/files.h"
+#include "base/memory.h"
+
+/* Newer than Debian's headers. */
+#define QUOTA_CTL_ENABLE_SIMPLE 4
+
+#define SIZE_ATTRIBUTE "user.skycap.size"
+
+/* What the holder remembers. The limit is the sum of both. */
+struct account {
+    uint64_t size_bytes;
+    uint64_t extra_bytes; /* what was charged when the volume was last shared */
+    uint64_t is_shared;
+};
+
+static enum btrfs_quota_kind
+find_kind(const struct btrfs_quota *quota)
+{
+    char path[128], mode[16] = "";
+    if (access(quota->directory, F_OK) != 0)
+        return BTRFS_QUOTA_NONE;
+    snprintf(path, sizeof path, "%s/mode", quota->directory);
+    bool is_simple = files_read_line(path, mode, sizeof mode) == 0 && !strcmp(mode, "squota");
+    return is_simple ? BTRFS_QUOTA_SIMPLE : BTRFS_QUOTA_CLASSIC;
+}
+
+static int
+switch_on(int root, uint64_t command)
+{
+    struct btrfs_ioctl_quota_ctl_args arguments = {.cmd = command};
+    return ioctl(root, BTRFS_IOC_QUOTA_CTL, &arguments);
+}
+
+struct error *
+btrfs_quota_open(struct btrfs_quota *quota, int root, const struct log *log)
+{
+    struct btrfs_ioctl_fs_info_args info = {0};
+    if (ioctl(root, BTRFS_IOC_FS_INFO, &info) != 0)
+        return error_from_errno(errno, "ask btrfs for its id");
+    const uint8_t *id = info.fsid;
+    snprintf(quota->directory, sizeof quota->directory,
+             "/sys/fs/btrfs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x/"
+             "qgroups",
+             id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11],
+             id[12], id[13], id[14], id[15]);
+    quota->kind = find_kind(quota);
+    if (quota->kind == BTRFS_QUOTA_NONE && switch_on(root, QUOTA_CTL_ENABLE_SIMPLE) != 0 &&
+        switch_on(root, BTRFS_QUOTA_CTL_ENABLE) != 0)
+        log_warn(log,
+                 "btrfs quotas cannot be switched on: the sizes of tree volumes are not enforced",
+                 LOG_TEXT("error", strerror(errno)));
+    quota->kind = find_kind(quota);
+    if (quota->kind == BTRFS_QUOTA_CLASSIC)
+        log_warn(log,
+                 "btrfs has classic quotas here: they get slow with many clones of one volume; "
+                 "kernels from 6.7 on have simple ones");
+    return NULL;
+}
+
+static struct account
+read_account(int holder)
+{
+    struct account account = {0};
+    if (fgetxattr(holder, SIZE_ATTRIBUTE, &account, sizeof account) != sizeof account)
+        return (struct account){0};
+    return account;
+}
+
+static struct error *
+write_account(const struct btrfs_quota *quota, int holder, int subvolume,
+              const struct account *account)
+{
+    if (fsetxattr(holder, SIZE_ATTRIBUTE, account, sizeof *account, 0) != 0)
+        return error_from_errno(errno, "write down the size");
+    if (quota->kind == BTRFS_QUOTA_NONE)
+        return NULL;
+    struct btrfs_ioctl_qgroup_limit_args arguments = {
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER,
+                .max_rfer =
+                    account->size_bytes ? account->size_bytes + account->extra_bytes : UINT64_MAX}};
+    if (ioctl(subvolume, BTRFS_IOC_QGROUP_LIMIT, &arguments) != 0)
+        return error_from_errno(errno, "limit a subvolume to %llu bytes",
+                                (unsigned long long)account->size_bytes);
+    return NULL;
+}
+
+struct error *
+btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
+                     uint64_t size_bytes)
+{
+    struct account account = read_account(holder);
+    /* A clone gets the limit of its source with classic quotas, and none with simple ones. */
+    if (!account.size_bytes && !size_bytes && quota->kind != BTRFS_QUOTA_CLASSIC)
+        return NULL;
+    account.size_bytes = size_bytes;
+    return write_account(quota, holder, subvolume, &account);
+}
+
+/* One of the figures that the kernel keeps about a subvolume. */
+static struct error *
+read_figure(const struct btrfs_quota *quota, int subvolume, const char *name, uint64_t *out)
+{
+    char path[192], line[32];
+    uint64_t id = 0;
+    if (btrfs_util_subvolume_id_fd(subvolume, &id) != BTRFS_UTIL_OK)
+        return error_from_errno(errno, "ask for the id of a subvolume");
+    snprintf(path, sizeof path, "%s/0_%llu/%s", quota->directory, (unsigned long long)id, name);
+    int failed = files_read_line(path, line, sizeof line);
+    if (failed)
+        return error_from_errno(failed, "read %s", path);
+    *out = strtoull(line, NULL, 10);
+    return NULL;
+}
+
+struct error *
+btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvolume)
+{
+    if (quota->kind != BTRFS_QUOTA_SIMPLE)
+        return NULL;
+    struct account account = read_account(holder);
+    account.is_shared = 1;
+    struct error *error = read_figure(quota, subvolume, "referenced", &account.extra_bytes);
+    return error ? error : write_account(quota, holder, subvolume, &account);
+}
+
+struct error *
+btrfs_quota_read(const struct btrfs_quota *quota, int holder, int subvolume,
+                 struct btrfs_quota_usage *out)
+{
+    struct account account = read_account(holder);
+    *out = (struct btrfs_quota_usage){0};
+    if (quota->kind == BTRFS_QUOTA_NONE)
+        return NULL;
+    out->size_bytes = account.size_bytes;
+    out->is_exact = quota->kind == BTRFS_QUOTA_CLASSIC || !account.is_shared;
+    struct error *error = read_figure(quota, subvolume, "referenced", &out->used_bytes);
+    return error ? error : read_figure(quota, subvolume, "rsv_data", &out->reserved_bytes);
+}
+
+struct id_list {
+    uint64_t *ids;
+    size_t count;
+};
+
+/* A subvolume that is there has at least its root block. */
+static void
+take_if_unused(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
+{
+    struct id_list *list = context;
+    struct btrfs_qgroup_info_item info;
+    if (header->type != BTRFS_QGROUP_INFO_KEY || header->len < sizeof info)
+        return;
+    memcpy(&info, item, sizeof info);
+    bool is_subvolume = header->offset >= BTRFS_FIRST_FREE_OBJECTID && header->offset >> 48 == 0;
+    if (!is_subvolume || le64toh(info.rfer))
+        return;
+    list->ids = memory_resize(list->ids, (list->count + 1) * sizeof *list->ids);
+    list->ids[list->count++] = header->offset;
+}
+
+void
+btrfs_quota_remove(const struct btrfs_quota *quota, int root, uint64_t subvolume_id)
+{
+    struct btrfs_ioctl_qgroup_create_args arguments = {.create = 0, .qgroupid = subvolume_id};
+    if (quota->kind != BTRFS_QUOTA_NONE)
+        ioctl(root, BTRFS_IOC_QGROUP_CREATE, &arguments);
+}
+
+struct error *
+btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root)
+{
+    struct id_list list = {0};
+    struct btrfs_range range = {.tree = BTRFS_QUOTA_TREE_OBJECTID,
+                                .min = {0, BTRFS_QGROUP_INFO_KEY, 0},
+                                .max = {0, BTRFS_QGROUP_INFO_KEY, UINT64_MAX}};
+    if (quota->kind == BTRFS_QUOTA_NONE)
+        return NULL;
+    struct error *error = btrfs_items_each(root, range, take_if_unused, &list);
+    for (size_t i = 0; i < list.count && !error; i++) {
+        struct btrfs_util_subvolume_info info;
+        if (btrfs_util_subvolume_info_fd(root, list.ids[i], &info) ==
+            BTRFS_UTIL_ERROR_SUBVOLUME_NOT_FOUND)
+            btrfs_quota_remove(quota, root, list.ids[i]);
+    }
+    free(list.ids);
+    return error_wrap(error, "remove quota accounts that are not used");
+}

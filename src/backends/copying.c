@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies that take their time: see copying.h. */
+#include "backends/copying.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/layout.h"
+#include "backends/tree.h"
+
+struct error *
+copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress *progress)
+{
+    struct stat status;
+    if (fstat(from, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    if (size_bytes && size_bytes < (uint64_t)status.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+                         (long long)status.st_size, (unsigned long long)size_bytes);
+    struct copy_job job = {.progress = progress, .total_bytes = (uint64_t)status.st_blocks * 512};
+    struct error *error = file_copy(&job, from, to);
+    if (error)
+        return error;
+    uint64_t size = size_bytes ? size_bytes : (uint64_t)status.st_size;
+    if (ftruncate(to, (off_t)size) != 0 || fsync(to) != 0)
+        return error_from_errno(errno, "make a copy of %llu bytes durable",
+                                (unsigned long long)size);
+    return NULL;
+}
+
+/* One sync of the file system instead of one for each file. */
+struct error *
+copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
+{
+    struct copy_job job = {.progress = progress};
+    struct tree_size size = {0};
+    struct error *error = progress && progress->report ? tree_measure(from, &size) : NULL;
+    if (error)
+        return error;
+    job.total_bytes = size.allocated_bytes;
+    error = tree_copy(&job, from, to, seal);
+    if (!error && syncfs(to) != 0)
+        error = error_from_errno(errno, "make a copy durable");
+    return error;
+}
+
+static struct error *
+fill_disk(const struct copying *copying, const struct data *from, int disk, bool seal,
+          uint64_t size_bytes, const struct progress *progress)
+{
+    int source AUTO(files_close) = -1;
+    struct error *error = layout_open_image(copying->root, from, O_RDONLY, &source);
+    if (error)
+        return error;
+    int image AUTO(files_close) =
+        openat(disk, "image", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (image < 0)
+        return error_from_errno(errno, "make an image");
+    error = copying_fill_image(source, image, size_bytes, progress);
+    if (!error && seal)
+        tree_seal(image, true);
+    return error;
+}
+
+static struct error *
+fill(const struct copying *copying, const struct data *from, const struct data *to, int content,
+     uint64_t size_bytes, const struct progress *progress)
+{
+    int source AUTO(files_close) = -1;
+    bool seal = copying->seals && to->role == ROLE_SNAPSHOT;
+    if (from->kind == KIND_IMAGE)
+        return fill_disk(copying, from, content, seal, size_bytes, progress);
+    struct error *error = layout_open_content(copying->root, from, &source);
+    return error ? error : copying_fill_tree(source, content, seal, progress);
+}
+
+static struct error *
+move_to_place(const struct copying *copying, const struct data *to, const char *making)
+{
+    char place[LAYOUT_PATH_SIZE];
+    layout_print_holder(to, place, sizeof place);
+    if (renameat(copying->root, making, copying->root, place) != 0)
+        return error_from_errno(errno, "rename %s to %s", making, place);
+    if (syncfs(copying->root) != 0)
+        return error_from_errno(errno, "make a copy durable");
+    return NULL;
+}
+
+static struct error *
+make_and_fill(const struct copying *copying, const struct data *from, const struct data *to,
+              const char *making, uint64_t size_bytes, const struct progress *progress)
+{
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    struct error *error = files_make_directory(copying->root, making, &holder);
+    if (!error)
+        error = copying->make(copying->backend, holder, to, size_bytes, &content);
+    if (!error)
+        error = fill(copying, from, to, content, size_bytes, progress);
+    if (!error && copying->finish)
+        error = copying->finish(copying->backend, to, content);
+    return error;
+}
+
+struct error *
+copying_run(const struct copying *copying, const struct data *from, const struct data *to,
+            const struct data_settings *settings, const struct progress *progress)
+{
+    char making[LAYOUT_PATH_SIZE];
+    int there AUTO(files_close) = -1;
+    struct error *error = layout_open_content(copying->root, to, &there);
+    if (!error)
+        return NULL; /* whole, or it would not be in its place */
+    error_free(error);
+    layout_print_making(to, making, sizeof making);
+    error = copying->drop(copying->backend, making);
+    if (!error)
+        error = make_and_fill(copying, from, to, making, settings->size_bytes, progress);
+    if (!error)
+        error = move_to_place(copying, to, making);
+    if (error)
+        error_free(copying->drop(copying->backend, making));
+    return error;
+}

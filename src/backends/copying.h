@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of volumes that take their time: made in making/ (layout.h) and moved to their place when they are whole and durable, so that an
+ * interrupted one is never taken for a volume. For the back ends that copy file by file.
+ */
+#ifndef BACKENDS_COPYING_H
+#define BACKENDS_COPYING_H
+
+#include "backends/backend.h"
+
+/* What differs from back end to back end. */
+struct copying {
+    struct backend *backend;
+    int root;
+    /* Makes the empty content (layout.h) in the holder and opens it; `size_bytes` is its limit. */
+    struct error *(*make)(struct backend *backend, int holder, const struct data *data,
+                          uint64_t size_bytes, int *content);
+    /* Removes the holder at this path with all that is in it. */
+    struct error *(*drop)(struct backend *backend, const char *path);
+    /* All is there; a snapshot becomes read-only here, unless it is by seals. May be NULL. */
+    struct error *(*finish)(struct backend *backend, const struct data *data, int content);
+    bool seals; /* snapshots are made read-only file by file */
+};
+
+MUST_CHECK struct error *copying_run(const struct copying *copying, const struct data *from,
+                                     const struct data *to, const struct data_settings *settings,
+                                     const struct progress *progress);
+
+/* Fills the image `to` with what is in `from`, and makes it `size_bytes` large if that is more; durable when it returns. */
+MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_bytes,
+                                            const struct progress *progress);
+
+/* Fills the empty directory `to`; durable when it returns. */
+MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
+                                           const struct progress *progress);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dir back end: volumes are directories and sparse files on any file system, with or without root. Copies share extents where the
+ * file system can (xfs, btrfs), else they take as long as the data is large. The size of an image holds by nature, that of a tree where the
+ * file system has project quotas. Snapshots are sealed with the immutable flag where that is possible.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "backends/backend.h"
+#include "backends/copying.h"
+#include "backends/extents.h"
+#include "backends/files.h"
+#include "backends/layout.h"
+#include "backends/project_quota.h"
+#include "backends/tree.h"
+#include "base/memory.h"
+
+struct dir_backend {
+    struct backend base; /* first */
+    char *directory;
+    int root;
+    pthread_mutex_t projects; /* held while a number is chosen */
+};
+
+static struct dir_backend *
+of(struct backend *backend)
+{
+    return (struct dir_backend *)backend;
+}
+
+/* ---- making ---- */
+
+static struct error *
+limit_tree(struct dir_backend *dir, int tree, uint64_t size_bytes)
+{
+    uint32_t project = 0;
+    if (!dir->base.enforces_tree_size)
+        return NULL;
+    pthread_mutex_lock(&dir->projects);
+    struct error *error = project_quota_assign(tree, &project);
+    if (!error)
+        error = project_quota_limit(tree, project, size_bytes);
+    pthread_mutex_unlock(&dir->projects);
+    return error;
+}
+
+static struct error *
+make_content(struct backend *backend, int holder, const struct data *data, uint64_t size_bytes,
+             int *out)
+{
+    const char *name = layout_content(data);
+    struct error *error = files_make_directory(holder, name, out);
+    if (error)
+        return error;
+    if (fchmod(*out, data->kind == KIND_TREE ? 0755 : 0700) != 0)
+        return error_from_errno(errno, "set the mode of a new directory");
+    bool is_limited = data->kind == KIND_TREE && data->role == ROLE_VOLUME;
+    return is_limited ? limit_tree(of(backend), *out, size_bytes) : NULL;
+}
+
+static struct error *
+grow_image(int image, uint64_t size_bytes)
+{
+    struct stat status;
+    if (fstat(image, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    if (size_bytes < (uint64_t)status.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+                         (long long)status.st_size, (unsigned long long)size_bytes);
+    if (ftruncate(image, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "set the size of an image to %llu bytes",
+                                (unsigned long long)size_bytes);
+    return NULL;
+}
+
+static struct error *
+create(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    struct error *error = layout_make_holder(of(backend)->root, data, &holder);
+    if (!error)
+        error = make_content(backend, holder, data, settings->size_bytes, &content);
+    if (error || data->kind == KIND_TREE)
+        return error;
+    int image AUTO(files_close) =
+        openat(content, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (image < 0)
+        return error_from_errno(errno, "make an image");
+    return grow_image(image, settings->size_bytes);
+}
+
+/* ---- removing ---- */
+
+static void
+free_project(struct dir_backend *dir, const char *holder)
+{
+    char path[LAYOUT_PATH_SIZE + 8];
+    snprintf(path, sizeof path, "%s/tree", holder);
+    int tree AUTO(files_close) = files_open_directory(dir->root, path);
+    uint32_t project = tree < 0 ? 0 : project_quota_find(tree);
+    if (project)
+        error_free(project_quota_limit(tree, project, 0));
+}
+
+static struct error *
+drop_holder(struct backend *backend, const char *path)
+{
+    if (backend->enforces_tree_size)
+        free_project(of(backend), path);
+    return tree_remove(of(backend)->root, path);
+}
+
+static struct error *
+remove_data(struct backend *backend, const struct data *data)
+{
+    char path[LAYOUT_PATH_SIZE];
+    layout_print_making(data, path, sizeof path);
+    struct error *error = drop_holder(backend, path);
+    layout_print_holder(data, path, sizeof path);
+    return error ? error : drop_holder(backend, path);
+}
+
+/* ---- copying and changing ---- */
+
+static struct error *
+change(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    struct dir_backend *dir = of(backend);
+    int content AUTO(files_close) = -1;
+    struct error *error = data->kind == KIND_IMAGE
+                              ? layout_open_image(dir->root, data, O_RDWR, &content)
+                              : layout_open_content(dir->root, data, &content);
+    if (error)
+        return error;
+    if (data->kind == KIND_IMAGE)
+        return settings->size_bytes ? grow_image(content, settings->size_bytes) : NULL;
+    return limit_tree(dir, content, settings->size_bytes);
+}
+
+static struct error *
+copy(struct backend *backend, const struct data *from, const struct data *to,
+     const struct data_settings *settings, const struct progress *progress)
+{
+    struct copying copying = {.backend = backend,
+                              .root = of(backend)->root,
+                              .make = make_content,
+                              .drop = drop_holder,
+                              .seals = true};
+    return copying_run(&copying, from, to, settings, progress);
+}
+
+/* ---- measuring ---- */
+
+static struct error *
+measure_tree(int tree, struct data_usage *usage)
+{
+    uint32_t project = project_quota_works(tree) ? project_quota_find(tree) : 0;
+    struct tree_size size;
+    if (project)
+        return project_quota_usage(tree, project, usage);
+    struct error *error = tree_measure(tree, &size);
+    usage->used_bytes = size.allocated_bytes;
+    usage->used_inodes = size.inodes;
+    return error;
+}
+
+static struct error *
+measure(struct backend *backend, const struct data *data, struct data_usage *usage)
+{
+    int content AUTO(files_close) = -1;
+    struct stat status;
+    struct error *error = data->kind == KIND_IMAGE
+                              ? layout_open_image(of(backend)->root, data, O_RDONLY, &content)
+                              : layout_open_content(of(backend)->root, data, &content);
+    if (error)
+        return error;
+    if (data->kind == KIND_TREE)
+        return measure_tree(content, usage);
+    if (fstat(content, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    usage->total_bytes = (uint64_t)status.st_size;
+    usage->used_bytes = (uint64_t)status.st_blocks * 512;
+    return NULL;
+}
+
+static struct error *
+capacity(struct backend *backend, struct backend_capacity *out)
+{
+    struct statfs status;
+    if (fstatfs(of(backend)->root, &status) != 0)
+        return error_from_errno(errno, "ask for the free space");
+    out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
+    out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
+    return NULL;
+}
+
+static struct error *
+find_path(struct backend *backend, const struct data *data, char *out, size_t size)
+{
+    return layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
+}
+
+static struct error *
+list(struct backend *backend, backend_found *found, void *context)
+{
+    return layout_list(of(backend)->root, found, context);
+}
+
+static struct error *
+extents(struct backend *backend, const struct data *data, const struct data *base, uint64_t offset,
+        const struct extent_sink *sink)
+{
+    struct extent_reader *readers AUTO(memory_cleanup) = memory_new(2 * sizeof *readers);
+    int image AUTO(files_close) = -1;
+    int base_image AUTO(files_close) = -1;
+    int root = of(backend)->root;
+    struct error *error = layout_open_image(root, data, O_RDONLY, &image);
+    if (!error && !base) {
+        error = extents_open_seek(&readers[0], image, offset);
+        return error ? error : extents_compare(&readers[0], NULL, offset, sink);
+    }
+    if (!error)
+        error = layout_open_image(root, base, O_RDONLY, &base_image);
+    if (!error)
+        error = extents_open_fiemap(&readers[0], image, offset);
+    if (!error)
+        error = extents_open_fiemap(&readers[1], base_image, offset);
+    return error ? error : extents_compare(&readers[0], &readers[1], offset, sink);
+}
+
+static struct error *
+write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
+{
+    return layout_write_note(of(backend)->root, data, note, size);
+}
+
+static struct error *
+read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
+{
+    return layout_read_note(of(backend)->root, data, note, room, size);
+}
+
+/* ---- opening ---- */
+
+static void
+close_backend(struct backend *backend)
+{
+    struct dir_backend *dir = of(backend);
+    files_close(&dir->root);
+    pthread_mutex_destroy(&dir->projects);
+    free(dir->directory);
+    free(dir);
+}
+
+/* Tries it on two files that have no name. */
+static bool
+shares_extents(const char *directory)
+{
+    int from AUTO(files_close) = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    int to AUTO(files_close) = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    static const char bytes[4096] = {1};
+    return from >= 0 && to >= 0 && pwrite(from, bytes, sizeof bytes, 0) == sizeof bytes &&
+           ioctl(to, FICLONE, from) == 0;
+}
+
+static void
+tell(const struct dir_backend *dir, const struct log *log)
+{
+    log_info(log, "volumes are directories and files", LOG_TEXT("directory", dir->directory),
+             LOG_TEXT("copies", dir->base.finds_changes ? "share extents" : "are full copies"),
+             LOG_TEXT("tree sizes", dir->base.enforces_tree_size
+                                        ? "enforced by project quotas"
+                                        : "not enforced: no project quotas on this mount"));
+}
+
+static struct error *
+open_backend(const struct backend_options *options, struct backend **out)
+{
+    struct dir_backend *dir = memory_zeroed(sizeof *dir);
+    pthread_mutex_init(&dir->projects, NULL);
+    dir->directory = realpath(options->directory, NULL);
+    dir->root = dir->directory ? open(dir->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct error *error = dir->root < 0 ? error_from_errno(errno, "open %s", options->directory)
+                                        : layout_make(dir->root);
+    if (error) {
+        close_backend(&dir->base);
+        return error;
+    }
+    dir->base.enforces_tree_size = project_quota_works(dir->root);
+    dir->base.finds_changes = shares_extents(dir->directory);
+    tell(dir, options->log);
+    *out = &dir->base;
+    return NULL;
+}
+
+const struct backend_ops backend_dir = {
+    .name = "dir",
+    .open = open_backend,
+    .close = close_backend,
+    .create = create,
+    .copy = copy,
+    .remove = remove_data,
+    .change = change,
+    .usage = measure,
+    .capacity = capacity,
+    .path = find_path,
+    .list = list,
+    .extents = extents,
+    .write_note = write_note,
+    .read_note = read_note,
+};

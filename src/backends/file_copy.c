@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies files: see file_copy.h. In this order: one FICLONE for all of it; else the runs of data between the holes, inside the
+ * kernel by copy_file_range; else by reading and writing.
+ */
+#include "backends/file_copy.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+/* Between two looks at whether the copy is still wanted. */
+#define CHUNK_BYTES (8u << 20)
+#define BUFFER_BYTES (256u << 10)
+
+struct error *
+copy_job_advance(struct copy_job *job, uint64_t bytes)
+{
+    const struct progress *progress = job->progress;
+    job->done_bytes += bytes;
+    if (job->total_bytes < job->done_bytes)
+        job->total_bytes = job->done_bytes;
+    if (!progress)
+        return NULL;
+    if (progress->report)
+        progress->report(progress->context, job->done_bytes, job->total_bytes);
+    if (progress->cancelled && progress->cancelled(progress->context))
+        return error_new(CODE_CANCELLED, "the copy was cancelled after %llu bytes",
+                         (unsigned long long)job->done_bytes);
+    return NULL;
+}
+
+/* Whether the file is done. What this pair of files cannot share may be shareable in others, what the file systems cannot is not. */
+static bool
+share(struct copy_job *job, int from, int to)
+{
+    if (job->cannot_share)
+        return false;
+    if (ioctl(to, FICLONE, from) == 0)
+        return true;
+    if (errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV || errno == ENOSYS)
+        job->cannot_share = true;
+    return false;
+}
+
+static ssize_t
+write_fully(int to, const char *bytes, size_t size, off_t offset)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t written = pwrite(to, bytes + done, size - done, offset + (off_t)done);
+        if (written < 0 && errno != EINTR)
+            return -1;
+        if (written > 0)
+            done += (size_t)written;
+    }
+    return (ssize_t)size;
+}
+
+/* How many bytes went over; 0 at the end of the source, -1 with errno. */
+static ssize_t
+copy_by_hand(int from, int to, off_t offset, size_t size)
+{
+    char *bytes AUTO(memory_cleanup) = memory_new(BUFFER_BYTES);
+    ssize_t got = pread(from, bytes, size < BUFFER_BYTES ? size : BUFFER_BYTES, offset);
+    return got <= 0 ? got : write_fully(to, bytes, (size_t)got, offset);
+}
+
+static ssize_t
+copy_some(int from, int to, off_t offset, size_t size)
+{
+    off_t in = offset, out = offset;
+    ssize_t copied = copy_file_range(from, &in, to, &out, size, 0);
+    bool is_refused = copied < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP ||
+                                     errno == ENOSYS || errno == EBADF);
+    return is_refused ? copy_by_hand(from, to, offset, size) : copied;
+}
+
+static struct error *
+copy_run(struct copy_job *job, int from, int to, off_t start, off_t end)
+{
+    while (start < end) {
+        size_t size = (size_t)(end - start) < CHUNK_BYTES ? (size_t)(end - start) : CHUNK_BYTES;
+        ssize_t copied = copy_some(from, to, start, size);
+        if (copied < 0 && errno != EINTR)
+            return error_from_errno(errno, "copy %zu bytes at %lld", size, (long long)start);
+        if (copied == 0)
+            return NULL; /* the source has become shorter meanwhile */
+        start += copied > 0 ? copied : 0;
+        struct error *error = copy_job_advance(job, copied > 0 ? (uint64_t)copied : 0);
+        if (error)
+            return error;
+    }
+    return NULL;
+}
+
+/* The next run of data from `offset` on; false if there is none. Where holes cannot be told all is data. */
+static bool
+find_run(int from, off_t offset, off_t size, off_t *start, off_t *end)
+{
+    *start = lseek(from, offset, SEEK_DATA);
+    if (*start < 0 && errno == ENXIO)
+        return false;
+    if (*start < 0)
+        *start = offset;
+    *end = lseek(from, *start, SEEK_HOLE);
+    if (*end < 0 || *end > size)
+        *end = size;
+    return *start < *end;
+}
+
+struct error *
+file_copy(struct copy_job *job, int from, int to)
+{
+    struct stat status;
+    if (fstat(from, &status) != 0)
+        return error_from_errno(errno, "look at the source");
+    if (status.st_size == 0)
+        return copy_job_advance(job, 0);
+    if (share(job, from, to))
+        return copy_job_advance(job, (uint64_t)status.st_blocks * 512);
+    if (ftruncate(to, status.st_size) != 0)
+        return error_from_errno(errno, "set the size of the copy to %lld bytes",
+                                (long long)status.st_size);
+    off_t start, end = 0;
+    struct error *error = NULL;
+    while (!error && find_run(from, end, status.st_size, &start, &end))
+        error = copy_run(job, from, to, start, end);
+    return error;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File systems on devices: see format.h. */
+#include "backends/format.h"
+
+#include <blkid/blkid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#define MKFS_TIMEOUT_MS 300000
+#define CHECK_TIMEOUT_MS 3600000
+
+/* At each end of a device that must be zero: every signature that anybody uses is there. */
+#define END_BYTES (1u << 20)
+
+/*
+ * How each is made. ext4: its tables are written later, by the kernel, and no blocks are kept for root. Nothing is discarded: the
+ * device is empty. The smallest sizes are those of the tools.
+ */
+static const struct maker {
+    const char *fs_type;
+    uint64_t smallest_bytes;
+    int label_size; /* at most */
+    const char *label_option;
+    const char *arguments[8];
+} makers[] = {
+    {"ext4",
+     2u << 20,
+     16,
+     "-L",
+     {"mkfs.ext4", "-q", "-F", "-m", "0", "-E",
+      "lazy_itable_init=1,lazy_journal_init=1,nodiscard"}},
+    {"xfs", 300u << 20, 12, "-L", {"mkfs.xfs", "-q", "-f", "-K"}},
+    {"btrfs", 109u << 20, 255, "--label", {"mkfs.btrfs", "--quiet", "--force", "--nodiscard"}},
+};
+
+static const struct maker *
+find_maker(const char *fs_type)
+{
+    for (size_t i = 0; i < COUNT_OF(makers); i++) {
+        if (!strcmp(makers[i].fs_type, fs_type))
+            return &makers[i];
+    }
+    return NULL;
+}
+
+bool
+format_is_known(const char *fs_type)
+{
+    return find_maker(fs_type) != NULL;
+}
+
+uint64_t
+format_smallest_bytes(const char *fs_type)
+{
+    const struct maker *maker = find_maker(fs_type);
+    return maker ? maker->smallest_bytes : 0;
+}
+
+/* ---- what is there ---- */
+
+static bool
+is_zero(const char *bytes, size_t size)
+{
+    return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
+}
+
+static struct error *
+read_end(int fd, off_t start, off_t end, char *bytes, bool *zero)
+{
+    size_t size = (size_t)(end - start), done = 0;
+    while (done < size) {
+        ssize_t got = pread(fd, bytes + done, size - done, start + (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return error_from_errno(got ? errno : EIO, "read at %lld",
+                                    (long long)start + (long long)done);
+        done += (size_t)got;
+    }
+    *zero = *zero && is_zero(bytes, size);
+    return NULL;
+}
+
+static struct error *
+look_at_ends(int fd, bool *zero)
+{
+    char *bytes AUTO(memory_cleanup) = memory_new(END_BYTES);
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (size < 0)
+        return error_from_errno(errno, "ask for the size");
+    if (size == 0)
+        return error_new(CODE_FAILED_PRECONDITION, "the device has no size");
+    off_t head = size < END_BYTES ? size : END_BYTES;
+    *zero = true;
+    struct error *error = read_end(fd, 0, head, bytes, zero);
+    return error ? error : read_end(fd, size - head, size, bytes, zero);
+}
+
+static void
+take_value(blkid_probe probe, const char *name, char *found, size_t size)
+{
+    const char *value = NULL;
+    if (!found[0] && blkid_probe_lookup_value(probe, name, &value, NULL) == 0 && value)
+        snprintf(found, size, "%s", value);
+}
+
+/* Two signatures at once are an answer too: somebody else must decide what the device is. */
+static struct error *
+ask_blkid(int fd, char *found, size_t size)
+{
+    blkid_probe probe = blkid_new_probe();
+    if (!probe || blkid_probe_set_device(probe, fd, 0, 0) != 0) {
+        blkid_free_probe(probe);
+        return error_new(CODE_INTERNAL, "libblkid does not take the device");
+    }
+    blkid_probe_enable_superblocks(probe, 1);
+    blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_BADCSUM);
+    blkid_probe_enable_partitions(probe, 1);
+    int result = blkid_do_safeprobe(probe);
+    found[0] = 0;
+    if (result == 0) {
+        take_value(probe, "TYPE", found, size);
+        take_value(probe, "PTTYPE", found, size);
+    } else if (result == -2) {
+        snprintf(found, size, "more than one signature");
+    }
+    blkid_free_probe(probe);
+    if (result == -1)
+        return error_new(CODE_INTERNAL, "libblkid cannot read the device");
+    return NULL;
+}
+
+struct error *
+format_probe(const char *device, char *found, size_t size)
+{
+    bool zero = false;
+    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_from_errno(errno, "open %s", device);
+    struct error *error = ask_blkid(fd, found, size);
+    if (!error && !found[0])
+        error = look_at_ends(fd, &zero);
+    if (error)
+        return error_wrap(error, "find out what is on %s", device);
+    if (!found[0] && !zero)
+        snprintf(found, size, "unknown data");
+    return NULL;
+}
+
+/* ---- making ---- */
+
+static struct error *
+check_size(const char *device, const struct maker *maker)
+{
+    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    if (size < 0)
+        return error_from_errno(errno, "ask for the size of %s", device);
+    if ((uint64_t)size >= maker->smallest_bytes)
+        return NULL;
+    return error_new(CODE_OUT_OF_RANGE, "%s needs at least %llu MiB, and %s has %llu",
+                     maker->fs_type, (unsigned long long)maker->smallest_bytes >> 20, device,
+                     (unsigned long long)size >> 20);
+}
+
+static struct error *
+make(const char *device, const struct maker *maker, const char *label)
+{
+    struct error *error = check_size(device, maker);
+    if (error)
+        return error;
+    const char *arguments[COUNT_OF(maker->arguments) + 4];
+    char cut[256];
+    size_t count = 0;
+    for (; count < COUNT_OF(maker->arguments) && maker->arguments[count]; count++)
+        arguments[count] = maker->arguments[count];
+    if (label && label[0]) {
+        snprintf(cut, sizeof cut, "%.*s", maker->label_size, label);
+        arguments[count++] = maker->label_option;
+        arguments[count++] = cut;
+    }
+    arguments[count++] = device;
+    arguments[count] = NULL;
+    return error_wrap(process_run(arguments, MKFS_TIMEOUT_MS, NULL, NULL), "format %s as %s",
+                      device, maker->fs_type);
+}
+
+static struct error *
+refuse_unknown(const char *fs_type)
+{
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "the file system \"%.32s\" is not known; use ext4, xfs or btrfs", fs_type);
+}
+
+struct error *
+format_ensure(const char *device, const char *fs_type, const char *label)
+{
+    char found[FORMAT_NAME_SIZE];
+    const struct maker *maker = find_maker(fs_type);
+    if (!maker)
+        return refuse_unknown(fs_type);
+    struct error *error = format_probe(device, found, sizeof found);
+    if (error || !strcmp(found, fs_type))
+        return error;
+    if (found[0])
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s holds %s and is not formatted as %s: that would destroy it", device,
+                         found, fs_type);
+    return make(device, maker, label);
+}
+
+static struct error *
+wipe_ends(const char *device)
+{
+    char *zeros AUTO(memory_cleanup) = memory_zeroed(END_BYTES);
+    int fd AUTO(files_close) = open(device, O_RDWR | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    if (size < 0)
+        return error_from_errno(errno, "open %s", device);
+    size_t part = size < END_BYTES ? (size_t)size : END_BYTES;
+    if (pwrite(fd, zeros, part, 0) != (ssize_t)part ||
+        pwrite(fd, zeros, part, size - (off_t)part) != (ssize_t)part || fsync(fd) != 0)
+        return error_from_errno(errno, "wipe %s", device);
+    return NULL;
+}
+
+struct error *
+format_again(const char *device, const char *fs_type, const char *label)
+{
+    const struct maker *maker = find_maker(fs_type);
+    if (!maker)
+        return refuse_unknown(fs_type);
+    struct error *error = wipe_ends(device);
+    return error ? error : make(device, maker, label);
+}
+
+/* ---- keeping ---- */
+
+/* Only ext4 has something to gain: the others replay their logs when they are mounted. Codes above 1 (repaired) ask for a person. */
+struct error *
+format_check(const char *device, const char *fs_type)
+{
+    const char *const arguments[] = {"e2fsck", "-p", device, NULL};
+    struct buffer output AUTO(buffer_clear) = {0};
+    int code = 0;
+    if (strcmp(fs_type, "ext4") != 0)
+        return NULL;
+    struct error *error = process_run(arguments, CHECK_TIMEOUT_MS, &output, &code);
+    if (error || code <= 1)
+        return error;
+    return error_new(CODE_DATA_LOSS, "e2fsck ended with code %d on %s, run it by hand: %.300s",
+                     code, device, buffer_text(&output));
+}
+
+/* A file system that is not mounted has to be checked in full before it may grow: resize2fs insists. */
+static struct error *
+grow_unmounted_ext4(const char *device)
+{
+    const char *const check[] = {"e2fsck", "-f", "-p", device, NULL};
+    const char *const resize[] = {"resize2fs", device, NULL};
+    int code = 0;
+    struct error *error = process_run(check, CHECK_TIMEOUT_MS, NULL, &code);
+    if (!error && code > 1)
+        error = error_new(CODE_DATA_LOSS, "e2fsck ended with code %d; run it by hand", code);
+    return error ? error : process_run(resize, CHECK_TIMEOUT_MS, NULL, NULL);
+}
+
+static struct error *
+grow_mounted_ext4(const char *device)
+{
+    const char *const resize[] = {"resize2fs", device, NULL};
+    struct error *error = process_run(resize, CHECK_TIMEOUT_MS, NULL, NULL);
+    if (!error || !strstr(error->message, "Permission denied"))
+        return error;
+    error_free(error);
+    return error_new(CODE_PERMISSION_DENIED,
+                     "only with CAP_SYS_RESOURCE does the kernel let ext4 grow "
+                     "while it is mounted; it can grow when it is not");
+}
+
+static struct error *
+grow_btrfs(const char *mount_path)
+{
+    struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
+    int fd AUTO(files_close) = open(mount_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    strcpy(whole->name, "max");
+    if (fd < 0 || ioctl(fd, BTRFS_IOC_RESIZE, whole) != 0)
+        return error_from_errno(errno, "resize the btrfs at %s", mount_path);
+    return NULL;
+}
+
+struct error *
+format_grow(const char *device, const char *fs_type, const char *mount_path)
+{
+    struct error *error = NULL;
+    const char *const xfs_growfs[] = {"xfs_growfs", "-d", mount_path, NULL};
+    if (!format_is_known(fs_type))
+        return refuse_unknown(fs_type);
+    if (!strcmp(fs_type, "ext4"))
+        error = mount_path ? grow_mounted_ext4(device) : grow_unmounted_ext4(device);
+    else if (!mount_path)
+        return NULL;
+    else if (!strcmp(fs_type, "xfs"))
+        error = process_run(xfs_growfs, CHECK_TIMEOUT_MS, NULL, NULL);
+    else
+        error = grow_btrfs(mount_path);
+    return error_wrap(error, "grow the %s on %s", fs_type, device);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names on disk: see layout.h. */
+#include "backends/layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+
+static const struct place {
+    const char *directory;
+    const char *making; /* how the names in making/ begin */
+    enum data_role role;
+    enum volume_kind kind;
+} places[] = {
+    {"volume-trees", "volume-tree-", ROLE_VOLUME, KIND_TREE},
+    {"volume-images", "volume-image-", ROLE_VOLUME, KIND_IMAGE},
+    {"snapshot-trees", "snapshot-tree-", ROLE_SNAPSHOT, KIND_TREE},
+    {"snapshot-images", "snapshot-image-", ROLE_SNAPSHOT, KIND_IMAGE},
+};
+
+static const struct place *
+place_of(const struct data *data)
+{
+    for (size_t i = 0; i < COUNT_OF(places) - 1; i++) {
+        if (places[i].role == data->role && places[i].kind == data->kind)
+            return &places[i];
+    }
+    return &places[COUNT_OF(places) - 1];
+}
+
+const char *
+layout_content(const struct data *data)
+{
+    return data->kind == KIND_TREE ? "tree" : "disk";
+}
+
+void
+layout_print_holder(const struct data *data, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s", place_of(data)->directory, data->handle);
+}
+
+void
+layout_print_making(const struct data *data, char *out, size_t size)
+{
+    snprintf(out, size, "making/%s%s", place_of(data)->making, data->handle);
+}
+
+void
+layout_print_data(const struct data *data, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s/%s", place_of(data)->directory, data->handle,
+             data->kind == KIND_TREE ? "tree" : "disk/image");
+}
+
+struct error *
+layout_make(int root)
+{
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        if (mkdirat(root, places[i].directory, 0700) != 0 && errno != EEXIST)
+            return error_from_errno(errno, "make the directory %s", places[i].directory);
+    }
+    if (mkdirat(root, "making", 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory making");
+    return NULL;
+}
+
+static struct error *
+open_at(int root, const struct data *data, const char *path, int flags, int *out)
+{
+    *out = openat(root, path, flags | O_NOFOLLOW | O_CLOEXEC);
+    if (*out >= 0)
+        return NULL;
+    if (errno == ENOENT)
+        return error_new(CODE_NOT_FOUND, "there is no data under the handle %s", data->handle);
+    return error_from_errno(errno, "open %s", path);
+}
+
+struct error *
+layout_open_holder(int root, const struct data *data, int *out)
+{
+    char path[LAYOUT_PATH_SIZE];
+    layout_print_holder(data, path, sizeof path);
+    return open_at(root, data, path, O_RDONLY | O_DIRECTORY, out);
+}
+
+struct error *
+layout_make_holder(int root, const struct data *data, int *out)
+{
+    char path[LAYOUT_PATH_SIZE];
+    layout_print_holder(data, path, sizeof path);
+    return files_make_directory(root, path, out);
+}
+
+struct error *
+layout_open_content(int root, const struct data *data, int *out)
+{
+    char path[LAYOUT_PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%s/%s", place_of(data)->directory, data->handle,
+             layout_content(data));
+    return open_at(root, data, path, O_RDONLY | O_DIRECTORY, out);
+}
+
+struct error *
+layout_open_image(int root, const struct data *data, int flags, int *out)
+{
+    char path[LAYOUT_PATH_SIZE];
+    layout_print_data(data, path, sizeof path);
+    return open_at(root, data, path, flags, out);
+}
+
+struct error *
+layout_find_path(int root, const char *directory, const struct data *data, char *out, size_t size)
+{
+    char path[LAYOUT_PATH_SIZE];
+    struct stat status;
+    layout_print_data(data, path, sizeof path);
+    if (fstatat(root, path, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT)
+            return error_new(CODE_NOT_FOUND, "there is no data under the handle %s", data->handle);
+        return error_from_errno(errno, "look at %s/%s", directory, path);
+    }
+    int length = snprintf(out, size, "%s/%s", directory, path);
+    if (length < 0 || (size_t)length >= size)
+        return error_new(CODE_INTERNAL, "the path %s/%s is too long", directory, path);
+    return NULL;
+}
+
+struct error *
+layout_write_note(int root, const struct data *data, const void *note, size_t size)
+{
+    int holder AUTO(files_close) = -1;
+    struct error *error = layout_open_holder(root, data, &holder);
+    return error ? error : files_replace(holder, "note", note, size);
+}
+
+struct error *
+layout_read_note(int root, const struct data *data, void *note, size_t room, size_t *size)
+{
+    int holder AUTO(files_close) = -1;
+    struct error *error = layout_open_holder(root, data, &holder);
+    return error ? error : files_read(holder, "note", note, room, size);
+}
+
+/* False for a name that none of ours has. */
+static bool
+set_handle(const char *name, struct data *data)
+{
+    size_t size = strlen(name);
+    if (!size || size >= sizeof data->handle)
+        return false;
+    memcpy(data->handle, name, size + 1);
+    return true;
+}
+
+static bool
+read_making_name(const char *name, struct data *data)
+{
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        size_t head = strlen(places[i].making);
+        if (!strncmp(name, places[i].making, head)) {
+            data->role = places[i].role;
+            data->kind = places[i].kind;
+            return set_handle(name + head, data);
+        }
+    }
+    return false;
+}
+
+/* `place` is NULL for making/. */
+static struct error *
+list_directory(int root, const char *name, const struct place *place, backend_found *found,
+               void *context)
+{
+    int fd = files_open_directory(root, name);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    struct error *error = directory ? NULL : error_from_errno(errno, "open %s", name);
+    struct dirent *entry;
+    if (!directory && fd >= 0)
+        close(fd);
+    while (!error && (errno = 0, entry = readdir(directory))) {
+        struct backend_entry got = {.is_whole = place != NULL};
+        if (place) {
+            got.data.role = place->role;
+            got.data.kind = place->kind;
+        }
+        bool is_ours =
+            entry->d_name[0] != '.' && (place ? set_handle(entry->d_name, &got.data)
+                                              : read_making_name(entry->d_name, &got.data));
+        if (is_ours)
+            error = found(context, &got);
+    }
+    if (!error && errno)
+        error = error_from_errno(errno, "read the directory %s", name);
+    if (directory)
+        closedir(directory);
+    return error;
+}
+
+struct error *
+layout_list(int root, backend_found *found, void *context)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; i < COUNT_OF(places) && !error; i++)
+        error = list_directory(root, places[i].directory, &places[i], found, context);
+    return error ? error : list_directory(root, "making", NULL, found, context);
+}

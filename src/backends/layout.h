@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a back end's directory looks. All that keep files have the same:
+ *
+ *     volume-trees/HANDLE/tree           a directory, a subvolume, a mount: the volume's contents
+ *     volume-images/HANDLE/disk/image    one disk image
+ *     snapshot-trees/HANDLE/tree         and likewise for snapshots
+ *     snapshot-images/HANDLE/disk/image
+ *     making/ROLE-KIND-HANDLE/...        copies that are not done yet; they move to their place when they are
+ *
+ * HANDLE/ is the holder: nobody but us has a way into it, the note stands in or on it, and no two snapshots share a parent directory. Role and
+ * kind are in the path, so that listing a hundred thousand volumes reads five directories and looks at no file.
+ */
+#ifndef BACKENDS_LAYOUT_H
+#define BACKENDS_LAYOUT_H
+
+#include "backends/backend.h"
+
+#define LAYOUT_PATH_SIZE 160 /* of any path below the root, with the NUL */
+
+/* What stands in the holder: the thing that is made, copied and removed as a whole. */
+const char *layout_content(const struct data *data);
+
+/* Paths below the root: of the holder, of the holder while it is being made, and of what the user of the data gets. */
+void layout_print_holder(const struct data *data, char *out, size_t size);
+void layout_print_making(const struct data *data, char *out, size_t size);
+void layout_print_data(const struct data *data, char *out, size_t size);
+
+/* Makes the directories that are missing. */
+MUST_CHECK struct error *layout_make(int root);
+
+/* NOT_FOUND if there is none. */
+MUST_CHECK struct error *layout_open_holder(int root, const struct data *data, int *out);
+MUST_CHECK struct error *layout_make_holder(int root, const struct data *data, int *out);
+
+/* The content itself: a directory, or the directory of the image. NOT_FOUND if there is none. */
+MUST_CHECK struct error *layout_open_content(int root, const struct data *data, int *out);
+/* The image in it. */
+MUST_CHECK struct error *layout_open_image(int root, const struct data *data, int flags, int *out);
+
+/* The absolute path of what the user gets, below `directory`; NOT_FOUND if it is not there. */
+MUST_CHECK struct error *layout_find_path(int root, const char *directory, const struct data *data,
+                                          char *out, size_t size);
+
+/* The note as a file in the holder. */
+MUST_CHECK struct error *layout_write_note(int root, const struct data *data, const void *note,
+                                           size_t size);
+MUST_CHECK struct error *layout_read_note(int root, const struct data *data, void *note,
+                                          size_t room, size_t *size);
+
+MUST_CHECK struct error *layout_list(int root, backend_found *found, void *context);
+
+#endif

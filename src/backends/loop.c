@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loop devices: see loop.h. Between the look for a device that the file has and the making of one the file is locked (flock), so that two
+ * who attach it at the same time get the same device. The lock is on a descriptor of its own: the one that a device gets stays open, and
+ * locked, as long as the device has it.
+ */
+#include "backends/loop.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+
+/* The kernel gives the same free device to all who ask at the same time; all but one of them find it busy. */
+#define MOST_TRIES 64
+
+void
+loop_release(struct loop_device *device)
+{
+    files_close(&device->fd);
+}
+
+/* Opens /dev/NAME if it is the device of this file; -1 otherwise. */
+static int
+open_if_of(const char *name, const struct stat *file)
+{
+    char path[280];
+    struct loop_info64 info;
+    snprintf(path, sizeof path, "/dev/%s", name);
+    int fd AUTO(files_close) = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) != 0)
+        return -1;
+    if (info.lo_device != file->st_dev || info.lo_inode != file->st_ino)
+        return -1;
+    int found = fd;
+    fd = -1;
+    return found;
+}
+
+/* Only devices that have a file have this directory in /sys. */
+static bool
+is_attached(const char *name)
+{
+    char path[320];
+    snprintf(path, sizeof path, "/sys/block/%s/loop/backing_file", name);
+    return access(path, F_OK) == 0;
+}
+
+/* `out->fd` stays -1 if there is none. */
+static struct error *
+find_device(const struct stat *file, struct loop_device *out)
+{
+    out->fd = -1;
+    DIR *blocks = opendir("/sys/block");
+    if (!blocks)
+        return error_from_errno(errno, "open /sys/block");
+    struct dirent *entry;
+    while (out->fd < 0 && (entry = readdir(blocks))) {
+        if (strncmp(entry->d_name, "loop", 4) != 0 || !is_attached(entry->d_name))
+            continue;
+        out->fd = open_if_of(entry->d_name, file);
+        snprintf(out->path, sizeof out->path, "/dev/%.20s", entry->d_name);
+    }
+    closedir(blocks);
+    return NULL;
+}
+
+static struct error *
+open_free_device(struct loop_device *out)
+{
+    int control AUTO(files_close) = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    if (control < 0)
+        return error_from_errno(errno, "open /dev/loop-control");
+    int number = ioctl(control, LOOP_CTL_GET_FREE);
+    if (number < 0)
+        return error_from_errno(errno, "get a free loop device");
+    snprintf(out->path, sizeof out->path, "/dev/loop%d", number);
+    out->fd = open(out->path, O_RDWR | O_CLOEXEC);
+    return out->fd < 0 ? error_from_errno(errno, "open %s", out->path) : NULL;
+}
+
+static int
+configure(int device, int file, unsigned flags)
+{
+    struct loop_config config = {.fd = (uint32_t)file};
+    if (flags & LOOP_READ_ONLY)
+        config.info.lo_flags |= LO_FLAGS_READ_ONLY;
+    if (flags & LOOP_DIRECT_IO)
+        config.info.lo_flags |= LO_FLAGS_DIRECT_IO;
+    if (flags & LOOP_AUTOCLEAR)
+        config.info.lo_flags |= LO_FLAGS_AUTOCLEAR;
+    return ioctl(device, LOOP_CONFIGURE, &config);
+}
+
+static struct error *
+make_device(const char *path, unsigned flags, struct loop_device *out)
+{
+    int mode = flags & LOOP_READ_ONLY ? O_RDONLY : O_RDWR;
+    int file AUTO(files_close) = open(path, mode | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return error_from_errno(errno, "open %s", path);
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        struct error *error = open_free_device(out);
+        if (error)
+            return error;
+        if (configure(out->fd, file, flags) == 0)
+            return NULL;
+        /* Some file systems below have no direct I/O. */
+        if (errno == EINVAL && flags & LOOP_DIRECT_IO) {
+            flags &= ~(unsigned)LOOP_DIRECT_IO;
+            if (configure(out->fd, file, flags) == 0)
+                return NULL;
+        }
+        int failed = errno;
+        loop_release(out);
+        if (failed != EBUSY)
+            return error_from_errno(failed, "attach %s to %s", path, out->path);
+    }
+    return error_new(CODE_UNAVAILABLE,
+                     "attach %s: every free loop device was taken by somebody else", path);
+}
+
+static struct error *
+lock_file(const char *path, int *lock, struct stat *status)
+{
+    *lock = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (*lock < 0)
+        return error_from_errno(errno, "open %s", path);
+    if (flock(*lock, LOCK_EX) != 0 || fstat(*lock, status) != 0)
+        return error_from_errno(errno, "lock %s", path);
+    return NULL;
+}
+
+static struct error *
+check_mode(const char *file, unsigned flags, const struct loop_device *device)
+{
+    struct loop_info64 info;
+    if (ioctl(device->fd, LOOP_GET_STATUS64, &info) != 0)
+        return error_from_errno(errno, "look at %s", device->path);
+    bool is_read_only = info.lo_flags & LO_FLAGS_READ_ONLY;
+    bool wants_read_only = flags & LOOP_READ_ONLY;
+    if (is_read_only == wants_read_only)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION, "%s is attached to %s, which is %s", file,
+                     device->path, is_read_only ? "read-only" : "not read-only");
+}
+
+struct error *
+loop_attach(const char *path, unsigned flags, struct loop_device *out)
+{
+    int lock AUTO(files_close) = -1;
+    struct stat status;
+    *out = (struct loop_device)LOOP_NONE;
+    struct error *error = lock_file(path, &lock, &status);
+    if (!error)
+        error = find_device(&status, out);
+    if (error)
+        return error;
+    if (out->fd < 0)
+        return make_device(path, flags, out);
+    error = check_mode(path, flags, out);
+    if (error)
+        loop_release(out);
+    return error;
+}
+
+struct error *
+loop_find(const char *path, struct loop_device *out)
+{
+    struct stat status;
+    *out = (struct loop_device)LOOP_NONE;
+    if (stat(path, &status) != 0)
+        return error_from_errno(errno, "look at %s", path);
+    struct error *error = find_device(&status, out);
+    if (!error && out->fd < 0)
+        error = error_new(CODE_NOT_FOUND, "%s has no loop device", path);
+    return error;
+}
+
+struct error *
+loop_detach(const char *path)
+{
+    int lock AUTO(files_close) = -1;
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct stat status;
+    struct error *error = lock_file(path, &lock, &status);
+    if (!error)
+        error = find_device(&status, &device);
+    if (error || device.fd < 0)
+        return error;
+    if (ioctl(device.fd, LOOP_CLR_FD) != 0 && errno != ENXIO)
+        return error_from_errno(errno, "detach %s from %s", path, device.path);
+    return NULL;
+}
+
+struct error *
+loop_resize(const struct loop_device *device)
+{
+    if (ioctl(device->fd, LOOP_SET_CAPACITY) != 0)
+        return error_from_errno(errno, "resize %s", device->path);
+    return NULL;
+}

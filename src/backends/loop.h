@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loop devices: an image file as a block device. Needs root.
+ *
+ * A file has one device at most: attaching it again, by whichever process, gives the device that it has. Devices are found by the file
+ * itself, not by its path, so they are found again after a restart.
+ */
+#ifndef BACKENDS_LOOP_H
+#define BACKENDS_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "base/error.h"
+
+#define LOOP_PATH_SIZE 32
+
+enum loop_flags {
+    LOOP_READ_ONLY = 1,
+    LOOP_DIRECT_IO = 2, /* where the file system below can; 2.7 times faster here */
+    LOOP_AUTOCLEAR = 4, /* the device goes when its last user does: a mount, or `fd` */
+};
+
+struct loop_device {
+    char path[LOOP_PATH_SIZE]; /* /dev/loop7 */
+    int fd;                    /* the device, open; the caller closes it */
+};
+
+/*
+ * FAILED_PRECONDITION if the file has a device that writes and a read-only one is wanted, or the other way round. Flags other than
+ * LOOP_READ_ONLY say how a new device is made; one that is there stays as it is.
+ */
+MUST_CHECK struct error *loop_attach(const char *file, unsigned flags, struct loop_device *out);
+
+/* NOT_FOUND if the file has no device. */
+MUST_CHECK struct error *loop_find(const char *file, struct loop_device *out);
+
+/* The device goes now, or when its last user does. That the file has none is success. */
+MUST_CHECK struct error *loop_detach(const char *file);
+
+/* The device gets the size that its file has now. */
+MUST_CHECK struct error *loop_resize(const struct loop_device *device);
+
+/* Closes `fd`. Also for `struct loop_device device AUTO(loop_release) = LOOP_NONE`. */
+void loop_release(struct loop_device *device);
+#define LOOP_NONE                                                                                  \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+
+#endif

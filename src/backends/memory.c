@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory back end: every volume is a tmpfs of its size, an image is a file in one. Full is full, copies are copies. All of it stands
+ * below one more tmpfs, DIRECTORY/memory, so that nothing but an empty directory is left when the machine goes down; while it is up a
+ * restarted skycap finds what is mounted. Needs root.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "backends/backend.h"
+#include "backends/copying.h"
+#include "backends/extents.h"
+#include "backends/files.h"
+#include "backends/layout.h"
+#include "backends/tree.h"
+#include "base/memory.h"
+
+#define PAGE 4096u
+
+struct memory_backend {
+    struct backend base; /* first */
+    char *directory;     /* DIRECTORY/memory */
+    int root;
+};
+
+static struct memory_backend *
+of(struct backend *backend)
+{
+    return (struct memory_backend *)backend;
+}
+
+/* ---- mounts ---- */
+
+/* The path of something that is open, for calls that take only paths. */
+static void
+print_open(int fd, char *out, size_t size)
+{
+    snprintf(out, size, "/proc/self/fd/%d", fd);
+}
+
+/* An empty list means half of the machine's memory, the kernel's own limit. */
+static void
+print_options(const struct data *data, uint64_t size_bytes, char *out, size_t size)
+{
+    int length = snprintf(out, size, "mode=%s", data->kind == KIND_TREE ? "0755" : "0700");
+    if (size_bytes && length > 0)
+        snprintf(out + length, size - (size_t)length, ",size=%llu",
+                 (unsigned long long)(size_bytes + PAGE - 1) / PAGE * PAGE);
+}
+
+static bool
+is_mount(int parent, const char *name)
+{
+    struct statx status;
+    return statx(parent, name, AT_SYMLINK_NOFOLLOW, 0, &status) == 0 &&
+           status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+static struct error *
+make_content(struct backend *backend, int holder, const struct data *data, uint64_t size_bytes,
+             int *out)
+{
+    const char *name = layout_content(data);
+    char path[64], options[64];
+    (void)backend;
+    if (mkdirat(holder, name, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make a directory");
+    if (!is_mount(holder, name)) {
+        int point AUTO(files_close) = files_open_directory(holder, name);
+        print_open(point, path, sizeof path);
+        print_options(data, size_bytes, options, sizeof options);
+        if (point < 0 || mount("skycap", path, "tmpfs", MS_NOATIME, options) != 0)
+            return error_from_errno(errno, "mount a tmpfs");
+    }
+    *out = files_open_directory(holder, name);
+    return *out < 0 ? error_from_errno(errno, "open a new tmpfs") : NULL;
+}
+
+static struct error *
+remount(int content, unsigned long flags, const char *options)
+{
+    char path[64];
+    print_open(content, path, sizeof path);
+    if (mount(NULL, path, NULL, MS_REMOUNT | MS_NOATIME | flags, options) != 0)
+        return error_from_errno(errno, "remount a tmpfs (%s)", options ? options : "read-only");
+    return NULL;
+}
+
+static struct error *
+finish_copy(struct backend *backend, const struct data *data, int content)
+{
+    (void)backend;
+    return data->role == ROLE_SNAPSHOT ? remount(content, MS_RDONLY, NULL) : NULL;
+}
+
+static struct error *
+unmount_content(struct memory_backend *memory, const char *holder, const char *name)
+{
+    char path[LAYOUT_PATH_SIZE + 320];
+    snprintf(path, sizeof path, "%s/%s/%s", memory->directory, holder, name);
+    bool is_gone =
+        umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0 || errno == EINVAL || errno == ENOENT;
+    return is_gone ? NULL : error_from_errno(errno, "unmount %s", path);
+}
+
+static struct error *
+drop_holder(struct backend *backend, const char *path)
+{
+    struct error *error = unmount_content(of(backend), path, "tree");
+    if (!error)
+        error = unmount_content(of(backend), path, "disk");
+    return error ? error : tree_remove(of(backend)->root, path);
+}
+
+/* ---- data ---- */
+
+/* As large as the tmpfs around it, which is what limits it. */
+static struct error *
+make_image(int disk, uint64_t size_bytes)
+{
+    int image AUTO(files_close) =
+        openat(disk, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (image < 0)
+        return error_from_errno(errno, "make an image");
+    if (ftruncate(image, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "set the size of an image to %llu bytes",
+                                (unsigned long long)size_bytes);
+    return NULL;
+}
+
+static struct error *
+create(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    struct error *error = layout_make_holder(of(backend)->root, data, &holder);
+    if (!error)
+        error = make_content(backend, holder, data, settings->size_bytes, &content);
+    if (error || data->kind == KIND_TREE)
+        return error;
+    return make_image(content, settings->size_bytes);
+}
+
+static struct error *
+copy(struct backend *backend, const struct data *from, const struct data *to,
+     const struct data_settings *settings, const struct progress *progress)
+{
+    struct copying copying = {.backend = backend,
+                              .root = of(backend)->root,
+                              .make = make_content,
+                              .drop = drop_holder,
+                              .finish = finish_copy};
+    return copying_run(&copying, from, to, settings, progress);
+}
+
+static struct error *
+remove_data(struct backend *backend, const struct data *data)
+{
+    char path[LAYOUT_PATH_SIZE];
+    layout_print_making(data, path, sizeof path);
+    struct error *error = drop_holder(backend, path);
+    layout_print_holder(data, path, sizeof path);
+    return error ? error : drop_holder(backend, path);
+}
+
+static struct error *
+change(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    int content AUTO(files_close) = -1;
+    char options[64];
+    struct stat status = {0};
+    struct error *error = layout_open_content(of(backend)->root, data, &content);
+    if (error || !settings->size_bytes)
+        return error;
+    bool is_image = data->kind == KIND_IMAGE && fstatat(content, "image", &status, 0) == 0;
+    if (is_image && settings->size_bytes < (uint64_t)status.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+                         (long long)status.st_size, (unsigned long long)settings->size_bytes);
+    print_options(data, settings->size_bytes, options, sizeof options);
+    error = remount(content, 0, options);
+    return error || !is_image ? error : make_image(content, settings->size_bytes);
+}
+
+static struct error *
+measure(struct backend *backend, const struct data *data, struct data_usage *usage)
+{
+    int content AUTO(files_close) = -1;
+    struct statfs status;
+    struct stat image;
+    struct error *error = layout_open_content(of(backend)->root, data, &content);
+    if (error)
+        return error;
+    if (fstatfs(content, &status) != 0)
+        return error_from_errno(errno, "measure a tmpfs");
+    usage->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
+    usage->used_bytes = (uint64_t)(status.f_blocks - status.f_bfree) * (uint64_t)status.f_bsize;
+    if (data->kind == KIND_IMAGE) {
+        if (fstatat(content, "image", &image, AT_SYMLINK_NOFOLLOW) != 0)
+            return error_from_errno(errno, "look at an image");
+        usage->total_bytes = (uint64_t)image.st_size;
+        return NULL;
+    }
+    usage->total_inodes = status.f_files;
+    usage->used_inodes = status.f_files - status.f_ffree - 1;
+    return NULL;
+}
+
+static struct error *
+capacity(struct backend *backend, struct backend_capacity *out)
+{
+    struct sysinfo info;
+    (void)backend;
+    if (sysinfo(&info) != 0)
+        return error_from_errno(errno, "ask for the free memory");
+    out->total_bytes = (uint64_t)info.totalram * info.mem_unit;
+    out->available_bytes = (uint64_t)(info.freeram + info.bufferram) * info.mem_unit;
+    return NULL;
+}
+
+static struct error *
+find_path(struct backend *backend, const struct data *data, char *out, size_t size)
+{
+    return layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
+}
+
+static struct error *
+list(struct backend *backend, backend_found *found, void *context)
+{
+    return layout_list(of(backend)->root, found, context);
+}
+
+static struct error *
+extents(struct backend *backend, const struct data *data, const struct data *base, uint64_t offset,
+        const struct extent_sink *sink)
+{
+    struct extent_reader *reader AUTO(memory_cleanup) = memory_new(sizeof *reader);
+    int image AUTO(files_close) = -1;
+    (void)base; /* refused before: finds_changes is false */
+    struct error *error = layout_open_image(of(backend)->root, data, O_RDONLY, &image);
+    if (!error)
+        error = extents_open_seek(reader, image, offset);
+    return error ? error : extents_compare(reader, NULL, offset, sink);
+}
+
+static struct error *
+write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
+{
+    return layout_write_note(of(backend)->root, data, note, size);
+}
+
+static struct error *
+read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
+{
+    return layout_read_note(of(backend)->root, data, note, room, size);
+}
+
+/* ---- opening ---- */
+
+/* What is mounted stays: it is the data. */
+static void
+close_backend(struct backend *backend)
+{
+    struct memory_backend *memory = of(backend);
+    files_close(&memory->root);
+    free(memory->directory);
+    free(memory);
+}
+
+static struct error *
+open_root(struct memory_backend *memory, const char *directory)
+{
+    char *absolute AUTO(memory_cleanup) = realpath(directory, NULL);
+    if (!absolute)
+        return error_from_errno(errno, "find %s", directory);
+    if (asprintf(&memory->directory, "%s/memory", absolute) < 0)
+        memory_exhausted();
+    if (mkdir(memory->directory, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make %s", memory->directory);
+    if (!is_mount(AT_FDCWD, memory->directory) &&
+        mount("skycap", memory->directory, "tmpfs", MS_NOATIME, "mode=0700") != 0)
+        return error_from_errno(errno, "mount a tmpfs at %s", memory->directory);
+    memory->root = open(memory->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (memory->root < 0)
+        return error_from_errno(errno, "open %s", memory->directory);
+    return layout_make(memory->root);
+}
+
+static struct error *
+open_backend(const struct backend_options *options, struct backend **out)
+{
+    if (geteuid() != 0)
+        return error_new(CODE_PERMISSION_DENIED, "the memory back end needs root, to mount");
+    struct memory_backend *memory = memory_zeroed(sizeof *memory);
+    memory->base = (struct backend){.enforces_tree_size = true};
+    memory->root = -1;
+    struct error *error = open_root(memory, options->directory);
+    if (error) {
+        close_backend(&memory->base);
+        return error;
+    }
+    log_info(options->log, "volumes are in memory and go when the machine does",
+             LOG_TEXT("directory", memory->directory));
+    *out = &memory->base;
+    return NULL;
+}
+
+const struct backend_ops backend_memory = {
+    .name = "memory",
+    .is_volatile = true,
+    .open = open_backend,
+    .close = close_backend,
+    .create = create,
+    .copy = copy,
+    .remove = remove_data,
+    .change = change,
+    .usage = measure,
+    .capacity = capacity,
+    .path = find_path,
+    .list = list,
+    .extents = extents,
+    .write_note = write_note,
+    .read_note = read_note,
+};

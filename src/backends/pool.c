@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The btrfs in a file: see pool.h. */
+#include "backends/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/loop.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#define SMALLEST_BYTES (256ull << 20)
+#define ROUND_BYTES (16ull << 20)
+#define MKFS_TIMEOUT_MS 120000
+#define UNFINISHED ".new."
+
+/* Deleted data goes back to the disk below. */
+#define MOUNT_OPTIONS "discard=async"
+
+struct pool {
+    int directory; /* that pool.img is in */
+    char *image;
+    char *path;
+    struct stat mounted; /* the root of the pool; stays the same as long as somebody has it open */
+    pthread_mutex_t mounting;
+    const struct log *log;
+};
+
+const char *
+pool_path(const struct pool *pool)
+{
+    return pool->path;
+}
+
+/* ---- the file ---- */
+
+/* Nine tenths of what is free and what the pool has already: the disk must not run full under a file system. */
+static struct error *
+choose_size(const struct pool *pool, uint64_t *out)
+{
+    struct statfs disk;
+    struct stat image;
+    if (fstatfs(pool->directory, &disk) != 0)
+        return error_from_errno(errno, "ask for the free space");
+    uint64_t bytes = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
+    if (stat(pool->image, &image) == 0)
+        bytes += (uint64_t)image.st_blocks * 512;
+    *out = bytes / 10 * 9 / ROUND_BYTES * ROUND_BYTES;
+    return NULL;
+}
+
+static struct error *
+make_file_system(int fd, const char *file, uint64_t size_bytes)
+{
+    if (ftruncate(fd, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "give %s %llu bytes", file, (unsigned long long)size_bytes);
+    const char *const mkfs[] = {"mkfs.btrfs", "--quiet", "--label", "skycap-pool", file, NULL};
+    struct error *error = process_run(mkfs, MKFS_TIMEOUT_MS, NULL, NULL);
+    if (!error && fsync(fd) != 0)
+        error = error_from_errno(errno, "make %s durable", file);
+    return error;
+}
+
+/* A name of its own for each attempt: mkfs opens the file by its name more than once. */
+static struct error *
+make_image(struct pool *pool, uint64_t size_bytes)
+{
+    char *temporary AUTO(memory_cleanup) = NULL;
+    if (asprintf(&temporary, "%s" UNFINISHED "XXXXXX", pool->image) < 0)
+        memory_exhausted();
+    if (size_bytes < SMALLEST_BYTES)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "a pool needs %llu MiB, and there would be only %llu",
+                         SMALLEST_BYTES >> 20, (unsigned long long)size_bytes >> 20);
+    int fd AUTO(files_close) = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return error_from_errno(errno, "make %s", temporary);
+    struct error *error = make_file_system(fd, temporary, size_bytes);
+    if (!error && (rename(temporary, pool->image) != 0 || fsync(pool->directory) != 0))
+        error = error_from_errno(errno, "rename %s to %s", temporary, pool->image);
+    if (error)
+        unlink(temporary);
+    else
+        log_info(pool->log, "made a pool", LOG_TEXT("file", pool->image),
+                 LOG_NUMBER("bytes", size_bytes));
+    return error;
+}
+
+/* What attempts have left that were interrupted. */
+static void
+remove_unfinished(const struct pool *pool)
+{
+    static const char start[] = "pool.img" UNFINISHED;
+    int copy = fcntl(pool->directory, F_DUPFD_CLOEXEC, 0);
+    DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+    struct dirent *entry;
+    if (!directory)
+        files_close(&copy);
+    while (directory && (entry = readdir(directory))) {
+        if (!strncmp(entry->d_name, start, strlen(start)))
+            unlinkat(pool->directory, entry->d_name, 0);
+    }
+    if (directory)
+        closedir(directory);
+}
+
+/* ---- the mount ---- */
+
+static bool
+is_btrfs(int fd)
+{
+    struct statfs status;
+    return fstatfs(fd, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC;
+}
+
+static bool
+has_device(int mounted, const char *device)
+{
+    struct btrfs_ioctl_fs_info_args file_system = {0};
+    struct btrfs_ioctl_dev_info_args *info AUTO(memory_cleanup) = memory_zeroed(sizeof *info);
+    if (ioctl(mounted, BTRFS_IOC_FS_INFO, &file_system) != 0)
+        return false;
+    for (uint64_t id = 1; id <= file_system.max_id; id++) {
+        *info = (struct btrfs_ioctl_dev_info_args){.devid = id};
+        if (ioctl(mounted, BTRFS_IOC_DEV_INFO, info) == 0 &&
+            !strcmp((const char *)info->path, device))
+            return true;
+    }
+    return false;
+}
+
+/* Whether what is mounted there stands in our file. */
+static bool
+is_ours(const struct pool *pool, int mounted)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error AUTO(error_cleanup) = loop_find(pool->image, &device);
+    return !error && is_btrfs(mounted) && has_device(mounted, device.path);
+}
+
+/* Sets `*is_mounted` if our pool is there; an error if something else is. */
+static struct error *
+look_at_mount(const struct pool *pool, struct stat *here, bool *is_mounted)
+{
+    int fd AUTO(files_close) = open(pool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat parent;
+    if (fd < 0 || fstat(pool->directory, &parent) != 0 || fstat(fd, here) != 0)
+        return error_from_errno(errno, "open %s", pool->path);
+    *is_mounted = here->st_dev != parent.st_dev;
+    if (!*is_mounted || is_ours(pool, fd))
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "something else than %s is mounted at %s; unmount it", pool->image,
+                     pool->path);
+}
+
+/* Kernels before 5.6 do not know the option. */
+static int
+mount_device(const char *device, const char *path)
+{
+    if (mount(device, path, "btrfs", MS_NOATIME, MOUNT_OPTIONS) == 0)
+        return 0;
+    return errno == EINVAL ? mount(device, path, "btrfs", MS_NOATIME, NULL) : -1;
+}
+
+static struct error *
+mount_pool(const struct pool *pool)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error = loop_attach(pool->image, LOOP_DIRECT_IO | LOOP_AUTOCLEAR, &device);
+    if (error)
+        return error;
+    if (mount_device(device.path, pool->path) != 0)
+        return error_from_errno(errno, "mount %s (%s) at %s", device.path, pool->image, pool->path);
+    log_info(pool->log, "mounted the pool", LOG_TEXT("file", pool->image),
+             LOG_TEXT("device", device.path));
+    return NULL;
+}
+
+static struct error *
+mount_if_needed(const struct pool *pool, struct stat *here)
+{
+    bool is_mounted = false;
+    struct error *error = look_at_mount(pool, here, &is_mounted);
+    if (error || is_mounted)
+        return error;
+    error = mount_pool(pool);
+    return error ? error : look_at_mount(pool, here, &is_mounted);
+}
+
+static bool
+is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+struct error *
+pool_check(struct pool *pool)
+{
+    struct stat here;
+    if (stat(pool->path, &here) == 0 && is_same(&here, &pool->mounted))
+        return NULL;
+    pthread_mutex_lock(&pool->mounting);
+    struct error *error = mount_if_needed(pool, &here);
+    pthread_mutex_unlock(&pool->mounting);
+    if (!error && !is_same(&here, &pool->mounted))
+        error =
+            error_new(CODE_UNAVAILABLE, "the file system is not the same any more; restart skycap");
+    return error_wrap(error, "mount the pool again, which somebody has unmounted");
+}
+
+/* ---- size ---- */
+
+struct error *
+pool_limit_available(const struct pool *pool, uint64_t *available_bytes)
+{
+    struct statfs disk;
+    if (fstatfs(pool->directory, &disk) != 0)
+        return error_from_errno(errno, "ask for the free space below the pool");
+    uint64_t bytes = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
+    if (bytes < *available_bytes)
+        *available_bytes = bytes;
+    return NULL;
+}
+
+/* Each step can be done again: a crash between them is mended by the next start. */
+static struct error *
+resize(struct pool *pool, uint64_t size_bytes)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    int mounted AUTO(files_close) = open(pool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
+    strcpy(whole->name, "max");
+    if (mounted < 0)
+        return error_from_errno(errno, "open %s", pool->path);
+    if (truncate(pool->image, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "give %s %llu bytes", pool->image,
+                                (unsigned long long)size_bytes);
+    struct error *error = loop_find(pool->image, &device);
+    if (!error)
+        error = loop_resize(&device);
+    if (!error && ioctl(mounted, BTRFS_IOC_RESIZE, whole) != 0)
+        error = error_from_errno(errno, "resize the file system");
+    return error;
+}
+
+struct error *
+pool_grow(struct pool *pool, uint64_t size_bytes)
+{
+    struct stat image;
+    if (stat(pool->image, &image) != 0)
+        return error_from_errno(errno, "look at %s", pool->image);
+    if (size_bytes < (uint64_t)image.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "the pool has %lld bytes and does not shrink",
+                         (long long)image.st_size);
+    struct error *error = resize(pool, size_bytes);
+    if (!error)
+        log_info(pool->log, "the pool has grown", LOG_NUMBER("bytes", size_bytes));
+    return error_wrap(error, "grow the pool");
+}
+
+/* Without a wish it grows only when that is worth it: the free space of a disk is never twice the same. */
+static struct error *
+grow_at_open(struct pool *pool, uint64_t size_bytes)
+{
+    struct stat image;
+    uint64_t wanted = size_bytes;
+    struct error *error = size_bytes ? NULL : choose_size(pool, &wanted);
+    if (error)
+        return error;
+    if (stat(pool->image, &image) != 0)
+        return error_from_errno(errno, "look at %s", pool->image);
+    uint64_t now = (uint64_t)image.st_size;
+    bool is_worth_it = size_bytes ? wanted > now : wanted > now + now / 10;
+    error = resize(pool, is_worth_it ? wanted : now);
+    if (error)
+        log_warn(pool->log, "the pool does not grow", LOG_TEXT("error", error->message));
+    error_free(error);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static struct pool *
+new_pool(const char *directory, const struct log *log)
+{
+    struct pool *pool = memory_zeroed(sizeof *pool);
+    pool->directory = -1;
+    pool->log = log;
+    pthread_mutex_init(&pool->mounting, NULL);
+    if (asprintf(&pool->image, "%s/pool.img", directory) < 0 ||
+        asprintf(&pool->path, "%s/pool", directory) < 0)
+        memory_exhausted();
+    return pool;
+}
+
+static void
+free_pool(struct pool *pool)
+{
+    files_close(&pool->directory);
+    pthread_mutex_destroy(&pool->mounting);
+    free(pool->image);
+    free(pool->path);
+    free(pool);
+}
+
+/* A new pool that cannot be mounted is of no use. */
+static struct error *
+make_and_mount(struct pool *pool, uint64_t size_bytes)
+{
+    struct error *error = size_bytes ? NULL : choose_size(pool, &size_bytes);
+    if (!error)
+        error = make_image(pool, size_bytes);
+    if (error)
+        return error;
+    error = mount_if_needed(pool, &pool->mounted);
+    if (error)
+        unlink(pool->image);
+    return error;
+}
+
+static struct error *
+make_or_mount(struct pool *pool, uint64_t size_bytes)
+{
+    if (mkdir(pool->path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make %s", pool->path);
+    remove_unfinished(pool);
+    if (access(pool->image, F_OK) != 0)
+        return make_and_mount(pool, size_bytes);
+    struct error *error = mount_if_needed(pool, &pool->mounted);
+    return error ? error : grow_at_open(pool, size_bytes);
+}
+
+/* The directory is locked meanwhile: two processes do not make two pools. */
+struct error *
+pool_open(const char *directory, uint64_t size_bytes, const struct log *log, struct pool **out)
+{
+    struct pool *pool = new_pool(directory, log);
+    struct error *error = NULL;
+    pool->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (pool->directory < 0 || flock(pool->directory, LOCK_EX) != 0)
+        error = error_from_errno(errno, "lock %s", directory);
+    else
+        error = make_or_mount(pool, size_bytes);
+    if (error) {
+        free_pool(pool);
+        return error_wrap(error, "open the pool in %s", directory);
+    }
+    flock(pool->directory, LOCK_UN);
+    *out = pool;
+    return NULL;
+}
+
+void
+pool_close(struct pool *pool)
+{
+    if (!pool)
+        return;
+    bool is_gone = umount2(pool->path, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL;
+    if (!is_gone && errno != EBUSY)
+        log_warn(pool->log, "the pool cannot be unmounted", LOG_TEXT("error", strerror(errno)));
+    free_pool(pool);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool: a btrfs in a sparse file, for data directories whose file system cannot copy on write.
+ *
+ *     DIRECTORY/pool.img    the file
+ *     DIRECTORY/pool        where it is mounted
+ *
+ * It is made under another name and renamed when it is whole. Its loop device goes with the last mount, so there is nothing to clean up after a
+ * crash; what is still mounted or attached is found and used. Needs root and mkfs.btrfs.
+ */
+#ifndef BACKENDS_POOL_H
+#define BACKENDS_POOL_H
+
+#include "base/error.h"
+#include "base/log.h"
+
+struct pool;
+
+/* Makes the pool if there is none, mounts it, and lets it grow if it is smaller than `size_bytes` (0: nine tenths of what the disk can give). */
+MUST_CHECK struct error *pool_open(const char *directory, uint64_t size_bytes,
+                                   const struct log *log, struct pool **out);
+
+/* Unmounts it unless somebody uses it: volumes that are published stay where they are. */
+void pool_close(struct pool *pool);
+
+/* Where it is mounted; as long as the pool lives. */
+const char *pool_path(const struct pool *pool);
+
+/* Mounts it again if somebody has unmounted it. Cheap. From any thread. */
+MUST_CHECK struct error *pool_check(struct pool *pool);
+
+/* Larger, while it is in use. A smaller size is OUT_OF_RANGE. */
+MUST_CHECK struct error *pool_grow(struct pool *pool, uint64_t size_bytes);
+
+/* The pool cannot give more than the disk below it has. */
+MUST_CHECK struct error *pool_limit_available(const struct pool *pool, uint64_t *available_bytes);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of back ends: a new one is its file, its declaration and its place in the list. */
+#include "backends/backend.h"
+
+extern const struct backend_ops backend_btrfs;
+extern const struct backend_ops backend_dir;
+extern const struct backend_ops backend_memory;
+
+const struct backend_ops *const all_backends[] = {
+    &backend_btrfs,
+    &backend_dir,
+    &backend_memory,
+    NULL,
+};

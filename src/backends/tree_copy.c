@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies trees: see tree.h. A directory is entered, its entries are made, its subdirectories wait; when all of them are done it is left and
+ * only then gets its own mode, owner, attributes and times, so that neither a default access list nor a set-group-id bit nor
+ * making the entries spoils anything.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/tree_walk.h"
+#include "base/memory.h"
+
+#define ATTRIBUTES_BYTES (64u << 10) /* the kernel's limit for a list and for a value */
+
+struct tree_copying {
+    struct copy_job *job;
+    struct tree_walk walk; /* over the source */
+    int to;
+    bool seal;
+    char *names; /* room for attributes */
+    char *value;
+};
+
+/* An entry that is being copied. */
+struct entry {
+    const char *directory; /* its path */
+    const char *name;
+    int from; /* the directory, open on both sides */
+    int to;
+    struct stat status;
+};
+
+bool
+tree_seal(int fd, bool sealed)
+{
+    unsigned flags = 0;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0)
+        return false;
+    unsigned wanted = sealed ? flags | FS_IMMUTABLE_FL : flags & ~(FS_IMMUTABLE_FL | FS_APPEND_FL);
+    return wanted == flags || ioctl(fd, FS_IOC_SETFLAGS, &wanted) == 0;
+}
+
+/* Labels are the host's own business, and properties of btrfs mean nothing elsewhere. */
+static bool
+may_be_lost(const char *name)
+{
+    return !strcmp(name, "security.selinux") || !strncmp(name, "btrfs.", strlen("btrfs."));
+}
+
+static struct error *
+copy_attributes(struct tree_copying *copying, int from, int to)
+{
+    ssize_t size = flistxattr(from, copying->names, ATTRIBUTES_BYTES);
+    if (size < 0 && errno == EOPNOTSUPP)
+        return NULL;
+    if (size < 0)
+        return error_from_errno(errno, "list extended attributes");
+    for (const char *name = copying->names; name < copying->names + size;
+         name += strlen(name) + 1) {
+        ssize_t length = fgetxattr(from, name, copying->value, ATTRIBUTES_BYTES);
+        if (length < 0 && errno == ENODATA)
+            continue;
+        if (length < 0)
+            return error_from_errno(errno, "read the extended attribute %s", name);
+        if (fsetxattr(to, name, copying->value, (size_t)length, 0) != 0 && !may_be_lost(name))
+            return error_from_errno(errno, "set the extended attribute %s", name);
+    }
+    return NULL;
+}
+
+/* The owner first: a change of it takes away the set-user-id bit and capabilities. */
+static struct error *
+copy_metadata(struct tree_copying *copying, int from, int to)
+{
+    struct stat wanted, actual;
+    if (fstat(from, &wanted) != 0 || fstat(to, &actual) != 0)
+        return error_from_errno(errno, "read owner and mode");
+    bool is_owner = wanted.st_uid == actual.st_uid && wanted.st_gid == actual.st_gid;
+    if (!is_owner && fchown(to, wanted.st_uid, wanted.st_gid) != 0)
+        return error_from_errno(errno, "set the owner");
+    if (fchmod(to, wanted.st_mode & 07777) != 0)
+        return error_from_errno(errno, "set the mode");
+    struct error *error = copy_attributes(copying, from, to);
+    if (error)
+        return error;
+    const struct timespec times[] = {wanted.st_atim, wanted.st_mtim};
+    if (futimens(to, times) != 0)
+        return error_from_errno(errno, "set the times");
+    if (copying->seal)
+        tree_seal(to, true);
+    return NULL;
+}
+
+static struct error *
+copy_regular(struct tree_copying *copying, const struct entry *entry)
+{
+    int from AUTO(files_close) = files_open_below(entry->from, entry->name, O_RDONLY | O_NONBLOCK);
+    if (from < 0 && (errno == ENOENT || errno == ELOOP))
+        return NULL; /* replaced meanwhile */
+    if (from < 0)
+        return error_from_errno(errno, "open");
+    int to AUTO(files_close) =
+        openat(entry->to, entry->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (to < 0)
+        return error_from_errno(errno, "make the copy");
+    struct error *error = file_copy(copying->job, from, to);
+    return error ? error : copy_metadata(copying, from, to);
+}
+
+static struct error *
+copy_other(const struct entry *entry)
+{
+    char target[PATH_MAX];
+    const struct stat *status = &entry->status;
+    if (S_ISLNK(status->st_mode)) {
+        ssize_t size = readlinkat(entry->from, entry->name, target, sizeof target - 1);
+        if (size < 0)
+            return errno == ENOENT || errno == EINVAL ? NULL : error_from_errno(errno, "read");
+        target[size] = 0;
+        if (symlinkat(target, entry->to, entry->name) != 0)
+            return error_from_errno(errno, "make the symbolic link");
+    } else if (mknodat(entry->to, entry->name, status->st_mode & S_IFMT, status->st_rdev) != 0) {
+        return error_from_errno(errno, "make the node");
+    }
+    if ((status->st_uid != geteuid() || status->st_gid != getegid()) &&
+        fchownat(entry->to, entry->name, status->st_uid, status->st_gid, AT_SYMLINK_NOFOLLOW) != 0)
+        return error_from_errno(errno, "set the owner");
+    if (!S_ISLNK(status->st_mode) &&
+        fchmodat(entry->to, entry->name, status->st_mode & 07777, 0) != 0)
+        return error_from_errno(errno, "set the mode");
+    const struct timespec times[] = {status->st_atim, status->st_mtim};
+    if (utimensat(entry->to, entry->name, times, AT_SYMLINK_NOFOLLOW) != 0)
+        return error_from_errno(errno, "set the times");
+    return NULL;
+}
+
+/* Gives its first name a second one; sets `*done` if it has a first one. A sealed file cannot get names, so it waits with its seal. */
+static struct error *
+copy_link(struct tree_copying *copying, const struct entry *entry, bool *done)
+{
+    const char *first =
+        tree_walk_find_link(&copying->walk, &entry->status, entry->directory, entry->name);
+    *done = first != NULL;
+    if (!first)
+        return NULL;
+    int file AUTO(files_close) = copying->seal && S_ISREG(entry->status.st_mode)
+                                     ? files_open_below(copying->to, first, O_RDONLY)
+                                     : -1;
+    if (file >= 0)
+        tree_seal(file, false);
+    if (linkat(copying->to, first, entry->to, entry->name, 0) != 0)
+        return error_from_errno(errno, "make another name of %s", first);
+    if (file >= 0)
+        tree_seal(file, true);
+    return NULL;
+}
+
+static struct error *
+copy_entry(struct tree_copying *copying, struct entry *entry)
+{
+    if (fstatat(entry->from, entry->name, &entry->status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? NULL : error_from_errno(errno, "look at it");
+    if (S_ISDIR(entry->status.st_mode)) {
+        if (mkdirat(entry->to, entry->name, 0700) != 0)
+            return error_from_errno(errno, "make the directory");
+        tree_walk_push(&copying->walk, entry->directory, entry->name, false);
+        return NULL;
+    }
+    if (entry->status.st_nlink > 1) {
+        bool done = false;
+        struct error *error = copy_link(copying, entry, &done);
+        if (error || done)
+            return error;
+    }
+    return S_ISREG(entry->status.st_mode) ? copy_regular(copying, entry) : copy_other(entry);
+}
+
+static struct error *
+enter(struct tree_copying *copying, const char *path, DIR *directory, int to)
+{
+    struct error *error = NULL;
+    struct entry entry = {.directory = path, .from = dirfd(directory), .to = to};
+    while (!error && (entry.name = tree_walk_read(directory, &error)))
+        error = error_wrap(copy_entry(copying, &entry), "%s", entry.name);
+    return error ? error : copy_job_advance(copying->job, 0);
+}
+
+static struct error *
+take_step(struct tree_copying *copying, const struct tree_step *step)
+{
+    DIR *directory = NULL;
+    struct error *error = tree_walk_open(&copying->walk, step->path, &directory);
+    if (error || !directory)
+        return error;
+    int to AUTO(files_close) = files_open_below(copying->to, step->path, O_RDONLY | O_DIRECTORY);
+    if (to < 0)
+        error = error_from_errno(errno, "open the copy of %s", step->path);
+    else if (step->is_leaving)
+        error = copy_metadata(copying, dirfd(directory), to);
+    else {
+        tree_walk_push(&copying->walk, ".", step->path, true);
+        error = enter(copying, step->path, directory, to);
+    }
+    closedir(directory);
+    return error_wrap(error, "%s", step->path);
+}
+
+struct error *
+tree_copy(struct copy_job *job, int from, int to, bool seal)
+{
+    char *names AUTO(memory_cleanup) = memory_new(ATTRIBUTES_BYTES);
+    char *value AUTO(memory_cleanup) = memory_new(ATTRIBUTES_BYTES);
+    struct tree_copying copying = {
+        .job = job, .walk = {.top = from}, .to = to, .seal = seal, .names = names, .value = value};
+    struct error *error = NULL;
+    struct tree_step *step;
+    tree_walk_push(&copying.walk, ".", ".", false);
+    while (!error && (step = tree_walk_pop(&copying.walk))) {
+        error = take_step(&copying, step);
+        free(step);
+    }
+    tree_walk_clear(&copying.walk);
+    return error_wrap(error, "copy the tree");
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures trees: see tree.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "backends/tree_walk.h"
+
+static void
+measure_entry(struct tree_walk *walk, const char *path, DIR *directory, const char *name,
+              struct tree_size *size)
+{
+    struct stat status;
+    if (fstatat(dirfd(directory), name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return; /* gone meanwhile */
+    if (S_ISDIR(status.st_mode))
+        tree_walk_push(walk, path, name, false);
+    else if (status.st_nlink > 1 && tree_walk_find_link(walk, &status, path, name))
+        return;
+    size->allocated_bytes += (uint64_t)status.st_blocks * 512;
+    size->inodes++;
+}
+
+static struct error *
+measure_directory(struct tree_walk *walk, const char *path, struct tree_size *size)
+{
+    DIR *directory = NULL;
+    const char *name;
+    struct error *error = tree_walk_open(walk, path, &directory);
+    if (error || !directory)
+        return error;
+    while ((name = tree_walk_read(directory, &error)))
+        measure_entry(walk, path, directory, name, size);
+    closedir(directory);
+    return error;
+}
+
+struct error *
+tree_measure(int directory, struct tree_size *out)
+{
+    struct tree_walk walk = {.top = directory};
+    struct tree_size size = {0};
+    struct error *error = NULL;
+    struct tree_step *step;
+    tree_walk_push(&walk, ".", ".", false);
+    while (!error && (step = tree_walk_pop(&walk))) {
+        error = measure_directory(&walk, step->path, &size);
+        free(step);
+    }
+    tree_walk_clear(&walk);
+    *out = size;
+    return error_wrap(error, "measure the tree");
+}

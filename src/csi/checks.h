@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every CSI request is held to before anything is done: required fields, sizes, names, capabilities. All give INVALID_ARGUMENT. */
+#ifndef CSI_CHECKS_H
+#define CSI_CHECKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text_map.h"
+#include "proto/csi.pb-c.h"
+
+/* Not empty, at most 128 bytes. */
+MUST_CHECK struct error *checks_id(const char *field, const char *value);
+
+/* As an id, and without control characters. */
+MUST_CHECK struct error *checks_name(const char *field, const char *value);
+
+/* Absolute, no ".." in it, not longer than PATH_MAX. */
+MUST_CHECK struct error *checks_path(const char *field, const char *value);
+
+/* At most 4 KiB altogether. */
+MUST_CHECK struct error *checks_map(const char *field, const struct text_map *map);
+
+MUST_CHECK struct error *checks_capacity(const Csi__V1__CapacityRange *range);
+
+MUST_CHECK struct error *checks_capability(const Csi__V1__VolumeCapability *capability);
+MUST_CHECK struct error *checks_capabilities(Csi__V1__VolumeCapability *const *capabilities,
+                                             size_t count);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Controller on what this node keeps itself. */
+#ifndef CSI_CONTROLLER_H
+#define CSI_CONTROLLER_H
+
+#include "rpc/server.h"
+#include "volumes/engine.h"
+
+#define CONTROLLER_TOPOLOGY_KEY "topology.skycap.dev/node"
+
+struct controller {
+    struct engine *engine;
+    uint64_t max_volumes_per_node; /* 0: as many as one likes */
+};
+
+/* `controller` must outlive the server. */
+void controller_add(struct server *server, struct controller *controller);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Controller: making volumes available on nodes. This node is the only one. */
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/controller_internal.h"
+#include "csi/ids.h"
+#include "volumes/volume.h"
+
+static struct error *
+check_node(const struct engine *engine, const char *node_id)
+{
+    if (strcmp(node_id, engine->node_id) == 0)
+        return NULL;
+    return error_new(CODE_NOT_FOUND, "there is no node \"%s\"; this one is \"%s\"", node_id,
+                     engine->node_id);
+}
+
+/* The volumes on the node, but for the one that is asked for. */
+static struct error *
+check_limit(const struct controller *controller, const char *handle, struct arena *arena)
+{
+    struct volume_page page;
+    if (!controller->max_volumes_per_node)
+        return NULL;
+    struct error *error = volume_list(controller->engine, NULL, 0, arena, &page);
+    if (error)
+        return error;
+    uint64_t attached = 0;
+    for (size_t i = 0; i < page.count; i++)
+        attached += page.volumes[i]->n_attachments && strcmp(page.volumes[i]->handle, handle) != 0;
+    if (attached < controller->max_volumes_per_node)
+        return NULL;
+    return error_new(CODE_RESOURCE_EXHAUSTED, "the node has its limit of %ju volumes already",
+                     (uintmax_t)controller->max_volumes_per_node);
+}
+
+HANDLER(controller_publish_volume, ControllerPublishVolume)
+{
+    (void)reply;
+    struct controller *controller = call_context(call);
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_id("node_id", request->node_id);
+    if (!error)
+        error = checks_capability(request->volume_capability);
+    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
+    if (!error && !handle)
+        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->volume_id);
+    volume_record *volume;
+    if (!error)
+        error = volume_get(controller->engine, handle, call_arena(call), &volume);
+    if (!error)
+        error = check_node(controller->engine, request->node_id);
+    if (!error)
+        error = check_limit(controller, handle, call_arena(call));
+    return error ? error
+                 : volume_attach(controller->engine, handle, request->node_id, request->readonly,
+                                 request->volume_capability);
+}
+
+/* Unknown volumes and nodes are detached as surely as can be. */
+HANDLER(controller_unpublish_volume, ControllerUnpublishVolume)
+{
+    (void)reply;
+    struct controller *controller = call_context(call);
+    struct error *error = checks_id("volume_id", request->volume_id);
+    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
+    if (error || !handle)
+        return error;
+    error = volume_detach(controller->engine, handle, request->node_id);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    return error;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Controller: snapshots. */
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/controller_internal.h"
+#include "csi/ids.h"
+#include "csi/messages.h"
+#include "rpc/message_map.h"
+#include "volumes/snapshot.h"
+
+static struct engine *
+engine_of(struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
+HANDLER(controller_create_snapshot, CreateSnapshot)
+{
+    struct arena *arena = call_arena(call);
+    struct text_map parameters =
+        message_map_read(request->parameters, request->n_parameters, arena);
+    snapshot_record *record;
+    struct error *error = checks_name("name", request->name);
+    if (!error)
+        error = checks_id("source_volume_id", request->source_volume_id);
+    if (!error)
+        error = checks_map("parameters", &parameters);
+    const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
+    if (!error && !source)
+        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->source_volume_id);
+    if (!error)
+        error =
+            snapshot_create(engine_of(call), request->name, source, &parameters, arena, &record);
+    if (!error)
+        reply->snapshot = messages_snapshot(record, arena);
+    return error;
+}
+
+HANDLER(controller_delete_snapshot, DeleteSnapshot)
+{
+    (void)reply;
+    struct error *error = checks_id("snapshot_id", request->snapshot_id);
+    const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
+    if (error || !handle)
+        return error;
+    return snapshot_delete(engine_of(call), handle);
+}
+
+HANDLER(controller_get_snapshot, GetSnapshot)
+{
+    struct arena *arena = call_arena(call);
+    snapshot_record *record;
+    struct error *error = checks_id("snapshot_id", request->snapshot_id);
+    if (error)
+        return error;
+    const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
+    if (!handle)
+        return error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", request->snapshot_id);
+    error = snapshot_get(engine_of(call), handle, arena, &record);
+    if (!error)
+        reply->snapshot = messages_snapshot(record, arena);
+    return error;
+}
+
+/* ---- listing ---- */
+
+static void
+add_entry(Csi__V1__ListSnapshotsResponse *reply, const snapshot_record *record, struct arena *arena)
+{
+    Csi__V1__ListSnapshotsResponse__Entry *entry = arena_alloc(arena, sizeof *entry);
+    csi__v1__list_snapshots_response__entry__init(entry);
+    entry->snapshot = messages_snapshot(record, arena);
+    reply->entries[reply->n_entries++] = entry;
+}
+
+/* At most one; an id that nobody knows gives an empty list. */
+static struct error *
+list_one(struct call *call, const Csi__V1__ListSnapshotsRequest *request,
+         Csi__V1__ListSnapshotsResponse *reply)
+{
+    struct arena *arena = call_arena(call);
+    snapshot_record *record;
+    const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
+    if (!handle)
+        return NULL;
+    struct error *error = snapshot_get(engine_of(call), handle, arena, &record);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
+    reply->entries = arena_alloc(arena, sizeof(void *));
+    if (!request->source_volume_id[0] || (source && strcmp(source, record->source_handle) == 0))
+        add_entry(reply, record, arena);
+    return NULL;
+}
+
+HANDLER(controller_list_snapshots, ListSnapshots)
+{
+    struct arena *arena = call_arena(call);
+    struct snapshot_page page;
+    const char *after = NULL, *source = NULL;
+    if (request->max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    if (request->snapshot_id[0])
+        return list_one(call, request, reply);
+    if (request->source_volume_id[0]) {
+        source = ids_handle(ID_VOLUME, request->source_volume_id);
+        if (!source)
+            return NULL;
+    }
+    if (request->starting_token[0]) {
+        after = ids_handle(ID_SNAPSHOT, request->starting_token);
+        if (!after)
+            return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+    }
+    struct error *error =
+        snapshot_list(engine_of(call), source, after, (size_t)request->max_entries, arena, &page);
+    if (error)
+        return error;
+    reply->entries = arena_alloc(arena, page.count * sizeof(void *));
+    for (size_t i = 0; i < page.count; i++)
+        add_entry(reply, page.snapshots[i], arena);
+    if (page.next)
+        reply->next_token = ids_print(ID_SNAPSHOT, page.next, arena);
+    return NULL;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Controller: volumes. */
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/controller_internal.h"
+#include "csi/ids.h"
+#include "csi/messages.h"
+#include "rpc/message_map.h"
+#include "volumes/spec.h"
+#include "volumes/volume.h"
+
+static struct engine *
+engine_of(struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
+/* ---- topology ---- */
+
+static bool
+is_here(const struct engine *engine, const Csi__V1__Topology *topology, struct arena *arena)
+{
+    struct text_map segments = message_map_read(topology->segments, topology->n_segments, arena);
+    const char *node = text_map_find(&segments, CONTROLLER_TOPOLOGY_KEY);
+    return node && strcmp(node, engine->node_id) == 0;
+}
+
+/* This node is all there is: it must be among the requisite ones, or the preferred if there are no others. */
+static struct error *
+check_topology(const struct engine *engine, const Csi__V1__TopologyRequirement *wanted,
+               struct arena *arena)
+{
+    if (!wanted || (!wanted->n_requisite && !wanted->n_preferred))
+        return NULL;
+    for (size_t i = 0; i < wanted->n_requisite; i++)
+        if (is_here(engine, wanted->requisite[i], arena))
+            return NULL;
+    for (size_t i = 0; i < wanted->n_preferred && !wanted->n_requisite; i++)
+        if (is_here(engine, wanted->preferred[i], arena))
+            return NULL;
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "the volume can be made on the node \"%s\" only, which the topology excludes",
+                     engine->node_id);
+}
+
+/* ---- create and delete ---- */
+
+static struct error *
+read_source(const Csi__V1__VolumeContentSource *source, struct volume_request *out)
+{
+    if (!source)
+        return NULL;
+    const char *id = "";
+    if (source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME) {
+        out->source_kind = SOURCE_VOLUME;
+        id = source->volume->volume_id;
+        out->source_handle = ids_handle(ID_VOLUME, id);
+    } else if (source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT) {
+        out->source_kind = SOURCE_SNAPSHOT;
+        id = source->snapshot->snapshot_id;
+        out->source_handle = ids_handle(ID_SNAPSHOT, id);
+    } else {
+        return error_new(CODE_INVALID_ARGUMENT, "volume_content_source is empty");
+    }
+    struct error *error = checks_id("the source's id", id);
+    if (!error && !out->source_handle)
+        error = error_new(CODE_NOT_FOUND, "there is no source \"%s\"", id);
+    return error;
+}
+
+static struct error *
+read_request(const Csi__V1__CreateVolumeRequest *request, struct arena *arena,
+             struct volume_request *out)
+{
+    *out = (struct volume_request){
+        .name = request->name,
+        .capabilities = request->volume_capabilities,
+        .capability_count = request->n_volume_capabilities,
+        .parameters = message_map_read(request->parameters, request->n_parameters, arena),
+        .mutable_parameters =
+            message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena),
+    };
+    if (request->capacity_range) {
+        out->required_bytes = request->capacity_range->required_bytes;
+        out->limit_bytes = request->capacity_range->limit_bytes;
+    }
+    struct error *error = checks_name("name", request->name);
+    if (!error)
+        error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
+    if (!error)
+        error = checks_capacity(request->capacity_range);
+    if (!error)
+        error = checks_map("parameters", &out->parameters);
+    if (!error)
+        error = checks_map("mutable_parameters", &out->mutable_parameters);
+    if (!error)
+        error = read_source(request->volume_content_source, out);
+    return error;
+}
+
+HANDLER(controller_create_volume, CreateVolume)
+{
+    struct engine *engine = engine_of(call);
+    struct arena *arena = call_arena(call);
+    struct volume_request wanted;
+    volume_record *record;
+    struct error *error = read_request(request, arena, &wanted);
+    if (!error)
+        error = check_topology(engine, request->accessibility_requirements, arena);
+    if (!error)
+        error = volume_create(engine, &wanted, arena, &record);
+    if (!error)
+        reply->volume = messages_volume(engine, record, arena);
+    return error;
+}
+
+HANDLER(controller_delete_volume, DeleteVolume)
+{
+    (void)reply;
+    struct error *error = checks_id("volume_id", request->volume_id);
+    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
+    if (error || !handle)
+        return error;
+    return volume_delete(engine_of(call), handle);
+}
+
+/* ---- asking ---- */
+
+static struct error *
+find_volume(struct call *call, const char *id, volume_record **out)
+{
+    struct error *error = checks_id("volume_id", id);
+    if (error)
+        return error;
+    const char *handle = ids_handle(ID_VOLUME, id);
+    if (!handle)
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+    return volume_get(engine_of(call), handle, call_arena(call), out);
+}
+
+/* What speaks against using the volume so; NULL: nothing. */
+static const char *
+find_obstacle(const volume_record *volume, const Csi__V1__VolumeCapability *capability)
+{
+    bool is_image = volume->kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE;
+    if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
+        return is_image ? NULL : "the volume is a directory tree and has no block device";
+    const char *fs_type = capability->mount->fs_type;
+    if (fs_type[0] && strcmp(fs_type, "none") != 0 && strcmp(fs_type, volume->fs_type) != 0)
+        return "the volume has another file system";
+    return NULL;
+}
+
+HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
+{
+    struct arena *arena = call_arena(call);
+    volume_record *volume;
+    struct error *error = find_volume(call, request->volume_id, &volume);
+    if (!error)
+        error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
+    if (error)
+        return error;
+    for (size_t i = 0; i < request->n_volume_capabilities; i++) {
+        const char *obstacle = find_obstacle(volume, request->volume_capabilities[i]);
+        if (obstacle) {
+            reply->message = (char *)obstacle;
+            return NULL;
+        }
+    }
+    reply->confirmed = arena_alloc(arena, sizeof *reply->confirmed);
+    csi__v1__validate_volume_capabilities_response__confirmed__init(reply->confirmed);
+    reply->confirmed->volume_capabilities = request->volume_capabilities;
+    reply->confirmed->n_volume_capabilities = request->n_volume_capabilities;
+    return NULL;
+}
+
+static Csi__V1__ListVolumesResponse__Entry *
+list_entry(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    Csi__V1__ListVolumesResponse__Entry *entry = arena_alloc(arena, sizeof *entry);
+    csi__v1__list_volumes_response__entry__init(entry);
+    entry->volume = messages_volume(engine, volume, arena);
+    entry->status = arena_alloc(arena, sizeof *entry->status);
+    csi__v1__list_volumes_response__volume_status__init(entry->status);
+    entry->status->published_node_ids =
+        messages_node_ids(volume, arena, &entry->status->n_published_node_ids);
+    return entry;
+}
+
+/* A token is the handle of the last volume that was told. */
+HANDLER(controller_list_volumes, ListVolumes)
+{
+    struct engine *engine = engine_of(call);
+    struct arena *arena = call_arena(call);
+    struct volume_page page;
+    if (request->max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    const char *after = NULL;
+    if (request->starting_token[0]) {
+        after = ids_handle(ID_VOLUME, request->starting_token);
+        if (!after)
+            return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+    }
+    struct error *error = volume_list(engine, after, (size_t)request->max_entries, arena, &page);
+    if (error)
+        return error;
+    reply->entries = arena_alloc(arena, page.count * sizeof(void *));
+    for (; reply->n_entries < page.count; reply->n_entries++)
+        reply->entries[reply->n_entries] =
+            list_entry(engine, page.volumes[reply->n_entries], arena);
+    if (page.next)
+        reply->next_token = ids_print(ID_VOLUME, page.next, arena);
+    return NULL;
+}
+
+HANDLER(controller_get_volume, ControllerGetVolume)
+{
+    struct arena *arena = call_arena(call);
+    volume_record *volume;
+    struct error *error = find_volume(call, request->volume_id, &volume);
+    if (error)
+        return error;
+    reply->volume = messages_volume(engine_of(call), volume, arena);
+    reply->status = arena_alloc(arena, sizeof *reply->status);
+    csi__v1__controller_get_volume_response__volume_status__init(reply->status);
+    reply->status->published_node_ids =
+        messages_node_ids(volume, arena, &reply->status->n_published_node_ids);
+    return NULL;
+}
+
+HANDLER(controller_get_capacity, GetCapacity)
+{
+    struct engine *engine = engine_of(call);
+    struct arena *arena = call_arena(call);
+    struct backend_capacity capacity;
+    if (request->accessible_topology && !is_here(engine, request->accessible_topology, arena))
+        return NULL; /* nothing there, as far as this node can tell */
+    struct error *error = backend_capacity(engine->backend, &capacity);
+    if (error)
+        return error;
+    reply->available_capacity = (int64_t)capacity.available_bytes;
+    reply->maximum_volume_size = arena_alloc(arena, sizeof *reply->maximum_volume_size);
+    google__protobuf__int64_value__init(reply->maximum_volume_size);
+    reply->maximum_volume_size->value =
+        capacity.largest_volume_bytes ? (int64_t)capacity.largest_volume_bytes : SPEC_LARGEST_BYTES;
+    return NULL;
+}
+
+/* ---- changing ---- */
+
+HANDLER(controller_expand_volume, ControllerExpandVolume)
+{
+    volume_record *volume;
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error && !request->capacity_range)
+        error = error_new(CODE_INVALID_ARGUMENT, "capacity_range is missing");
+    if (!error)
+        error = checks_capacity(request->capacity_range);
+    if (!error)
+        error = find_volume(call, request->volume_id, &volume);
+    if (!error)
+        error =
+            volume_expand(engine_of(call), volume->handle, request->capacity_range->required_bytes,
+                          request->capacity_range->limit_bytes, &reply->capacity_bytes);
+    if (!error)
+        reply->node_expansion_required =
+            volume->kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE;
+    return error;
+}
+
+HANDLER(controller_modify_volume, ControllerModifyVolume)
+{
+    (void)reply;
+    volume_record *volume;
+    struct text_map wanted = message_map_read(request->mutable_parameters,
+                                              request->n_mutable_parameters, call_arena(call));
+    struct error *error = find_volume(call, request->volume_id, &volume);
+    if (!error)
+        error = checks_map("mutable_parameters", &wanted);
+    if (!error && !wanted.count)
+        error = error_new(CODE_INVALID_ARGUMENT, "mutable_parameters is missing");
+    return error ? error : volume_modify(engine_of(call), volume->handle, &wanted);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ids as the outside sees them: see ids.h. */
+#include "csi/ids.h"
+
+#include <string.h>
+
+#include "backends/backend.h"
+
+char *
+ids_print(enum id_kind kind, const char *handle, struct arena *arena)
+{
+    return arena_print(arena, "%c:%s/%s", (char)kind, IDS_LOCAL, handle);
+}
+
+static bool
+is_handle(const char *text)
+{
+    size_t size = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-");
+    return size > 0 && size < BACKEND_HANDLE_SIZE && text[size] == '\0';
+}
+
+const char *
+ids_handle(enum id_kind kind, const char *id)
+{
+    static const char connection[] = ":" IDS_LOCAL "/";
+    if (id[0] != (char)kind || strncmp(id + 1, connection, sizeof connection - 1) != 0)
+        return NULL;
+    const char *handle = id + 1 + sizeof connection - 1;
+    return is_handle(handle) ? handle : NULL;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records as CSI's messages: see messages.h. */
+#include "csi/messages.h"
+
+#include "csi/controller.h"
+#include "csi/ids.h"
+#include "rpc/message_map.h"
+
+Csi__V1__Topology *
+messages_topology(const char *node_id, struct arena *arena)
+{
+    struct text_map segments = {0};
+    Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
+    csi__v1__topology__init(topology);
+    text_map_set(&segments, arena, CONTROLLER_TOPOLOGY_KEY, node_id);
+    message_map_write(&segments, arena, &csi__v1__topology__segments_entry__descriptor,
+                      &topology->segments, &topology->n_segments);
+    return topology;
+}
+
+/* The record's source names handles; the outside knows ids. */
+static Csi__V1__VolumeContentSource *
+content_source(const Csi__V1__VolumeContentSource *record, struct arena *arena)
+{
+    if (!record)
+        return NULL;
+    Csi__V1__VolumeContentSource *source = arena_alloc(arena, sizeof *source);
+    csi__v1__volume_content_source__init(source);
+    source->type_case = record->type_case;
+    if (record->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME) {
+        source->volume = arena_alloc(arena, sizeof *source->volume);
+        csi__v1__volume_content_source__volume_source__init(source->volume);
+        source->volume->volume_id = ids_print(ID_VOLUME, record->volume->volume_id, arena);
+    } else {
+        source->snapshot = arena_alloc(arena, sizeof *source->snapshot);
+        csi__v1__volume_content_source__snapshot_source__init(source->snapshot);
+        source->snapshot->snapshot_id =
+            ids_print(ID_SNAPSHOT, record->snapshot->snapshot_id, arena);
+    }
+    return source;
+}
+
+Csi__V1__Volume *
+messages_volume(const struct engine *engine, const volume_record *record, struct arena *arena)
+{
+    Csi__V1__Volume *volume = arena_alloc(arena, sizeof *volume);
+    csi__v1__volume__init(volume);
+    volume->volume_id = ids_print(ID_VOLUME, record->handle, arena);
+    volume->capacity_bytes = record->size_bytes;
+    volume->content_source = content_source(record->source, arena);
+    volume->accessible_topology = arena_alloc(arena, sizeof(void *));
+    volume->accessible_topology[0] = messages_topology(engine->node_id, arena);
+    volume->n_accessible_topology = 1;
+    return volume;
+}
+
+Csi__V1__Snapshot *
+messages_snapshot(const snapshot_record *record, struct arena *arena)
+{
+    Csi__V1__Snapshot *snapshot = arena_alloc(arena, sizeof *snapshot);
+    csi__v1__snapshot__init(snapshot);
+    snapshot->snapshot_id = ids_print(ID_SNAPSHOT, record->handle, arena);
+    snapshot->source_volume_id = ids_print(ID_VOLUME, record->source_handle, arena);
+    snapshot->size_bytes = record->size_bytes;
+    snapshot->ready_to_use = record->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY;
+    snapshot->creation_time = arena_alloc(arena, sizeof *snapshot->creation_time);
+    google__protobuf__timestamp__init(snapshot->creation_time);
+    snapshot->creation_time->seconds = record->created_ns / 1000000000;
+    snapshot->creation_time->nanos = (int32_t)(record->created_ns % 1000000000);
+    if (record->group_handle[0])
+        snapshot->group_snapshot_id = ids_print(ID_GROUP, record->group_handle, arena);
+    return snapshot;
+}
+
+char **
+messages_node_ids(const volume_record *record, struct arena *arena, size_t *count)
+{
+    char **ids = arena_alloc(arena, record->n_attachments * sizeof *ids);
+    for (size_t i = 0; i < record->n_attachments; i++)
+        ids[i] = record->attachments[i]->node_id;
+    *count = record->n_attachments;
+    return ids;
+}

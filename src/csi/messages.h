@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records as CSI's messages. All lives in the arena. */
+#ifndef CSI_MESSAGES_H
+#define CSI_MESSAGES_H
+
+#include "proto/csi.pb-c.h"
+#include "volumes/engine.h"
+
+Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_record *record,
+                                 struct arena *arena);
+Csi__V1__Snapshot *messages_snapshot(const snapshot_record *record, struct arena *arena);
+
+/* The one segment that says which node. */
+Csi__V1__Topology *messages_topology(const char *node_id, struct arena *arena);
+
+/* The nodes that it is attached to, as CSI writes lists. */
+char **messages_node_ids(const volume_record *record, struct arena *arena, size_t *count);
+
+#endif

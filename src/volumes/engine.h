@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: the life of volumes and snapshots on this node. It joins a store (what exists) and a back end (the data) and keeps the order
+ * of writes by which a crash at any instruction loses nothing that was answered:
+ *
+ *     create    the data under its final handle, invisible; then one durable write; then the answer
+ *     delete    one durable write; then the data goes
+ *
+ * Functions may block and are safe from any thread. A second request for a name that is being worked on gets ABORTED.
+ */
+#ifndef VOLUMES_ENGINE_H
+#define VOLUMES_ENGINE_H
+
+#include "backends/backend.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "proto/records.pb-c.h"
+#include "store/store.h"
+#include "volumes/keys.h"
+
+typedef Skycap__Records__VolumeRecord volume_record;
+typedef Skycap__Records__SnapshotRecord snapshot_record;
+typedef Skycap__Records__GroupRecord group_record;
+typedef Csi__V1__VolumeCapability volume_capability;
+
+struct engine {
+    struct store *store;
+    struct backend *backend;
+    struct keys keys;
+    const char *node_id;
+    const struct log *log;
+};
+
+struct engine_options {
+    struct store *store; /* both are the caller's and outlive the engine */
+    struct backend *backend;
+    const char *node_id;
+    const struct log *log;
+};
+
+/* Finishes or undoes what a crash has left, and sweeps data that nothing refers to. */
+MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
+void engine_close(struct engine *engine);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One key per name: whoever holds it works on that volume or snapshot alone. Nobody waits for a key: a second request is told ABORTED,
+ * as CSI wants it.
+ */
+#ifndef VOLUMES_KEYS_H
+#define VOLUMES_KEYS_H
+
+#include <pthread.h>
+
+#include "base/error.h"
+
+struct key;
+
+struct keys {
+    pthread_mutex_t lock;
+    struct key *held;
+};
+
+void keys_init(struct keys *keys);
+void keys_clear(struct keys *keys);
+
+/* `kind` ("volume", "snapshot", "group") and name together are the key. */
+MUST_CHECK struct error *keys_take(struct keys *keys, const char *kind, const char *name,
+                                   struct key **out);
+
+/* Gives it back; NULL is fine. For `struct key *key AUTO(keys_release) = NULL`. */
+void keys_release(struct key **key);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mounts: see mounts.h.
+ *
+ * libmount could parse the table and the options, but it is not to be had as a static library and would bring two others along; what is needed
+ * of it is one line of fscanf and a table of flags.
+ */
+#include "volumes/mounts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+/* ---- the table ---- */
+
+/* mountinfo writes space, tab, newline and backslash as \ooo. */
+static void
+unescape(char *text)
+{
+    char *out = text;
+    for (char *in = text; *in; out++) {
+        if (in[0] == '\\' && in[1] && in[2] && in[3]) {
+            *out = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
+            in += 4;
+        } else {
+            *out = *in++;
+        }
+    }
+    *out = '\0';
+}
+
+static bool
+has_option(const char *options, const char *wanted)
+{
+    size_t size = strlen(wanted);
+    for (const char *at = options; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, wanted, size) == 0 && (at[size] == ',' || at[size] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* 36 35 98:0 /root /point options optional... - type device options */
+static void
+read_line(char *line, const char *path, struct mount_point *out)
+{
+    char *save = NULL;
+    char *fields[6];
+    for (size_t i = 0; i < 6; i++)
+        if (!(fields[i] = strtok_r(i ? NULL : line, " ", &save)))
+            return;
+    unescape(fields[4]);
+    if (strcmp(fields[4], path) != 0)
+        return;
+    char *field = strtok_r(NULL, " ", &save);
+    while (field && strcmp(field, "-") != 0)
+        field = strtok_r(NULL, " ", &save);
+    char *type = strtok_r(NULL, " ", &save);
+    char *device = strtok_r(NULL, " ", &save);
+    if (!type || !device)
+        return;
+    unescape(fields[3]);
+    unescape(device);
+    out->exists = true;
+    out->read_only = has_option(fields[5], "ro");
+    snprintf(out->root, sizeof out->root, "%s", fields[3]);
+    snprintf(out->device, sizeof out->device, "%s", device);
+    snprintf(out->fs_type, sizeof out->fs_type, "%s", type);
+}
+
+static void
+close_file(FILE **file)
+{
+    if (*file)
+        fclose(*file);
+}
+
+struct error *
+mounts_find(const char *path, struct mount_point *out)
+{
+    out->exists = false;
+    char real[PATH_MAX];
+    if (!realpath(path, real)) {
+        if (errno == ENOENT)
+            return NULL;
+        /* A mount whose file system is gone cannot be resolved, but stands in the table as it was made. */
+        snprintf(real, sizeof real, "%s", path);
+    }
+    FILE *table AUTO(close_file) = fopen("/proc/self/mountinfo", "re");
+    if (!table)
+        return error_from_errno(errno, "read the table of mounts");
+    char *line AUTO(memory_cleanup) = NULL;
+    size_t room = 0;
+    /* The last line for a path is the mount on top. */
+    while (getline(&line, &room, table) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        read_line(line, real, out);
+    }
+    return NULL;
+}
+
+/* ---- making ---- */
+
+static const struct {
+    const char *name;
+    unsigned long set;
+    unsigned long clear;
+} known_options[] = {
+    {"rw", 0, MS_RDONLY},
+    {"ro", MS_RDONLY, 0},
+    {"suid", 0, MS_NOSUID},
+    {"nosuid", MS_NOSUID, 0},
+    {"dev", 0, MS_NODEV},
+    {"nodev", MS_NODEV, 0},
+    {"exec", 0, MS_NOEXEC},
+    {"noexec", MS_NOEXEC, 0},
+    {"async", 0, MS_SYNCHRONOUS},
+    {"sync", MS_SYNCHRONOUS, 0},
+    {"atime", 0, MS_NOATIME},
+    {"noatime", MS_NOATIME, 0},
+    {"diratime", 0, MS_NODIRATIME},
+    {"nodiratime", MS_NODIRATIME, 0},
+    {"relatime", MS_RELATIME, 0},
+    {"norelatime", 0, MS_RELATIME},
+    {"strictatime", MS_STRICTATIME, 0},
+    {"lazytime", MS_LAZYTIME, 0},
+    {"dirsync", MS_DIRSYNC, 0},
+    {"defaults", 0, 0},
+};
+
+static bool
+apply_option(const char *option, unsigned long *flags)
+{
+    for (size_t i = 0; i < COUNT_OF(known_options); i++) {
+        if (strcmp(known_options[i].name, option) != 0)
+            continue;
+        *flags = (*flags | known_options[i].set) & ~known_options[i].clear;
+        return true;
+    }
+    return false;
+}
+
+struct error *
+mounts_bind(const char *from, const char *to, bool read_only)
+{
+    if (mount(from, to, NULL, MS_BIND, NULL) != 0)
+        return error_from_errno(errno, "bind %s to %s", from, to);
+    if (!read_only || mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0)
+        return NULL;
+    struct error *error = error_from_errno(errno, "make %s read-only", to);
+    umount2(to, MNT_DETACH);
+    return error;
+}
+
+struct error *
+mounts_device(const char *device, const char *to, const char *fs_type, const char *const *options,
+              bool read_only)
+{
+    unsigned long flags = read_only ? MS_RDONLY : 0;
+    struct buffer data AUTO(buffer_clear) = {0};
+    for (; options && *options; options++)
+        if (!apply_option(*options, &flags))
+            buffer_print(&data, "%s%s", data.size ? "," : "", *options);
+    if (mount(device, to, fs_type, flags, data.size ? buffer_text(&data) : NULL) == 0)
+        return NULL;
+    int failed = errno;
+    if (failed == EINVAL && data.size)
+        return error_new(CODE_INVALID_ARGUMENT, "mount %s: %s does not take these mount flags", to,
+                         fs_type);
+    return error_from_errno(failed, "mount %s on %s as %s", device, to, fs_type);
+}
+
+struct error *
+mounts_remove(const char *path)
+{
+    for (;;) {
+        if (umount2(path, UMOUNT_NOFOLLOW) == 0)
+            continue;
+        if (errno == EINVAL || errno == ENOENT)
+            return NULL; /* nothing is mounted there, or nothing is there */
+        return error_from_errno(errno, "unmount %s", path);
+    }
+}

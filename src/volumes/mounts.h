@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mounts of this process's namespace: finding, making and undoing them. Each does nothing where it is done already. */
+#ifndef VOLUMES_MOUNTS_H
+#define VOLUMES_MOUNTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct mount_point {
+    bool exists;
+    bool read_only;
+    char root[PATH_MAX];   /* what of the file system is mounted here: "/" or a path in it */
+    char device[PATH_MAX]; /* "/dev/loop3", "tmpfs", ... */
+    char fs_type[64];
+};
+
+/* The topmost mount whose mount point is exactly `path`. */
+MUST_CHECK struct error *mounts_find(const char *path, struct mount_point *out);
+
+/* A directory or file at another place. */
+MUST_CHECK struct error *mounts_bind(const char *from, const char *to, bool read_only);
+
+/* A file system on a device. `options` as mount(8) has them, NULL at the end; unknown ones go to the file system. */
+MUST_CHECK struct error *mounts_device(const char *device, const char *to, const char *fs_type,
+                                       const char *const *options, bool read_only);
+
+/* All that is mounted at the path, one upon the other. Busy ones are FAILED_PRECONDITION. */
+MUST_CHECK struct error *mounts_remove(const char *path);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records in the store: see rows.h. */
+#include "volumes/rows.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct row_kind volume_rows = {
+    "volume",
+    &skycap__records__volume_record__descriptor,
+    offsetof(volume_record, handle),
+    offsetof(volume_record, name),
+};
+
+const struct row_kind snapshot_rows = {
+    "snapshot",
+    &skycap__records__snapshot_record__descriptor,
+    offsetof(snapshot_record, handle),
+    offsetof(snapshot_record, name),
+};
+
+const struct row_kind group_rows = {
+    "group",
+    &skycap__records__group_record__descriptor,
+    offsetof(group_record, handle),
+    offsetof(group_record, name),
+};
+
+static const char *
+text_at(const ProtobufCMessage *record, size_t offset)
+{
+    return *(char *const *)(const void *)((const char *)record + offset);
+}
+
+static char *
+handle_key(const struct row_kind *kind, struct arena *arena, const char *handle)
+{
+    return arena_print(arena, "%s/%s", kind->name, handle);
+}
+
+static char *
+name_key(const struct row_kind *kind, struct arena *arena, const char *name)
+{
+    return arena_print(arena, "%s-name/%s", kind->name, name);
+}
+
+/* ---- bytes ---- */
+
+static void *
+allocate(void *arena, size_t size)
+{
+    return arena_alloc(arena, size);
+}
+
+static void
+leave_to_arena(void *arena, void *block)
+{
+    (void)arena;
+    (void)block;
+}
+
+static struct error *
+unpack(const struct row_kind *kind, const struct store_entry *entry, struct arena *arena,
+       struct row *out)
+{
+    ProtobufCAllocator allocator = {allocate, leave_to_arena, arena};
+    out->revision = entry->revision;
+    out->record =
+        protobuf_c_message_unpack(kind->type, &allocator, entry->value_size, entry->value);
+    if (out->record)
+        return NULL;
+    return error_new(CODE_DATA_LOSS, "the record %s is damaged: run `skycap doctor`", entry->key);
+}
+
+uint8_t *
+rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size)
+{
+    *size = protobuf_c_message_get_packed_size(record);
+    uint8_t *bytes = arena_alloc(arena, *size);
+    protobuf_c_message_pack(record, bytes);
+    return bytes;
+}
+
+/* ---- reading ---- */
+
+struct error *
+rows_get(struct engine *engine, const struct row_kind *kind, const char *handle,
+         struct arena *arena, struct row *out)
+{
+    struct store_entry entry;
+    struct error *error = store_get(engine->store, handle_key(kind, arena, handle), arena, &entry);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind->name, handle);
+    }
+    return error ? error : unpack(kind, &entry, arena, out);
+}
+
+struct error *
+rows_find(struct engine *engine, const struct row_kind *kind, const char *name, struct arena *arena,
+          struct row *out)
+{
+    struct store_entry entry;
+    out->record = NULL;
+    struct error *error = store_get(engine->store, name_key(kind, arena, name), arena, &entry);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    return rows_get(engine, kind, arena_copy(arena, entry.value, entry.value_size), arena, out);
+}
+
+struct error *
+rows_list(struct engine *engine, const struct row_kind *kind, const char *after, size_t limit,
+          struct arena *arena, struct row_page *out)
+{
+    struct store_list list;
+    *out = (struct row_page){0};
+    struct error *error =
+        store_list(engine->store, handle_key(kind, arena, ""),
+                   after ? handle_key(kind, arena, after) : NULL, limit, arena, &list);
+    if (error)
+        return error;
+    out->rows = arena_alloc(arena, list.count * sizeof *out->rows);
+    out->has_more = list.has_more;
+    for (; out->count < list.count && !error; out->count++)
+        error = unpack(kind, &list.entries[out->count], arena, &out->rows[out->count]);
+    return error;
+}
+
+/* ---- writing ---- */
+
+struct error *
+rows_insert(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *handle = text_at(record, kind->handle_offset);
+    const char *name = text_at(record, kind->name_offset);
+    size_t size;
+    uint8_t *bytes = rows_pack(record, &arena, &size);
+    struct store_change changes[] = {
+        {handle_key(kind, &arena, handle), bytes, size, STORE_ABSENT},
+        {name_key(kind, &arena, name), (const uint8_t *)handle, strlen(handle), STORE_ABSENT},
+    };
+    return store_write(engine->store, changes, COUNT_OF(changes), NULL);
+}
+
+struct error *
+rows_update(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record,
+            uint64_t revision)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    size_t size;
+    uint8_t *bytes = rows_pack(record, &arena, &size);
+    struct store_change change = {handle_key(kind, &arena, text_at(record, kind->handle_offset)),
+                                  bytes, size, revision};
+    return store_write(engine->store, &change, 1, NULL);
+}
+
+struct error *
+rows_delete(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct store_change changes[] = {
+        {handle_key(kind, &arena, text_at(record, kind->handle_offset)), NULL, 0, STORE_ANY},
+        {name_key(kind, &arena, text_at(record, kind->name_offset)), NULL, 0, STORE_ANY},
+    };
+    return store_write(engine->store, changes, COUNT_OF(changes), NULL);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records in the store: how they are keyed, read and written.
+ *
+ *     volume/HANDLE             a VolumeRecord          volume-name/NAME        its handle
+ *     snapshot/HANDLE           a SnapshotRecord        snapshot-name/NAME      its handle
+ *     group/HANDLE              a GroupRecord           group-name/NAME         its handle
+ */
+#ifndef VOLUMES_ROWS_H
+#define VOLUMES_ROWS_H
+
+#include "volumes/engine.h"
+
+/* What the three have in common. */
+struct row_kind {
+    const char *name; /* "volume" */
+    const ProtobufCMessageDescriptor *type;
+    size_t handle_offset; /* of the record's handle and name, which are strings */
+    size_t name_offset;
+};
+
+extern const struct row_kind volume_rows;
+extern const struct row_kind snapshot_rows;
+extern const struct row_kind group_rows;
+
+struct row {
+    ProtobufCMessage *record; /* in the arena */
+    uint64_t revision;
+};
+
+/* NOT_FOUND names the kind and the handle. */
+MUST_CHECK struct error *rows_get(struct engine *engine, const struct row_kind *kind,
+                                  const char *handle, struct arena *arena, struct row *out);
+
+/* By the name that it was created with; record NULL if there is none. */
+MUST_CHECK struct error *rows_find(struct engine *engine, const struct row_kind *kind,
+                                   const char *name, struct arena *arena, struct row *out);
+
+/* A new record and its name, in one write. */
+MUST_CHECK struct error *rows_insert(struct engine *engine, const struct row_kind *kind,
+                                     const ProtobufCMessage *record);
+
+/* The record again, if nobody has changed it since `revision`. */
+MUST_CHECK struct error *rows_update(struct engine *engine, const struct row_kind *kind,
+                                     const ProtobufCMessage *record, uint64_t revision);
+
+/* The record and its name. */
+MUST_CHECK struct error *rows_delete(struct engine *engine, const struct row_kind *kind,
+                                     const ProtobufCMessage *record);
+
+/* Records in the order of their handles, which is that of their making. `after`: NULL or the last handle seen. */
+struct row_page {
+    struct row *rows;
+    size_t count;
+    bool has_more;
+};
+MUST_CHECK struct error *rows_list(struct engine *engine, const struct row_kind *kind,
+                                   const char *after, size_t limit, struct arena *arena,
+                                   struct row_page *out);
+
+/* The record's bytes, for a note beside the data. */
+uint8_t *rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots: see snapshot.h. */
+#include "volumes/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "rpc/message_map.h"
+#include "volumes/handle.h"
+#include "volumes/volume.h"
+
+struct data
+snapshot_data(const snapshot_record *snapshot)
+{
+    struct data data = {.role = ROLE_SNAPSHOT};
+    data.kind =
+        snapshot->kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE ? KIND_IMAGE : KIND_TREE;
+    snprintf(data.handle, sizeof data.handle, "%s", snapshot->handle);
+    return data;
+}
+
+struct error *
+snapshot_get(struct engine *engine, const char *handle, struct arena *arena, snapshot_record **out)
+{
+    struct row row;
+    struct error *error = rows_get(engine, &snapshot_rows, handle, arena, &row);
+    *out = error ? NULL : (snapshot_record *)row.record;
+    return error;
+}
+
+/* ---- creating ---- */
+
+static snapshot_record *
+make_record(const char *name, const volume_record *source, const struct text_map *parameters,
+            struct arena *arena)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snapshot_record *record = arena_alloc(arena, sizeof *record);
+    skycap__records__snapshot_record__init(record);
+    record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
+    handle_make(record->handle);
+    record->name = (char *)name;
+    record->source_handle = source->handle;
+    record->kind = source->kind;
+    record->fs_type = source->fs_type;
+    record->size_bytes = source->size_bytes;
+    record->created_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    message_map_write(parameters, arena,
+                      &skycap__records__snapshot_record__parameters_entry__descriptor,
+                      &record->parameters, &record->n_parameters);
+    return record;
+}
+
+static struct error *
+answer_existing(snapshot_record *record, const char *source_handle, snapshot_record **out)
+{
+    if (strcmp(record->source_handle, source_handle) != 0)
+        return error_new(CODE_ALREADY_EXISTS, "the snapshot \"%s\" exists, of another volume",
+                         record->name);
+    *out = record;
+    return NULL;
+}
+
+static struct error *
+make_data(struct engine *engine, const volume_record *source, const snapshot_record *record,
+          struct arena *arena)
+{
+    struct data from = volume_data(source);
+    struct data to = snapshot_data(record);
+    struct data_settings settings = {.size_bytes = (uint64_t)record->size_bytes};
+    size_t size;
+    uint8_t *note = rows_pack(&record->base, arena, &size);
+    struct error *error = backend_copy(engine->backend, &from, &to, &settings, NULL);
+    if (!error)
+        error = backend_write_note(engine->backend, &to, note, size);
+    if (!error)
+        error = rows_insert(engine, &snapshot_rows, &record->base);
+    if (error)
+        error_free(backend_remove(engine->backend, &to)); /* what stays, the next start sweeps */
+    return error;
+}
+
+struct error *
+snapshot_create(struct engine *engine, const char *name, const char *source_handle,
+                const struct text_map *parameters, struct arena *arena, snapshot_record **out)
+{
+    struct key *key AUTO(keys_release) = NULL;
+    struct row existing;
+    volume_record *source;
+    struct error *error = keys_take(&engine->keys, "snapshot", name, &key);
+    if (!error)
+        error = rows_find(engine, &snapshot_rows, name, arena, &existing);
+    if (error)
+        return error;
+    if (existing.record)
+        return answer_existing((snapshot_record *)existing.record, source_handle, out);
+    error = volume_get(engine, source_handle, arena, &source);
+    if (error)
+        return error;
+    *out = make_record(name, source, parameters, arena);
+    return make_data(engine, source, *out, arena);
+}
+
+/* ---- deleting ---- */
+
+static struct error *
+delete_row_and_data(struct engine *engine, const snapshot_record *snapshot)
+{
+    struct data data = snapshot_data(snapshot);
+    struct error *error = rows_delete(engine, &snapshot_rows, &snapshot->base);
+    if (error)
+        return error;
+    error = backend_remove(engine->backend, &data);
+    if (error) {
+        log_warn(engine->log, "data of a deleted snapshot stays until the next start",
+                 LOG_TEXT("handle", data.handle), LOG_TEXT("error", error->message));
+        error_free(error);
+    }
+    return NULL;
+}
+
+struct error *
+snapshot_delete(struct engine *engine, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct key *key AUTO(keys_release) = NULL;
+    snapshot_record *snapshot;
+    struct error *error = snapshot_get(engine, handle, &arena, &snapshot);
+    if (!error)
+        error = keys_take(&engine->keys, "snapshot", snapshot->name, &key);
+    if (!error && snapshot->group_handle[0])
+        error = error_new(CODE_INVALID_ARGUMENT,
+                          "the snapshot belongs to the group \"%s\" and goes with it only",
+                          snapshot->group_handle);
+    if (!error)
+        error = delete_row_and_data(engine, snapshot);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    return error;
+}
+
+/* ---- listing ---- */
+
+struct error *
+snapshot_list(struct engine *engine, const char *source_handle, const char *after, size_t limit,
+              struct arena *arena, struct snapshot_page *out)
+{
+    struct row_page page;
+    *out = (struct snapshot_page){0};
+    /* A filter may drop any number of rows: read all, keep what fits. */
+    struct error *error =
+        rows_list(engine, &snapshot_rows, after, source_handle ? 0 : limit, arena, &page);
+    if (error)
+        return error;
+    out->snapshots = arena_alloc(arena, page.count * sizeof *out->snapshots);
+    for (size_t i = 0; i < page.count; i++) {
+        snapshot_record *snapshot = (snapshot_record *)page.rows[i].record;
+        if (source_handle && strcmp(snapshot->source_handle, source_handle) != 0)
+            continue;
+        if (limit && out->count == limit) {
+            page.has_more = true;
+            break;
+        }
+        out->snapshots[out->count++] = snapshot;
+    }
+    if (page.has_more && out->count)
+        out->next = out->snapshots[out->count - 1]->handle;
+    return NULL;
+}

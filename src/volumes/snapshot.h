@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots, alone and in groups. See engine.h for the rules. */
+#ifndef VOLUMES_SNAPSHOT_H
+#define VOLUMES_SNAPSHOT_H
+
+#include "base/text_map.h"
+#include "volumes/rows.h"
+
+/* The same name and source again give the same snapshot; another source: ALREADY_EXISTS. NOT_FOUND: the source. */
+MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name,
+                                         const char *source_handle,
+                                         const struct text_map *parameters, struct arena *arena,
+                                         snapshot_record **out);
+
+/* Gone already is success. INVALID_ARGUMENT for one that belongs to a group. */
+MUST_CHECK struct error *snapshot_delete(struct engine *engine, const char *handle);
+
+MUST_CHECK struct error *snapshot_get(struct engine *engine, const char *handle,
+                                      struct arena *arena, snapshot_record **out);
+
+/* By age; of one source if `source_handle` is not NULL. */
+struct snapshot_page {
+    snapshot_record **snapshots;
+    size_t count;
+    const char *next; /* where to go on; NULL: that was all */
+};
+MUST_CHECK struct error *snapshot_list(struct engine *engine, const char *source_handle,
+                                       const char *after, size_t limit, struct arena *arena,
+                                       struct snapshot_page *out);
+
+struct data snapshot_data(const snapshot_record *snapshot);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a volume is to be: see spec.h. */
+#include "volumes/spec.h"
+
+#include <string.h>
+
+/* Sidecars add keys of their own; they are about Kubernetes' objects and ask for nothing. */
+#define SIDECAR_PREFIX "csi.storage.k8s.io/"
+
+#define SECTOR_BYTES 4096
+
+static bool
+is_one_of(const char *value, const char *const *allowed)
+{
+    for (; *allowed; allowed++)
+        if (strcmp(value, *allowed) == 0)
+            return true;
+    return false;
+}
+
+/* ---- parameters ---- */
+
+static const char *const compressions[] = {"none", "zstd", "lzo", "zlib", NULL};
+static const char *const switches[] = {"true", "false", NULL};
+static const char *const kinds[] = {"tree", "image", NULL};
+
+/* Every parameter there is. */
+static const struct parameter {
+    const char *key;
+    const char *const *values; /* NULL: any text */
+    bool is_mutable;
+} known_parameters[] = {
+    {"compression", compressions, true},
+    {"nocow", switches, false},
+    {"kind", kinds, false},
+    {"label", NULL, true},
+};
+
+static const struct parameter *
+find_parameter(const char *key)
+{
+    for (size_t i = 0; i < COUNT_OF(known_parameters); i++)
+        if (strcmp(known_parameters[i].key, key) == 0)
+            return &known_parameters[i];
+    return NULL;
+}
+
+static struct error *
+check_parameter(const struct text_pair *pair, bool must_be_mutable)
+{
+    const struct parameter *parameter = find_parameter(pair->key);
+    if (!parameter && !must_be_mutable &&
+        strncmp(pair->key, SIDECAR_PREFIX, strlen(SIDECAR_PREFIX)) == 0)
+        return NULL;
+    if (!parameter)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "unknown parameter \"%s\": known are compression, nocow, kind and label",
+                         pair->key);
+    if (must_be_mutable && !parameter->is_mutable)
+        return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
+    if (parameter->values && !is_one_of(pair->value, parameter->values))
+        return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\": \"%s\" is not allowed",
+                         pair->key, pair->value);
+    return NULL;
+}
+
+static struct error *
+check_all(const struct text_map *map, bool must_be_mutable)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; i < map->count && !error; i++)
+        error = check_parameter(&map->pairs[i], must_be_mutable);
+    return error;
+}
+
+struct error *
+spec_check_mutable(const struct text_map *map)
+{
+    return check_all(map, true);
+}
+
+/* Mutable parameters win. */
+static const char *
+parameter_of(const struct volume_request *request, const char *key)
+{
+    const char *value = text_map_find(&request->mutable_parameters, key);
+    return value ? value : text_map_find(&request->parameters, key);
+}
+
+/* ---- kind and file system ---- */
+
+static const char *const file_systems[] = {"ext4", "xfs", "btrfs", NULL};
+
+static struct error *
+choose_file_system(const struct volume_request *request, const char **fs_type)
+{
+    *fs_type = "";
+    for (size_t i = 0; i < request->capability_count; i++) {
+        const volume_capability *capability = request->capabilities[i];
+        if (capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT)
+            continue;
+        const char *wanted = capability->mount->fs_type;
+        if (!wanted[0] || strcmp(wanted, "none") == 0)
+            continue;
+        if (!is_one_of(wanted, file_systems))
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "fs_type \"%s\": use ext4, xfs, btrfs, or none for a directory",
+                             wanted);
+        if ((*fs_type)[0] && strcmp(*fs_type, wanted) != 0)
+            return error_new(CODE_INVALID_ARGUMENT, "one volume cannot be both %s and %s", *fs_type,
+                             wanted);
+        *fs_type = wanted;
+    }
+    return NULL;
+}
+
+static bool
+wants_block(const struct volume_request *request)
+{
+    for (size_t i = 0; i < request->capability_count; i++)
+        if (request->capabilities[i]->access_type_case ==
+            CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
+            return true;
+    return false;
+}
+
+static struct error *
+choose_kind(const struct volume_request *request, struct volume_spec *spec)
+{
+    struct error *error = choose_file_system(request, &spec->fs_type);
+    if (error)
+        return error;
+    bool needs_image = spec->fs_type[0] || wants_block(request);
+    const char *asked = text_map_find(&request->parameters, "kind");
+    if (asked && strcmp(asked, "tree") == 0 && needs_image)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "kind \"tree\" has neither block access nor a file system of its own");
+    spec->kind = needs_image || (asked && strcmp(asked, "image") == 0) ? KIND_IMAGE : KIND_TREE;
+    if (spec->kind == KIND_IMAGE && !spec->fs_type[0] && !wants_block(request))
+        spec->fs_type = "ext4";
+    return NULL;
+}
+
+/* ---- size ---- */
+
+struct error *
+spec_choose_size(int64_t required_bytes, int64_t limit_bytes, int64_t least_bytes,
+                 int64_t usual_bytes, int64_t *out)
+{
+    int64_t size = required_bytes ? required_bytes : usual_bytes;
+    if (size < least_bytes)
+        size = least_bytes;
+    if (limit_bytes && !required_bytes && size > limit_bytes && limit_bytes >= least_bytes)
+        size = limit_bytes;
+    if (limit_bytes && size > limit_bytes)
+        return error_new(CODE_OUT_OF_RANGE, "%jd bytes are needed, and the limit is %jd",
+                         (intmax_t)size, (intmax_t)limit_bytes);
+    if (size > SPEC_LARGEST_BYTES)
+        return error_new(CODE_OUT_OF_RANGE, "%jd bytes are more than a volume can have (%jd)",
+                         (intmax_t)size, (intmax_t)SPEC_LARGEST_BYTES);
+    *out = size;
+    return NULL;
+}
+
+static int64_t
+round_up(int64_t size)
+{
+    return (size + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+}
+
+static struct error *
+choose_size(const struct volume_request *request, int64_t source_bytes, struct volume_spec *spec)
+{
+    bool image = spec->kind == KIND_IMAGE;
+    int64_t least = image && source_bytes < SPEC_SMALLEST_IMAGE_BYTES ? SPEC_SMALLEST_IMAGE_BYTES
+                                                                      : source_bytes;
+    int64_t usual = source_bytes ? source_bytes : image ? SPEC_DEFAULT_IMAGE_BYTES : 0;
+    struct error *error = spec_choose_size(request->required_bytes, request->limit_bytes, least,
+                                           usual, &spec->size_bytes);
+    if (error || !image)
+        return error;
+    int64_t rounded = round_up(spec->size_bytes);
+    if (!request->limit_bytes || rounded <= request->limit_bytes)
+        spec->size_bytes = rounded;
+    return NULL;
+}
+
+struct error *
+spec_make(const struct volume_request *request, int64_t source_bytes, struct volume_spec *out)
+{
+    *out = (struct volume_spec){.fs_type = ""};
+    struct error *error = check_all(&request->parameters, false);
+    if (!error)
+        error = spec_check_mutable(&request->mutable_parameters);
+    if (!error)
+        error = choose_kind(request, out);
+    if (!error)
+        error = choose_size(request, source_bytes, out);
+    if (error)
+        return error;
+    const char *nocow = parameter_of(request, "nocow");
+    out->settings = (struct data_settings){
+        .size_bytes = (uint64_t)out->size_bytes,
+        .compression = parameter_of(request, "compression"),
+        .nocow = nocow && strcmp(nocow, "true") == 0,
+    };
+    return NULL;
+}

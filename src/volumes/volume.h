@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes: create, find, change, delete. See engine.h for the rules; records live in the caller's arena. */
+#ifndef VOLUMES_VOLUME_H
+#define VOLUMES_VOLUME_H
+
+#include "base/text_map.h"
+#include "volumes/rows.h"
+
+enum source_kind { SOURCE_NONE, SOURCE_VOLUME, SOURCE_SNAPSHOT };
+
+struct volume_request {
+    const char *name;
+    int64_t required_bytes; /* 0: not said; negative ones have been refused */
+    int64_t limit_bytes;
+    volume_capability **capabilities;
+    size_t capability_count;
+    struct text_map parameters;
+    struct text_map mutable_parameters;
+    enum source_kind source_kind;
+    const char *source_handle;
+    bool ephemeral;
+};
+
+/*
+ * The same name again, compatible in all it asks for, gives the same volume; otherwise ALREADY_EXISTS. NOT_FOUND: the source.
+ * OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or a source of the other kind.
+ */
+MUST_CHECK struct error *volume_create(struct engine *engine, const struct volume_request *request,
+                                       struct arena *arena, volume_record **out);
+
+/* Gone already is success. FAILED_PRECONDITION while it is attached or mounted. Snapshots stay: they are copies. */
+MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
+
+MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
+                                    volume_record **out);
+
+/* Volumes by age, those that are being deleted left out. */
+struct volume_page {
+    volume_record **volumes;
+    size_t count;
+    const char *next; /* where to go on; NULL: that was all */
+};
+MUST_CHECK struct error *volume_list(struct engine *engine, const char *after, size_t limit,
+                                     struct arena *arena, struct volume_page *out);
+
+/* To at least so much. Large enough already is success; *size_bytes is what it has now. */
+MUST_CHECK struct error *volume_expand(struct engine *engine, const char *handle,
+                                       int64_t required_bytes, int64_t limit_bytes,
+                                       int64_t *size_bytes);
+
+/* Only the keys that are given; all or none. */
+MUST_CHECK struct error *volume_modify(struct engine *engine, const char *handle,
+                                       const struct text_map *mutable_parameters);
+
+MUST_CHECK struct error *volume_attach(struct engine *engine, const char *handle,
+                                       const char *node_id, bool read_only,
+                                       const volume_capability *capability);
+
+/* `node_id` empty: from all. */
+MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle,
+                                       const char *node_id);
+
+/* What the back end calls it. */
+struct data volume_data(const volume_record *volume);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changing volumes: size, mutable parameters, where they are attached. */
+#include <string.h>
+
+#include "rpc/message_map.h"
+#include "volumes/spec.h"
+#include "volumes/volume.h"
+
+/* A volume to change: its key is held, its row was read under it. */
+struct change {
+    struct key *key;
+    struct row row;
+    volume_record *volume;
+};
+
+static void
+end_change(struct change *change)
+{
+    keys_release(&change->key);
+}
+
+static struct error *
+begin_change(struct engine *engine, const char *handle, struct arena *arena, struct change *change)
+{
+    struct error *error = volume_get(engine, handle, arena, &change->volume);
+    if (!error)
+        error = keys_take(&engine->keys, "volume", change->volume->name, &change->key);
+    if (!error)
+        error = rows_get(engine, &volume_rows, handle, arena, &change->row);
+    change->volume = (volume_record *)change->row.record;
+    return error;
+}
+
+static struct error *
+save_change(struct engine *engine, const struct change *change, struct arena *arena)
+{
+    struct data data = volume_data(change->volume);
+    size_t size;
+    uint8_t *note = rows_pack(&change->volume->base, arena, &size);
+    struct error *error =
+        rows_update(engine, &volume_rows, &change->volume->base, change->row.revision);
+    return error ? error : backend_write_note(engine->backend, &data, note, size);
+}
+
+/* ---- size and parameters ---- */
+
+static struct data_settings
+settings_of(const volume_record *volume, struct arena *arena)
+{
+    struct text_map fixed = message_map_read(volume->parameters, volume->n_parameters, arena);
+    struct text_map changeable =
+        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
+    const char *compression = text_map_find(&changeable, "compression");
+    const char *nocow = text_map_find(&fixed, "nocow");
+    return (struct data_settings){
+        .size_bytes = (uint64_t)volume->size_bytes,
+        .compression = compression ? compression : text_map_find(&fixed, "compression"),
+        .nocow = nocow && strcmp(nocow, "true") == 0,
+    };
+}
+
+static struct error *
+apply_settings(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    struct data data = volume_data(volume);
+    struct data_settings settings = settings_of(volume, arena);
+    return backend_change(engine->backend, &data, &settings);
+}
+
+struct error *
+volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
+              int64_t limit_bytes, int64_t *size_bytes)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct change change AUTO(end_change) = {0};
+    struct error *error = begin_change(engine, handle, &arena, &change);
+    if (error)
+        return error;
+    int64_t now = change.volume->size_bytes;
+    *size_bytes = now;
+    if (limit_bytes && now > limit_bytes)
+        return error_new(CODE_OUT_OF_RANGE,
+                         "the volume has %jd bytes already, and the limit is %jd", (intmax_t)now,
+                         (intmax_t)limit_bytes);
+    if (required_bytes <= now)
+        return NULL;
+    error = spec_choose_size(required_bytes, limit_bytes, now, now, size_bytes);
+    if (error)
+        return error;
+    change.volume->size_bytes = *size_bytes;
+    /* The data first: larger data than the row says harms nobody, the other way round would be a lie. */
+    error = apply_settings(engine, change.volume, &arena);
+    return error ? error : save_change(engine, &change, &arena);
+}
+
+struct error *
+volume_modify(struct engine *engine, const char *handle, const struct text_map *mutable_parameters)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct change change AUTO(end_change) = {0};
+    struct error *error = begin_change(engine, handle, &arena, &change);
+    if (!error)
+        error = spec_check_mutable(mutable_parameters);
+    if (error)
+        return error;
+    volume_record *volume = change.volume;
+    struct text_map merged =
+        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, &arena);
+    for (size_t i = 0; i < mutable_parameters->count; i++)
+        text_map_set(&merged, &arena, mutable_parameters->pairs[i].key,
+                     mutable_parameters->pairs[i].value);
+    message_map_write(&merged, &arena,
+                      &skycap__records__volume_record__mutable_parameters_entry__descriptor,
+                      &volume->mutable_parameters, &volume->n_mutable_parameters);
+    error = apply_settings(engine, volume, &arena);
+    return error ? error : save_change(engine, &change, &arena);
+}
+
+/* ---- attachments ---- */
+
+static bool
+is_multi_node(const volume_capability *capability)
+{
+    switch (capability->access_mode->mode) {
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_READER_ONLY:
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_SINGLE_WRITER:
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+same_capability(const volume_capability *a, const volume_capability *b)
+{
+    return a->access_type_case == b->access_type_case &&
+           a->access_mode->mode == b->access_mode->mode;
+}
+
+static struct error *
+check_attachments(const volume_record *volume, const char *node_id, bool read_only,
+                  const volume_capability *capability, bool *is_there)
+{
+    *is_there = false;
+    for (size_t i = 0; i < volume->n_attachments; i++) {
+        const Skycap__Records__Attachment *attachment = volume->attachments[i];
+        if (strcmp(attachment->node_id, node_id) == 0) {
+            *is_there = true;
+            if (attachment->read_only != read_only ||
+                !same_capability(attachment->capability, capability))
+                return error_new(CODE_ALREADY_EXISTS,
+                                 "the volume is published on the node \"%s\" in another way",
+                                 node_id);
+        } else if (!is_multi_node(capability)) {
+            return error_new(CODE_FAILED_PRECONDITION,
+                             "the volume is published on the node \"%s\" already",
+                             attachment->node_id);
+        }
+    }
+    return NULL;
+}
+
+static void
+add_attachment(volume_record *volume, struct arena *arena, const char *node_id, bool read_only,
+               const volume_capability *capability)
+{
+    Skycap__Records__Attachment *added = arena_alloc(arena, sizeof *added);
+    skycap__records__attachment__init(added);
+    added->node_id = (char *)node_id;
+    added->read_only = read_only;
+    added->capability = (volume_capability *)capability;
+    Skycap__Records__Attachment **grown =
+        arena_alloc(arena, (volume->n_attachments + 1) * sizeof(void *));
+    if (volume->n_attachments)
+        memcpy(grown, volume->attachments, volume->n_attachments * sizeof(void *));
+    grown[volume->n_attachments++] = added;
+    volume->attachments = grown;
+}
+
+struct error *
+volume_attach(struct engine *engine, const char *handle, const char *node_id, bool read_only,
+              const volume_capability *capability)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct change change AUTO(end_change) = {0};
+    bool is_there;
+    struct error *error = begin_change(engine, handle, &arena, &change);
+    if (!error)
+        error = check_attachments(change.volume, node_id, read_only, capability, &is_there);
+    if (error || is_there)
+        return error;
+    add_attachment(change.volume, &arena, node_id, read_only, capability);
+    return save_change(engine, &change, &arena);
+}
+
+struct error *
+volume_detach(struct engine *engine, const char *handle, const char *node_id)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct change change AUTO(end_change) = {0};
+    struct error *error = begin_change(engine, handle, &arena, &change);
+    if (error)
+        return error;
+    volume_record *volume = change.volume;
+    size_t kept = 0;
+    for (size_t i = 0; i < volume->n_attachments; i++)
+        if (node_id[0] && strcmp(volume->attachments[i]->node_id, node_id) != 0)
+            volume->attachments[kept++] = volume->attachments[i];
+    if (kept == volume->n_attachments)
+        return NULL;
+    volume->n_attachments = kept;
+    return save_change(engine, &change, &arena);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Creating a volume, empty or from a source.
+ *
+ * What if the power goes: before the row is written there is only data that nothing refers to, which the next start sweeps away; after it the
+ * volume is there, whether the answer arrived or not, and the same request finds it.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "rpc/message_map.h"
+#include "volumes/handle.h"
+#include "volumes/snapshot.h"
+#include "volumes/spec.h"
+#include "volumes/volume.h"
+
+/* What the new volume's data is made of. */
+struct source {
+    enum source_kind kind;
+    struct data data;
+    int64_t size_bytes;
+    const char *fs_type;
+};
+
+static struct text_map
+parameters_of(const volume_record *record, struct arena *arena)
+{
+    return message_map_read(record->parameters, record->n_parameters, arena);
+}
+
+/* ---- is it the same request again? ---- */
+
+static bool
+same_source(const volume_record *record, const struct volume_request *request)
+{
+    const Csi__V1__VolumeContentSource *source = record->source;
+    switch (request->source_kind) {
+    case SOURCE_NONE:
+        return !source;
+    case SOURCE_VOLUME:
+        return source && source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME &&
+               strcmp(source->volume->volume_id, request->source_handle) == 0;
+    case SOURCE_SNAPSHOT:
+        return source && source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT &&
+               strcmp(source->snapshot->snapshot_id, request->source_handle) == 0;
+    }
+    return false;
+}
+
+static bool
+fits_size(const volume_record *record, const struct volume_request *request)
+{
+    return record->size_bytes >= request->required_bytes &&
+           (!request->limit_bytes || record->size_bytes <= request->limit_bytes) &&
+           (!record->asked_capacity ||
+            record->asked_capacity->required_bytes == request->required_bytes);
+}
+
+/* NULL if the volume is what the request asks for; else what differs. */
+static const char *
+find_difference(const volume_record *record, const struct volume_request *request,
+                struct arena *arena)
+{
+    struct text_map parameters = parameters_of(record, arena);
+    struct text_map changeable = message_map_read(record->asked_mutable_parameters,
+                                                  record->n_asked_mutable_parameters, arena);
+    struct volume_spec spec;
+    struct error *error AUTO(error_cleanup) = spec_make(request, 0, &spec);
+    if (!fits_size(record, request))
+        return "size";
+    if (!same_source(record, request))
+        return "source";
+    if (!text_map_equal(&parameters, &request->parameters))
+        return "parameters";
+    if (!text_map_equal(&changeable, &request->mutable_parameters))
+        return "mutable parameters";
+    if (error || (int)spec.kind != (int)record->kind || strcmp(spec.fs_type, record->fs_type) != 0)
+        return "capabilities";
+    return NULL;
+}
+
+static struct error *
+answer_existing(volume_record *record, const struct volume_request *request, struct arena *arena,
+                volume_record **out)
+{
+    const char *difference = find_difference(record, request, arena);
+    if (difference)
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" exists with other %s",
+                         request->name, difference);
+    if (record->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__DELETING)
+        return error_new(CODE_ABORTED, "the volume \"%s\" is being deleted; try again",
+                         request->name);
+    *out = record;
+    return NULL;
+}
+
+/* ---- the source ---- */
+
+static struct error *
+find_volume_source(struct engine *engine, const char *handle, struct arena *arena,
+                   struct source *out)
+{
+    volume_record *volume;
+    struct error *error = volume_get(engine, handle, arena, &volume);
+    if (error)
+        return error_wrap(error, "source");
+    *out = (struct source){SOURCE_VOLUME, volume_data(volume), volume->size_bytes, volume->fs_type};
+    return NULL;
+}
+
+static struct error *
+find_snapshot_source(struct engine *engine, const char *handle, struct arena *arena,
+                     struct source *out)
+{
+    snapshot_record *snapshot;
+    struct error *error = snapshot_get(engine, handle, arena, &snapshot);
+    if (error)
+        return error_wrap(error, "source");
+    *out = (struct source){SOURCE_SNAPSHOT, snapshot_data(snapshot), snapshot->size_bytes,
+                           snapshot->fs_type};
+    return NULL;
+}
+
+static struct error *
+find_source(struct engine *engine, const struct volume_request *request, struct arena *arena,
+            struct source *out)
+{
+    *out = (struct source){0};
+    if (request->source_kind == SOURCE_VOLUME)
+        return find_volume_source(engine, request->source_handle, arena, out);
+    if (request->source_kind == SOURCE_SNAPSHOT)
+        return find_snapshot_source(engine, request->source_handle, arena, out);
+    return NULL;
+}
+
+static struct error *
+check_source_fits(const struct source *source, const struct volume_spec *spec)
+{
+    if (source->kind == SOURCE_NONE)
+        return NULL;
+    if (source->data.kind != spec->kind)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the source is %s and the volume is to be %s: they cannot be copied",
+                         source->data.kind == KIND_TREE ? "a directory tree" : "a disk image",
+                         spec->kind == KIND_TREE ? "a directory tree" : "a disk image");
+    if (source->fs_type[0] && spec->fs_type[0] && strcmp(source->fs_type, spec->fs_type) != 0)
+        return error_new(CODE_INVALID_ARGUMENT, "the source carries %s, not %s", source->fs_type,
+                         spec->fs_type);
+    return NULL;
+}
+
+/* ---- the record ---- */
+
+static Csi__V1__VolumeContentSource *
+record_source(const struct volume_request *request, struct arena *arena)
+{
+    Csi__V1__VolumeContentSource *source = arena_alloc(arena, sizeof *source);
+    csi__v1__volume_content_source__init(source);
+    if (request->source_kind == SOURCE_NONE)
+        return NULL;
+    if (request->source_kind == SOURCE_VOLUME) {
+        source->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME;
+        source->volume = arena_alloc(arena, sizeof *source->volume);
+        csi__v1__volume_content_source__volume_source__init(source->volume);
+        source->volume->volume_id = (char *)request->source_handle;
+    } else {
+        source->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
+        source->snapshot = arena_alloc(arena, sizeof *source->snapshot);
+        csi__v1__volume_content_source__snapshot_source__init(source->snapshot);
+        source->snapshot->snapshot_id = (char *)request->source_handle;
+    }
+    return source;
+}
+
+static int64_t
+now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static volume_record *
+make_record(const struct volume_request *request, const struct volume_spec *spec,
+            struct arena *arena)
+{
+    volume_record *record = arena_alloc(arena, sizeof *record);
+    skycap__records__volume_record__init(record);
+    record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
+    handle_make(record->handle);
+    record->name = (char *)request->name;
+    record->kind = spec->kind == KIND_IMAGE ? SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE
+                                            : SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE;
+    record->size_bytes = spec->size_bytes;
+    record->fs_type = (char *)spec->fs_type;
+    record->asked_capacity = arena_alloc(arena, sizeof *record->asked_capacity);
+    csi__v1__capacity_range__init(record->asked_capacity);
+    record->asked_capacity->required_bytes = request->required_bytes;
+    record->asked_capacity->limit_bytes = request->limit_bytes;
+    record->capabilities = request->capabilities;
+    record->n_capabilities = request->capability_count;
+    message_map_write(&request->parameters, arena,
+                      &skycap__records__volume_record__parameters_entry__descriptor,
+                      &record->parameters, &record->n_parameters);
+    message_map_write(&request->mutable_parameters, arena,
+                      &skycap__records__volume_record__mutable_parameters_entry__descriptor,
+                      &record->mutable_parameters, &record->n_mutable_parameters);
+    message_map_write(&request->mutable_parameters, arena,
+                      &skycap__records__volume_record__asked_mutable_parameters_entry__descriptor,
+                      &record->asked_mutable_parameters, &record->n_asked_mutable_parameters);
+    record->source = record_source(request, arena);
+    record->created_ns = now_ns();
+    record->ephemeral = request->ephemeral;
+    return record;
+}
+
+/* ---- making it ---- */
+
+static struct error *
+make_data(struct engine *engine, const volume_record *record, const struct volume_spec *spec,
+          const struct source *source, struct arena *arena)
+{
+    struct data data = volume_data(record);
+    size_t note_size;
+    uint8_t *note = rows_pack(&record->base, arena, &note_size);
+    struct error *error =
+        source->kind == SOURCE_NONE
+            ? backend_create(engine->backend, &data, &spec->settings)
+            : backend_copy(engine->backend, &source->data, &data, &spec->settings, NULL);
+    if (!error)
+        error = backend_write_note(engine->backend, &data, note, note_size);
+    if (!error)
+        error = rows_insert(engine, &volume_rows, &record->base);
+    if (error)
+        error_free(backend_remove(engine->backend, &data)); /* what stays, the next start sweeps */
+    return error;
+}
+
+struct error *
+volume_create(struct engine *engine, const struct volume_request *request, struct arena *arena,
+              volume_record **out)
+{
+    struct key *key AUTO(keys_release) = NULL;
+    struct row existing;
+    struct source source;
+    struct volume_spec spec;
+    struct error *error = keys_take(&engine->keys, "volume", request->name, &key);
+    if (!error)
+        error = rows_find(engine, &volume_rows, request->name, arena, &existing);
+    if (error)
+        return error;
+    if (existing.record)
+        return answer_existing((volume_record *)existing.record, request, arena, out);
+    error = find_source(engine, request, arena, &source);
+    if (!error)
+        error = spec_make(request, source.size_bytes, &spec);
+    if (!error)
+        error = check_source_fits(&source, &spec);
+    if (error)
+        return error;
+    *out = make_record(request, &spec, arena);
+    return make_data(engine, *out, &spec, &source, arena);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine over a store in memory and directories: the life of volumes and snapshots. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/backend.h"
+#include "check.h"
+#include "store/store.h"
+#include "volumes/snapshot.h"
+#include "volumes/volume.h"
+
+static const struct log quiet = {.level = LOG_ERROR, .fd = STDERR_FILENO};
+
+struct bench {
+    char directory[64];
+    struct store *store;
+    struct backend *backend;
+    struct engine *engine;
+    struct arena arena;
+    volume_capability mount;
+    Csi__V1__VolumeCapability__MountVolume mount_type;
+    Csi__V1__VolumeCapability__AccessMode mode;
+    volume_capability *capabilities[1];
+};
+
+static void
+must(struct error *error)
+{
+    if (!error)
+        return;
+    fprintf(stderr, "%s\n", error->message);
+    abort();
+}
+
+static enum code
+take_code(struct error *error)
+{
+    enum code code = error ? error->code : CODE_OK;
+    error_free(error);
+    return code;
+}
+
+static void
+open_engine(struct bench *bench)
+{
+    must(engine_open(&(struct engine_options){bench->store, bench->backend, "node-1", &quiet},
+                     &bench->engine));
+}
+
+static void
+bench_open(struct bench *bench)
+{
+    *bench = (struct bench){.directory = "/tmp/skycap-volumes-XXXXXX"};
+    CHECK(mkdtemp(bench->directory) != NULL);
+    must(store_open("memory:", &bench->store));
+    must(backend_open("dir", &(struct backend_options){bench->directory, &quiet, 0},
+                      &bench->backend));
+    open_engine(bench);
+    arena_init(&bench->arena, NULL, 0, SIZE_MAX);
+    csi__v1__volume_capability__init(&bench->mount);
+    csi__v1__volume_capability__mount_volume__init(&bench->mount_type);
+    csi__v1__volume_capability__access_mode__init(&bench->mode);
+    bench->mode.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
+    bench->mount.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
+    bench->mount.mount = &bench->mount_type;
+    bench->mount.access_mode = &bench->mode;
+    bench->capabilities[0] = &bench->mount;
+}
+
+static void
+bench_close(struct bench *bench)
+{
+    char command[128];
+    engine_close(bench->engine);
+    backend_close(bench->backend);
+    store_close(bench->store);
+    arena_clear(&bench->arena);
+    snprintf(command, sizeof command, "rm -rf '%s'", bench->directory);
+    CHECK(system(command) == 0);
+}
+
+static struct volume_request
+request_for(struct bench *bench, const char *name, int64_t size)
+{
+    return (struct volume_request){.name = name,
+                                   .required_bytes = size,
+                                   .capabilities = bench->capabilities,
+                                   .capability_count = 1};
+}
+
+static volume_record *
+create(struct bench *bench, const char *name)
+{
+    struct volume_request request = request_for(bench, name, 0);
+    volume_record *volume = NULL;
+    must(volume_create(bench->engine, &request, &bench->arena, &volume));
+    return volume;
+}
+
+static void
+path_in(struct bench *bench, const volume_record *volume, const char *file, char *out, size_t size)
+{
+    struct data data = volume_data(volume);
+    char root[4096];
+    must(backend_path(bench->backend, &data, root, sizeof root));
+    snprintf(out, size, "%s/%s", root, file);
+}
+
+static void
+write_file(struct bench *bench, const volume_record *volume, const char *text)
+{
+    char path[5000];
+    path_in(bench, volume, "file", path, sizeof path);
+    FILE *file = fopen(path, "we");
+    CHECK(file && fputs(text, file) >= 0);
+    if (file)
+        fclose(file);
+}
+
+static void
+check_file(struct bench *bench, const volume_record *volume, const char *text)
+{
+    char path[5000];
+    char found[64] = "";
+    path_in(bench, volume, "file", path, sizeof path);
+    FILE *file = fopen(path, "re");
+    CHECK(file && fgets(found, sizeof found, file));
+    if (file)
+        fclose(file);
+    CHECK_TEXT(found, text);
+}
+
+/* ---- facts ---- */
+
+static void
+the_same_name_gives_the_same_volume(void)
+{
+    struct bench bench;
+    bench_open(&bench);
+    volume_record *first = create(&bench, "a");
+    volume_record *again = create(&bench, "a");
+    CHECK_TEXT(again->handle, first->handle);
+    CHECK(strcmp(create(&bench, "b")->handle, first->handle) != 0);
+    bench_close(&bench);
+}
+
+static void
+the_same_name_with_other_wishes_is_refused(void)
+{
+    struct bench bench;
+    volume_record *volume;
+    bench_open(&bench);
+    struct volume_request request = request_for(&bench, "a", 1 << 20);
+    must(volume_create(bench.engine, &request, &bench.arena, &volume));
+    request.required_bytes = 2 << 20;
+    CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &volume)),
+                 CODE_ALREADY_EXISTS);
+    request = request_for(&bench, "a", 1 << 20);
+    text_map_set(&request.parameters, &bench.arena, "label", "x");
+    CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &volume)),
+                 CODE_ALREADY_EXISTS);
+    bench_close(&bench);
+}
+
+static void
+unknown_parameters_are_refused(void)
+{
+    struct bench bench;
+    volume_record *volume;
+    bench_open(&bench);
+    struct volume_request request = request_for(&bench, "a", 0);
+    text_map_set(&request.parameters, &bench.arena, "colour", "red");
+    CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &volume)),
+                 CODE_INVALID_ARGUMENT);
+    bench_close(&bench);
+}
+
+static void
+a_clone_is_a_copy_and_can_be_asked_for_again(void)
+{
+    struct bench bench;
+    volume_record *clone, *again;
+    bench_open(&bench);
+    volume_record *source = create(&bench, "source");
+    write_file(&bench, source, "one");
+    struct volume_request request = request_for(&bench, "clone", 0);
+    request.source_kind = SOURCE_VOLUME;
+    request.source_handle = source->handle;
+    must(volume_create(bench.engine, &request, &bench.arena, &clone));
+    write_file(&bench, source, "two");
+    check_file(&bench, clone, "one");
+    must(volume_create(bench.engine, &request, &bench.arena, &again));
+    CHECK_TEXT(again->handle, clone->handle);
+    request.source_handle = "nothing";
+    request.name = "other";
+    CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &clone)),
+                 CODE_NOT_FOUND);
+    bench_close(&bench);
+}
+
+static void
+a_snapshot_outlives_its_volume(void)
+{
+    struct bench bench;
+    struct text_map none = {0};
+    snapshot_record *snapshot, *again;
+    volume_record *restored;
+    bench_open(&bench);
+    volume_record *source = create(&bench, "source");
+    write_file(&bench, source, "one");
+    must(snapshot_create(bench.engine, "s", source->handle, &none, &bench.arena, &snapshot));
+    must(snapshot_create(bench.engine, "s", source->handle, &none, &bench.arena, &again));
+    CHECK_TEXT(again->handle, snapshot->handle);
+    must(volume_delete(bench.engine, source->handle));
+    struct volume_request request = request_for(&bench, "restored", 0);
+    request.source_kind = SOURCE_SNAPSHOT;
+    request.source_handle = snapshot->handle;
+    must(volume_create(bench.engine, &request, &bench.arena, &restored));
+    check_file(&bench, restored, "one");
+    must(snapshot_delete(bench.engine, snapshot->handle));
+    must(snapshot_delete(bench.engine, snapshot->handle));
+    bench_close(&bench);
+}
+
+static void
+an_attached_volume_cannot_be_deleted(void)
+{
+    struct bench bench;
+    bench_open(&bench);
+    volume_record *volume = create(&bench, "a");
+    must(volume_attach(bench.engine, volume->handle, "node-1", false, &bench.mount));
+    must(volume_attach(bench.engine, volume->handle, "node-1", false, &bench.mount));
+    CHECK_NUMBER(
+        take_code(volume_attach(bench.engine, volume->handle, "node-1", true, &bench.mount)),
+        CODE_ALREADY_EXISTS);
+    CHECK_NUMBER(
+        take_code(volume_attach(bench.engine, volume->handle, "node-2", false, &bench.mount)),
+        CODE_FAILED_PRECONDITION);
+    CHECK_NUMBER(take_code(volume_delete(bench.engine, volume->handle)), CODE_FAILED_PRECONDITION);
+    must(volume_detach(bench.engine, volume->handle, ""));
+    must(volume_delete(bench.engine, volume->handle));
+    must(volume_delete(bench.engine, volume->handle));
+    bench_close(&bench);
+}
+
+static void
+pages_stand_though_volumes_go(void)
+{
+    struct bench bench;
+    struct volume_page page;
+    volume_record *volumes[5];
+    bench_open(&bench);
+    for (int i = 0; i < 5; i++) {
+        volumes[i] = create(&bench, (const char[2]){(char)('a' + i), '\0'});
+        usleep(2000); /* handles sort by the millisecond */
+    }
+    must(volume_list(bench.engine, NULL, 2, &bench.arena, &page));
+    CHECK_NUMBER(page.count, 2);
+    CHECK_TEXT(page.volumes[0]->handle, volumes[0]->handle);
+    CHECK(page.next != NULL);
+    must(volume_delete(bench.engine, volumes[1]->handle));
+    must(volume_delete(bench.engine, volumes[2]->handle));
+    must(volume_list(bench.engine, page.next, 2, &bench.arena, &page));
+    CHECK_NUMBER(page.count, 2);
+    CHECK_TEXT(page.volumes[0]->handle, volumes[3]->handle);
+    CHECK(page.next == NULL);
+    bench_close(&bench);
+}
+
+static void
+a_name_that_is_being_worked_on_is_told_so(void)
+{
+    struct bench bench;
+    struct key *key;
+    volume_record *volume;
+    bench_open(&bench);
+    must(keys_take(&bench.engine->keys, "volume", "a", &key));
+    struct volume_request request = request_for(&bench, "a", 0);
+    CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &volume)),
+                 CODE_ABORTED);
+    keys_release(&key);
+    must(volume_create(bench.engine, &request, &bench.arena, &volume));
+    bench_close(&bench);
+}
+
+static void
+data_without_a_row_is_swept_away_at_the_start(void)
+{
+    struct bench bench;
+    struct data orphan = {.handle = "orphan"};
+    struct stat found;
+    char path[4096];
+    bench_open(&bench);
+    volume_record *kept = create(&bench, "kept");
+    write_file(&bench, kept, "one");
+    must(backend_create(bench.backend, &orphan, &(struct data_settings){0}));
+    must(backend_path(bench.backend, &orphan, path, sizeof path));
+    CHECK(stat(path, &found) == 0);
+    engine_close(bench.engine);
+    open_engine(&bench);
+    CHECK(stat(path, &found) != 0);
+    check_file(&bench, kept, "one");
+    bench_close(&bench);
+}
+
+int
+main(void)
+{
+    the_same_name_gives_the_same_volume();
+    the_same_name_with_other_wishes_is_refused();
+    unknown_parameters_are_refused();
+    a_clone_is_a_copy_and_can_be_asked_for_again();
+    a_snapshot_outlives_its_volume();
+    an_attached_volume_cannot_be_deleted();
+    pages_stand_though_volumes_go();
+    a_name_that_is_being_worked_on_is_told_so();
+    data_without_a_row_is_swept_away_at_the_start();
+    return check_report("test_volumes");
+}
