@@ -483,6 +483,14 @@ read_socket(struct conn *conn)
     }
 }
 
+void
+conn_lose(struct conn *conn, int write_errno)
+{
+    if (!conn->is_dead)
+        read_socket(conn);
+    conn_kill(conn, "write: %s", strerrordesc_np(write_errno));
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* Waits for what makes sense now: a peer that takes no answers may not send more questions. */

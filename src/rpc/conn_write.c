@@ -164,7 +164,7 @@ write_pieces(struct conn *conn, struct batch *batch, size_t *first)
             continue;
         if (written < 0) {
             if (errno != EAGAIN)
-                conn_kill(conn, "write: %s", strerrordesc_np(errno));
+                conn_lose(conn, errno);
             return false;
         }
         size_t left = (size_t)written;
@@ -239,7 +239,7 @@ write_cipher(struct conn *conn)
             continue;
         if (written < 0) {
             if (errno != EAGAIN)
-                conn_kill(conn, "write: %s", strerrordesc_np(errno));
+                conn_lose(conn, errno);
             return false;
         }
         conn->cipher_written += (size_t)written;

@@ -20,6 +20,9 @@ void conn_watch(struct conn *conn);
 
 void conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id);
 
+/* Writing has failed: what the peer said before it went (a GOAWAY, most likely) is still heard. */
+void conn_lose(struct conn *conn, int write_errno);
+
 void conn_destroy(struct conn *conn);
 
 #endif
