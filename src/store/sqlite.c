@@ -39,10 +39,18 @@ own(struct store *store)
 
 /* ---- reading ---- */
 
+/* A damaged row may have none. */
+static const char *
+key_of(sqlite3_stmt *statement)
+{
+    const char *key = (const char *)sqlite3_column_text(statement, 0);
+    return key ? key : "";
+}
+
 static struct store_entry
 copy_row(struct arena *arena, sqlite3_stmt *statement)
 {
-    const char *key = (const char *)sqlite3_column_text(statement, 0);
+    const char *key = key_of(statement);
     const void *value = sqlite3_column_blob(statement, 1);
     return store_copy_entry(arena, key, (size_t)sqlite3_column_bytes(statement, 0), value,
                             (size_t)sqlite3_column_bytes(statement, 1),
@@ -74,11 +82,9 @@ sqlite_get(struct store *base, const char *key, struct arena *arena, struct stor
 static bool
 has_prefix(sqlite3_stmt *statement, const char *prefix, size_t size)
 {
-    const void *key = sqlite3_column_text(statement, 0);
-    return (size_t)sqlite3_column_bytes(statement, 0) >= size && !memcmp(key, prefix, size);
+    return !strncmp(key_of(statement), prefix, size);
 }
 
-/* `first`: where the search begins, `skipped` if it is an entry itself. */
 static struct error *
 collect(struct sqlite_connection *reader, const char *prefix, const char *after, size_t limit,
         struct arena *arena, struct store_list *out)
@@ -88,7 +94,7 @@ collect(struct sqlite_connection *reader, const char *prefix, const char *after,
     int result;
     sqlite3_bind_text(statement, 1, after ? after : prefix, -1, SQLITE_STATIC);
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (after && !strcmp((const char *)sqlite3_column_text(statement, 0), after))
+        if (after && !strcmp(key_of(statement), after))
             continue;
         if (!has_prefix(statement, prefix, prefix_size))
             return NULL;
@@ -175,9 +181,17 @@ make_database(const struct sqlite_files *files)
     return error ? error : sqlite_files_finish(files, path);
 }
 
+/* A database that is refused is left as it is; to close it must not copy the log into it. */
+static void
+set_copy_at_close(struct sqlite_connection *connection, bool is_on)
+{
+    sqlite3_db_config(connection->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !is_on, NULL);
+}
+
 static struct error *
 prepare_database(struct sqlite_store *store, struct sqlite_connection *connection)
 {
+    set_copy_at_close(connection, false);
     struct error *error = sqlite_schema_check(connection, sqlite_schema_step_count);
     if (!error)
         error = sqlite_check_for(connection, CHECK_MS);
@@ -202,6 +216,8 @@ open_database(struct sqlite_store *store)
         error = prepare_database(store, &connection);
     if (!error)
         error = sqlite_committer_open(&store->committer, &connection, &store->base.history);
+    if (!error)
+        set_copy_at_close(&store->committer.connection, true);
     sqlite_connection_close(&connection);
     /* To open it is to ask whether it can be used. */
     if (error && error->code == CODE_DATA_LOSS)
@@ -221,7 +237,7 @@ sqlite_open(const char *place, struct store **out)
         sqlite_readers_clear(&store->readers);
         sqlite_files_close(&store->files);
         free(store);
-        return error_wrap(error, "open the store in %s", place);
+        return error;
     }
     store->base.ops = &sqlite_store_ops;
     history_init(&store->base.history, store->committer.revision);

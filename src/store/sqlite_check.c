@@ -48,7 +48,7 @@ start_alarm(struct alarm *alarm, sqlite3 *db, unsigned ms)
     alarm->at.tv_sec += alarm->at.tv_nsec / 1000000000;
     alarm->at.tv_nsec %= 1000000000;
     int errnum = pthread_create(&alarm->thread, NULL, wait_and_ring, alarm);
-    return errnum ? error_from_errno(errnum, "start a thread") : NULL;
+    return errnum ? error_from_errno(errnum, "start a thread to check the store with") : NULL;
 }
 
 /* True: it has rung. */

@@ -55,16 +55,10 @@ sync_directory(const char *path)
 static struct error *
 make_directory(const char *path, char **absolute)
 {
-    bool is_new = mkdir(path, 0700) == 0;
-    if (!is_new && errno != EEXIST)
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return error_from_errno(errno, "make the directory %s for the store", path);
     *absolute = realpath(path, NULL);
-    if (!*absolute)
-        return error_from_errno(errno, "find the directory %s of the store", path);
-    if (!is_new)
-        return NULL;
-    char *parent AUTO(memory_cleanup) = join(*absolute, "..", "");
-    return sync_directory(parent);
+    return *absolute ? NULL : error_from_errno(errno, "find the directory %s of the store", path);
 }
 
 static struct error *
@@ -180,7 +174,10 @@ sqlite_files_finish(const struct sqlite_files *files, const char *unfinished)
 {
     if (rename(unfinished, files->database) != 0)
         return error_from_errno(errno, "put %s in its place", unfinished);
-    return sync_directory(files->directory);
+    struct error *error = sync_directory(files->directory);
+    /* The directory itself may be new too. */
+    char *parent AUTO(memory_cleanup) = join(files->directory, "..", "");
+    return error ? error : sync_directory(parent);
 }
 
 /* ---- setting aside ---- */

@@ -17,9 +17,8 @@
 
 #define COPY_PAGES 1000      /* the log is copied when it has so many */
 #define COPY_AGAIN_PAGES 250 /* and again after so many more, if it could not be begun anew */
-#define LONG_PAGES                                                                                 \
-    (4 * COPY_PAGES) /* from here on readers are waited for, once for so many pages */
-#define WAIT_MS 500
+#define LONG_PAGES 4000      /* for each so many the readers are paused once */
+#define WAIT_MS 200
 #define LOG_BYTES (4 << 20) /* a little more than COPY_PAGES take */
 
 /* ---- copying ---- */

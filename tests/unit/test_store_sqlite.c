@@ -443,6 +443,37 @@ a_damaged_store_is_refused_and_can_be_set_aside(void)
     check_damaged("no-row");
 }
 
+/* Writes and ends without closing: the log stays. */
+static void
+make_store_with_log(const char *name)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct store *store = open_store(url_of(name));
+        error_free(put(store, "in-the-log", "x", STORE_ANY, NULL));
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void
+looking_at_a_damaged_store_changes_nothing(void)
+{
+    uint8_t rubbish[4096], head[4096] = {0};
+    memset(rubbish, 0x5a, sizeof rubbish);
+    make_store("looked-at", 1000);
+    make_store_with_log("looked-at");
+    write_at(below("looked-at/state.db"), 20 * 4096, rubbish, sizeof rubbish);
+    int64_t size = size_of(below("looked-at/state.db"));
+    check_refused("looked-at", REBUILD);
+    CHECK_NUMBER(size_of(below("looked-at/state.db")), size);
+    CHECK_NUMBER(size_of(below("looked-at/state.db-wal")), 4 * MIB);
+    int fd = open(below("looked-at/state.db-wal"), O_RDONLY);
+    CHECK_NUMBER(pread(fd, head, sizeof head, 32), sizeof head);
+    CHECK(head[0] || head[1] || head[2] || head[3]); /* the number of the first page in the log */
+    close(fd);
+}
+
 /* A log without its database would be thrown away by SQLite, and with it the latest writes. */
 static void
 a_log_without_its_database_is_damage(void)
@@ -550,6 +581,7 @@ main(void)
     migrations_run_in_order_and_each_as_a_whole();
     what_an_unfinished_start_left_does_not_matter();
     a_damaged_store_is_refused_and_can_be_set_aside();
+    looking_at_a_damaged_store_changes_nothing();
     a_log_without_its_database_is_damage();
     what_is_set_aside_is_kept();
     damage_found_later_is_data_loss();
