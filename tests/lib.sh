@@ -74,7 +74,8 @@ start_skycap_at() {
     SOCKET=$1
     LOG=$SOCKET.log
     shift
-    "$SKYCAP" serve --endpoint "unix://$SOCKET" --data "$SOCKET.data" "$@" >>"$LOG" 2>&1 &
+    "$SKYCAP" serve --endpoint "unix://$SOCKET" --data "$SOCKET.data" \
+        --backend dir "$@" >>"$LOG" 2>&1 &
     SERVER=$!
     servers+=("$SERVER")
     logs+=("$LOG")

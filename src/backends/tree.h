@@ -6,6 +6,8 @@
 #ifndef BACKENDS_TREE_H
 #define BACKENDS_TREE_H
 
+#include <sys/types.h>
+
 #include "backends/file_copy.h"
 
 struct tree_size {
@@ -25,6 +27,11 @@ MUST_CHECK struct error *tree_copy(struct copy_job *job, int from, int to, bool 
 
 /* Counts what a file with several names has once. */
 MUST_CHECK struct error *tree_measure(int directory, struct tree_size *out);
+
+/*
+ * The group may read and write everything, and owns what is made there later. A tree whose top is so already is taken to be so all the way down.
+ */
+MUST_CHECK struct error *tree_give(int directory, gid_t group);
 
 /* Removes name and everything below, of any depth, sealed or not. Not being there is success. */
 MUST_CHECK struct error *tree_remove(int parent, const char *name);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +13,9 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/storage.h"
 #include "csi/identity.h"
+#include "csi/node.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
@@ -22,21 +23,24 @@
 #include "web/http.h"
 
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
+#define DEFAULT_DATA "/var/lib/skycap"
 #define GRACE_MS 30000
 #define RELOAD_SECONDS 10
 
 struct settings {
     const char *endpoint;
     struct option_list listen;
-    const char *data;
+    struct storage_options storage;
     const char *node_id;
     const char *driver_name;
+    const char *csi_version;
     const char *http;
     struct tls_options tls;
     unsigned long socket_mode;
     const char *log_level;
     const char *log_format;
     unsigned long max_message_bytes;
+    unsigned long max_volumes;
     bool insecure;
     char host_name[256];
 };
@@ -44,7 +48,9 @@ struct settings {
 /* All that a serving process is made of, in the order in which it is made. */
 struct process {
     struct log log;
+    struct storage storage;
     struct identity identity;
+    struct controller controller;
     struct tls_context *tls;
     struct runtime *runtime;
     struct server *server;
@@ -63,10 +69,20 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
          "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
         {"listen", 0, "HOST:PORT", OPTION_LIST, &s->listen,
          "also serve here, with mutual TLS; may be given several times"},
-        {"data", 0, "DIR", OPTION_TEXT, &s->data, "where volumes and state live; made if missing"},
+        {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
+         "where volumes and state live, made if missing; default " DEFAULT_DATA},
+        {"backend", 0, "NAME", OPTION_TEXT, &s->storage.backend,
+         "btrfs, dir, memory, or auto: the best that works in --data; default auto"},
+        {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
+         "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
+         "the disk"},
+        {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
+         "volumes that may be attached to this node; default: any number"},
         {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
         {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
          "CSI plugin name; default csi.skycap.dev"},
+        {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &s->csi_version,
+         "newest capabilities to tell; default 1.12, which today's orchestrators speak"},
         {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
         {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
          "PEM certificates that peers must be signed by"},
@@ -104,6 +120,12 @@ set_defaults(struct settings *settings)
         settings->endpoint = getenv("CSI_ENDPOINT");
     if (!settings->endpoint || !settings->endpoint[0])
         settings->endpoint = DEFAULT_ENDPOINT;
+    if (!settings->storage.directory)
+        settings->storage.directory = DEFAULT_DATA;
+    if (!settings->storage.backend)
+        settings->storage.backend = "auto";
+    if (!settings->csi_version)
+        settings->csi_version = "1.12";
     if (!settings->driver_name)
         settings->driver_name = "csi.skycap.dev";
     if (!settings->log_level)
@@ -138,6 +160,8 @@ check_settings(const struct settings *settings)
         return error_new(CODE_INVALID_ARGUMENT, "--insecure and certificates exclude each other");
     if (id_size == 0 || id_size > 128)
         return error_new(CODE_INVALID_ARGUMENT, "--node-id must have 1 to 128 characters");
+    if (strcmp(settings->csi_version, "1.12") != 0 && strcmp(settings->csi_version, "1.13") != 0)
+        return error_new(CODE_INVALID_ARGUMENT, "--csi-version: 1.12 or 1.13");
     if (settings->socket_mode > 0777)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
     if (settings->max_message_bytes > UINT32_MAX / 2)
@@ -180,19 +204,6 @@ print_health(void *context, struct buffer *body)
 /* ---- the process ---- */
 
 static struct error *
-make_data_directory(const char *path)
-{
-    struct stat found;
-    if (!path)
-        return NULL;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the data directory %s", path);
-    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
-        return error_new(CODE_INVALID_ARGUMENT, "--data %s is no directory", path);
-    return NULL;
-}
-
-static struct error *
 listen_everywhere(struct process *process, const struct settings *settings)
 {
     struct listen_options local = {.socket_mode = (unsigned)settings->socket_mode};
@@ -227,24 +238,48 @@ open_http(struct process *process, const struct settings *settings)
 }
 
 static struct error *
-open_process(struct process *process, const struct settings *settings)
+open_storage(struct process *process, const struct settings *settings)
 {
-    struct error *error = init_log(&process->log, settings);
-    if (!error)
-        error = make_data_directory(settings->data);
-    if (!error && wants_tls(settings))
-        error = tls_context_open(&settings->tls, &process->tls);
-    if (!error)
-        error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
+    struct storage_options options = settings->storage;
+    options.node_id = settings->node_id;
+    options.log = &process->log;
+    struct error *error = storage_open(&options, &process->storage);
     if (error)
         return error;
-    process->identity = (struct identity){settings->driver_name, settings->node_id};
+    struct engine *engine = process->storage.engine;
+    process->controller = (struct controller){engine, settings->max_volumes,
+                                              strcmp(settings->csi_version, "1.13") == 0};
+    process->identity =
+        (struct identity){settings->driver_name, settings->node_id, &process->controller};
+    return NULL;
+}
+
+static void
+open_server(struct process *process, const struct settings *settings)
+{
     process->server =
         server_new(process->runtime,
                    &(struct server_options){.max_message_bytes = settings->max_message_bytes});
     process->health = health_new(process->server);
     reflection_add(process->server);
     identity_add(process->server, &process->identity);
+    controller_add(process->server, &process->controller);
+    node_add(process->server, &process->controller);
+}
+
+static struct error *
+open_process(struct process *process, const struct settings *settings)
+{
+    struct error *error = init_log(&process->log, settings);
+    if (!error && wants_tls(settings))
+        error = tls_context_open(&settings->tls, &process->tls);
+    if (!error)
+        error = open_storage(process, settings);
+    if (!error)
+        error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
+    if (error)
+        return error;
+    open_server(process, settings);
     error = listen_everywhere(process, settings);
     if (!error)
         error = open_http(process, settings);
@@ -258,6 +293,7 @@ close_process(struct process *process)
     server_free(process->server);
     health_free(process->health);
     runtime_close(process->runtime);
+    storage_close(&process->storage);
     tls_context_close(process->tls);
 }
 

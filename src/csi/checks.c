@@ -9,10 +9,16 @@
 #define MAX_MAP 4096
 
 struct error *
+checks_present(const char *field, const char *value)
+{
+    return value[0] ? NULL : error_new(CODE_INVALID_ARGUMENT, "%s is missing", field);
+}
+
+struct error *
 checks_id(const char *field, const char *value)
 {
     if (!value[0])
-        return error_new(CODE_INVALID_ARGUMENT, "%s is missing", field);
+        return checks_present(field, value);
     if (strlen(value) > MAX_TEXT)
         return error_new(CODE_INVALID_ARGUMENT, "%s has more than %d bytes", field, MAX_TEXT);
     return NULL;
@@ -52,7 +58,7 @@ struct error *
 checks_path(const char *field, const char *value)
 {
     if (!value[0])
-        return error_new(CODE_INVALID_ARGUMENT, "%s is missing", field);
+        return checks_present(field, value);
     if (value[0] != '/' || strlen(value) >= PATH_MAX || has_parent_step(value))
         return error_new(CODE_INVALID_ARGUMENT, "%s is not an absolute path without \"..\"", field);
     return NULL;

@@ -10,6 +10,8 @@
 #include "base/text_map.h"
 #include "proto/csi.pb-c.h"
 
+MUST_CHECK struct error *checks_present(const char *field, const char *value);
+
 /* Not empty, at most 128 bytes. */
 MUST_CHECK struct error *checks_id(const char *field, const char *value);
 

@@ -44,6 +44,9 @@ get_capabilities(struct call *call, const Csi__V1__ControllerGetCapabilitiesRequ
         {RPC(EXPAND_VOLUME), ops->change},
         {RPC(MODIFY_VOLUME), ops->change},
         {RPC(SINGLE_NODE_MULTI_WRITER), true},
+        {RPC(VOLUME_CONDITION), true},
+        {RPC(GET_VOLUME_HEALTH), controller->tells_1_13},
+        {RPC(LIST_VOLUME_HEALTH), controller->tells_1_13},
     };
     struct arena *arena = call_arena(call);
     reply->capabilities = arena_alloc(arena, COUNT_OF(capabilities) * sizeof(void *));
@@ -60,6 +63,8 @@ static const struct csi_v1_controller handlers = {
     .validate_volume_capabilities = {controller_validate_capabilities},
     .list_volumes = {controller_list_volumes},
     .controller_get_volume = {controller_get_volume},
+    .controller_get_volume_health = {controller_get_volume_health},
+    .controller_list_volume_health = {controller_list_volume_health},
     .get_capacity = {controller_get_capacity},
     .controller_expand_volume = {controller_expand_volume},
     .controller_modify_volume = {controller_modify_volume},

@@ -21,6 +21,10 @@ HANDLER(controller_get_capacity, GetCapacity);
 HANDLER(controller_expand_volume, ControllerExpandVolume);
 HANDLER(controller_modify_volume, ControllerModifyVolume);
 
+/* controller_health.c */
+HANDLER(controller_get_volume_health, ControllerGetVolumeHealth);
+HANDLER(controller_list_volume_health, ControllerListVolumeHealth);
+
 /* controller_publish.c */
 HANDLER(controller_publish_volume, ControllerPublishVolume);
 HANDLER(controller_unpublish_volume, ControllerUnpublishVolume);

@@ -7,6 +7,7 @@
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "rpc/message_map.h"
+#include "volumes/place.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
@@ -139,19 +140,6 @@ find_volume(struct call *call, const char *id, volume_record **out)
     return volume_get(engine_of(call), handle, call_arena(call), out);
 }
 
-/* What speaks against using the volume so; NULL: nothing. */
-static const char *
-find_obstacle(const volume_record *volume, const Csi__V1__VolumeCapability *capability)
-{
-    bool is_image = volume->kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE;
-    if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
-        return is_image ? NULL : "the volume is a directory tree and has no block device";
-    const char *fs_type = capability->mount->fs_type;
-    if (fs_type[0] && strcmp(fs_type, "none") != 0 && strcmp(fs_type, volume->fs_type) != 0)
-        return "the volume has another file system";
-    return NULL;
-}
-
 HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
 {
     struct arena *arena = call_arena(call);
@@ -162,9 +150,10 @@ HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
     if (error)
         return error;
     for (size_t i = 0; i < request->n_volume_capabilities; i++) {
-        const char *obstacle = find_obstacle(volume, request->volume_capabilities[i]);
+        struct error *obstacle AUTO(error_cleanup) =
+            place_check_capability(volume, request->volume_capabilities[i]);
         if (obstacle) {
-            reply->message = (char *)obstacle;
+            reply->message = arena_string(arena, obstacle->message);
             return NULL;
         }
     }
@@ -185,6 +174,9 @@ list_entry(struct engine *engine, const volume_record *volume, struct arena *are
     csi__v1__list_volumes_response__volume_status__init(entry->status);
     entry->status->published_node_ids =
         messages_node_ids(volume, arena, &entry->status->n_published_node_ids);
+    struct health_report health = {0};
+    health_check_volume(engine, volume, arena, &health);
+    entry->status->volume_condition = messages_condition(&health, arena);
     return entry;
 }
 
@@ -226,7 +218,11 @@ HANDLER(controller_get_volume, ControllerGetVolume)
     csi__v1__controller_get_volume_response__volume_status__init(reply->status);
     reply->status->published_node_ids =
         messages_node_ids(volume, arena, &reply->status->n_published_node_ids);
-    return NULL;
+    struct health_report health = {0};
+    health_check_volume(engine_of(call), volume, arena, &health);
+    error = health_check_uses(engine_of(call), volume, arena, &health);
+    reply->status->volume_condition = messages_condition(&health, arena);
+    return error;
 }
 
 HANDLER(controller_get_capacity, GetCapacity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Identity: see identity.h. Never blocks, so it runs on the loop. */
+/* csi.v1.Identity: see identity.h. */
 #include "csi/identity.h"
 
 #include <ctype.h>
@@ -52,21 +52,76 @@ get_plugin_info(struct call *call, const Csi__V1__GetPluginInfoRequest *request,
     return NULL;
 }
 
-/* Nothing is offered yet beyond Identity itself: an empty list is the true answer. */
+static Csi__V1__PluginCapability *
+service_capability(struct arena *arena, Csi__V1__PluginCapability__Service__Type type)
+{
+    Csi__V1__PluginCapability *capability = arena_alloc(arena, sizeof *capability);
+    csi__v1__plugin_capability__init(capability);
+    capability->type_case = CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE;
+    capability->service = arena_alloc(arena, sizeof *capability->service);
+    csi__v1__plugin_capability__service__init(capability->service);
+    capability->service->type = type;
+    return capability;
+}
+
+/* Online: volumes grow while they are in use. */
+static Csi__V1__PluginCapability *
+expansion_capability(struct arena *arena)
+{
+    Csi__V1__PluginCapability *capability = arena_alloc(arena, sizeof *capability);
+    csi__v1__plugin_capability__init(capability);
+    capability->type_case = CSI__V1__PLUGIN_CAPABILITY__TYPE_VOLUME_EXPANSION;
+    capability->volume_expansion = arena_alloc(arena, sizeof *capability->volume_expansion);
+    csi__v1__plugin_capability__volume_expansion__init(capability->volume_expansion);
+    capability->volume_expansion->type = CSI__V1__PLUGIN_CAPABILITY__VOLUME_EXPANSION__TYPE__ONLINE;
+    return capability;
+}
+
+#define SERVICE(name) CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##name
+
+/* Derived from what the back end can: a function that it lacks is a capability that is not told. */
 static struct error *
 get_plugin_capabilities(struct call *call, const Csi__V1__GetPluginCapabilitiesRequest *request,
                         Csi__V1__GetPluginCapabilitiesResponse *reply)
 {
-    (void)call;
     (void)request;
-    (void)reply;
+    const struct identity *identity = call_context(call);
+    const struct controller *controller = identity->controller;
+    if (!controller)
+        return NULL;
+    const struct backend_ops *ops = controller->engine->backend->ops;
+    const struct {
+        Csi__V1__PluginCapability__Service__Type type;
+        bool can;
+    } services[] = {
+        {SERVICE(CONTROLLER_SERVICE), true},
+        {SERVICE(VOLUME_ACCESSIBILITY_CONSTRAINTS), true},
+        {SERVICE(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS), ops->copy && controller->tells_1_13},
+    };
+    struct arena *arena = call_arena(call);
+    reply->capabilities = arena_alloc(arena, (COUNT_OF(services) + 1) * sizeof(void *));
+    for (size_t i = 0; i < COUNT_OF(services); i++)
+        if (services[i].can)
+            reply->capabilities[reply->n_capabilities++] =
+                service_capability(arena, services[i].type);
+    if (ops->change)
+        reply->capabilities[reply->n_capabilities++] = expansion_capability(arena);
     return NULL;
 }
 
+/* Ready is who can tell how much space there is: a back end that is gone cannot. */
 static struct error *
 probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__ProbeResponse *reply)
 {
     (void)request;
+    const struct identity *identity = call_context(call);
+    struct backend_capacity capacity;
+    struct error *error AUTO(error_cleanup) =
+        identity->controller ? backend_capacity(identity->controller->engine->backend, &capacity)
+                             : NULL;
+    if (error)
+        return error_new(CODE_FAILED_PRECONDITION, "the back end cannot be used: %s",
+                         error->message);
     reply->ready = arena_alloc(call_arena(call), sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
     reply->ready->value = true;
@@ -76,7 +131,7 @@ probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__ProbeRes
 static const struct csi_v1_identity handlers = {
     .get_plugin_info = {get_plugin_info, .on_loop = true},
     .get_plugin_capabilities = {get_plugin_capabilities, .on_loop = true},
-    .probe = {probe, .on_loop = true},
+    .probe = {probe},
 };
 
 void

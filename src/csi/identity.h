@@ -3,11 +3,13 @@
 #ifndef CSI_IDENTITY_H
 #define CSI_IDENTITY_H
 
+#include "csi/controller.h"
 #include "rpc/server.h"
 
 struct identity {
     const char *driver_name; /* domain form, at most 63 characters */
     const char *node_id;
+    const struct controller *controller; /* what is offered beside Identity; NULL: nothing */
 };
 
 /* A name that the CSI specification allows. */

@@ -81,3 +81,33 @@ messages_node_ids(const volume_record *record, struct arena *arena, size_t *coun
     *count = record->n_attachments;
     return ids;
 }
+
+Csi__V1__VolumeHealth *
+messages_health(const char *volume_id, const struct health_report *report, struct arena *arena)
+{
+    Csi__V1__VolumeHealth *health = arena_alloc(arena, sizeof *health);
+    csi__v1__volume_health__init(health);
+    health->volume_id = (char *)volume_id;
+    health->health_statuses = arena_alloc(arena, report->count * sizeof(void *));
+    for (; health->n_health_statuses < report->count; health->n_health_statuses++) {
+        const struct complaint *complaint = &report->complaints[health->n_health_statuses];
+        Csi__V1__VolumeHealth__VolumeHealthEntry *entry = arena_alloc(arena, sizeof *entry);
+        csi__v1__volume_health__volume_health_entry__init(entry);
+        entry->status = (Csi__V1__VolumeHealthErrorType)complaint->illness;
+        entry->reason = (char *)complaint->reason;
+        entry->message = (char *)complaint->message;
+        health->health_statuses[health->n_health_statuses] = entry;
+    }
+    return health;
+}
+
+Csi__V1__VolumeCondition *
+messages_condition(const struct health_report *report, struct arena *arena)
+{
+    Csi__V1__VolumeCondition *condition = arena_alloc(arena, sizeof *condition);
+    csi__v1__volume_condition__init(condition);
+    condition->abnormal = report->count > 0;
+    condition->message =
+        (char *)(report->count ? report->complaints[0].message : "the volume is healthy");
+    return condition;
+}

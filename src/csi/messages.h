@@ -5,6 +5,7 @@
 
 #include "proto/csi.pb-c.h"
 #include "volumes/engine.h"
+#include "volumes/health.h"
 
 Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_record *record,
                                  struct arena *arena);
@@ -15,5 +16,11 @@ Csi__V1__Topology *messages_topology(const char *node_id, struct arena *arena);
 
 /* The nodes that it is attached to, as CSI writes lists. */
 char **messages_node_ids(const volume_record *record, struct arena *arena, size_t *count);
+
+/* What is wrong with a volume, as CSI 1.13 says it and as it was said before. */
+Csi__V1__VolumeHealth *messages_health(const char *volume_id, const struct health_report *report,
+                                       struct arena *arena);
+Csi__V1__VolumeCondition *messages_condition(const struct health_report *report,
+                                             struct arena *arena);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 
@@ -18,13 +19,19 @@ struct key {
 void
 keys_init(struct keys *keys)
 {
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&keys->lock, NULL);
+    pthread_cond_init(&keys->released, &clock);
+    pthread_condattr_destroy(&clock);
     keys->held = NULL;
 }
 
 void
 keys_clear(struct keys *keys)
 {
+    pthread_cond_destroy(&keys->released);
     pthread_mutex_destroy(&keys->lock);
 }
 
@@ -38,15 +45,30 @@ is_held(const struct keys *keys, const char *kind, const char *name)
     return false;
 }
 
-struct error *
-keys_take(struct keys *keys, const char *kind, const char *name, struct key **out)
+static struct timespec
+time_in(unsigned ms)
 {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_nsec += (long)(ms % 1000) * 1000000;
+    time.tv_sec += (time_t)(ms / 1000) + time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    return time;
+}
+
+struct error *
+keys_wait(struct keys *keys, const char *kind, const char *name, unsigned timeout_ms,
+          struct key **out)
+{
+    struct timespec end = time_in(timeout_ms);
     struct key *key = memory_new(sizeof *key + strlen(name) + 1);
     key->keys = keys;
     key->kind = kind;
     strcpy(key->name, name);
     pthread_mutex_lock(&keys->lock);
     bool busy = is_held(keys, kind, name);
+    while (busy && timeout_ms && pthread_cond_timedwait(&keys->released, &keys->lock, &end) == 0)
+        busy = is_held(keys, kind, name);
     if (!busy) {
         key->next = keys->held;
         keys->held = key;
@@ -61,6 +83,12 @@ keys_take(struct keys *keys, const char *kind, const char *name, struct key **ou
     return NULL;
 }
 
+struct error *
+keys_take(struct keys *keys, const char *kind, const char *name, struct key **out)
+{
+    return keys_wait(keys, kind, name, 0, out);
+}
+
 void
 keys_release(struct key **place)
 {
@@ -73,6 +101,7 @@ keys_release(struct key **place)
     while (*link != key)
         link = &(*link)->next;
     *link = key->next;
+    pthread_cond_broadcast(&key->keys->released);
     pthread_mutex_unlock(&key->keys->lock);
     free(key);
 }

@@ -8,10 +8,13 @@
 #include "volumes/mounts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -105,6 +108,16 @@ mounts_find(const char *path, struct mount_point *out)
     return NULL;
 }
 
+/* Asks the kernel about the one path: the table is long where there are many volumes. */
+bool
+mounts_is_point(const char *path)
+{
+    struct statx found;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &found) != 0)
+        return errno != ENOENT && errno != ENOTDIR && errno != EACCES;
+    return found.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 /* ---- making ---- */
 
 static const struct {
@@ -146,14 +159,48 @@ apply_option(const char *option, unsigned long *flags)
     return false;
 }
 
-struct error *
-mounts_bind(const char *from, const char *to, bool read_only)
+/* Flags that belong to a mount point and not to the file system. */
+#define POINT_FLAGS                                                                                \
+    (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME | MS_RELATIME |     \
+     MS_STRICTATIME)
+
+static struct error *
+read_point_options(const char *const *options, unsigned long *flags)
 {
+    for (; options && *options; options++)
+        if (!apply_option(*options, flags) || (*flags & ~(unsigned long)POINT_FLAGS))
+            return error_new(
+                CODE_INVALID_ARGUMENT,
+                "a directory does not take the mount flag \"%s\"; it takes ro, nosuid, "
+                "nodev, noexec, noatime, nodiratime, relatime and strictatime",
+                *options);
+    return NULL;
+}
+
+/* A change of flags replaces them all: these are in force now. */
+static unsigned long
+inherited_flags(const char *path)
+{
+    struct statvfs found;
+    if (statvfs(path, &found) != 0)
+        return 0;
+    return found.f_flag & (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME |
+                           ST_NODIRATIME | ST_RELATIME);
+}
+
+struct error *
+mounts_bind(const char *from, const char *to, const char *const *options, bool read_only)
+{
+    unsigned long flags = read_only ? MS_RDONLY : 0;
+    struct error *error = read_point_options(options, &flags);
+    if (error)
+        return error;
     if (mount(from, to, NULL, MS_BIND, NULL) != 0)
         return error_from_errno(errno, "bind %s to %s", from, to);
-    if (!read_only || mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0)
+    if (!flags ||
+        mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | flags | inherited_flags(to), NULL) == 0)
         return NULL;
-    struct error *error = error_from_errno(errno, "make %s read-only", to);
+    error = error_from_errno(errno, "set the mount flags of %s", to);
     umount2(to, MNT_DETACH);
     return error;
 }
@@ -167,6 +214,9 @@ mounts_device(const char *device, const char *to, const char *fs_type, const cha
     for (; options && *options; options++)
         if (!apply_option(*options, &flags))
             buffer_print(&data, "%s%s", data.size ? "," : "", *options);
+    /* A clone has its source's UUID, and both may be mounted. */
+    if (strcmp(fs_type, "xfs") == 0)
+        buffer_print(&data, "%snouuid", data.size ? "," : "");
     if (mount(device, to, fs_type, flags, data.size ? buffer_text(&data) : NULL) == 0)
         return NULL;
     int failed = errno;

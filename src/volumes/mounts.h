@@ -19,8 +19,15 @@ struct mount_point {
 /* The topmost mount whose mount point is exactly `path`. */
 MUST_CHECK struct error *mounts_find(const char *path, struct mount_point *out);
 
-/* A directory or file at another place. */
-MUST_CHECK struct error *mounts_bind(const char *from, const char *to, bool read_only);
+/* Whether something is mounted at exactly this path. A path that is not there has nothing; one that cannot be looked at has. */
+bool mounts_is_point(const char *path);
+
+/*
+ * A directory or file at another place. `options` as mount(8) has them, NULL at the end, or NULL: those of a mount point only; any other is
+ * INVALID_ARGUMENT. What the mount at `from` forbids stays forbidden.
+ */
+MUST_CHECK struct error *mounts_bind(const char *from, const char *to, const char *const *options,
+                                     bool read_only);
 
 /* A file system on a device. `options` as mount(8) has them, NULL at the end; unknown ones go to the file system. */
 MUST_CHECK struct error *mounts_device(const char *device, const char *to, const char *fs_type,

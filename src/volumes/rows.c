@@ -59,14 +59,13 @@ leave_to_arena(void *arena, void *block)
     (void)block;
 }
 
-static struct error *
-unpack(const struct row_kind *kind, const struct store_entry *entry, struct arena *arena,
-       struct row *out)
+struct error *
+rows_unpack(const ProtobufCMessageDescriptor *type, const struct store_entry *entry,
+            struct arena *arena, struct row *out)
 {
     ProtobufCAllocator allocator = {allocate, leave_to_arena, arena};
     out->revision = entry->revision;
-    out->record =
-        protobuf_c_message_unpack(kind->type, &allocator, entry->value_size, entry->value);
+    out->record = protobuf_c_message_unpack(type, &allocator, entry->value_size, entry->value);
     if (out->record)
         return NULL;
     return error_new(CODE_DATA_LOSS, "the record %s is damaged: run `skycap doctor`", entry->key);
@@ -93,7 +92,7 @@ rows_get(struct engine *engine, const struct row_kind *kind, const char *handle,
         error_free(error);
         return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind->name, handle);
     }
-    return error ? error : unpack(kind, &entry, arena, out);
+    return error ? error : rows_unpack(kind->type, &entry, arena, out);
 }
 
 struct error *
@@ -126,7 +125,7 @@ rows_list(struct engine *engine, const struct row_kind *kind, const char *after,
     out->rows = arena_alloc(arena, list.count * sizeof *out->rows);
     out->has_more = list.has_more;
     for (; out->count < list.count && !error; out->count++)
-        error = unpack(kind, &list.entries[out->count], arena, &out->rows[out->count]);
+        error = rows_unpack(kind->type, &list.entries[out->count], arena, &out->rows[out->count]);
     return error;
 }
 
@@ -150,15 +149,15 @@ rows_insert(struct engine *engine, const struct row_kind *kind, const ProtobufCM
 
 struct error *
 rows_update(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record,
-            uint64_t revision)
+            uint64_t *revision)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     size_t size;
     uint8_t *bytes = rows_pack(record, &arena, &size);
     struct store_change change = {handle_key(kind, &arena, text_at(record, kind->handle_offset)),
-                                  bytes, size, revision};
-    return store_write(engine->store, &change, 1, NULL);
+                                  bytes, size, *revision};
+    return store_write(engine->store, &change, 1, revision);
 }
 
 struct error *

@@ -40,9 +40,9 @@ MUST_CHECK struct error *rows_find(struct engine *engine, const struct row_kind 
 MUST_CHECK struct error *rows_insert(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record);
 
-/* The record again, if nobody has changed it since `revision`. */
+/* The record again, if nobody has changed it since `*revision`, which becomes that of this write. */
 MUST_CHECK struct error *rows_update(struct engine *engine, const struct row_kind *kind,
-                                     const ProtobufCMessage *record, uint64_t revision);
+                                     const ProtobufCMessage *record, uint64_t *revision);
 
 /* The record and its name. */
 MUST_CHECK struct error *rows_delete(struct engine *engine, const struct row_kind *kind,
@@ -58,7 +58,10 @@ MUST_CHECK struct error *rows_list(struct engine *engine, const struct row_kind 
                                    const char *after, size_t limit, struct arena *arena,
                                    struct row_page *out);
 
-/* The record's bytes, for a note beside the data. */
+/* The record's bytes, for a note beside the data; and back: DATA_LOSS names the key. */
 uint8_t *rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size);
+MUST_CHECK struct error *rows_unpack(const ProtobufCMessageDescriptor *type,
+                                     const struct store_entry *entry, struct arena *arena,
+                                     struct row *out);
 
 #endif

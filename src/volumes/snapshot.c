@@ -46,6 +46,7 @@ make_record(const char *name, const volume_record *source, const struct text_map
     record->kind = source->kind;
     record->fs_type = source->fs_type;
     record->size_bytes = source->size_bytes;
+    record->formatted_bytes = source->formatted_bytes;
     record->created_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     message_map_write(parameters, arena,
                       &skycap__records__snapshot_record__parameters_entry__descriptor,

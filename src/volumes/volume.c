@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "volumes/stage.h"
+
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
 struct data
@@ -42,7 +44,7 @@ volume_list(struct engine *engine, const char *after, size_t limit, struct arena
     out->volumes = arena_alloc(arena, page.count * sizeof *out->volumes);
     for (size_t i = 0; i < page.count; i++) {
         volume_record *volume = (volume_record *)page.rows[i].record;
-        if (volume->state != STATE(DELETING))
+        if (volume->state != STATE(DELETING) && !volume->ephemeral)
             out->volumes[out->count++] = volume;
     }
     if (page.has_more)
@@ -53,13 +55,18 @@ volume_list(struct engine *engine, const char *after, size_t limit, struct arena
 /* ---- deleting ---- */
 
 static struct error *
-check_unused(const volume_record *volume)
+check_unused(struct engine *engine, const volume_record *volume, struct arena *arena)
 {
-    if (!volume->n_attachments)
-        return NULL;
-    return error_new(CODE_FAILED_PRECONDITION,
-                     "the volume is published on the node \"%s\": unpublish it first",
-                     volume->attachments[0]->node_id);
+    struct mount_list uses;
+    if (volume->n_attachments)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is published on the node \"%s\": unpublish it first",
+                         volume->attachments[0]->node_id);
+    struct error *error = stage_list_uses(engine, volume, arena, &uses);
+    if (!error && uses.count)
+        error = error_new(CODE_FAILED_PRECONDITION,
+                          "the volume is in use at %s: unpublish it first", uses.records[0]->path);
+    return error;
 }
 
 /* One durable write, then the data goes; what a crash leaves of it, the next start sweeps away. */
@@ -95,7 +102,7 @@ volume_delete(struct engine *engine, const char *handle)
     if (!error)
         error = rows_get(engine, &volume_rows, handle, &arena, &row);
     if (!error)
-        error = check_unused((volume_record *)row.record);
+        error = check_unused(engine, (volume_record *)row.record, &arena);
     if (!error)
         error = delete_row_and_data(engine, &row);
     if (error && error->code == CODE_NOT_FOUND) {

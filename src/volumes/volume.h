@@ -34,7 +34,7 @@ MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
                                     volume_record **out);
 
-/* Volumes by age, those that are being deleted left out. */
+/* Volumes by age; those that are being deleted, and ephemeral ones, are left out. */
 struct volume_page {
     volume_record **volumes;
     size_t count;

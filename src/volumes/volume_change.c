@@ -3,44 +3,9 @@
 #include <string.h>
 
 #include "rpc/message_map.h"
+#include "volumes/held.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
-
-/* A volume to change: its key is held, its row was read under it. */
-struct change {
-    struct key *key;
-    struct row row;
-    volume_record *volume;
-};
-
-static void
-end_change(struct change *change)
-{
-    keys_release(&change->key);
-}
-
-static struct error *
-begin_change(struct engine *engine, const char *handle, struct arena *arena, struct change *change)
-{
-    struct error *error = volume_get(engine, handle, arena, &change->volume);
-    if (!error)
-        error = keys_take(&engine->keys, "volume", change->volume->name, &change->key);
-    if (!error)
-        error = rows_get(engine, &volume_rows, handle, arena, &change->row);
-    change->volume = (volume_record *)change->row.record;
-    return error;
-}
-
-static struct error *
-save_change(struct engine *engine, const struct change *change, struct arena *arena)
-{
-    struct data data = volume_data(change->volume);
-    size_t size;
-    uint8_t *note = rows_pack(&change->volume->base, arena, &size);
-    struct error *error =
-        rows_update(engine, &volume_rows, &change->volume->base, change->row.revision);
-    return error ? error : backend_write_note(engine->backend, &data, note, size);
-}
 
 /* ---- size and parameters ---- */
 
@@ -73,11 +38,11 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct change change AUTO(end_change) = {0};
-    struct error *error = begin_change(engine, handle, &arena, &change);
+    struct held_volume held AUTO(held_release) = {0};
+    struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (error)
         return error;
-    int64_t now = change.volume->size_bytes;
+    int64_t now = held.record->size_bytes;
     *size_bytes = now;
     if (limit_bytes && now > limit_bytes)
         return error_new(CODE_OUT_OF_RANGE,
@@ -88,10 +53,10 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
     error = spec_choose_size(required_bytes, limit_bytes, now, now, size_bytes);
     if (error)
         return error;
-    change.volume->size_bytes = *size_bytes;
+    held.record->size_bytes = *size_bytes;
     /* The data first: larger data than the row says harms nobody, the other way round would be a lie. */
-    error = apply_settings(engine, change.volume, &arena);
-    return error ? error : save_change(engine, &change, &arena);
+    error = apply_settings(engine, held.record, &arena);
+    return error ? error : held_save(engine, &held, &arena);
 }
 
 struct error *
@@ -99,13 +64,13 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct change change AUTO(end_change) = {0};
-    struct error *error = begin_change(engine, handle, &arena, &change);
+    struct held_volume held AUTO(held_release) = {0};
+    struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
         error = spec_check_mutable(mutable_parameters);
     if (error)
         return error;
-    volume_record *volume = change.volume;
+    volume_record *volume = held.record;
     struct text_map merged =
         message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, &arena);
     for (size_t i = 0; i < mutable_parameters->count; i++)
@@ -115,7 +80,7 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
                       &skycap__records__volume_record__mutable_parameters_entry__descriptor,
                       &volume->mutable_parameters, &volume->n_mutable_parameters);
     error = apply_settings(engine, volume, &arena);
-    return error ? error : save_change(engine, &change, &arena);
+    return error ? error : held_save(engine, &held, &arena);
 }
 
 /* ---- attachments ---- */
@@ -186,15 +151,15 @@ volume_attach(struct engine *engine, const char *handle, const char *node_id, bo
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct change change AUTO(end_change) = {0};
+    struct held_volume held AUTO(held_release) = {0};
     bool is_there;
-    struct error *error = begin_change(engine, handle, &arena, &change);
+    struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
-        error = check_attachments(change.volume, node_id, read_only, capability, &is_there);
+        error = check_attachments(held.record, node_id, read_only, capability, &is_there);
     if (error || is_there)
         return error;
-    add_attachment(change.volume, &arena, node_id, read_only, capability);
-    return save_change(engine, &change, &arena);
+    add_attachment(held.record, &arena, node_id, read_only, capability);
+    return held_save(engine, &held, &arena);
 }
 
 struct error *
@@ -202,11 +167,11 @@ volume_detach(struct engine *engine, const char *handle, const char *node_id)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct change change AUTO(end_change) = {0};
-    struct error *error = begin_change(engine, handle, &arena, &change);
+    struct held_volume held AUTO(held_release) = {0};
+    struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (error)
         return error;
-    volume_record *volume = change.volume;
+    volume_record *volume = held.record;
     size_t kept = 0;
     for (size_t i = 0; i < volume->n_attachments; i++)
         if (node_id[0] && strcmp(volume->attachments[i]->node_id, node_id) != 0)
@@ -214,5 +179,5 @@ volume_detach(struct engine *engine, const char *handle, const char *node_id)
     if (kept == volume->n_attachments)
         return NULL;
     volume->n_attachments = kept;
-    return save_change(engine, &change, &arena);
+    return held_save(engine, &held, &arena);
 }

@@ -20,6 +20,7 @@ struct source {
     struct data data;
     int64_t size_bytes;
     const char *fs_type;
+    int64_t formatted_bytes;
 };
 
 static struct text_map
@@ -104,7 +105,8 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
     struct error *error = volume_get(engine, handle, arena, &volume);
     if (error)
         return error_wrap(error, "source");
-    *out = (struct source){SOURCE_VOLUME, volume_data(volume), volume->size_bytes, volume->fs_type};
+    *out = (struct source){SOURCE_VOLUME, volume_data(volume), volume->size_bytes, volume->fs_type,
+                           volume->formatted_bytes};
     return NULL;
 }
 
@@ -117,7 +119,7 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     if (error)
         return error_wrap(error, "source");
     *out = (struct source){SOURCE_SNAPSHOT, snapshot_data(snapshot), snapshot->size_bytes,
-                           snapshot->fs_type};
+                           snapshot->fs_type, snapshot->formatted_bytes};
     return NULL;
 }
 
@@ -259,5 +261,6 @@ volume_create(struct engine *engine, const struct volume_request *request, struc
     if (error)
         return error;
     *out = make_record(request, &spec, arena);
+    (*out)->formatted_bytes = source.formatted_bytes;
     return make_data(engine, *out, &spec, &source, arena);
 }

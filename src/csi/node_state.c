@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Node: how volumes are, and how large. */
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/ids.h"
+#include "csi/messages.h"
+#include "csi/node_internal.h"
+#include "volumes/ephemeral.h"
+#include "volumes/stage.h"
+#include "volumes/usage.h"
+#include "volumes/volume.h"
+
+static struct engine *
+engine_of(struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
+/* By an id of ours, or by that of an ephemeral volume. */
+static struct error *
+find_volume(struct call *call, const char *id, volume_record **out)
+{
+    struct engine *engine = engine_of(call);
+    struct arena *arena = call_arena(call);
+    struct error *error = checks_id("volume_id", id);
+    const char *handle = ids_handle(ID_VOLUME, id);
+    if (!error && !handle)
+        error = ephemeral_find(engine, id, arena, &handle);
+    if (!error && !handle)
+        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+    return error ? error : volume_get(engine, handle, arena, out);
+}
+
+static struct error *
+find_use(struct call *call, const volume_record *volume, const char *path, mount_record **out)
+{
+    struct mount_list uses;
+    struct error *error = mount_rows_list(engine_of(call), volume->handle, call_arena(call), &uses);
+    if (error)
+        return error;
+    *out = mount_rows_find(&uses, path);
+    if (!*out)
+        return error_new(CODE_NOT_FOUND, "the volume is not at %s", path);
+    return NULL;
+}
+
+/* ---- stats ---- */
+
+static Csi__V1__VolumeUsage *
+usage_message(const struct usage_figures *figures, Csi__V1__VolumeUsage__Unit unit,
+              struct arena *arena)
+{
+    Csi__V1__VolumeUsage *usage = arena_alloc(arena, sizeof *usage);
+    csi__v1__volume_usage__init(usage);
+    usage->available = figures->available;
+    usage->total = figures->total;
+    usage->used = figures->used;
+    usage->unit = unit;
+    return usage;
+}
+
+HANDLER(node_get_volume_stats, NodeGetVolumeStats)
+{
+    struct arena *arena = call_arena(call);
+    volume_record *volume;
+    mount_record *at;
+    struct volume_usage usage;
+    struct health_report health = {0};
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_present("volume_path", request->volume_path);
+    if (!error)
+        error = find_volume(call, request->volume_id, &volume);
+    if (!error)
+        error = find_use(call, volume, request->volume_path, &at);
+    if (!error)
+        error = usage_measure(engine_of(call), volume, request->volume_path, &usage);
+    if (!error)
+        error = health_check_uses(engine_of(call), volume, arena, &health);
+    if (error)
+        return error;
+    reply->usage = arena_alloc(arena, 2 * sizeof(void *));
+    reply->usage[reply->n_usage++] =
+        usage_message(&usage.bytes, CSI__V1__VOLUME_USAGE__UNIT__BYTES, arena);
+    if (!usage.is_block)
+        reply->usage[reply->n_usage++] =
+            usage_message(&usage.inodes, CSI__V1__VOLUME_USAGE__UNIT__INODES, arena);
+    reply->volume_condition = messages_condition(&health, arena);
+    return NULL;
+}
+
+/* ---- growing ---- */
+
+static struct error *
+check_grown(const volume_record *volume, const Csi__V1__CapacityRange *range)
+{
+    if (!range)
+        return NULL;
+    if (range->required_bytes > volume->size_bytes)
+        return error_new(CODE_OUT_OF_RANGE,
+                         "the volume has %jd bytes; ControllerExpandVolume must grow it first",
+                         (intmax_t)volume->size_bytes);
+    if (range->limit_bytes && range->limit_bytes < volume->size_bytes)
+        return error_new(CODE_OUT_OF_RANGE, "the volume has %jd bytes already",
+                         (intmax_t)volume->size_bytes);
+    return NULL;
+}
+
+static struct error *
+grow(struct engine *engine, const char *handle, const mount_record *at, struct arena *arena)
+{
+    struct held_volume held AUTO(held_release) = {0};
+    struct error *error = held_take(engine, handle, STAGE_WAIT_MS, arena, &held);
+    bool is_block = place_is_block(at->capability);
+    return error ? error : place_grow(engine, &held, is_block ? NULL : at->path, arena);
+}
+
+HANDLER(node_expand_volume, NodeExpandVolume)
+{
+    volume_record *volume;
+    mount_record *at;
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_present("volume_path", request->volume_path);
+    if (!error)
+        error = checks_capacity(request->capacity_range);
+    if (!error)
+        error = find_volume(call, request->volume_id, &volume);
+    if (!error)
+        error = find_use(call, volume, request->volume_path, &at);
+    if (!error)
+        error = check_grown(volume, request->capacity_range);
+    if (!error)
+        error = grow(engine_of(call), volume->handle, at, call_arena(call));
+    if (!error)
+        reply->capacity_bytes = volume->size_bytes;
+    return error;
+}
+
+/* ---- health ---- */
+
+HANDLER(node_get_volume_health, NodeGetVolumeHealth)
+{
+    struct arena *arena = call_arena(call);
+    struct health_report health = {0};
+    volume_record *volume;
+    struct error *error = find_volume(call, request->volume_id, &volume);
+    if (error)
+        return error;
+    health_check_volume(engine_of(call), volume, arena, &health);
+    error = health_check_uses(engine_of(call), volume, arena, &health);
+    if (!error)
+        reply->volume_health = messages_health(request->volume_id, &health, arena);
+    return error;
+}
+
+HANDLER(node_get_storage_health, NodeGetStorageHealth)
+{
+    (void)request;
+    struct arena *arena = call_arena(call);
+    struct health_report health = {0};
+    health_check_backend(engine_of(call), arena, &health);
+    reply->backend_health = arena_alloc(arena, health.count * sizeof(void *));
+    for (; reply->n_backend_health < health.count; reply->n_backend_health++) {
+        const struct complaint *complaint = &health.complaints[reply->n_backend_health];
+        Csi__V1__NodeGetStorageHealthResponse__StorageBackendHealth *entry =
+            arena_alloc(arena, sizeof *entry);
+        csi__v1__node_get_storage_health_response__storage_backend_health__init(entry);
+        entry->status = complaint->illness == ILLNESS_DEGRADED
+                            ? CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_DEGRADED
+                            : CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_UNREACHABLE;
+        entry->reason = (char *)complaint->reason;
+        entry->message = (char *)complaint->message;
+        reply->backend_health[reply->n_backend_health] = entry;
+    }
+    return NULL;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Node: staging and publishing. */
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/ids.h"
+#include "csi/node_internal.h"
+#include "rpc/message_map.h"
+#include "volumes/ephemeral.h"
+#include "volumes/publish.h"
+
+#define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
+
+static struct engine *
+engine_of(struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
+static struct error *
+unknown_volume(const char *id)
+{
+    return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+}
+
+HANDLER(node_stage_volume, NodeStageVolume)
+{
+    (void)reply;
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("staging_target_path", request->staging_target_path);
+    if (!error)
+        error = checks_capability(request->volume_capability);
+    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
+    if (!error && !handle)
+        error = unknown_volume(request->volume_id);
+    if (error)
+        return error;
+    struct use use = {request->staging_target_path, "", request->volume_capability,
+                      place_reads_only(request->volume_capability)};
+    return stage_volume(engine_of(call), handle, &use);
+}
+
+HANDLER(node_unstage_volume, NodeUnstageVolume)
+{
+    (void)reply;
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("staging_target_path", request->staging_target_path);
+    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
+    if (error || !handle)
+        return error;
+    return stage_undo(engine_of(call), handle, request->staging_target_path);
+}
+
+/* ---- publishing ---- */
+
+static bool
+is_ephemeral(const struct text_map *context)
+{
+    const char *value = text_map_find(context, EPHEMERAL_KEY);
+    return value && strcmp(value, "true") == 0;
+}
+
+static struct error *
+publish_named(struct engine *engine, const char *id, const struct use *use)
+{
+    const char *handle = ids_handle(ID_VOLUME, id);
+    if (!handle)
+        return unknown_volume(id);
+    if (!use->staging_path[0])
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "staging_target_path is missing: this node's volumes are staged first");
+    return publish_volume(engine, handle, use);
+}
+
+HANDLER(node_publish_volume, NodePublishVolume)
+{
+    (void)reply;
+    struct text_map context =
+        message_map_read(request->volume_context, request->n_volume_context, call_arena(call));
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("target_path", request->target_path);
+    if (!error && request->staging_target_path[0])
+        error = checks_path("staging_target_path", request->staging_target_path);
+    if (!error)
+        error = checks_capability(request->volume_capability);
+    if (!error)
+        error = checks_map("volume_context", &context);
+    if (error)
+        return error;
+    struct use use = {request->target_path, request->staging_target_path,
+                      request->volume_capability,
+                      request->readonly || place_reads_only(request->volume_capability)};
+    if (!is_ephemeral(&context))
+        return publish_named(engine_of(call), request->volume_id, &use);
+    use.staging_path = "";
+    struct ephemeral_request wanted = {request->volume_id, context, use};
+    return ephemeral_publish(engine_of(call), &wanted);
+}
+
+HANDLER(node_unpublish_volume, NodeUnpublishVolume)
+{
+    (void)reply;
+    struct engine *engine = engine_of(call);
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("target_path", request->target_path);
+    if (error)
+        return error;
+    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
+    if (handle)
+        return publish_undo(engine, handle, request->target_path);
+    error = ephemeral_find(engine, request->volume_id, call_arena(call), &handle);
+    if (error)
+        return error;
+    /* An id that nobody knows has nothing published; the path is left as the orchestrator would want it. */
+    return handle ? ephemeral_remove(engine, handle, request->target_path)
+                  : publish_undo(engine, "", request->target_path);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong: see health.h. */
+#include "volumes/health.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "volumes/stage.h"
+#include "volumes/volume.h"
+
+/* Less than this of the whole is left: new data will soon be refused. */
+#define NEARLY_FULL_PERCENT 2
+
+static void
+complain(struct health_report *report, enum illness illness, const char *reason,
+         const char *message)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (strcmp(report->complaints[i].reason, reason) == 0)
+            return;
+    if (report->count < HEALTH_MOST)
+        report->complaints[report->count++] = (struct complaint){illness, reason, message};
+}
+
+void
+health_check_volume(struct engine *engine, const volume_record *volume, struct arena *arena,
+                    struct health_report *out)
+{
+    char path[PATH_MAX];
+    struct data data = volume_data(volume);
+    struct error *error AUTO(error_cleanup) =
+        backend_path(engine->backend, &data, path, sizeof path);
+    if (error && error->code == CODE_NOT_FOUND)
+        complain(out, ILLNESS_DATA_LOSS, "DataMissing",
+                 "the volume's data is not there any more: restore it from a snapshot");
+    else if (error)
+        complain(out, ILLNESS_INACCESSIBLE, "BackendUnreachable",
+                 arena_string(arena, error->message));
+}
+
+static void
+check_use(const struct use *use, bool is_used, struct arena *arena, struct health_report *out)
+{
+    struct statvfs found;
+    if (!is_used)
+        complain(out, ILLNESS_INACCESSIBLE, "NotMounted",
+                 arena_print(arena,
+                             "the volume is not at %s any more: it must be staged and "
+                             "published again",
+                             use->path));
+    else if (!place_is_block(use->capability) && !use->read_only &&
+             statvfs(use->path, &found) == 0 && (found.f_flag & ST_RDONLY))
+        complain(out, ILLNESS_DEGRADED, "ReadOnlyFileSystem",
+                 arena_print(arena,
+                             "the file system at %s has become read-only: look at the "
+                             "kernel's log",
+                             use->path));
+}
+
+struct error *
+health_check_uses(struct engine *engine, const volume_record *volume, struct arena *arena,
+                  struct health_report *out)
+{
+    struct mount_list rows;
+    struct error *error = mount_rows_list(engine, volume->handle, arena, &rows);
+    for (size_t i = 0; i < rows.count && !error; i++) {
+        struct use use = stage_use_of(rows.records[i]);
+        bool is_used;
+        struct error *unknown AUTO(error_cleanup) = place_is_used(engine, volume, &use, &is_used);
+        check_use(&use, !unknown && is_used, arena, out);
+    }
+    return error;
+}
+
+void
+health_check_backend(struct engine *engine, struct arena *arena, struct health_report *out)
+{
+    struct backend_capacity capacity;
+    struct error *error AUTO(error_cleanup) = backend_capacity(engine->backend, &capacity);
+    if (error)
+        complain(out, ILLNESS_INACCESSIBLE, "BackendUnreachable",
+                 arena_string(arena, error->message));
+    else if (capacity.available_bytes < capacity.total_bytes / 100 * NEARLY_FULL_PERCENT)
+        complain(out, ILLNESS_DEGRADED, "NearlyFull",
+                 arena_print(arena,
+                             "%ju bytes are left of %ju: delete volumes or snapshots, or "
+                             "give the back end more space",
+                             (uintmax_t)capacity.available_bytes, (uintmax_t)capacity.total_bytes));
+}

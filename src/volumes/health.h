@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with a volume, or with the place where all of them are. */
+#ifndef VOLUMES_HEALTH_H
+#define VOLUMES_HEALTH_H
+
+#include "volumes/rows.h"
+
+enum illness { ILLNESS_DEGRADED = 1, ILLNESS_INACCESSIBLE = 2, ILLNESS_DATA_LOSS = 3 };
+
+struct complaint {
+    enum illness illness;
+    const char *reason; /* one CamelCase word */
+    const char *message;
+};
+
+#define HEALTH_MOST 4
+
+struct health_report {
+    struct complaint complaints[HEALTH_MOST]; /* each reason once */
+    size_t count;
+};
+
+/* The data of the volume. Asks only what is cheap. Messages live in the arena. */
+void health_check_volume(struct engine *engine, const volume_record *volume, struct arena *arena,
+                         struct health_report *out);
+
+/* And its uses on this node. */
+MUST_CHECK struct error *health_check_uses(struct engine *engine, const volume_record *volume,
+                                           struct arena *arena, struct health_report *out);
+
+/* The back end itself. */
+void health_check_backend(struct engine *engine, struct arena *arena, struct health_report *out);
+
+#endif

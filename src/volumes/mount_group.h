@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* volume_mount_group: the files of a volume belong to a group, as a pod's fsGroup asks. */
+#ifndef VOLUMES_MOUNT_GROUP_H
+#define VOLUMES_MOUNT_GROUP_H
+
+#include "base/error.h"
+
+/* See tree_give; `group` is its number as text. INVALID_ARGUMENT: it is none. */
+MUST_CHECK struct error *mount_group_apply(const char *directory, const char *group);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where volumes are staged and published on this node, and how: written before the mount is made and deleted after it is gone. What is really
+ * mounted is asked of the kernel; after a reboot the rows are there and the mounts are not.
+ *
+ *     mount/VOLUME/HANDLE    a MountRecord
+ */
+#ifndef VOLUMES_MOUNT_ROWS_H
+#define VOLUMES_MOUNT_ROWS_H
+
+#include "volumes/rows.h"
+
+typedef Skycap__Records__MountRecord mount_record;
+
+struct mount_list {
+    mount_record **records;
+    size_t count;
+};
+
+/* Of one volume; of all with NULL. */
+MUST_CHECK struct error *mount_rows_list(struct engine *engine, const char *volume_handle,
+                                         struct arena *arena, struct mount_list *out);
+
+/* The one at this path; NULL if there is none. */
+mount_record *mount_rows_find(const struct mount_list *list, const char *path);
+
+/* Gives the record its handle. */
+MUST_CHECK struct error *mount_rows_add(struct engine *engine, mount_record *record,
+                                        struct arena *arena);
+MUST_CHECK struct error *mount_rows_delete(struct engine *engine, const mount_record *record);
+
+/* A staging has no staging path of its own, nor has an ephemeral volume's only publication. */
+bool mount_rows_is_publication(const mount_record *record);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A volume at a path: see place.h.
+ *
+ * Whether a mount is right is asked of the files themselves (device and inode, or the device below a file system), not of the table of mounts:
+ * that is one look whatever the number of volumes, and it cannot be fooled by a path.
+ *
+ * The loop device of a mounted file system goes by itself with the mount. That of a raw image has no such user: it stays until the volume is
+ * unstaged, and the sweep finds those that a crash has left.
+ */
+#include "volumes/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "backends/format.h"
+#include "backends/loop.h"
+#include "rpc/message_map.h"
+#include "volumes/mount_group.h"
+#include "volumes/mounts.h"
+#include "volumes/volume.h"
+
+#define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
+
+/* ---- capabilities ---- */
+
+bool
+place_is_block(const volume_capability *capability)
+{
+    return capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
+}
+
+bool
+place_reads_only(const volume_capability *capability)
+{
+    return capability->access_mode->mode == MODE(SINGLE_NODE_READER_ONLY) ||
+           capability->access_mode->mode == MODE(MULTI_NODE_READER_ONLY);
+}
+
+static bool
+is_image(const volume_record *volume)
+{
+    return volume->kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE;
+}
+
+struct error *
+place_check_capability(const volume_record *volume, const volume_capability *capability)
+{
+    if (place_is_block(capability)) {
+        if (is_image(volume))
+            return NULL;
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is a directory tree and has no block device");
+    }
+    const char *wanted = capability->mount->fs_type;
+    if (is_image(volume) && !volume->fs_type[0])
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is a raw block device and has no file system to mount");
+    if (!wanted[0] || strcmp(wanted, is_image(volume) ? volume->fs_type : "none") == 0)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION, "the volume is %s, not %s",
+                     is_image(volume) ? volume->fs_type : "a directory tree", wanted);
+}
+
+/* ---- what is there ---- */
+
+static bool
+is_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && lstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+static bool
+is_read_only(const char *path)
+{
+    struct statvfs found;
+    return statvfs(path, &found) == 0 && (found.f_flag & ST_RDONLY);
+}
+
+/* A bind of `source`, made with the same right to write. */
+static bool
+is_bound(const char *source, const char *path, bool read_only)
+{
+    return is_same_file(source, path) && mounts_is_point(path) && is_read_only(path) == read_only;
+}
+
+static bool
+is_device_at(const char *device, const char *path)
+{
+    struct stat wanted, found;
+    return stat(device, &wanted) == 0 && stat(path, &found) == 0 && S_ISBLK(found.st_mode) &&
+           wanted.st_rdev == found.st_rdev;
+}
+
+/* btrfs has device numbers of its own: there the table of mounts must say. */
+static bool
+is_mounted_from(const char *device, const char *path)
+{
+    struct stat wanted, found;
+    struct mount_point point;
+    if (!mounts_is_point(path) || stat(device, &wanted) != 0 || stat(path, &found) != 0)
+        return false;
+    if (found.st_dev == wanted.st_rdev)
+        return true;
+    struct error *error AUTO(error_cleanup) = mounts_find(path, &point);
+    return !error && point.exists && strcmp(point.device, device) == 0;
+}
+
+/* Something is mounted where we want to mount. */
+static struct error *
+clear_path(const char *path, bool is_known)
+{
+    struct stat found;
+    if (!mounts_is_point(path))
+        return NULL;
+    if (!is_known && stat(path, &found) == 0)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "something else is mounted at %s; unmount it, or use another path", path);
+    return mounts_remove(path);
+}
+
+/* ---- trees ---- */
+
+static const char *const *
+mount_flags(const volume_capability *capability, struct arena *arena)
+{
+    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
+    const char **flags = arena_alloc(arena, (mount->n_mount_flags + 1) * sizeof *flags);
+    for (size_t i = 0; i < mount->n_mount_flags; i++)
+        flags[i] = mount->mount_flags[i];
+    flags[mount->n_mount_flags] = NULL;
+    return flags;
+}
+
+static struct error *
+find_data(struct engine *engine, const volume_record *volume, char *out, size_t size)
+{
+    struct data data = volume_data(volume);
+    return backend_path(engine->backend, &data, out, size);
+}
+
+static struct error *
+make_directory(const char *path)
+{
+    if (mkdir(path, 0750) == 0 || errno == EEXIST)
+        return NULL;
+    if (errno == ENOENT)
+        return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
+    return error_from_errno(errno, "make the directory %s", path);
+}
+
+static struct error *
+place_tree(struct engine *engine, const volume_record *volume, const struct use *use, bool is_known,
+           struct arena *arena)
+{
+    char source[PATH_MAX];
+    struct error *error = find_data(engine, volume, source, sizeof source);
+    if (error || is_bound(source, use->path, use->read_only))
+        return error;
+    error = clear_path(use->path, is_known);
+    if (!error)
+        error = make_directory(use->path);
+    if (!error)
+        error = mounts_bind(source, use->path, mount_flags(use->capability, arena), use->read_only);
+    return error;
+}
+
+/* ---- images ---- */
+
+static struct error *
+attach_device(struct engine *engine, const volume_record *volume, unsigned flags,
+              struct loop_device *out)
+{
+    char file[PATH_MAX];
+    struct error *error = find_data(engine, volume, file, sizeof file);
+    return error ? error : loop_attach(file, flags | LOOP_DIRECT_IO, out);
+}
+
+static bool
+may_be_written_raw(const volume_record *volume)
+{
+    for (size_t i = 0; i < volume->n_capabilities; i++)
+        if (place_is_block(volume->capabilities[i]))
+            return true;
+    return false;
+}
+
+static struct error *
+make_file_system(const volume_record *volume, const char *device, struct arena *arena)
+{
+    struct text_map parameters = message_map_read(volume->parameters, volume->n_parameters, arena);
+    const char *label = text_map_find(&parameters, "label");
+    struct error *error = format_ensure(device, volume->fs_type, label);
+    bool is_ours_alone = !volume->source && !may_be_written_raw(volume);
+    if (!error || error->code != CODE_FAILED_PRECONDITION || !is_ours_alone)
+        return error;
+    /* Nobody but an interrupted run of this function has ever written to it. */
+    error_free(error);
+    return format_again(device, volume->fs_type, label);
+}
+
+static struct error *
+ensure_file_system(struct engine *engine, struct held_volume *held, const char *device,
+                   struct arena *arena)
+{
+    if (held->record->formatted_bytes)
+        return NULL;
+    struct error *error = make_file_system(held->record, device, arena);
+    if (error)
+        return error;
+    held->record->formatted_bytes = held->record->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+/* A file system that was not left properly is repaired, and then mounted. */
+static struct error *
+mount_device(const volume_record *volume, const char *device, const struct use *use,
+             struct arena *arena)
+{
+    const char *const *flags = mount_flags(use->capability, arena);
+    struct error *error = mounts_device(device, use->path, volume->fs_type, flags, use->read_only);
+    if (!error || error->code == CODE_INVALID_ARGUMENT)
+        return error;
+    struct error *unrepaired = format_check(device, volume->fs_type);
+    if (unrepaired) {
+        error_free(error);
+        return unrepaired;
+    }
+    error_free(error);
+    return mounts_device(device, use->path, volume->fs_type, flags, use->read_only);
+}
+
+static struct error *
+grow_file_system(struct engine *engine, struct held_volume *held, const char *device,
+                 const char *mount_path, struct arena *arena)
+{
+    volume_record *volume = held->record;
+    if (volume->formatted_bytes >= volume->size_bytes)
+        return NULL;
+    struct error *error = format_grow(device, volume->fs_type, mount_path);
+    if (error)
+        return error;
+    volume->formatted_bytes = volume->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+static struct error *
+place_file_system(struct engine *engine, struct held_volume *held, const struct use *use,
+                  bool is_known, struct arena *arena)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error = attach_device(engine, held->record, LOOP_AUTOCLEAR, &device);
+    if (error ||
+        (is_mounted_from(device.path, use->path) && is_read_only(use->path) == use->read_only))
+        return error;
+    error = ensure_file_system(engine, held, device.path, arena);
+    if (!error)
+        error = clear_path(use->path, is_known);
+    if (!error)
+        error = make_directory(use->path);
+    if (!error)
+        error = mount_device(held->record, device.path, use, arena);
+    if (error || use->read_only)
+        return error;
+    /* A mount is never refused because it could not grow: there is no less than before. */
+    error = grow_file_system(engine, held, device.path, use->path, arena);
+    if (error)
+        log_warn(engine->log, "a file system did not grow to the size of its volume",
+                 LOG_TEXT("volume", held->record->handle), LOG_TEXT("error", error->message));
+    error_free(error);
+    return NULL;
+}
+
+/* ---- either ---- */
+
+static struct error *
+apply_group(const struct use *use)
+{
+    const char *group = use->capability->mount->volume_mount_group;
+    return group[0] && !use->read_only ? mount_group_apply(use->path, group) : NULL;
+}
+
+struct error *
+place_volume(struct engine *engine, struct held_volume *held, const struct use *use, bool is_known,
+             struct arena *arena)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    if (place_is_block(use->capability))
+        return attach_device(engine, held->record, 0, &device);
+    struct error *error = is_image(held->record)
+                              ? place_file_system(engine, held, use, is_known, arena)
+                              : place_tree(engine, held->record, use, is_known, arena);
+    return error ? error : apply_group(use);
+}
+
+/* ---- publications ---- */
+
+static struct error *
+make_file(const char *path)
+{
+    int fd = open(path, O_CREAT | O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
+    if (fd >= 0) {
+        close(fd);
+        return NULL;
+    }
+    if (errno == ENOENT)
+        return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
+    return error_from_errno(errno, "make the file %s", path);
+}
+
+/* The device that a publication shows: the volume's own, or one upon it that only reads. */
+static struct error *
+find_device(struct engine *engine, const volume_record *volume, bool read_only,
+            struct loop_device *out)
+{
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct error *error = attach_device(engine, volume, 0, read_only ? &own : out);
+    return error || !read_only ? error : loop_attach(own.path, LOOP_READ_ONLY, out);
+}
+
+static struct error *
+place_block(struct engine *engine, const volume_record *volume, const struct use *use,
+            bool is_known)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error = find_device(engine, volume, use->read_only, &device);
+    if (error || is_device_at(device.path, use->path))
+        return error;
+    error = clear_path(use->path, is_known);
+    if (!error)
+        error = make_file(use->path);
+    return error ? error : mounts_bind(device.path, use->path, NULL, false);
+}
+
+struct error *
+place_staged(struct engine *engine, const volume_record *volume, const struct use *use,
+             bool is_known)
+{
+    if (place_is_block(use->capability))
+        return place_block(engine, volume, use, is_known);
+    if (is_bound(use->staging_path, use->path, use->read_only))
+        return apply_group(use);
+    struct error *error = clear_path(use->path, is_known);
+    if (!error)
+        error = make_directory(use->path);
+    if (!error)
+        error = mounts_bind(use->staging_path, use->path, NULL, use->read_only);
+    return error ? error : apply_group(use);
+}
+
+/* ---- looking ---- */
+
+static struct error *
+forgive_absence(struct error *error)
+{
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return NULL;
+}
+
+/* The devices of an image that there are: `fd` stays -1 where there is none. */
+static struct error *
+find_devices(struct engine *engine, const volume_record *volume, struct loop_device *own,
+             struct loop_device *reader)
+{
+    char file[PATH_MAX];
+    struct error *error = find_data(engine, volume, file, sizeof file);
+    if (!error)
+        error = loop_find(file, own);
+    if (!error)
+        error = loop_find(own->path, reader);
+    return forgive_absence(error);
+}
+
+static struct error *
+image_is_at(struct engine *engine, const volume_record *volume, const char *path, bool *is_there)
+{
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    struct error *error = find_devices(engine, volume, &own, &reader);
+    *is_there = !error && own.fd >= 0 &&
+                (!path || is_mounted_from(own.path, path) || is_device_at(own.path, path) ||
+                 (reader.fd >= 0 && is_device_at(reader.path, path)));
+    return error;
+}
+
+struct error *
+place_is_at(struct engine *engine, const volume_record *volume, const char *path, bool *is_there)
+{
+    char source[PATH_MAX];
+    if (is_image(volume))
+        return image_is_at(engine, volume, path, is_there);
+    struct error *error = find_data(engine, volume, source, sizeof source);
+    *is_there = !error && is_same_file(source, path) && mounts_is_point(path);
+    return error;
+}
+
+struct error *
+place_is_used(struct engine *engine, const volume_record *volume, const struct use *use,
+              bool *is_used)
+{
+    bool has_no_path = place_is_block(use->capability) && !use->staging_path[0];
+    return place_is_at(engine, volume, has_no_path ? NULL : use->path, is_used);
+}
+
+/* ---- removing ---- */
+
+struct error *
+place_remove(const char *path)
+{
+    return mounts_remove(path);
+}
+
+struct error *
+place_remove_with_path(const char *path)
+{
+    struct stat found;
+    struct error *error = mounts_remove(path);
+    if (error || lstat(path, &found) != 0)
+        return error;
+    int failed = S_ISDIR(found.st_mode)                         ? rmdir(path)
+                 : S_ISREG(found.st_mode) && found.st_size == 0 ? unlink(path)
+                                                                : (errno = EEXIST, -1);
+    if (failed && errno != ENOENT)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s has contents that are not the volume's; look at them and remove it",
+                         path);
+    return NULL;
+}
+
+struct error *
+place_release_devices(struct engine *engine, const volume_record *volume, bool only_reader)
+{
+    char file[PATH_MAX];
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    if (!is_image(volume))
+        return NULL;
+    struct error *error = find_devices(engine, volume, &own, &reader);
+    if (!error && reader.fd >= 0)
+        error = loop_detach(own.path);
+    if (!error && own.fd >= 0 && !only_reader)
+        error = find_data(engine, volume, file, sizeof file);
+    return error || own.fd < 0 || only_reader ? error : loop_detach(file);
+}
+
+/* ---- growing ---- */
+
+struct error *
+place_grow(struct engine *engine, struct held_volume *held, const char *mount_path,
+           struct arena *arena)
+{
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    if (!is_image(held->record))
+        return NULL;
+    struct error *error = find_devices(engine, held->record, &own, &reader);
+    if (!error && own.fd >= 0)
+        error = loop_resize(&own);
+    if (!error && reader.fd >= 0)
+        error = loop_resize(&reader);
+    if (!error && own.fd >= 0 && mount_path)
+        error = grow_file_system(engine, held, own.path, mount_path, arena);
+    return error;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A volume at a path of this node: a tree is bound there, the file system of an image mounted, a raw image's device bound. Each function
+ * finds out what is there first: what is right already stays, what is left of an earlier mount is replaced.
+ */
+#ifndef VOLUMES_PLACE_H
+#define VOLUMES_PLACE_H
+
+#include "volumes/held.h"
+
+/* How a volume is to be used at a path. */
+struct use {
+    const char *path;
+    const char *staging_path; /* of a publication; "": none */
+    const volume_capability *capability;
+    bool read_only;
+};
+
+bool place_is_block(const volume_capability *capability);
+
+/* The mode allows only reading, whatever else was asked. */
+bool place_reads_only(const volume_capability *capability);
+
+/* FAILED_PRECONDITION says what speaks against using the volume so. */
+MUST_CHECK struct error *place_check_capability(const volume_record *volume,
+                                                const volume_capability *capability);
+
+/*
+ * Makes the volume itself appear: formats an image that has no file system yet, lets one grow that is smaller than its image. A raw
+ * image gets its device, and nothing appears at the path. `is_known`: a mount at the path is our own, and may be replaced.
+ */
+MUST_CHECK struct error *place_volume(struct engine *engine, struct held_volume *held,
+                                      const struct use *use, bool is_known, struct arena *arena);
+
+/* What is staged appears at another path, which is made. */
+MUST_CHECK struct error *place_staged(struct engine *engine, const volume_record *volume,
+                                      const struct use *use, bool is_known);
+
+/* What is at the path goes. */
+MUST_CHECK struct error *place_remove(const char *path);
+
+/* ... and the directory or file that it was mounted on; only if that is empty. */
+MUST_CHECK struct error *place_remove_with_path(const char *path);
+
+/* The devices of an image go, at the latest with their last user; or only the one that reads. */
+MUST_CHECK struct error *place_release_devices(struct engine *engine, const volume_record *volume,
+                                               bool only_reader);
+
+/* Whether what is mounted at the path is this volume. */
+MUST_CHECK struct error *place_is_at(struct engine *engine, const volume_record *volume,
+                                     const char *path, bool *is_there);
+
+/* Whether the use is in force: a raw image that is staged has its device, everything else is at its path. */
+MUST_CHECK struct error *place_is_used(struct engine *engine, const volume_record *volume,
+                                       const struct use *use, bool *is_used);
+
+/* The device of an image, and with `mount_path` its file system, take the size that the image has now. */
+MUST_CHECK struct error *place_grow(struct engine *engine, struct held_volume *held,
+                                    const char *mount_path, struct arena *arena);
+
+#endif

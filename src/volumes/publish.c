@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Publishing: see publish.h. */
+#include "volumes/publish.h"
+
+#include <string.h>
+
+#include "volumes/mounts.h"
+
+#define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
+
+/* ---- may it be published there as well? ---- */
+
+static bool
+is_exclusive(const volume_capability *capability)
+{
+    return capability->access_mode->mode == MODE(SINGLE_NODE_WRITER) ||
+           capability->access_mode->mode == MODE(SINGLE_NODE_SINGLE_WRITER);
+}
+
+static struct error *
+check_others(const struct mount_list *uses, const struct use *use)
+{
+    for (size_t i = 0; i < uses->count; i++) {
+        const mount_record *other = uses->records[i];
+        if (!mount_rows_is_publication(other) || strcmp(other->path, use->path) == 0)
+            continue;
+        if (is_exclusive(other->capability) || is_exclusive(use->capability))
+            return error_new(CODE_FAILED_PRECONDITION,
+                             "the volume is published at %s, and its access mode allows one place "
+                             "only; unpublish it there first",
+                             other->path);
+    }
+    return NULL;
+}
+
+static struct error *
+check_staged(struct engine *engine, const volume_record *volume, const struct mount_list *uses,
+             const struct use *use)
+{
+    const mount_record *staging = mount_rows_find(uses, use->staging_path);
+    if (!staging)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is not staged at \"%s\": call NodeStageVolume first",
+                         use->staging_path);
+    if (place_is_block(staging->capability) != place_is_block(use->capability))
+        return error_new(CODE_FAILED_PRECONDITION, "the volume is staged %s",
+                         place_is_block(staging->capability) ? "as a block device"
+                                                             : "as a file system");
+    struct use staged = stage_use_of(staging);
+    bool is_there;
+    struct error *error = place_is_used(engine, volume, &staged, &is_there);
+    if (!error && !is_there)
+        error = error_new(CODE_FAILED_PRECONDITION,
+                          "the volume's staging at %s is gone: call NodeStageVolume again",
+                          use->staging_path);
+    return error;
+}
+
+/* ---- publishing ---- */
+
+/* `uses` are those that are really there; a row at the path that is not is repaired. */
+static struct error *
+publish_held(struct engine *engine, struct held_volume *held, const struct use *use,
+             struct arena *arena)
+{
+    mount_record *record;
+    bool is_new;
+    struct error *error =
+        stage_remember_use(engine, held->record->handle, use, arena, &record, &is_new);
+    if (error)
+        return error;
+    error = use->staging_path[0] ? place_staged(engine, held->record, use, !is_new)
+                                 : place_volume(engine, held, use, !is_new, arena);
+    if (error && is_new)
+        error_free(mount_rows_delete(engine, record)); /* what stays, the next request repairs */
+    return error;
+}
+
+/* Uses at other paths that are gone, as after a reboot, are forgotten; the one at this path is to be repaired. */
+static struct error *
+list_uses(struct engine *engine, const volume_record *volume, const char *path, struct arena *arena,
+          struct mount_list *out)
+{
+    struct mount_list rows;
+    struct error *error = mount_rows_list(engine, volume->handle, arena, &rows);
+    *out = rows;
+    out->count = 0;
+    for (size_t i = 0; i < rows.count && !error; i++) {
+        struct use use = stage_use_of(rows.records[i]);
+        bool is_there = true;
+        if (mount_rows_is_publication(rows.records[i]) && strcmp(use.path, path) != 0)
+            error = place_is_used(engine, volume, &use, &is_there);
+        if (is_there)
+            out->records[out->count++] = rows.records[i];
+        else if (!error)
+            error = mount_rows_delete(engine, rows.records[i]);
+    }
+    return error;
+}
+
+struct error *
+publish_volume(struct engine *engine, const char *handle, const struct use *use)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct held_volume held AUTO(held_release) = {0};
+    struct mount_list uses;
+    struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
+    if (!error)
+        error = place_check_capability(held.record, use->capability);
+    if (!error)
+        error = list_uses(engine, held.record, use->path, &arena, &uses);
+    if (!error)
+        error = check_staged(engine, held.record, &uses, use);
+    if (!error)
+        error = check_others(&uses, use);
+    return error ? error : publish_held(engine, &held, use, &arena);
+}
+
+struct error *
+publish_ephemeral(struct engine *engine, const char *handle, const struct use *use)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct held_volume held AUTO(held_release) = {0};
+    struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
+    if (!error)
+        error = place_check_capability(held.record, use->capability);
+    return error ? error : publish_held(engine, &held, use, &arena);
+}
+
+/* ---- and back ---- */
+
+/* A mount without a row is ours if it shows the volume: the rows may have been rebuilt. */
+static struct error *
+check_unknown(struct engine *engine, const volume_record *volume, const char *path)
+{
+    bool is_ours = false;
+    if (!mounts_is_point(path))
+        return NULL;
+    struct error *error = volume ? place_is_at(engine, volume, path, &is_ours) : NULL;
+    if (error || is_ours)
+        return error;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "what is mounted at %s was not published by this node: unmount it by hand",
+                     path);
+}
+
+static bool
+reads_raw(const mount_record *record)
+{
+    return mount_rows_is_publication(record) && record->read_only &&
+           place_is_block(record->capability);
+}
+
+/* The device for readers goes with the last of them. */
+static struct error *
+release_reader(struct engine *engine, const volume_record *volume, const struct mount_list *rows,
+               const mount_record *gone)
+{
+    if (!reads_raw(gone))
+        return NULL;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->records[i] != gone && reads_raw(rows->records[i]))
+            return NULL;
+    return place_release_devices(engine, volume, true);
+}
+
+struct error *
+publish_undo(struct engine *engine, const char *handle, const char *path)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct held_volume held AUTO(held_release) = {0};
+    struct mount_list rows = {0};
+    struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = NULL;
+    }
+    if (!error)
+        error = mount_rows_list(engine, handle, &arena, &rows);
+    if (error)
+        return error;
+    const mount_record *record = mount_rows_find(&rows, path);
+    if (!record)
+        error = check_unknown(engine, held.record, path);
+    if (!error)
+        error = place_remove_with_path(path);
+    if (!error && record && held.record)
+        error = release_reader(engine, held.record, &rows, record);
+    return error || !record ? error : mount_rows_delete(engine, record);
+}

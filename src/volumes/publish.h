@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Publishing: a staged volume appears where its workload looks for it. See stage.h. */
+#ifndef VOLUMES_PUBLISH_H
+#define VOLUMES_PUBLISH_H
+
+#include "volumes/stage.h"
+
+/*
+ * FAILED_PRECONDITION: not staged at use->staging_path; or published elsewhere, by a mode that allows one publication. ALREADY_EXISTS: at
+ * the path in another way.
+ */
+MUST_CHECK struct error *publish_volume(struct engine *engine, const char *handle,
+                                        const struct use *use);
+
+/* An ephemeral volume, which has no staging: it appears at the path itself. */
+MUST_CHECK struct error *publish_ephemeral(struct engine *engine, const char *handle,
+                                           const struct use *use);
+
+/* The path goes too. Not published there, or no such volume, is success. */
+MUST_CHECK struct error *publish_undo(struct engine *engine, const char *handle, const char *path);
+
+#endif
