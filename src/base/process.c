@@ -78,7 +78,7 @@ become(const char *path, const char *const *arguments, int output, pid_t parent)
     close_range(3, ~0u, 0);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(path, (char *const *)(uintptr_t)arguments, environment);
+    execve(path, (char *const *)arguments, environment);
     _exit(CANNOT_START);
 }
 
