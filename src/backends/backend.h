@@ -98,6 +98,11 @@ struct backend_options {
     const char *directory; /* where it may keep everything; exists */
     const struct log *log;
     uint64_t pool_bytes; /* btrfs pool image: its size; 0: choose */
+    /*
+     * Quotas may be switched on also where the directory is on a btrfs that is not ours. Simple quotas change the file system for good:
+     * kernels before 6.7 cannot mount it any more. Without it trees have limits there only if quotas are on already.
+     */
+    bool may_switch_quotas_on;
 };
 
 struct backend_ops {

@@ -8,7 +8,6 @@
 #include "backends/btrfs.h"
 
 #include <btrfsutil.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -22,8 +21,8 @@
 #include <unistd.h>
 
 #include "backends/btrfs_items.h"
+#include "backends/copying.h"
 #include "backends/extents.h"
-#include "backends/file_copy.h"
 #include "backends/files.h"
 #include "backends/layout.h"
 #include "base/memory.h"
@@ -33,16 +32,14 @@
 
 /* With simple quotas the accounts of subvolumes whose data outlives them stay; once in so many removals they are looked for. */
 #define REMOVALS_BETWEEN_SWEEPS 4096u
-
 static struct btrfs_backend *
 of(struct backend *backend)
 {
     return (struct btrfs_backend *)backend;
 }
 
-/* A pool that somebody has unmounted comes back. */
-static struct error *
-wake(struct backend *backend)
+struct error *
+btrfs_wake(struct backend *backend)
 {
     struct btrfs_backend *btrfs = of(backend);
     return btrfs->pool ? pool_check(btrfs->pool) : NULL;
@@ -101,22 +98,6 @@ apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
     return error ? error : btrfs_quota_set_size(&btrfs->quota, holder, tree, settings->size_bytes);
 }
 
-/* An image is sparse: its size costs nothing. */
-static struct error *
-grow_image(int image, uint64_t size_bytes)
-{
-    struct stat status;
-    if (fstat(image, &status) != 0)
-        return error_from_errno(errno, "look at an image");
-    if (size_bytes && size_bytes < (uint64_t)status.st_size)
-        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
-                         (long long)status.st_size, (unsigned long long)size_bytes);
-    if (size_bytes > (uint64_t)status.st_size && ftruncate(image, (off_t)size_bytes) != 0)
-        return error_from_errno(errno, "set the size of an image to %llu bytes",
-                                (unsigned long long)size_bytes);
-    return NULL;
-}
-
 /* The directory's properties are set before the image is made in it: nocow can only be had by a file that is empty. */
 static struct error *
 make_image(int disk, const struct data_settings *settings, int *out)
@@ -145,7 +126,7 @@ create(struct backend *backend, const struct data *data, const struct data_setti
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
     int image AUTO(files_close) = -1;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_make_holder(btrfs->root, data, &holder);
     if (!error)
@@ -157,7 +138,7 @@ create(struct backend *backend, const struct data *data, const struct data_setti
         return apply_to_tree(btrfs, holder, content, settings);
     }
     error = make_image(content, settings, &image);
-    return error ? error : grow_image(image, settings->size_bytes);
+    return error ? error : copying_grow_image(image, settings->size_bytes);
 }
 
 /* ---- copying ---- */
@@ -197,8 +178,9 @@ finish_tree(struct btrfs_backend *btrfs, const struct data *from, const struct d
         return error;
     error = layout_open_content(btrfs->root, to, &tree);
     if (!error)
-        error = btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
-    return error ? error : apply_to_tree(btrfs, holder, tree, settings);
+        error = apply_properties(tree, settings);
+    return error ? error
+                 : btrfs_quota_set_clone_size(&btrfs->quota, holder, tree, settings->size_bytes);
 }
 
 static struct error *
@@ -211,7 +193,7 @@ finish_image(struct btrfs_backend *btrfs, const struct data *to,
     struct error *error = layout_open_image(btrfs->root, to, O_RDWR, &image);
     if (!error)
         error = set_compression(image, settings->compression);
-    return error ? error : grow_image(image, settings->size_bytes);
+    return error ? error : copying_grow_image(image, settings->size_bytes);
 }
 
 /* Data with checksums cannot be shared with data that has none: byte by byte. What a crash has left of it is thrown away. */
@@ -221,21 +203,13 @@ copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int h
 {
     int disk AUTO(files_close) = -1;
     int image AUTO(files_close) = -1;
-    struct stat status;
-    if (fstat(source, &status) != 0)
-        return error_from_errno(errno, "look at an image");
-    struct copy_job job = {.progress = progress, .total_bytes = (uint64_t)status.st_blocks * 512};
     struct error *error = btrfs_delete_subvolume(btrfs, holder, layout_content(to));
     if (!error)
         error = make_subvolume(holder, layout_content(to), &disk);
     if (!error)
         error = make_image(disk, settings, &image);
     if (!error)
-        error = file_copy(&job, source, image);
-    if (!error)
-        error = grow_image(image, settings->size_bytes);
-    if (!error && fsync(image) != 0)
-        error = error_from_errno(errno, "make an image durable");
+        error = copying_fill_image(source, image, settings->size_bytes, progress);
     if (error)
         error_free(btrfs_remove(&btrfs->base, to));
     return error;
@@ -262,7 +236,7 @@ copy(struct backend *backend, const struct data *from, const struct data *to,
     struct btrfs_backend *btrfs = of(backend);
     int source AUTO(files_close) = -1;
     int holder AUTO(files_close) = -1;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_content(btrfs->root, from, &source);
     if (!error)
@@ -273,14 +247,6 @@ copy(struct backend *backend, const struct data *from, const struct data *to,
         return copy_image(btrfs, from, source, to, holder, settings, progress);
     error = take_snapshot(source, holder, to);
     return error ? error : finish_tree(btrfs, from, to, holder, settings);
-}
-
-static struct error *
-snapshot_group(struct backend *backend, const struct data *const *from,
-               const struct data *const *to, size_t count)
-{
-    struct error *error = wake(backend);
-    return error ? error : btrfs_snapshot_group(backend, from, to, count);
 }
 
 /* ---- removing ---- */
@@ -311,7 +277,9 @@ btrfs_remove(struct backend *backend, const struct data *data)
     struct btrfs_backend *btrfs = of(backend);
     char path[LAYOUT_PATH_SIZE];
     int holder AUTO(files_close) = -1;
-    struct error *error = layout_open_holder(btrfs->root, data, &holder);
+    struct error *error = btrfs_wake(backend);
+    if (!error)
+        error = layout_open_holder(btrfs->root, data, &holder);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
@@ -329,14 +297,7 @@ btrfs_remove(struct backend *backend, const struct data *data)
     return NULL;
 }
 
-static struct error *
-remove_data(struct backend *backend, const struct data *data)
-{
-    struct error *error = wake(backend);
-    return error ? error : btrfs_remove(backend, data);
-}
-
-/* ---- changing and measuring ---- */
+/* ---- changing ---- */
 
 static struct error *
 change(struct backend *backend, const struct data *data, const struct data_settings *settings)
@@ -344,7 +305,7 @@ change(struct backend *backend, const struct data *data, const struct data_setti
     struct btrfs_backend *btrfs = of(backend);
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error && data->kind == KIND_IMAGE)
         error = layout_open_image(btrfs->root, data, O_RDWR, &content);
     else if (!error)
@@ -359,29 +320,10 @@ change(struct backend *backend, const struct data *data, const struct data_setti
         return error_new(CODE_FAILED_PRECONDITION, "whether an image is copied on write is decided "
                                                    "when it is made; make a copy that is not");
     error = set_compression(content, settings->compression);
-    return error ? error : grow_image(content, settings->size_bytes);
+    return error ? error : copying_grow_image(content, settings->size_bytes);
 }
 
-static void
-count_inode(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
-{
-    struct data_usage *usage = context;
-    struct btrfs_inode_item inode;
-    if (header->type != BTRFS_INODE_ITEM_KEY || header->len < sizeof inode)
-        return;
-    memcpy(&inode, item, sizeof inode);
-    usage->used_bytes += le64toh(inode.nbytes);
-    usage->used_inodes++;
-}
-
-/* Every inode of the subvolume, without its root directory. */
-static struct error *
-count_inodes(int subvolume, struct data_usage *usage)
-{
-    struct btrfs_range range = {.min = {BTRFS_FIRST_FREE_OBJECTID + 1, BTRFS_INODE_ITEM_KEY, 0},
-                                .max = {BTRFS_LAST_FREE_OBJECTID, BTRFS_INODE_ITEM_KEY, 0}};
-    return btrfs_items_each(subvolume, range, count_inode, usage);
-}
+/* ---- measuring ---- */
 
 static struct error *
 measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_usage *usage)
@@ -394,15 +336,15 @@ measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_u
         error = layout_open_holder(btrfs->root, data, &holder);
     if (!error)
         error = btrfs_quota_read(&btrfs->quota, holder, tree, &quota);
+    if (!error)
+        error = btrfs_items_count_inodes(tree, &usage->used_inodes, &usage->used_bytes);
     if (error)
         return error;
     usage->total_bytes = quota.size_bytes;
     if (quota.is_exact && data->role == ROLE_VOLUME)
         usage->used_bytes = quota.used_bytes;
-    else
-        error = count_inodes(tree, usage);
     usage->used_bytes += quota.reserved_bytes;
-    return error;
+    return NULL;
 }
 
 static struct error *
@@ -423,7 +365,7 @@ measure_image(struct btrfs_backend *btrfs, const struct data *data, struct data_
 static struct error *
 measure(struct backend *backend, const struct data *data, struct data_usage *usage)
 {
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (error)
         return error;
     return data->kind == KIND_TREE ? measure_tree(of(backend), data, usage)
@@ -435,7 +377,7 @@ capacity(struct backend *backend, struct backend_capacity *out)
 {
     struct btrfs_backend *btrfs = of(backend);
     struct statfs status;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (error)
         return error;
     if (fstatfs(btrfs->root, &status) != 0)
@@ -450,7 +392,7 @@ capacity(struct backend *backend, struct backend_capacity *out)
 static struct error *
 find_path(struct backend *backend, const struct data *data, char *out, size_t size)
 {
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     return error ? error
                  : layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
 }
@@ -459,7 +401,7 @@ static struct error *
 list(struct backend *backend, backend_found *found, void *context)
 {
     struct btrfs_backend *btrfs = of(backend);
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_list(btrfs->root, found, context);
     return error ? error : btrfs_quota_remove_stale(&btrfs->quota, btrfs->root);
@@ -473,7 +415,7 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     int image AUTO(files_close) = -1;
     int base_image AUTO(files_close) = -1;
     int root = of(backend)->root;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_image(root, data, O_RDONLY, &image);
     if (!error && base)
@@ -491,7 +433,7 @@ static struct error *
 write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_holder(of(backend)->root, data, &holder);
     if (error)
@@ -505,7 +447,7 @@ static struct error *
 read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_holder(of(backend)->root, data, &holder);
     if (error)
@@ -524,7 +466,7 @@ read_note(struct backend *backend, const struct data *data, void *note, size_t r
 static struct error *
 grow(struct backend *backend, uint64_t size_bytes)
 {
-    struct error *error = wake(backend);
+    struct error *error = btrfs_wake(backend);
     if (error)
         return error;
     if (!of(backend)->pool)
@@ -572,14 +514,15 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
 }
 
 static struct error *
-open_root(struct btrfs_backend *btrfs)
+open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
 {
+    bool may_switch_on = btrfs->pool || options->may_switch_quotas_on;
     btrfs->root = open(btrfs->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (btrfs->root < 0)
         return error_from_errno(errno, "open %s", btrfs->directory);
     struct error *error = layout_make(btrfs->root);
     if (!error)
-        error = btrfs_quota_open(&btrfs->quota, btrfs->root, btrfs->log);
+        error = btrfs_quota_open(&btrfs->quota, btrfs->root, may_switch_on, options->log);
     btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
     return error;
 }
@@ -591,11 +534,10 @@ open_backend(const struct backend_options *options, struct backend **out)
         return error_new(CODE_PERMISSION_DENIED, "the btrfs back end needs root");
     struct btrfs_backend *btrfs = memory_zeroed(sizeof *btrfs);
     btrfs->base = (struct backend){.copies_are_instant = true, .finds_changes = true};
-    btrfs->log = options->log;
     btrfs->root = -1;
     struct error *error = find_directory(btrfs, options);
     if (!error)
-        error = open_root(btrfs);
+        error = open_root(btrfs, options);
     if (error) {
         close_backend(&btrfs->base);
         return error;
@@ -611,8 +553,8 @@ const struct backend_ops backend_btrfs = {
     .close = close_backend,
     .create = create,
     .copy = copy,
-    .snapshot_group = snapshot_group,
-    .remove = remove_data,
+    .snapshot_group = btrfs_snapshot_group,
+    .remove = btrfs_remove,
     .change = change,
     .usage = measure,
     .capacity = capacity,

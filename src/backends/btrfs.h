@@ -11,13 +11,15 @@
 
 struct btrfs_backend {
     struct backend base; /* first */
-    const struct log *log;
-    char *directory;   /* where the layout begins, absolute */
-    int root;          /* the same, open */
-    struct pool *pool; /* NULL: the directory is on btrfs itself */
+    char *directory;     /* where the layout begins, absolute */
+    int root;            /* the same, open */
+    struct pool *pool;   /* NULL: the directory is on btrfs itself */
     struct btrfs_quota quota;
     atomic_uint removed;
 };
+
+/* A pool that somebody has unmounted comes back. Before anything is done. */
+MUST_CHECK struct error *btrfs_wake(struct backend *backend);
 
 /* See backend_ops. */
 struct error *btrfs_snapshot_group(struct backend *backend, const struct data *const *from,

@@ -177,7 +177,9 @@ btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
     struct member *members AUTO(memory_cleanup) = memory_zeroed((count + 1) * sizeof *members);
     for (size_t i = 0; i < count; i++)
         members[i].source = members[i].holder = -1;
-    struct error *error = open_members(btrfs, from, to, members, count);
+    struct error *error = btrfs_wake(backend);
+    if (!error)
+        error = open_members(btrfs, from, to, members, count);
     if (!error)
         error = try_until_together(btrfs, members, count);
     if (!error)

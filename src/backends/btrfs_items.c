@@ -9,6 +9,8 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -87,6 +89,35 @@ btrfs_items_each(int fd, struct btrfs_range range,
     }
 }
 
+struct inode_count {
+    uint64_t inodes;
+    uint64_t bytes;
+};
+
+static void
+count_inode(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
+{
+    struct inode_count *count = context;
+    struct btrfs_inode_item inode;
+    if (header->type != BTRFS_INODE_ITEM_KEY || header->len < sizeof inode)
+        return;
+    memcpy(&inode, item, sizeof inode);
+    count->bytes += le64toh(inode.nbytes);
+    count->inodes++;
+}
+
+struct error *
+btrfs_items_count_inodes(int subvolume, uint64_t *inodes, uint64_t *bytes)
+{
+    struct btrfs_range range = {.min = {BTRFS_FIRST_FREE_OBJECTID + 1, BTRFS_INODE_ITEM_KEY, 0},
+                                .max = {BTRFS_LAST_FREE_OBJECTID, BTRFS_INODE_ITEM_KEY, 0}};
+    struct inode_count count = {0};
+    struct error *error = btrfs_items_each(subvolume, range, count_inode, &count);
+    *inodes = count.inodes;
+    *bytes = count.bytes;
+    return error;
+}
+
 /* False for holes and for what is only reserved. */
 static bool
 read_extent(const struct btrfs_ioctl_search_header *header, const void *item,
@@ -129,12 +160,27 @@ load_extents(struct extent_reader *reader)
     return NULL;
 }
 
+/*
+ * What was written has its items only when it is done being written, and fsync returns before: it writes a log instead. FIEMAP with this flag
+ * waits for all of the file, whatever part is asked for.
+ */
+static int
+wait_for_items(int fd)
+{
+    struct fiemap *map AUTO(memory_cleanup) =
+        memory_zeroed(sizeof *map + sizeof map->fm_extents[0]);
+    map->fm_length = 1;
+    map->fm_flags = FIEMAP_FLAG_SYNC;
+    map->fm_extent_count = 1;
+    return ioctl(fd, FS_IOC_FIEMAP, map);
+}
+
 struct error *
 btrfs_items_open_extents(struct extent_reader *reader, int fd, uint64_t offset)
 {
     struct stat status;
-    if (fstat(fd, &status) != 0 || fdatasync(fd) != 0)
-        return error_from_errno(errno, "make an image durable");
+    if (fstat(fd, &status) != 0 || wait_for_items(fd) != 0)
+        return error_from_errno(errno, "wait for what was written to an image");
     *reader = (struct extent_reader){
         .load = load_extents,
         .fd = fd,

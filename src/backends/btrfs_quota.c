@@ -46,8 +46,8 @@ switch_on(int root, uint64_t command)
     return ioctl(root, BTRFS_IOC_QUOTA_CTL, &arguments);
 }
 
-struct error *
-btrfs_quota_open(struct btrfs_quota *quota, int root, const struct log *log)
+static struct error *
+find_figures(struct btrfs_quota *quota, int root)
 {
     struct btrfs_ioctl_fs_info_args info = {0};
     if (ioctl(root, BTRFS_IOC_FS_INFO, &info) != 0)
@@ -58,17 +58,36 @@ btrfs_quota_open(struct btrfs_quota *quota, int root, const struct log *log)
              "qgroups",
              id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11],
              id[12], id[13], id[14], id[15]);
+    return NULL;
+}
+
+static void
+tell(enum btrfs_quota_kind kind, const char *why_none, const struct log *log)
+{
+    if (kind == BTRFS_QUOTA_NONE)
+        log_warn(log, "the sizes of tree volumes are not enforced: btrfs quotas are off",
+                 LOG_TEXT("why", why_none));
+    if (kind == BTRFS_QUOTA_CLASSIC)
+        log_warn(log, "btrfs has classic quotas here: they get slow with many clones of one "
+                      "volume; kernels from 6.7 on have simple ones");
+}
+
+struct error *
+btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on, const struct log *log)
+{
+    const char *why_none = "the file system is not skycap's own, and switching them on was not "
+                           "allowed; `btrfs quota enable --simple` does it";
+    struct error *error = find_figures(quota, root);
+    if (error)
+        return error;
     quota->kind = find_kind(quota);
-    if (quota->kind == BTRFS_QUOTA_NONE && switch_on(root, QUOTA_CTL_ENABLE_SIMPLE) != 0 &&
-        switch_on(root, BTRFS_QUOTA_CTL_ENABLE) != 0)
-        log_warn(log,
-                 "btrfs quotas cannot be switched on: the sizes of tree volumes are not enforced",
-                 LOG_TEXT("error", strerror(errno)));
-    quota->kind = find_kind(quota);
-    if (quota->kind == BTRFS_QUOTA_CLASSIC)
-        log_warn(log,
-                 "btrfs has classic quotas here: they get slow with many clones of one volume; "
-                 "kernels from 6.7 on have simple ones");
+    if (quota->kind == BTRFS_QUOTA_NONE && may_switch_on) {
+        if (switch_on(root, QUOTA_CTL_ENABLE_SIMPLE) != 0 &&
+            switch_on(root, BTRFS_QUOTA_CTL_ENABLE) != 0)
+            why_none = strerror(errno);
+        quota->kind = find_kind(quota);
+    }
+    tell(quota->kind, why_none, log);
     return NULL;
 }
 
@@ -104,10 +123,18 @@ btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
                      uint64_t size_bytes)
 {
     struct account account = read_account(holder);
-    /* A clone gets the limit of its source with classic quotas, and none with simple ones. */
-    if (!account.size_bytes && !size_bytes && quota->kind != BTRFS_QUOTA_CLASSIC)
+    if (!account.size_bytes && !size_bytes)
         return NULL;
     account.size_bytes = size_bytes;
+    return write_account(quota, holder, subvolume, &account);
+}
+
+/* With classic quotas a clone has the limit of its source: it is set in any case. */
+struct error *
+btrfs_quota_set_clone_size(const struct btrfs_quota *quota, int holder, int subvolume,
+                           uint64_t size_bytes)
+{
+    struct account account = {.size_bytes = size_bytes, .is_shared = 1};
     return write_account(quota, holder, subvolume, &account);
 }
 
@@ -130,12 +157,16 @@ read_figure(const struct btrfs_quota *quota, int subvolume, const char *name, ui
 struct error *
 btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvolume)
 {
+    uint64_t charged = 0;
     if (quota->kind != BTRFS_QUOTA_SIMPLE)
         return NULL;
     struct account account = read_account(holder);
+    struct error *error = read_figure(quota, subvolume, "referenced", &charged);
+    if (error || (account.is_shared && account.extra_bytes == charged))
+        return error;
     account.is_shared = 1;
-    struct error *error = read_figure(quota, subvolume, "referenced", &account.extra_bytes);
-    return error ? error : write_account(quota, holder, subvolume, &account);
+    account.extra_bytes = charged;
+    return write_account(quota, holder, subvolume, &account);
 }
 
 struct error *

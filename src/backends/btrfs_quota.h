@@ -21,15 +21,19 @@ struct btrfs_quota {
     char directory[96]; /* the kernel's figures, in /sys */
 };
 
-/* Switches quotas on if they are off; says in the log what there is. */
-MUST_CHECK struct error *btrfs_quota_open(struct btrfs_quota *quota, int root,
+/* Switches quotas on if they are off and that is allowed; says in the log what is missing. */
+MUST_CHECK struct error *btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on,
                                           const struct log *log);
 
 /* Gives a subvolume its size; its holder remembers it. 0: no limit. */
 MUST_CHECK struct error *btrfs_quota_set_size(const struct btrfs_quota *quota, int holder,
                                               int subvolume, uint64_t size_bytes);
 
-/* From now on the subvolume shares data with others: it is a clone, or the source of one. */
+/* The same for a new clone: it has data that nobody has charged it for. */
+MUST_CHECK struct error *btrfs_quota_set_clone_size(const struct btrfs_quota *quota, int holder,
+                                                    int subvolume, uint64_t size_bytes);
+
+/* A snapshot or clone was made of the subvolume: what it has now may be kept by others when it overwrites it. */
 MUST_CHECK struct error *btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder,
                                                   int subvolume);
 

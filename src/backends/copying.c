@@ -13,23 +13,37 @@
 #include "backends/tree.h"
 
 struct error *
+copying_grow_image(int image, uint64_t size_bytes)
+{
+    struct stat status;
+    if (fstat(image, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    if (size_bytes && size_bytes < (uint64_t)status.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+                         (long long)status.st_size, (unsigned long long)size_bytes);
+    if (size_bytes > (uint64_t)status.st_size && ftruncate(image, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "set the size of an image to %llu bytes",
+                                (unsigned long long)size_bytes);
+    return NULL;
+}
+
+/* `to` may be larger before: a new image has its size already. */
+struct error *
 copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress *progress)
 {
     struct stat status;
     if (fstat(from, &status) != 0)
         return error_from_errno(errno, "look at an image");
     if (size_bytes && size_bytes < (uint64_t)status.st_size)
-        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+        return error_new(CODE_OUT_OF_RANGE, "a copy of an image of %lld bytes cannot have %llu",
                          (long long)status.st_size, (unsigned long long)size_bytes);
     struct copy_job job = {.progress = progress, .total_bytes = (uint64_t)status.st_blocks * 512};
     struct error *error = file_copy(&job, from, to);
-    if (error)
-        return error;
-    uint64_t size = size_bytes ? size_bytes : (uint64_t)status.st_size;
-    if (ftruncate(to, (off_t)size) != 0 || fsync(to) != 0)
-        return error_from_errno(errno, "make a copy of %llu bytes durable",
-                                (unsigned long long)size);
-    return NULL;
+    if (!error)
+        error = copying_grow_image(to, size_bytes);
+    if (!error && fsync(to) != 0)
+        error = error_from_errno(errno, "make a copy durable");
+    return error;
 }
 
 /* One sync of the file system instead of one for each file. */

@@ -30,6 +30,9 @@ MUST_CHECK struct error *copying_run(const struct copying *copying, const struct
 MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_bytes,
                                             const struct progress *progress);
 
+/* Makes a sparse image larger. OUT_OF_RANGE if it is larger already; 0 leaves it as it is. */
+MUST_CHECK struct error *copying_grow_image(int image, uint64_t size_bytes);
+
 /* Fills the empty directory `to`; durable when it returns. */
 MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
                                            const struct progress *progress);

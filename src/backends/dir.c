@@ -68,21 +68,6 @@ make_content(struct backend *backend, int holder, const struct data *data, uint6
 }
 
 static struct error *
-grow_image(int image, uint64_t size_bytes)
-{
-    struct stat status;
-    if (fstat(image, &status) != 0)
-        return error_from_errno(errno, "look at an image");
-    if (size_bytes < (uint64_t)status.st_size)
-        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
-                         (long long)status.st_size, (unsigned long long)size_bytes);
-    if (ftruncate(image, (off_t)size_bytes) != 0)
-        return error_from_errno(errno, "set the size of an image to %llu bytes",
-                                (unsigned long long)size_bytes);
-    return NULL;
-}
-
-static struct error *
 create(struct backend *backend, const struct data *data, const struct data_settings *settings)
 {
     int holder AUTO(files_close) = -1;
@@ -96,7 +81,7 @@ create(struct backend *backend, const struct data *data, const struct data_setti
         openat(content, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (image < 0)
         return error_from_errno(errno, "make an image");
-    return grow_image(image, settings->size_bytes);
+    return copying_grow_image(image, settings->size_bytes);
 }
 
 /* ---- removing ---- */
@@ -143,7 +128,7 @@ change(struct backend *backend, const struct data *data, const struct data_setti
     if (error)
         return error;
     if (data->kind == KIND_IMAGE)
-        return settings->size_bytes ? grow_image(content, settings->size_bytes) : NULL;
+        return copying_grow_image(content, settings->size_bytes);
     return limit_tree(dir, content, settings->size_bytes);
 }
 
@@ -284,20 +269,30 @@ tell(const struct dir_backend *dir, const struct log *log)
 }
 
 static struct error *
+open_root(struct dir_backend *dir, const char *directory)
+{
+    dir->directory = realpath(directory, NULL);
+    if (!dir->directory)
+        return error_from_errno(errno, "find %s", directory);
+    dir->root = open(dir->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->root < 0)
+        return error_from_errno(errno, "open %s", dir->directory);
+    dir->base.enforces_tree_size = project_quota_works(dir->root);
+    dir->base.finds_changes = shares_extents(dir->directory);
+    return layout_make(dir->root);
+}
+
+static struct error *
 open_backend(const struct backend_options *options, struct backend **out)
 {
     struct dir_backend *dir = memory_zeroed(sizeof *dir);
     pthread_mutex_init(&dir->projects, NULL);
-    dir->directory = realpath(options->directory, NULL);
-    dir->root = dir->directory ? open(dir->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    struct error *error = dir->root < 0 ? error_from_errno(errno, "open %s", options->directory)
-                                        : layout_make(dir->root);
+    dir->root = -1;
+    struct error *error = open_root(dir, options->directory);
     if (error) {
         close_backend(&dir->base);
         return error;
     }
-    dir->base.enforces_tree_size = project_quota_works(dir->root);
-    dir->base.finds_changes = shares_extents(dir->directory);
     tell(dir, options->log);
     *out = &dir->base;
     return NULL;

@@ -95,6 +95,16 @@ extents_open_seek(struct extent_reader *reader, int fd, uint64_t offset)
     return open_reader(reader, fd, offset, load_seek);
 }
 
+/* What a run has beyond the end of its file is nothing: extents end with a block. */
+static void
+cut_at_end(struct extent_run *run, uint64_t file_size)
+{
+    if (run->offset >= file_size)
+        run->size = 0;
+    else if (run->size > file_size - run->offset)
+        run->size = file_size - run->offset;
+}
+
 /* The first run that ends behind the position, or NULL. A missing reader is a file that is one hole. */
 static struct error *
 find_run(struct extent_reader *reader, uint64_t position, const struct extent_run **out)
@@ -102,7 +112,8 @@ find_run(struct extent_reader *reader, uint64_t position, const struct extent_ru
     *out = NULL;
     while (reader) {
         for (; reader->current < reader->count; reader->current++) {
-            const struct extent_run *run = &reader->runs[reader->current];
+            struct extent_run *run = &reader->runs[reader->current];
+            cut_at_end(run, reader->size);
             if (run->offset + run->size > position) {
                 *out = run;
                 return NULL;

@@ -126,7 +126,6 @@ ask_blkid(int fd, char *found, size_t size)
     blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_BADCSUM);
     blkid_probe_enable_partitions(probe, 1);
     int result = blkid_do_safeprobe(probe);
-    found[0] = 0;
     if (result == 0) {
         take_value(probe, "TYPE", found, size);
         take_value(probe, "PTTYPE", found, size);
@@ -143,6 +142,7 @@ struct error *
 format_probe(const char *device, char *found, size_t size)
 {
     bool zero = false;
+    found[0] = 0;
     int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_from_errno(errno, "open %s", device);

@@ -173,33 +173,41 @@ read_making_name(const char *name, struct data *data)
     return false;
 }
 
-/* `place` is NULL for making/. */
+/* `place` is NULL for making/. False for a name that none of ours has. */
+static bool
+read_name(const char *name, const struct place *place, struct backend_entry *entry)
+{
+    entry->is_whole = place != NULL;
+    if (name[0] == '.')
+        return false;
+    if (!place)
+        return read_making_name(name, &entry->data);
+    entry->data.role = place->role;
+    entry->data.kind = place->kind;
+    return set_handle(name, &entry->data);
+}
+
 static struct error *
 list_directory(int root, const char *name, const struct place *place, backend_found *found,
                void *context)
 {
+    struct backend_entry entry;
+    struct dirent *file;
+    struct error *error = NULL;
     int fd = files_open_directory(root, name);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    struct error *error = directory ? NULL : error_from_errno(errno, "open %s", name);
-    struct dirent *entry;
-    if (!directory && fd >= 0)
-        close(fd);
-    while (!error && (errno = 0, entry = readdir(directory))) {
-        struct backend_entry got = {.is_whole = place != NULL};
-        if (place) {
-            got.data.role = place->role;
-            got.data.kind = place->kind;
-        }
-        bool is_ours =
-            entry->d_name[0] != '.' && (place ? set_handle(entry->d_name, &got.data)
-                                              : read_making_name(entry->d_name, &got.data));
-        if (is_ours)
-            error = found(context, &got);
+    if (!directory) {
+        error = error_from_errno(errno, "open %s", name);
+        files_close(&fd);
+        return error;
+    }
+    while (!error && (errno = 0, file = readdir(directory))) {
+        if (read_name(file->d_name, place, &entry))
+            error = found(context, &entry);
     }
     if (!error && errno)
         error = error_from_errno(errno, "read the directory %s", name);
-    if (directory)
-        closedir(directory);
+    closedir(directory);
     return error;
 }
 

@@ -28,21 +28,24 @@ loop_release(struct loop_device *device)
     files_close(&device->fd);
 }
 
+static bool
+is_of(int device, const struct stat *file)
+{
+    struct loop_info64 info = {0};
+    return ioctl(device, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == file->st_dev &&
+           info.lo_inode == file->st_ino;
+}
+
 /* Opens /dev/NAME if it is the device of this file; -1 otherwise. */
 static int
 open_if_of(const char *name, const struct stat *file)
 {
     char path[280];
-    struct loop_info64 info;
     snprintf(path, sizeof path, "/dev/%s", name);
-    int fd AUTO(files_close) = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) != 0)
-        return -1;
-    if (info.lo_device != file->st_dev || info.lo_inode != file->st_ino)
-        return -1;
-    int found = fd;
-    fd = -1;
-    return found;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !is_of(fd, file))
+        files_close(&fd);
+    return fd;
 }
 
 /* Only devices that have a file have this directory in /sys. */
@@ -157,7 +160,7 @@ struct error *
 loop_attach(const char *path, unsigned flags, struct loop_device *out)
 {
     int lock AUTO(files_close) = -1;
-    struct stat status;
+    struct stat status = {0};
     *out = (struct loop_device)LOOP_NONE;
     struct error *error = lock_file(path, &lock, &status);
     if (!error)
@@ -175,7 +178,7 @@ loop_attach(const char *path, unsigned flags, struct loop_device *out)
 struct error *
 loop_find(const char *path, struct loop_device *out)
 {
-    struct stat status;
+    struct stat status = {0};
     *out = (struct loop_device)LOOP_NONE;
     if (stat(path, &status) != 0)
         return error_from_errno(errno, "look at %s", path);
@@ -190,7 +193,7 @@ loop_detach(const char *path)
 {
     int lock AUTO(files_close) = -1;
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    struct stat status;
+    struct stat status = {0};
     struct error *error = lock_file(path, &lock, &status);
     if (!error)
         error = find_device(&status, &device);

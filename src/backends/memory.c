@@ -225,10 +225,16 @@ capacity(struct backend *backend, struct backend_capacity *out)
     return NULL;
 }
 
+/* A volume that somebody has unmounted is gone, although its directory is there. */
 static struct error *
 find_path(struct backend *backend, const struct data *data, char *out, size_t size)
 {
-    return layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
+    int holder AUTO(files_close) = -1;
+    struct error *error = layout_open_holder(of(backend)->root, data, &holder);
+    if (!error && !is_mount(holder, layout_content(data)))
+        error = error_new(CODE_NOT_FOUND, "the tmpfs of %s is not mounted", data->handle);
+    return error ? error
+                 : layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
 }
 
 static struct error *

@@ -19,7 +19,7 @@
 #define QUOTA_BLOCK 1024u
 
 static int
-quota_control(int directory, int command, uint32_t project, void *argument)
+quota_control(int directory, unsigned command, uint32_t project, void *argument)
 {
     return (int)syscall(SYS_quotactl_fd, directory, QCMD(command, PRJQUOTA), project, argument);
 }

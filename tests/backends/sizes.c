@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts about sizes: what is enforced, what grows, what is told about use. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "facts.h"
+
+/* Writes until the file system refuses, at most `most`; gives how much went in, and errno's value in `*why`. */
+static uint64_t
+write_until_full(const char *path, uint64_t most, int *why)
+{
+    static char block[64 << 10];
+    uint64_t written = 0;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    *why = fd < 0 ? errno : 0;
+    while (!*why && written < most) {
+        for (size_t i = 0; i < sizeof block; i += 4)
+            *(uint32_t *)(void *)(block + i) = random_number(UINT32_MAX);
+        ssize_t size = write(fd, block, sizeof block);
+        if (size < 0)
+            *why = errno;
+        else
+            written += (uint64_t)size;
+    }
+    if (!*why && fsync(fd) != 0)
+        *why = errno;
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+/* Within 1 MiB of the size, as the contract of the volumes says. */
+static void
+check_full_at(struct data data, const char *name, uint64_t size)
+{
+    int why = 0;
+    uint64_t written = write_until_full(path_of(data, name), size + 16 * MIB, &why);
+    EXPECT(why == EDQUOT || why == ENOSPC);
+    EXPECT(written + MIB >= size && written <= size + MIB);
+    if (written + MIB < size || written > size + MIB)
+        fprintf(stderr, "    wrote %llu of %llu\n", (unsigned long long)written,
+                (unsigned long long)size);
+}
+
+static bool
+needs_limits(void)
+{
+    if (!scene.backend->enforces_tree_size)
+        scene.not_for_this = "it does not say that it enforces the sizes of trees here";
+    return scene.backend->enforces_tree_size;
+}
+
+static void
+a_tree_is_full_at_its_size_and_can_grow(void)
+{
+    struct data data = VOLUME("limited");
+    struct data_settings larger = {.size_bytes = 48 * MIB};
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(data, 32 * MIB));
+    check_full_at(data, "file", 32 * MIB);
+    EXPECT(unlink(path_of(data, "file")) == 0);
+    sync();
+    SUCCEEDS(backend_change(scene.backend, &data, &larger));
+    check_full_at(data, "file", 48 * MIB);
+    SUCCEEDS(drop(data));
+}
+
+static void
+a_clone_into_a_larger_size_has_the_larger_size(void)
+{
+    struct data_usage usage;
+    struct data data = VOLUME("clone");
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(VOLUME("source"), 16 * MIB));
+    SUCCEEDS(copy(VOLUME("source"), data, 32 * MIB));
+    SUCCEEDS(backend_usage(scene.backend, &data, &usage));
+    EXPECT(usage.total_bytes == 32 * MIB);
+    check_full_at(data, "file", 32 * MIB);
+    SUCCEEDS(drop(data));
+    SUCCEEDS(drop(VOLUME("source")));
+}
+
+/* What a snapshot keeps must not take the room of the volume. */
+static void
+a_volume_with_snapshots_can_rewrite_all_it_has(void)
+{
+    int why = 0;
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(VOLUME("busy"), 32 * MIB));
+    for (int round = 0; round < 3; round++) {
+        char handle[16];
+        snprintf(handle, sizeof handle, "kept-%d", round);
+        EXPECT(write_until_full(path_of(VOLUME("busy"), "file"), 24 * MIB, &why) == 24 * MIB);
+        EXPECT(why == 0);
+        SUCCEEDS(copy(VOLUME("busy"), SNAPSHOT(handle), 0));
+    }
+    EXPECT(write_until_full(path_of(VOLUME("busy"), "file"), 24 * MIB, &why) == 24 * MIB);
+    EXPECT(why == 0);
+    SUCCEEDS(drop(VOLUME("busy")));
+    for (int round = 0; round < 3; round++) {
+        char handle[16];
+        snprintf(handle, sizeof handle, "kept-%d", round);
+        SUCCEEDS(drop(SNAPSHOT(handle)));
+    }
+}
+
+/* A clone that starts half full must be able to rewrite what it has got, too. */
+static void
+a_clone_can_rewrite_all_it_has(void)
+{
+    int why = 0;
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(VOLUME("source"), 32 * MIB));
+    EXPECT(write_until_full(path_of(VOLUME("source"), "file"), 24 * MIB, &why) == 24 * MIB);
+    SUCCEEDS(copy(VOLUME("source"), VOLUME("clone"), 32 * MIB));
+    for (int round = 0; round < 3; round++) {
+        EXPECT(write_until_full(path_of(VOLUME("clone"), "file"), 24 * MIB, &why) == 24 * MIB);
+        EXPECT(why == 0);
+    }
+    SUCCEEDS(drop(VOLUME("source")));
+    SUCCEEDS(drop(VOLUME("clone")));
+}
+
+static void
+an_image_grows_and_never_shrinks(void)
+{
+    struct data data = IMAGE("growing");
+    struct data_settings larger = {.size_bytes = 24 * MIB}, smaller = {.size_bytes = 8 * MIB};
+    struct data_usage usage;
+    struct stat status;
+    SUCCEEDS(create(data, 16 * MIB));
+    EXPECT(fill_random(path_of(data, NULL), 15 * MIB, MIB));
+    SUCCEEDS(backend_change(scene.backend, &data, &larger));
+    EXPECT(stat(path_of(data, NULL), &status) == 0 && status.st_size == 24 * MIB);
+    FAILS(CODE_OUT_OF_RANGE, backend_change(scene.backend, &data, &smaller));
+    EXPECT(fill_random(path_of(data, NULL), 23 * MIB, MIB));
+    EXPECT(stat(path_of(data, NULL), &status) == 0 && status.st_size == 24 * MIB);
+    SUCCEEDS(backend_usage(scene.backend, &data, &usage));
+    EXPECT(usage.total_bytes == 24 * MIB);
+    SUCCEEDS(drop(data));
+}
+
+static void
+check_used(struct data data, uint64_t expected)
+{
+    struct data_usage usage;
+    if (!SUCCEEDS(backend_usage(scene.backend, &data, &usage)))
+        return;
+    EXPECT(usage.used_bytes + MIB >= expected && usage.used_bytes <= expected + MIB);
+    if (usage.used_bytes + MIB < expected || usage.used_bytes > expected + MIB)
+        fprintf(stderr, "    %llu bytes used, expected %llu\n",
+                (unsigned long long)usage.used_bytes, (unsigned long long)expected);
+}
+
+/* Without waiting for anything: also what is not on the disk yet is used (btrfs knows that only with quotas). */
+static void
+the_use_that_is_told_is_the_use(void)
+{
+    struct data tree = VOLUME("used"), image = IMAGE("used"), clone = VOLUME("used-clone");
+    SUCCEEDS(create(tree, 64 * MIB));
+    SUCCEEDS(create(image, 64 * MIB));
+    check_used(tree, 0);
+    check_used(image, 0);
+    EXPECT(fill_random(path_of(tree, "a"), 0, 10 * MIB));
+    EXPECT(link(path_of(tree, "a"), path_of(tree, "b")) == 0);
+    if (getenv("LEAVE_QUOTAS_OFF"))
+        sync();
+    check_used(tree, 10 * MIB);
+    EXPECT(fill_random(path_of(image, NULL), 30 * MIB, 5 * MIB));
+    sync();
+    check_used(image, 5 * MIB);
+    check_used(tree, 10 * MIB);
+    SUCCEEDS(copy(tree, clone, 64 * MIB));
+    check_used(clone, 10 * MIB);
+    EXPECT(fill_random(path_of(clone, "a"), 0, 10 * MIB));
+    EXPECT(fill_random(path_of(clone, "c"), 0, 3 * MIB));
+    sync();
+    check_used(clone, 13 * MIB);
+    check_used(tree, 10 * MIB);
+    EXPECT(unlink(path_of(tree, "a")) == 0 && unlink(path_of(tree, "b")) == 0);
+    sync();
+    check_used(tree, 0);
+    SUCCEEDS(drop(tree));
+    SUCCEEDS(drop(image));
+    SUCCEEDS(drop(clone));
+}
+
+static void
+the_number_of_inodes_is_told(void)
+{
+    struct data tree = VOLUME("counted"), clone = VOLUME("counted-clone");
+    struct data_usage usage;
+    /* tmpfs counts every name. */
+    uint64_t expected = scene.backend->ops->is_volatile ? 4 : 3;
+    SUCCEEDS(create(tree, 64 * MIB));
+    SUCCEEDS(backend_usage(scene.backend, &tree, &usage));
+    EXPECT(usage.used_inodes == 0);
+    EXPECT(mkdir(path_of(tree, "directory"), 0755) == 0);
+    EXPECT(put_text(path_of(tree, "directory/file"), "x"));
+    EXPECT(link(path_of(tree, "directory/file"), path_of(tree, "link")) == 0);
+    EXPECT(symlink("x", path_of(tree, "symbolic")) == 0);
+    sync();
+    SUCCEEDS(backend_usage(scene.backend, &tree, &usage));
+    EXPECT(usage.used_inodes == expected);
+    SUCCEEDS(copy(tree, clone, 64 * MIB));
+    SUCCEEDS(backend_usage(scene.backend, &clone, &usage));
+    EXPECT(usage.used_inodes == expected);
+    SUCCEEDS(drop(tree));
+    SUCCEEDS(drop(clone));
+}
+
+static void
+the_size_that_is_told_is_the_size_that_is_enforced(void)
+{
+    if (getenv("EXPECT_LIMITS"))
+        EXPECT(scene.backend->enforces_tree_size);
+    struct data data = VOLUME("sized");
+    struct data_usage usage;
+    SUCCEEDS(create(data, 32 * MIB));
+    SUCCEEDS(backend_usage(scene.backend, &data, &usage));
+    EXPECT(usage.total_bytes == (scene.backend->enforces_tree_size ? 32 * MIB : 0));
+    SUCCEEDS(drop(data));
+}
+
+static void
+the_capacity_is_told(void)
+{
+    struct backend_capacity capacity;
+    SUCCEEDS(backend_capacity(scene.backend, &capacity));
+    EXPECT(capacity.available_bytes > 0 && capacity.available_bytes <= capacity.total_bytes);
+}
+
+const struct fact facts_of_sizes[] = {
+    {"a tree is full at its size and can grow", a_tree_is_full_at_its_size_and_can_grow},
+    {"a clone into a larger size has the larger size",
+     a_clone_into_a_larger_size_has_the_larger_size},
+    {"a volume with snapshots can rewrite all it has",
+     a_volume_with_snapshots_can_rewrite_all_it_has},
+    {"a clone can rewrite all it has", a_clone_can_rewrite_all_it_has},
+    {"an image grows and never shrinks", an_image_grows_and_never_shrinks},
+    {"the use that is told is the use", the_use_that_is_told_is_the_use},
+    {"the number of inodes is told", the_number_of_inodes_is_told},
+    {"the size that is told is the size that is enforced",
+     the_size_that_is_told_is_the_size_that_is_enforced},
+    {"the capacity is told", the_capacity_is_told},
+    {NULL, NULL},
+};
