@@ -142,18 +142,32 @@ lock_file(const char *path, int *lock, struct stat *status)
     return NULL;
 }
 
+/*
+ * A device that was detached while somebody looked at it is still there and goes with the last who has it open. Now it is wanted again. While
+ * we have it open it cannot go.
+ */
 static struct error *
-check_mode(const char *file, unsigned flags, const struct loop_device *device)
+keep(const struct loop_device *device, struct loop_info64 *info)
 {
-    struct loop_info64 info;
+    info->lo_flags &= ~(uint32_t)LO_FLAGS_AUTOCLEAR;
+    if (ioctl(device->fd, LOOP_SET_STATUS64, info) != 0)
+        return error_from_errno(errno, "keep %s", device->path);
+    return NULL;
+}
+
+static struct error *
+take_found(const char *file, unsigned flags, const struct loop_device *device)
+{
+    struct loop_info64 info = {0};
     if (ioctl(device->fd, LOOP_GET_STATUS64, &info) != 0)
         return error_from_errno(errno, "look at %s", device->path);
     bool is_read_only = info.lo_flags & LO_FLAGS_READ_ONLY;
     bool wants_read_only = flags & LOOP_READ_ONLY;
-    if (is_read_only == wants_read_only)
-        return NULL;
-    return error_new(CODE_FAILED_PRECONDITION, "%s is attached to %s, which is %s", file,
-                     device->path, is_read_only ? "read-only" : "not read-only");
+    if (is_read_only != wants_read_only)
+        return error_new(CODE_FAILED_PRECONDITION, "%s is attached to %s, which is %s", file,
+                         device->path, is_read_only ? "read-only" : "not read-only");
+    bool would_go = info.lo_flags & LO_FLAGS_AUTOCLEAR && !(flags & LOOP_AUTOCLEAR);
+    return would_go ? keep(device, &info) : NULL;
 }
 
 struct error *
@@ -169,7 +183,7 @@ loop_attach(const char *path, unsigned flags, struct loop_device *out)
         return error;
     if (out->fd < 0)
         return make_device(path, flags, out);
-    error = check_mode(path, flags, out);
+    error = take_found(path, flags, out);
     if (error)
         loop_release(out);
     return error;

@@ -28,8 +28,9 @@ struct loop_device {
 };
 
 /*
- * FAILED_PRECONDITION if the file has a device that writes and a read-only one is wanted, or the other way round. Flags other than
- * LOOP_READ_ONLY say how a new device is made; one that is there stays as it is.
+ * FAILED_PRECONDITION if the file has a device that writes and a read-only one is wanted, or the other way round. LOOP_DIRECT_IO
+ * and LOOP_AUTOCLEAR say how a new device is made; one that is there stays as it is, but it stays also when its last user goes unless
+ * LOOP_AUTOCLEAR is given.
  */
 MUST_CHECK struct error *loop_attach(const char *file, unsigned flags, struct loop_device *out);
 

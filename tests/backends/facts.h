@@ -60,6 +60,9 @@ bool exists(const char *path);
 bool fill_random(const char *path, uint64_t offset, size_t size);
 bool is_same_file(const char *a, const char *b);
 
+/* Waits a second for it: somebody who looks for a loop device of his own may have this one open for a moment. */
+bool has_no_device(const char *file);
+
 /* A random number that is the same in every run. */
 uint32_t random_number(uint32_t below);
 
