@@ -3,13 +3,15 @@
  * What all back ends have in common: see backend.h.
  *
  * A data directory belongs to the back end that was first opened in it; a file says which. So "auto" never turns away from data because the
- * circumstances have changed: it says what is missing instead.
+ * circumstances have changed: it says what is missing instead. One at a time opens or closes a directory, which is locked meanwhile: none
+ * finds what another has half made, or opens what it is about to unmount.
  */
 #include "backends/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "backends/copying.h"
@@ -82,7 +84,7 @@ open_marked(int directory, const struct backend_ops *ops, const char *mark,
         return error;
     error = write_mark(directory, *out);
     if (error)
-        backend_close(*out);
+        ops->close(*out);
     return error;
 }
 
@@ -104,36 +106,52 @@ open_best(int directory, const struct backend_options *options, struct backend *
     return error;
 }
 
-struct error *
-backend_open(const char *name, const struct backend_options *options, struct backend **out)
+static struct error *
+open_locked(int directory, const char *name, const struct backend_options *options,
+            struct backend **out)
 {
     char mark[32] = "";
     bool is_auto = !strcmp(name, "auto");
-    const struct backend_ops *ops = find_backend(name);
-    if (!ops && !is_auto)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "there is no back end \"%.32s\"; use auto, btrfs, dir or memory", name);
-    int directory AUTO(files_close) = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
-        return error_from_errno(errno, "open the data directory %s", options->directory);
     struct error *error = read_mark(directory, mark, sizeof mark);
     if (error)
         return error;
     if (is_auto && !mark[0])
         return open_best(directory, options, out);
-    if (is_auto)
-        ops = find_backend(mark);
+    const struct backend_ops *ops = find_backend(is_auto ? mark : name);
     if (!ops)
         return error_new(CODE_FAILED_PRECONDITION, "%s holds data of the unknown back end %s",
                          options->directory, mark);
     return open_marked(directory, ops, mark, options, out);
 }
 
+struct error *
+backend_open(const char *name, const struct backend_options *options, struct backend **out)
+{
+    if (!find_backend(name) && strcmp(name, "auto") != 0)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "there is no back end \"%.32s\"; use auto, btrfs, dir or memory", name);
+    int directory AUTO(files_close) = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return error_from_errno(errno, "open the data directory %s", options->directory);
+    if (flock(directory, LOCK_EX) != 0)
+        return error_from_errno(errno, "lock the data directory %s", options->directory);
+    struct error *error = open_locked(directory, name, options, out);
+    if (error)
+        return error;
+    flock(directory, LOCK_UN);
+    (*out)->directory = directory;
+    directory = -1;
+    return NULL;
+}
+
 void
 backend_close(struct backend *backend)
 {
-    if (backend)
-        backend->ops->close(backend);
+    if (!backend)
+        return;
+    int directory AUTO(files_close) = backend->directory;
+    flock(directory, LOCK_EX);
+    backend->ops->close(backend);
 }
 
 /* ---- checks ---- */

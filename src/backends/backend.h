@@ -109,6 +109,7 @@ struct backend_ops {
     const char *name;
     bool is_volatile; /* its data does not outlive the machine's uptime */
     bool compresses;
+    /* The directory is locked (flock) while one of these two runs. */
     struct error *(*open)(const struct backend_options *options, struct backend **out);
     void (*close)(struct backend *backend);
     /* An empty volume. */
@@ -151,6 +152,7 @@ struct backend_ops {
 /* What every back end's own struct begins with. The flags are found out by open and stay. */
 struct backend {
     const struct backend_ops *ops;
+    int directory;           /* where it was opened; of backend.c alone */
     bool copies_are_instant; /* copy costs the same for any amount of data */
     bool enforces_tree_size; /* a tree that is full says so to its writer */
     bool finds_changes;      /* extents works with a base */

@@ -517,7 +517,8 @@ static struct error *
 open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
 {
     bool may_switch_on = btrfs->pool || options->may_switch_quotas_on;
-    btrfs->root = open(btrfs->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    btrfs->root = btrfs->pool ? fcntl(pool_root(btrfs->pool), F_DUPFD_CLOEXEC, 0)
+                              : open(btrfs->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (btrfs->root < 0)
         return error_from_errno(errno, "open %s", btrfs->directory);
     struct error *error = layout_make(btrfs->root);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -35,7 +34,8 @@ struct pool {
     int directory; /* that pool.img is in */
     char *image;
     char *path;
-    struct stat mounted; /* the root of the pool; stays the same as long as somebody has it open */
+    int root;            /* of the pool: while it is open nobody unmounts it by closing theirs */
+    struct stat mounted; /* the same */
     pthread_mutex_t mounting;
     const struct log *log;
 };
@@ -44,6 +44,12 @@ const char *
 pool_path(const struct pool *pool)
 {
     return pool->path;
+}
+
+int
+pool_root(const struct pool *pool)
+{
+    return pool->root;
 }
 
 /* ---- the file ---- */
@@ -152,20 +158,23 @@ is_ours(const struct pool *pool, int mounted)
     return !error && is_btrfs(mounted) && has_device(mounted, device.path);
 }
 
-/* Sets `*is_mounted` if our pool is there; an error if something else is. */
+/* Opens the root of our pool; it stays -1 if nothing is mounted there, and something else is an error. */
 static struct error *
-look_at_mount(const struct pool *pool, struct stat *here, bool *is_mounted)
+open_mounted(const struct pool *pool, int *root)
 {
+    struct stat parent, here;
     int fd AUTO(files_close) = open(pool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat parent;
-    if (fd < 0 || fstat(pool->directory, &parent) != 0 || fstat(fd, here) != 0)
+    if (fd < 0 || fstat(pool->directory, &parent) != 0 || fstat(fd, &here) != 0)
         return error_from_errno(errno, "open %s", pool->path);
-    *is_mounted = here->st_dev != parent.st_dev;
-    if (!*is_mounted || is_ours(pool, fd))
+    if (here.st_dev == parent.st_dev)
         return NULL;
-    return error_new(CODE_FAILED_PRECONDITION,
-                     "something else than %s is mounted at %s; unmount it", pool->image,
-                     pool->path);
+    if (!is_ours(pool, fd))
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "something else than %s is mounted at %s; unmount it", pool->image,
+                         pool->path);
+    *root = fd;
+    fd = -1;
+    return NULL;
 }
 
 /* Kernels before 5.6 do not know the option. */
@@ -192,14 +201,20 @@ mount_pool(const struct pool *pool)
 }
 
 static struct error *
-mount_if_needed(const struct pool *pool, struct stat *here)
+open_or_mount(const struct pool *pool, int *root)
 {
-    bool is_mounted = false;
-    struct error *error = look_at_mount(pool, here, &is_mounted);
-    if (error || is_mounted)
+    struct error *error = open_mounted(pool, root);
+    if (error || *root >= 0)
         return error;
     error = mount_pool(pool);
-    return error ? error : look_at_mount(pool, here, &is_mounted);
+    if (error)
+        return error;
+    error = open_mounted(pool, root);
+    if (!error && *root < 0)
+        error = error_new(CODE_UNAVAILABLE, "%s was unmounted at once", pool->path);
+    if (error)
+        umount2(pool->path, UMOUNT_NOFOLLOW);
+    return error;
 }
 
 static bool
@@ -208,19 +223,27 @@ is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+static struct error *
+mount_again(struct pool *pool)
+{
+    struct stat here;
+    int root AUTO(files_close) = -1;
+    pthread_mutex_lock(&pool->mounting);
+    struct error *error = open_or_mount(pool, &root);
+    pthread_mutex_unlock(&pool->mounting);
+    if (!error && (fstat(root, &here) != 0 || !is_same(&here, &pool->mounted)))
+        error =
+            error_new(CODE_UNAVAILABLE, "the file system is not the same any more; restart skycap");
+    return error;
+}
+
 struct error *
 pool_check(struct pool *pool)
 {
     struct stat here;
-    if (stat(pool->path, &here) == 0 && is_same(&here, &pool->mounted))
+    if (fstatat(pool->directory, "pool", &here, 0) == 0 && is_same(&here, &pool->mounted))
         return NULL;
-    pthread_mutex_lock(&pool->mounting);
-    struct error *error = mount_if_needed(pool, &here);
-    pthread_mutex_unlock(&pool->mounting);
-    if (!error && !is_same(&here, &pool->mounted))
-        error =
-            error_new(CODE_UNAVAILABLE, "the file system is not the same any more; restart skycap");
-    return error_wrap(error, "mount the pool again, which somebody has unmounted");
+    return error_wrap(mount_again(pool), "mount the pool again, which somebody has unmounted");
 }
 
 /* ---- size ---- */
@@ -242,18 +265,15 @@ static struct error *
 resize(struct pool *pool, uint64_t size_bytes)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    int mounted AUTO(files_close) = open(pool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
     strcpy(whole->name, "max");
-    if (mounted < 0)
-        return error_from_errno(errno, "open %s", pool->path);
     if (truncate(pool->image, (off_t)size_bytes) != 0)
         return error_from_errno(errno, "give %s %llu bytes", pool->image,
                                 (unsigned long long)size_bytes);
     struct error *error = loop_find(pool->image, &device);
     if (!error)
         error = loop_resize(&device);
-    if (!error && ioctl(mounted, BTRFS_IOC_RESIZE, whole) != 0)
+    if (!error && ioctl(pool->root, BTRFS_IOC_RESIZE, whole) != 0)
         error = error_from_errno(errno, "resize the file system");
     return error;
 }
@@ -299,7 +319,7 @@ static struct pool *
 new_pool(const char *directory, const struct log *log)
 {
     struct pool *pool = memory_zeroed(sizeof *pool);
-    pool->directory = -1;
+    pool->directory = pool->root = -1;
     pool->log = log;
     pthread_mutex_init(&pool->mounting, NULL);
     if (asprintf(&pool->image, "%s/pool.img", directory) < 0 ||
@@ -311,6 +331,7 @@ new_pool(const char *directory, const struct log *log)
 static void
 free_pool(struct pool *pool)
 {
+    files_close(&pool->root);
     files_close(&pool->directory);
     pthread_mutex_destroy(&pool->mounting);
     free(pool->image);
@@ -327,7 +348,7 @@ make_and_mount(struct pool *pool, uint64_t size_bytes)
         error = make_image(pool, size_bytes);
     if (error)
         return error;
-    error = mount_if_needed(pool, &pool->mounted);
+    error = open_or_mount(pool, &pool->root);
     if (error)
         unlink(pool->image);
     return error;
@@ -341,28 +362,44 @@ make_or_mount(struct pool *pool, uint64_t size_bytes)
     remove_unfinished(pool);
     if (access(pool->image, F_OK) != 0)
         return make_and_mount(pool, size_bytes);
-    struct error *error = mount_if_needed(pool, &pool->mounted);
+    struct error *error = open_or_mount(pool, &pool->root);
     return error ? error : grow_at_open(pool, size_bytes);
 }
 
-/* The directory is locked meanwhile: two processes do not make two pools. */
+/* If nobody else has it open. */
+static void
+unmount(struct pool *pool)
+{
+    files_close(&pool->root);
+    bool is_gone = umount2(pool->path, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL;
+    if (!is_gone && errno != EBUSY)
+        log_warn(pool->log, "the pool cannot be unmounted", LOG_TEXT("error", strerror(errno)));
+}
+
+static struct error *
+open_pool(struct pool *pool, const char *directory, uint64_t size_bytes)
+{
+    pool->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (pool->directory < 0)
+        return error_from_errno(errno, "open %s", directory);
+    struct error *error = make_or_mount(pool, size_bytes);
+    if (!error && fstat(pool->root, &pool->mounted) != 0)
+        error = error_from_errno(errno, "look at %s", pool->path);
+    return error;
+}
+
 struct error *
 pool_open(const char *directory, uint64_t size_bytes, const struct log *log, struct pool **out)
 {
     struct pool *pool = new_pool(directory, log);
-    struct error *error = NULL;
-    pool->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (pool->directory < 0 || flock(pool->directory, LOCK_EX) != 0)
-        error = error_from_errno(errno, "lock %s", directory);
+    struct error *error = open_pool(pool, directory, size_bytes);
+    if (!error)
+        *out = pool;
+    else if (pool->root >= 0)
+        pool_close(pool);
     else
-        error = make_or_mount(pool, size_bytes);
-    if (error) {
         free_pool(pool);
-        return error_wrap(error, "open the pool in %s", directory);
-    }
-    flock(pool->directory, LOCK_UN);
-    *out = pool;
-    return NULL;
+    return error_wrap(error, "open the pool in %s", directory);
 }
 
 void
@@ -370,8 +407,6 @@ pool_close(struct pool *pool)
 {
     if (!pool)
         return;
-    bool is_gone = umount2(pool->path, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL;
-    if (!is_gone && errno != EBUSY)
-        log_warn(pool->log, "the pool cannot be unmounted", LOG_TEXT("error", strerror(errno)));
+    unmount(pool);
     free_pool(pool);
 }

@@ -16,15 +16,20 @@
 
 struct pool;
 
-/* Makes the pool if there is none, mounts it, and lets it grow if it is smaller than `size_bytes` (0: nine tenths of what the disk can give). */
+/*
+ * Makes the pool if there is none, mounts it, and lets it grow if it is smaller than `size_bytes` (0: nine tenths of what the disk can give).
+ * The caller has locked the directory, so that one at a time opens or closes it: otherwise one finds the pool mounted and opens what is left when
+ * another has unmounted it, the empty directory below.
+ */
 MUST_CHECK struct error *pool_open(const char *directory, uint64_t size_bytes,
                                    const struct log *log, struct pool **out);
 
 /* Unmounts it unless somebody uses it: volumes that are published stay where they are. */
 void pool_close(struct pool *pool);
 
-/* Where it is mounted; as long as the pool lives. */
+/* Where it is mounted, and the same directory, open; as long as the pool lives. */
 const char *pool_path(const struct pool *pool);
+int pool_root(const struct pool *pool);
 
 /* Mounts it again if somebody has unmounted it. Cheap. From any thread. */
 MUST_CHECK struct error *pool_check(struct pool *pool);

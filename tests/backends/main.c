@@ -227,6 +227,7 @@ show_all(const struct fact *facts)
 static int
 print_choice(void)
 {
+    scene.log.level = LOG_WARN; /* why not another */
     if (!scene_open())
         return 1;
     puts(scene.backend->ops->name);

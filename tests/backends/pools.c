@@ -36,17 +36,6 @@ is_mounted(void)
            parent.st_dev != here.st_dev;
 }
 
-static bool
-has_device(void)
-{
-    struct loop_device device;
-    struct error *error = loop_find(image_path, &device);
-    loop_release(&device);
-    bool found = !error;
-    error_free(error);
-    return found;
-}
-
 static void
 sleep_us(unsigned us)
 {
@@ -106,7 +95,7 @@ a_kill_while_the_pool_is_made_is_mended_by_the_next_start(void)
         scene_close();
         EXPECT(count_unfinished() == 0);
         EXPECT(!is_mounted());
-        EXPECT(!has_device());
+        EXPECT(has_no_device(image_path));
         forget_pool();
     }
     EXPECT(unfinished > 0);
@@ -120,15 +109,58 @@ nothing_is_left_when_it_is_closed_and_all_is_back_when_it_is_opened(void)
         return;
     SUCCEEDS(create(VOLUME("lasting"), MIB));
     EXPECT(put_text(path_of(VOLUME("lasting"), "file"), "still here"));
-    EXPECT(is_mounted() && has_device());
+    EXPECT(is_mounted());
     scene_close();
     EXPECT(!is_mounted());
-    EXPECT(!has_device());
+    EXPECT(has_no_device(image_path));
     if (!scene_open())
         return;
     EXPECT(has_text(path_of(VOLUME("lasting"), "file"), "still here"));
     SUCCEEDS(drop(VOLUME("lasting")));
     scene_close();
+}
+
+/* In a process of its own; 0 if all went well. */
+static int
+open_and_close_often(unsigned number)
+{
+    struct statfs status;
+    char handle[32];
+    snprintf(handle, sizeof handle, "process-%u", number);
+    for (unsigned i = 0; i < 10; i++) {
+        if (!scene_open())
+            return 1;
+        bool is_good =
+            EXPECT(statfs(pool_path, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC) &&
+            SUCCEEDS(create(VOLUME(handle), MIB)) && SUCCEEDS(drop(VOLUME(handle)));
+        scene_close();
+        if (!is_good)
+            return 1;
+    }
+    return 0;
+}
+
+static void
+processes_that_open_and_close_it_at_once_do_not_harm_each_other(void)
+{
+    pid_t children[8];
+    char mark[4096];
+    if (!needs_pool())
+        return;
+    forget_pool();
+    snprintf(mark, sizeof mark, "%s/backend", scene.directory);
+    EXPECT(unlink(mark) == 0 || errno == ENOENT);
+    for (unsigned i = 0; i < COUNT_OF(children); i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(open_and_close_often(i));
+    }
+    for (unsigned i = 0; i < COUNT_OF(children); i++) {
+        int status = -1;
+        EXPECT(waitpid(children[i], &status, 0) == children[i] && status == 0);
+    }
+    EXPECT(!is_mounted() && has_no_device(image_path));
+    EXPECT(rmdir(pool_path) == 0);
 }
 
 static void
@@ -171,7 +203,7 @@ a_pool_that_somebody_unmounts_comes_back(void)
     SUCCEEDS(drop(VOLUME("before")));
     SUCCEEDS(drop(VOLUME("after")));
     scene_close();
-    EXPECT(!is_mounted() && !has_device());
+    EXPECT(!is_mounted() && has_no_device(image_path));
 }
 
 static void
@@ -231,6 +263,8 @@ const struct fact facts_of_pools[] = {
      a_kill_while_the_pool_is_made_is_mended_by_the_next_start},
     {"nothing is left when it is closed and all is back when it is opened",
      nothing_is_left_when_it_is_closed_and_all_is_back_when_it_is_opened},
+    {"processes that open and close it at once do not harm each other",
+     processes_that_open_and_close_it_at_once_do_not_harm_each_other},
     {"a pool in use stays and is found", a_pool_in_use_stays_and_is_found},
     {"a pool that somebody unmounts comes back", a_pool_that_somebody_unmounts_comes_back},
     {"a pool grows while it is used", a_pool_grows_while_it_is_used},
