@@ -395,6 +395,12 @@ backend_read_note(struct backend *backend, const struct data *data, void *note, 
 }
 
 struct error *
+backend_sync(struct backend *backend)
+{
+    return backend->ops->sync ? backend->ops->sync(backend) : NULL;
+}
+
+struct error *
 backend_grow(struct backend *backend, uint64_t size_bytes)
 {
     return backend->ops->grow ? backend->ops->grow(backend, size_bytes) : cannot(backend, "grow");

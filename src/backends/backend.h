@@ -145,6 +145,8 @@ struct backend_ops {
                                 size_t size);
     struct error *(*read_note)(struct backend *backend, const struct data *data, void *note,
                                size_t room, size_t *size);
+    /* What was made, changed or removed until now outlasts a power failure. NULL where nothing does. */
+    struct error *(*sync)(struct backend *backend);
     /* Makes the place itself larger, where it has a size of its own; never smaller. */
     struct error *(*grow)(struct backend *backend, uint64_t size_bytes);
 };
@@ -191,6 +193,7 @@ MUST_CHECK struct error *backend_write_note(struct backend *backend, const struc
                                             const void *note, size_t size);
 MUST_CHECK struct error *backend_read_note(struct backend *backend, const struct data *data,
                                            void *note, size_t room, size_t *size);
+MUST_CHECK struct error *backend_sync(struct backend *backend);
 MUST_CHECK struct error *backend_grow(struct backend *backend, uint64_t size_bytes);
 
 /* A volume `to` of one back end with the contents of `from` in another: file by file, or block by block. */

@@ -547,6 +547,13 @@ open_backend(const struct backend_options *options, struct backend **out)
     return NULL;
 }
 
+static struct error *
+sync_all(struct backend *backend)
+{
+    struct error *error = btrfs_wake(backend);
+    return error ? error : files_sync(of(backend)->root);
+}
+
 const struct backend_ops backend_btrfs = {
     .name = "btrfs",
     .compresses = true,
@@ -564,5 +571,6 @@ const struct backend_ops backend_btrfs = {
     .extents = extents,
     .write_note = write_note,
     .read_note = read_note,
+    .sync = sync_all,
     .grow = grow,
 };

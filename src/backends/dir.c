@@ -298,10 +298,17 @@ open_backend(const struct backend_options *options, struct backend **out)
     return NULL;
 }
 
+static struct error *
+sync_all(struct backend *backend)
+{
+    return files_sync(of(backend)->root);
+}
+
 const struct backend_ops backend_dir = {
     .name = "dir",
     .open = open_backend,
     .close = close_backend,
+    .sync = sync_all,
     .create = create,
     .copy = copy,
     .remove = remove_data,

@@ -107,3 +107,9 @@ files_read_line(const char *path, char *line, size_t size)
     line[strcspn(line, "\n")] = 0;
     return 0;
 }
+
+struct error *
+files_sync(int fd)
+{
+    return syncfs(fd) == 0 ? NULL : error_from_errno(errno, "make a file system's data durable");
+}

@@ -31,6 +31,9 @@ MUST_CHECK struct error *files_replace(int directory, const char *name, const vo
 MUST_CHECK struct error *files_read(int directory, const char *name, void *bytes, size_t room,
                                     size_t *size);
 
+/* Everything that was written to the file system that the descriptor is on outlasts a power failure. */
+MUST_CHECK struct error *files_sync(int fd);
+
 /* The first line of a file of /sys or /proc, without its end. 0 is success, else the value of errno. */
 int files_read_line(const char *path, char *line, size_t size);
 

@@ -5,41 +5,27 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "volumes/rows.h"
+#include "volumes/handle.h"
+#include "volumes/upkeep.h"
 
-static const struct row_kind *
-rows_of(const struct data *data)
+static struct error *
+find_data(void *context, const struct backend_entry *entry)
 {
-    return data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows;
+    (void)context;
+    if (!entry->is_whole)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "there are volumes, but the store that knew them is gone: put it back, or run "
+                     "`skycap doctor --rebuild` to make it again from the volumes");
 }
 
-/* Does the store know it? */
+/* Sweeping by an empty store would delete everything. */
 static struct error *
-find_row(struct engine *engine, const struct data *data, bool *known)
+check_store(struct engine *engine)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct row row;
-    struct error *error = rows_get(engine, rows_of(data), data->handle, &arena, &row);
-    *known = !error;
-    if (!error || error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    return NULL;
-}
-
-/* The store belongs to this process alone and nothing runs yet: data without a row was never answered for. */
-static struct error *
-sweep_data(void *context, const struct backend_entry *entry)
-{
-    struct engine *engine = context;
-    bool known = false;
-    struct error *error = entry->is_whole ? find_row(engine, &entry->data, &known) : NULL;
-    if (error || known)
-        return error;
-    log_info(engine->log, "removing data that nothing refers to",
-             LOG_TEXT("handle", entry->data.handle));
-    return backend_remove(engine->backend, &entry->data);
+    uint64_t revision;
+    struct error *error = store_revision(engine->store, &revision);
+    return error || revision ? error : backend_list(engine->backend, find_data, NULL);
 }
 
 struct error *
@@ -50,12 +36,16 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->backend = options->backend;
     engine->node_id = options->node_id;
     engine->log = options->log;
+    engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);
-    struct error *error = backend_list(engine->backend, sweep_data, engine);
+    struct error *error = check_store(engine);
+    if (!error)
+        error = upkeep_restore(engine);
     if (error) {
         engine_close(engine);
-        return error_wrap(error, "look through the data for what a crash has left");
+        return error;
     }
+    upkeep_start(engine, &engine->upkeep);
     *out = engine;
     return NULL;
 }
@@ -65,6 +55,7 @@ engine_close(struct engine *engine)
 {
     if (!engine)
         return;
+    upkeep_stop(engine->upkeep);
     keys_clear(&engine->keys);
     free(engine);
 }

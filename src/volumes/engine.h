@@ -11,6 +11,8 @@
 #ifndef VOLUMES_ENGINE_H
 #define VOLUMES_ENGINE_H
 
+#include <stdatomic.h>
+
 #include "backends/backend.h"
 #include "base/arena.h"
 #include "base/error.h"
@@ -30,6 +32,9 @@ struct engine {
     struct keys keys;
     const char *node_id;
     const struct log *log;
+    uint64_t started_ms;       /* no handle that it makes is older */
+    atomic_bool has_unsettled; /* something was made that a power failure may undo */
+    struct upkeep *upkeep;
 };
 
 struct engine_options {
@@ -39,7 +44,10 @@ struct engine_options {
     const struct log *log;
 };
 
-/* Finishes or undoes what a crash has left, and sweeps data that nothing refers to. */
+/*
+ * Makes good what a crash has left, and sweeps data that nothing refers to in the background (upkeep.h). FAILED_PRECONDITION: there is data,
+ * but the store has never been written to; it is not the one that belongs to the data.
+ */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
 void engine_close(struct engine *engine);
 

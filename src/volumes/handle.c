@@ -34,12 +34,24 @@ random_number(void)
     return number;
 }
 
-void
-handle_make(char out[BACKEND_HANDLE_SIZE])
+uint64_t
+handle_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-    char *end = print(out, ms, TIME_DIGITS);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void
+handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE])
+{
+    uint64_t now = handle_now_ms();
+    char *end = print(out, now > engine->started_ms ? now : engine->started_ms, TIME_DIGITS);
     *print(end, random_number(), RANDOM_DIGITS) = '\0';
+}
+
+void
+handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE])
+{
+    *print(out, time_ms, TIME_DIGITS) = '\0';
 }

@@ -3,9 +3,17 @@
 #ifndef VOLUMES_HANDLE_H
 #define VOLUMES_HANDLE_H
 
-#include "backends/backend.h"
+#include "volumes/engine.h"
 
-/* Milliseconds and 64 random bits, as 23 letters and digits. */
-void handle_make(char out[BACKEND_HANDLE_SIZE]);
+/*
+ * Milliseconds and 64 random bits, as 23 letters and digits. Never older than the engine, whatever the clock does: what is older than it is
+ * nothing that it is making.
+ */
+void handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE]);
+
+/* The least that a handle made at this time, or later, can be. */
+void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);
+
+uint64_t handle_now_ms(void);
 
 #endif

@@ -48,7 +48,7 @@ mount_rows_add(struct engine *engine, mount_record *record, struct arena *arena)
 {
     size_t size;
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
-    handle_make(record->handle);
+    handle_make(engine, record->handle);
     uint8_t *bytes = rows_pack(&record->base, arena, &size);
     struct store_change change = {key_of(record, arena), bytes, size, STORE_ABSENT};
     return store_write(engine->store, &change, 1, NULL);

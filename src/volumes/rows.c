@@ -32,6 +32,12 @@ text_at(const ProtobufCMessage *record, size_t offset)
     return *(char *const *)(const void *)((const char *)record + offset);
 }
 
+const char *
+rows_handle(const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    return text_at(record, kind->handle_offset);
+}
+
 static char *
 handle_key(const struct row_kind *kind, struct arena *arena, const char *handle)
 {

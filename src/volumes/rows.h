@@ -23,6 +23,8 @@ extern const struct row_kind volume_rows;
 extern const struct row_kind snapshot_rows;
 extern const struct row_kind group_rows;
 
+const char *rows_handle(const struct row_kind *kind, const ProtobufCMessage *record);
+
 struct row {
     ProtobufCMessage *record; /* in the arena */
     uint64_t revision;

@@ -32,15 +32,15 @@ snapshot_get(struct engine *engine, const char *handle, struct arena *arena, sna
 /* ---- creating ---- */
 
 static snapshot_record *
-make_record(const char *name, const volume_record *source, const struct text_map *parameters,
-            struct arena *arena)
+make_record(const struct engine *engine, const char *name, const volume_record *source,
+            const struct text_map *parameters, struct arena *arena)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snapshot_record *record = arena_alloc(arena, sizeof *record);
     skycap__records__snapshot_record__init(record);
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
-    handle_make(record->handle);
+    handle_make(engine, record->handle);
     record->name = (char *)name;
     record->source_handle = source->handle;
     record->kind = source->kind;
@@ -100,7 +100,7 @@ snapshot_create(struct engine *engine, const char *name, const char *source_hand
     error = volume_get(engine, source_handle, arena, &source);
     if (error)
         return error;
-    *out = make_record(name, source, parameters, arena);
+    *out = make_record(engine, name, source, parameters, arena);
     return make_data(engine, source, *out, arena);
 }
 

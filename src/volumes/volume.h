@@ -60,7 +60,8 @@ MUST_CHECK struct error *volume_attach(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle,
                                        const char *node_id);
 
-/* What the back end calls it. */
+/* What the back end calls it, and how it is to keep it. */
 struct data volume_data(const volume_record *volume);
+struct data_settings volume_settings(const volume_record *volume, struct arena *arena);
 
 #endif

@@ -9,8 +9,8 @@
 
 /* ---- size and parameters ---- */
 
-static struct data_settings
-settings_of(const volume_record *volume, struct arena *arena)
+struct data_settings
+volume_settings(const volume_record *volume, struct arena *arena)
 {
     struct text_map fixed = message_map_read(volume->parameters, volume->n_parameters, arena);
     struct text_map changeable =
@@ -28,7 +28,7 @@ static struct error *
 apply_settings(struct engine *engine, const volume_record *volume, struct arena *arena)
 {
     struct data data = volume_data(volume);
-    struct data_settings settings = settings_of(volume, arena);
+    struct data_settings settings = volume_settings(volume, arena);
     return backend_change(engine->backend, &data, &settings);
 }
 

@@ -183,13 +183,13 @@ now_ns(void)
 }
 
 static volume_record *
-make_record(const struct volume_request *request, const struct volume_spec *spec,
-            struct arena *arena)
+make_record(const struct engine *engine, const struct volume_request *request,
+            const struct volume_spec *spec, struct arena *arena)
 {
     volume_record *record = arena_alloc(arena, sizeof *record);
     skycap__records__volume_record__init(record);
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
-    handle_make(record->handle);
+    handle_make(engine, record->handle);
     record->name = (char *)request->name;
     record->kind = spec->kind == KIND_IMAGE ? SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE
                                             : SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE;
@@ -231,6 +231,7 @@ make_data(struct engine *engine, const volume_record *record, const struct volum
             : backend_copy(engine->backend, &source->data, &data, &spec->settings, NULL);
     if (!error)
         error = backend_write_note(engine->backend, &data, note, note_size);
+    atomic_store(&engine->has_unsettled, true);
     if (!error)
         error = rows_insert(engine, &volume_rows, &record->base);
     if (error)
@@ -260,7 +261,7 @@ volume_create(struct engine *engine, const struct volume_request *request, struc
         error = check_source_fits(&source, &spec);
     if (error)
         return error;
-    *out = make_record(request, &spec, arena);
+    *out = make_record(engine, request, &spec, arena);
     (*out)->formatted_bytes = source.formatted_bytes;
     return make_data(engine, *out, &spec, &source, arena);
 }

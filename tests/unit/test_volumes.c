@@ -286,23 +286,87 @@ a_name_that_is_being_worked_on_is_told_so(void)
     bench_close(&bench);
 }
 
+/* The sweep runs beside everything else. */
+static bool
+is_gone_soon(const char *path)
+{
+    struct stat found;
+    for (int i = 0; i < 500; i++) {
+        if (stat(path, &found) != 0)
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
 static void
-data_without_a_row_is_swept_away_at_the_start(void)
+make_orphan(struct bench *bench, const char *handle, char *path, size_t size)
+{
+    struct data orphan = {0};
+    snprintf(orphan.handle, sizeof orphan.handle, "%s", handle);
+    must(backend_create(bench->backend, &orphan, &(struct data_settings){0}));
+    must(backend_path(bench->backend, &orphan, path, size));
+}
+
+static void
+data_without_a_row_is_swept_away_after_the_start(void)
 {
     struct bench bench;
-    struct data orphan = {.handle = "orphan"};
     struct stat found;
-    char path[4096];
+    char old[4096], young[4096];
     bench_open(&bench);
     volume_record *kept = create(&bench, "kept");
     write_file(&bench, kept, "one");
-    must(backend_create(bench.backend, &orphan, &(struct data_settings){0}));
-    must(backend_path(bench.backend, &orphan, path, sizeof path));
-    CHECK(stat(path, &found) == 0);
+    make_orphan(&bench, "00000000000000000000000", old, sizeof old);
+    make_orphan(&bench, "zzzzzzzzzz0000000000000", young, sizeof young);
     engine_close(bench.engine);
     open_engine(&bench);
-    CHECK(stat(path, &found) != 0);
+    CHECK(is_gone_soon(old));
+    engine_close(bench.engine);
+    bench.engine = NULL;
+    /* It might be one that is being made. */
+    CHECK(stat(young, &found) == 0);
+    open_engine(&bench);
     check_file(&bench, kept, "one");
+    bench_close(&bench);
+}
+
+static void
+a_volume_that_a_power_failure_has_undone_is_made_again(void)
+{
+    struct bench bench;
+    struct stat found;
+    char path[4096];
+    bench_open(&bench);
+    volume_record *volume = create(&bench, "a");
+    struct data data = volume_data(volume);
+    must(backend_path(bench.backend, &data, path, sizeof path));
+    engine_close(bench.engine);
+    must(backend_remove(bench.backend, &data));
+    open_engine(&bench);
+    CHECK(stat(path, &found) == 0);
+    bench_close(&bench);
+}
+
+static void
+volumes_without_their_store_are_not_swept_away(void)
+{
+    struct bench bench;
+    struct stat found;
+    char path[4096];
+    bench_open(&bench);
+    volume_record *volume = create(&bench, "a");
+    struct data data = volume_data(volume);
+    must(backend_path(bench.backend, &data, path, sizeof path));
+    engine_close(bench.engine);
+    store_close(bench.store);
+    must(store_open("memory:", &bench.store));
+    bench.engine = NULL;
+    CHECK_NUMBER(
+        take_code(engine_open(
+            &(struct engine_options){bench.store, bench.backend, "node-1", &quiet}, &bench.engine)),
+        CODE_FAILED_PRECONDITION);
+    CHECK(stat(path, &found) == 0);
     bench_close(&bench);
 }
 
@@ -317,6 +381,8 @@ main(void)
     an_attached_volume_cannot_be_deleted();
     pages_stand_though_volumes_go();
     a_name_that_is_being_worked_on_is_told_so();
-    data_without_a_row_is_swept_away_at_the_start();
+    data_without_a_row_is_swept_away_after_the_start();
+    a_volume_that_a_power_failure_has_undone_is_made_again();
+    volumes_without_their_store_are_not_swept_away();
     return check_report("test_volumes");
 }

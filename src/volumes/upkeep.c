@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine does by itself: see upkeep.h. */
+#include "volumes/upkeep.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "volumes/handle.h"
+#include "volumes/snapshot.h"
+#include "volumes/volume.h"
+
+#define SETTLED_KEY "engine/settled"
+#define SETTLE_SECONDS 30
+
+/* A clock that was set back makes younger things look older; so much is allowed for. */
+#define MARGIN_MS 60000
+
+/* Rows that are read at a time. */
+#define PAGE 256
+
+struct upkeep {
+    struct engine *engine;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ending;
+    bool ends;
+};
+
+/* ---- settling ---- */
+
+static struct error *
+read_settled(struct engine *engine, struct arena *arena, uint64_t *time_ms)
+{
+    struct store_entry entry;
+    *time_ms = 0;
+    struct error *error = store_get(engine->store, SETTLED_KEY, arena, &entry);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (!error)
+        *time_ms = strtoull(arena_copy(arena, entry.value, entry.value_size), NULL, 10);
+    return error;
+}
+
+static struct error *
+write_settled(struct engine *engine, uint64_t time_ms)
+{
+    char text[24];
+    int size = snprintf(text, sizeof text, "%" PRIu64, time_ms);
+    struct store_change change = {SETTLED_KEY, (const uint8_t *)text, (size_t)size, STORE_ANY};
+    return store_write(engine->store, &change, 1, NULL);
+}
+
+static void
+settle(struct engine *engine)
+{
+    if (!atomic_exchange(&engine->has_unsettled, false))
+        return;
+    uint64_t now = handle_now_ms();
+    struct error *error AUTO(error_cleanup) = backend_sync(engine->backend);
+    if (!error)
+        error = write_settled(engine, now > MARGIN_MS ? now - MARGIN_MS : 0);
+    if (!error)
+        return;
+    atomic_store(&engine->has_unsettled, true);
+    log_warn(engine->log, "what was made lately is not durable yet",
+             LOG_TEXT("error", error->message));
+}
+
+/* ---- after a power failure ---- */
+
+static struct error *
+make_again(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    struct data data = volume_data(volume);
+    struct data_settings settings = volume_settings(volume, arena);
+    size_t size;
+    uint8_t *note = rows_pack(&volume->base, arena, &size);
+    log_warn(engine->log, "making a volume again that a power failure has undone",
+             LOG_TEXT("handle", volume->handle));
+    struct error *error = backend_create(engine->backend, &data, &settings);
+    return error ? error : backend_write_note(engine->backend, &data, note, size);
+}
+
+static bool
+was_made_empty(const volume_record *volume)
+{
+    return volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY && !volume->source &&
+           !volume->formatted_bytes;
+}
+
+static struct error *
+restore_volume(struct engine *engine, const ProtobufCMessage *record, struct arena *arena)
+{
+    const volume_record *volume = (const volume_record *)record;
+    if (was_made_empty(volume))
+        return make_again(engine, volume, arena);
+    log_error(engine->log, "the data of a volume is missing", LOG_TEXT("handle", volume->handle),
+              LOG_TEXT("name", volume->name));
+    return NULL;
+}
+
+/* What was in memory is gone with the machine's last uptime, and its row goes too. */
+static struct error *
+forget_volume(struct engine *engine, const ProtobufCMessage *record, struct arena *arena)
+{
+    (void)arena;
+    return rows_delete(engine, &volume_rows, record);
+}
+
+static struct error *
+forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct arena *arena)
+{
+    (void)arena;
+    return rows_delete(engine, &snapshot_rows, record);
+}
+
+static bool
+is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    char path[PATH_MAX];
+    struct data data = kind == &volume_rows ? volume_data((const volume_record *)record)
+                                            : snapshot_data((const snapshot_record *)record);
+    struct error *error AUTO(error_cleanup) =
+        backend_path(engine->backend, &data, path, sizeof path);
+    return error && error->code == CODE_NOT_FOUND;
+}
+
+typedef struct error *deal_with(struct engine *engine, const ProtobufCMessage *record,
+                                struct arena *arena);
+
+/* Rows made since then, whose data is missing. */
+static struct error *
+look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_ms, deal_with *deal)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    char least[BACKEND_HANDLE_SIZE];
+    const char *after = least;
+    struct row_page page = {.has_more = true};
+    struct error *error = NULL;
+    handle_print_least(since_ms, least);
+    while (!error && page.has_more) {
+        error = rows_list(engine, kind, after, PAGE, &arena, &page);
+        for (size_t i = 0; i < page.count && !error; i++)
+            if (is_missing(engine, kind, page.rows[i].record))
+                error = deal(engine, page.rows[i].record, &arena);
+        if (page.count)
+            after = rows_handle(kind, page.rows[page.count - 1].record);
+    }
+    return error;
+}
+
+struct error *
+upkeep_restore(struct engine *engine)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    uint64_t settled_ms;
+    struct error *error;
+    if (!engine->backend->ops->is_volatile) {
+        error = read_settled(engine, &arena, &settled_ms);
+        return error ? error : look_through(engine, &volume_rows, settled_ms, restore_volume);
+    }
+    error = look_through(engine, &volume_rows, 0, forget_volume);
+    return error ? error : look_through(engine, &snapshot_rows, 0, forget_snapshot);
+}
+
+/* ---- sweeping ---- */
+
+static bool
+is_older_than_engine(const struct engine *engine, const char *handle)
+{
+    char start[BACKEND_HANDLE_SIZE];
+    handle_print_least(engine->started_ms, start);
+    return strcmp(handle, start) < 0;
+}
+
+/* Does the store know it? */
+static struct error *
+find_row(struct engine *engine, const struct data *data, bool *known)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct row row;
+    struct error *error =
+        rows_get(engine, data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows, data->handle,
+                 &arena, &row);
+    *known = !error;
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return NULL;
+}
+
+static struct error *
+sweep_data(void *context, const struct backend_entry *entry)
+{
+    struct upkeep *upkeep = context;
+    struct engine *engine = upkeep->engine;
+    bool known = false;
+    if (!is_older_than_engine(engine, entry->data.handle))
+        return NULL;
+    struct error *error = entry->is_whole ? find_row(engine, &entry->data, &known) : NULL;
+    if (error || known)
+        return error;
+    log_info(engine->log, "removing data that nothing refers to",
+             LOG_TEXT("handle", entry->data.handle));
+    error = backend_remove(engine->backend, &entry->data);
+    if (error)
+        log_warn(engine->log, "data that nothing refers to stays until the next start",
+                 LOG_TEXT("handle", entry->data.handle), LOG_TEXT("error", error->message));
+    error_free(error);
+    return NULL;
+}
+
+static void
+sweep(struct upkeep *upkeep)
+{
+    struct error *error AUTO(error_cleanup) =
+        backend_list(upkeep->engine->backend, sweep_data, upkeep);
+    if (error)
+        log_warn(upkeep->engine->log, "could not look for data that nothing refers to",
+                 LOG_TEXT("error", error->message));
+}
+
+/* ---- the thread ---- */
+
+/* False when it is time to end. */
+static bool
+wait_a_while(struct upkeep *upkeep)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += SETTLE_SECONDS;
+    pthread_mutex_lock(&upkeep->lock);
+    int result = 0;
+    while (!upkeep->ends && result == 0)
+        result = pthread_cond_timedwait(&upkeep->ending, &upkeep->lock, &until);
+    bool ends = upkeep->ends;
+    pthread_mutex_unlock(&upkeep->lock);
+    return !ends;
+}
+
+static void *
+run(void *context)
+{
+    struct upkeep *upkeep = context;
+    sweep(upkeep);
+    while (wait_a_while(upkeep))
+        settle(upkeep->engine);
+    settle(upkeep->engine);
+    return NULL;
+}
+
+void
+upkeep_start(struct engine *engine, struct upkeep **out)
+{
+    struct upkeep *upkeep = memory_zeroed(sizeof *upkeep);
+    pthread_condattr_t clock;
+    upkeep->engine = engine;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&upkeep->lock, NULL);
+    pthread_cond_init(&upkeep->ending, &clock);
+    pthread_condattr_destroy(&clock);
+    if (pthread_create(&upkeep->thread, NULL, run, upkeep) != 0)
+        memory_exhausted();
+    *out = upkeep;
+}
+
+void
+upkeep_stop(struct upkeep *upkeep)
+{
+    if (!upkeep)
+        return;
+    pthread_mutex_lock(&upkeep->lock);
+    upkeep->ends = true;
+    pthread_cond_signal(&upkeep->ending);
+    pthread_mutex_unlock(&upkeep->lock);
+    pthread_join(upkeep->thread, NULL);
+    pthread_cond_destroy(&upkeep->ending);
+    pthread_mutex_destroy(&upkeep->lock);
+    free(upkeep);
+}
