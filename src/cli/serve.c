@@ -16,6 +16,7 @@
 #include "cli/storage.h"
 #include "csi/identity.h"
 #include "csi/node.h"
+#include "csi/registration.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
@@ -34,6 +35,7 @@ struct settings {
     const char *node_id;
     const char *driver_name;
     const char *csi_version;
+    const char *registration_directory;
     const char *http;
     struct tls_options tls;
     unsigned long socket_mode;
@@ -54,6 +56,9 @@ struct process {
     struct tls_context *tls;
     struct runtime *runtime;
     struct server *server;
+    struct server *kubelet_server; /* for its registration; NULL: not asked for */
+    struct registration registration;
+    char csi_path[108]; /* of the CSI socket, for the kubelet */
     struct health *health;
     struct http *http;
     struct http_page pages[2];
@@ -83,6 +88,8 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
          "CSI plugin name; default csi.skycap.dev"},
         {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &s->csi_version,
          "newest capabilities to tell; default 1.12, which today's orchestrators speak"},
+        {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &s->registration_directory,
+         "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
         {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
         {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
          "PEM certificates that peers must be signed by"},
@@ -223,6 +230,28 @@ listen_everywhere(struct process *process, const struct settings *settings)
     return error;
 }
 
+/* The kubelet watches the directory for sockets. */
+static struct error *
+open_registration(struct process *process, const struct settings *settings)
+{
+    struct address address;
+    char socket[300];
+    if (!settings->registration_directory)
+        return NULL;
+    struct error *error = address_parse(settings->endpoint, &address);
+    if (error)
+        return error;
+    snprintf(process->csi_path, sizeof process->csi_path, "%s", address.path);
+    process->registration =
+        (struct registration){settings->driver_name, process->csi_path, &process->log};
+    process->kubelet_server = server_new(process->runtime, &(struct server_options){0});
+    registration_add(process->kubelet_server, &process->registration);
+    snprintf(socket, sizeof socket, "unix://%s/%s-reg.sock", settings->registration_directory,
+             settings->driver_name);
+    return error_wrap(server_listen(process->kubelet_server, socket, &(struct listen_options){0}),
+                      "--kubelet-registration-dir");
+}
+
 static struct error *
 open_http(struct process *process, const struct settings *settings)
 {
@@ -282,6 +311,8 @@ open_process(struct process *process, const struct settings *settings)
     open_server(process, settings);
     error = listen_everywhere(process, settings);
     if (!error)
+        error = open_registration(process, settings);
+    if (!error)
         error = open_http(process, settings);
     return error;
 }
@@ -290,6 +321,7 @@ static void
 close_process(struct process *process)
 {
     http_close(process->http);
+    server_free(process->kubelet_server);
     server_free(process->server);
     health_free(process->health);
     runtime_close(process->runtime);

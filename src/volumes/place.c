@@ -251,6 +251,19 @@ grow_file_system(struct engine *engine, struct held_volume *held, const char *de
     return held_save(engine, held, arena);
 }
 
+/* A mount is never refused because it could not grow: there is no less than before. */
+static void
+try_to_grow(struct engine *engine, struct held_volume *held, const char *device,
+            const char *mount_path, struct arena *arena)
+{
+    struct error *error AUTO(error_cleanup) =
+        grow_file_system(engine, held, device, mount_path, arena);
+    if (error)
+        log_warn(engine->log, "a file system did not grow to the size of its volume",
+                 LOG_TEXT("volume", held->record->handle), LOG_TEXT("error", error->message));
+}
+
+/* ext4 grows before it is mounted, which needs no privilege more; the others can only grow after it. */
 static struct error *
 place_file_system(struct engine *engine, struct held_volume *held, const struct use *use,
                   bool is_known, struct arena *arena)
@@ -261,21 +274,17 @@ place_file_system(struct engine *engine, struct held_volume *held, const struct 
         (is_mounted_from(device.path, use->path) && is_read_only(use->path) == use->read_only))
         return error;
     error = ensure_file_system(engine, held, device.path, arena);
+    if (!error && !use->read_only && strcmp(held->record->fs_type, "ext4") == 0)
+        try_to_grow(engine, held, device.path, NULL, arena);
     if (!error)
         error = clear_path(use->path, is_known);
     if (!error)
         error = make_directory(use->path);
     if (!error)
         error = mount_device(held->record, device.path, use, arena);
-    if (error || use->read_only)
-        return error;
-    /* A mount is never refused because it could not grow: there is no less than before. */
-    error = grow_file_system(engine, held, device.path, use->path, arena);
-    if (error)
-        log_warn(engine->log, "a file system did not grow to the size of its volume",
-                 LOG_TEXT("volume", held->record->handle), LOG_TEXT("error", error->message));
-    error_free(error);
-    return NULL;
+    if (!error && !use->read_only)
+        try_to_grow(engine, held, device.path, use->path, arena);
+    return error;
 }
 
 /* ---- either ---- */
