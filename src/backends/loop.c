@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/loop.h>
 #include <stdio.h>
 #include <string.h>
@@ -224,4 +225,32 @@ loop_resize(const struct loop_device *device)
     if (ioctl(device->fd, LOOP_SET_CAPACITY) != 0)
         return error_from_errno(errno, "resize %s", device->path);
     return NULL;
+}
+
+struct error *
+loop_list(loop_found *found, void *context)
+{
+    DIR *blocks = opendir("/sys/block");
+    if (!blocks)
+        return error_from_errno(errno, "open /sys/block");
+    struct error *error = NULL;
+    struct dirent *entry;
+    while (!error && (entry = readdir(blocks))) {
+        char path[320], device[LOOP_PATH_SIZE], file[PATH_MAX];
+        snprintf(path, sizeof path, "/sys/block/%s/loop/backing_file", entry->d_name);
+        snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
+        if (strncmp(entry->d_name, "loop", 4) == 0 && files_read_line(path, file, sizeof file) == 0)
+            error = found(context, device, file);
+    }
+    closedir(blocks);
+    return error;
+}
+
+struct error *
+loop_drop(const char *device)
+{
+    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || ioctl(fd, LOOP_CLR_FD) == 0 || errno == ENXIO)
+        return NULL;
+    return error_from_errno(errno, "detach %s", device);
 }

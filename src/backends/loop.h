@@ -43,6 +43,13 @@ MUST_CHECK struct error *loop_detach(const char *file);
 /* The device gets the size that its file has now. */
 MUST_CHECK struct error *loop_resize(const struct loop_device *device);
 
+/* Every device that has a file; `file` as the kernel tells it, with " (deleted)" behind it if it is. */
+typedef struct error *loop_found(void *context, const char *device, const char *file);
+MUST_CHECK struct error *loop_list(loop_found *found, void *context);
+
+/* The device itself, whatever its file: it goes now, or when its last user does. */
+MUST_CHECK struct error *loop_drop(const char *device);
+
 /* Closes `fd`. Also for `struct loop_device device AUTO(loop_release) = LOOP_NONE`. */
 void loop_release(struct loop_device *device);
 #define LOOP_NONE                                                                                  \

@@ -22,6 +22,7 @@ struct command {
 };
 
 extern const struct command call_command;
+extern const struct command doctor_command;
 extern const struct command serve_command;
 extern const struct command version_command;
 

@@ -7,6 +7,7 @@
 
 static const struct command *const commands[] = {
     &serve_command,
+    &doctor_command,
     &call_command,
     &version_command,
 };

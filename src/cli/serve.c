@@ -81,6 +81,8 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
         {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
          "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
          "the disk"},
+        {"quotas", 0, NULL, OPTION_FLAG, &s->storage.may_switch_quotas_on,
+         "switch quotas on if --data is on a btrfs of yours; older kernels cannot mount it then"},
         {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
          "volumes that may be attached to this node; default: any number"},
         {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},

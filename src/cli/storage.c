@@ -3,12 +3,11 @@
 #include "cli/storage.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/size_text.h"
 
 static struct error *
@@ -22,38 +21,62 @@ make_directory(const char *path)
     return NULL;
 }
 
+/* The data directory by its full name, and the address of the store in it. */
+struct place {
+    char directory[PATH_MAX];
+    char store_url[PATH_MAX + sizeof "sqlite:"];
+};
+
 static struct error *
-open_store(const char *directory, struct store **out)
+find_place(const char *directory, struct place *out)
 {
-    size_t size = strlen(directory) + sizeof "sqlite:";
-    char *url AUTO(memory_cleanup) = memory_new(size);
-    snprintf(url, size, "sqlite:%s", directory);
-    return store_open(url, out);
+    struct error *error = make_directory(directory);
+    if (!error && !realpath(directory, out->directory))
+        error = error_from_errno(errno, "find the data directory %s", directory);
+    if (!error)
+        snprintf(out->store_url, sizeof out->store_url, "sqlite:%s", out->directory);
+    return error;
+}
+
+struct error *
+storage_open_parts(const struct storage_options *options, struct storage *out)
+{
+    struct place place;
+    int64_t pool_bytes = 0;
+    struct error *error = find_place(options->directory, &place);
+    if (!error && options->pool_size)
+        error = error_wrap(size_text_parse(options->pool_size, &pool_bytes), "--pool-size");
+    if (!error)
+        error = store_open(place.store_url, &out->store);
+    if (error)
+        return error;
+    struct backend_options parts = {
+        .directory = place.directory,
+        .log = options->log,
+        .pool_bytes = (uint64_t)pool_bytes,
+        .may_switch_quotas_on = options->may_switch_quotas_on,
+    };
+    return backend_open(options->backend, &parts, &out->backend);
 }
 
 struct error *
 storage_open(const struct storage_options *options, struct storage *out)
 {
-    struct backend_options place = {.log = options->log};
-    char *directory AUTO(memory_cleanup) = NULL;
-    int64_t pool_bytes = 0;
-    struct error *error = make_directory(options->directory);
-    if (!error && !(directory = realpath(options->directory, NULL)))
-        error = error_from_errno(errno, "find the data directory %s", options->directory);
-    if (!error && options->pool_size)
-        error = error_wrap(size_text_parse(options->pool_size, &pool_bytes), "--pool-size");
-    if (!error)
-        error = open_store(directory, &out->store);
+    struct error *error = storage_open_parts(options, out);
     if (error)
         return error;
-    place.directory = directory;
-    place.pool_bytes = (uint64_t)pool_bytes;
-    error = backend_open(options->backend, &place, &out->backend);
-    if (error)
-        return error;
-    return engine_open(
-        &(struct engine_options){out->store, out->backend, options->node_id, options->log},
-        &out->engine);
+    struct engine_options engine = {out->store, out->backend, options->node_id, options->log,
+                                    options->is_passive};
+    return engine_open(&engine, &out->engine);
+}
+
+struct error *
+storage_set_store_aside(const struct storage_options *options, struct arena *arena,
+                        const char **moved_to)
+{
+    struct place place;
+    struct error *error = find_place(options->directory, &place);
+    return error ? error : store_set_aside(place.store_url, arena, moved_to);
 }
 
 void

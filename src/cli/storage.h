@@ -9,8 +9,10 @@ struct storage_options {
     const char *directory; /* made if missing */
     const char *backend;   /* "auto", or its name */
     const char *pool_size; /* NULL: as large as may be; else like 100Gi */
+    bool may_switch_quotas_on;
     const char *node_id;
     const struct log *log;
+    bool is_passive; /* nothing is swept or made again */
 };
 
 struct storage {
@@ -18,6 +20,14 @@ struct storage {
     struct backend *backend;
     struct engine *engine;
 };
+
+/* Store and back end, without an engine. */
+MUST_CHECK struct error *storage_open_parts(const struct storage_options *options,
+                                            struct storage *out);
+
+/* Moves the store out of the way, whatever its state; see store_set_aside. */
+MUST_CHECK struct error *storage_set_store_aside(const struct storage_options *options,
+                                                 struct arena *arena, const char **moved_to);
 
 MUST_CHECK struct error *storage_open(const struct storage_options *options, struct storage *out);
 

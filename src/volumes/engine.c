@@ -39,13 +39,14 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);
     struct error *error = check_store(engine);
-    if (!error)
+    if (!error && !options->is_passive)
         error = upkeep_restore(engine);
     if (error) {
         engine_close(engine);
         return error;
     }
-    upkeep_start(engine, &engine->upkeep);
+    if (!options->is_passive)
+        upkeep_start(engine, &engine->upkeep);
     *out = engine;
     return NULL;
 }

@@ -42,6 +42,7 @@ struct engine_options {
     struct backend *backend;
     const char *node_id;
     const struct log *log;
+    bool is_passive; /* nothing is done by itself: for looking only */
 };
 
 /*

@@ -38,6 +38,12 @@ rows_handle(const struct row_kind *kind, const ProtobufCMessage *record)
     return text_at(record, kind->handle_offset);
 }
 
+const char *
+rows_name(const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    return text_at(record, kind->name_offset);
+}
+
 static char *
 handle_key(const struct row_kind *kind, struct arena *arena, const char *handle)
 {
@@ -176,4 +182,15 @@ rows_delete(struct engine *engine, const struct row_kind *kind, const ProtobufCM
         {name_key(kind, &arena, text_at(record, kind->name_offset)), NULL, 0, STORE_ANY},
     };
     return store_write(engine->store, changes, COUNT_OF(changes), NULL);
+}
+
+struct error *
+rows_mend_name(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *handle = rows_handle(kind, record);
+    struct store_change change = {name_key(kind, &arena, rows_name(kind, record)),
+                                  (const uint8_t *)handle, strlen(handle), STORE_ANY};
+    return store_write(engine->store, &change, 1, NULL);
 }

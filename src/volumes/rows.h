@@ -24,6 +24,7 @@ extern const struct row_kind snapshot_rows;
 extern const struct row_kind group_rows;
 
 const char *rows_handle(const struct row_kind *kind, const ProtobufCMessage *record);
+const char *rows_name(const struct row_kind *kind, const ProtobufCMessage *record);
 
 struct row {
     ProtobufCMessage *record; /* in the arena */
@@ -49,6 +50,10 @@ MUST_CHECK struct error *rows_update(struct engine *engine, const struct row_kin
 /* The record and its name. */
 MUST_CHECK struct error *rows_delete(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record);
+
+/* Lets the name lead to the record, whatever it leads to now. */
+MUST_CHECK struct error *rows_mend_name(struct engine *engine, const struct row_kind *kind,
+                                        const ProtobufCMessage *record);
 
 /* Records in the order of their handles, which is that of their making. `after`: NULL or the last handle seen. */
 struct row_page {

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "volumes/doctor.h"
 #include "volumes/handle.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
@@ -174,59 +175,24 @@ upkeep_restore(struct engine *engine)
 
 /* ---- sweeping ---- */
 
-static bool
-is_older_than_engine(const struct engine *engine, const char *handle)
+static void
+log_finding(void *context, const struct finding *finding)
 {
-    char start[BACKEND_HANDLE_SIZE];
-    handle_print_least(engine->started_ms, start);
-    return strcmp(handle, start) < 0;
-}
-
-/* Does the store know it? */
-static struct error *
-find_row(struct engine *engine, const struct data *data, bool *known)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct row row;
-    struct error *error =
-        rows_get(engine, data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows, data->handle,
-                 &arena, &row);
-    *known = !error;
-    if (!error || error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    return NULL;
-}
-
-static struct error *
-sweep_data(void *context, const struct backend_entry *entry)
-{
-    struct upkeep *upkeep = context;
-    struct engine *engine = upkeep->engine;
-    bool known = false;
-    if (!is_older_than_engine(engine, entry->data.handle))
-        return NULL;
-    struct error *error = entry->is_whole ? find_row(engine, &entry->data, &known) : NULL;
-    if (error || known)
-        return error;
-    log_info(engine->log, "removing data that nothing refers to",
-             LOG_TEXT("handle", entry->data.handle));
-    error = backend_remove(engine->backend, &entry->data);
-    if (error)
-        log_warn(engine->log, "data that nothing refers to stays until the next start",
-                 LOG_TEXT("handle", entry->data.handle), LOG_TEXT("error", error->message));
-    error_free(error);
-    return NULL;
+    const struct engine *engine = context;
+    if (finding->is_repaired)
+        log_info(engine->log, "removed what was left over", LOG_TEXT("kind", finding->kind),
+                 LOG_TEXT("subject", finding->subject));
+    else
+        log_warn(engine->log, "could not remove what was left over",
+                 LOG_TEXT("subject", finding->subject), LOG_TEXT("error", finding->message));
 }
 
 static void
-sweep(struct upkeep *upkeep)
+sweep(struct engine *engine)
 {
-    struct error *error AUTO(error_cleanup) =
-        backend_list(upkeep->engine->backend, sweep_data, upkeep);
+    struct error *error AUTO(error_cleanup) = doctor_sweep(engine, log_finding, engine);
     if (error)
-        log_warn(upkeep->engine->log, "could not look for data that nothing refers to",
+        log_warn(engine->log, "could not look for what was left over",
                  LOG_TEXT("error", error->message));
 }
 
@@ -252,7 +218,7 @@ static void *
 run(void *context)
 {
     struct upkeep *upkeep = context;
-    sweep(upkeep);
+    sweep(upkeep->engine);
     while (wait_a_while(upkeep))
         settle(upkeep->engine);
     settle(upkeep->engine);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What does not fit together: see doctor.h. Rebuilding is in doctor_rebuild.c. */
+#include "volumes/doctor.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/loop.h"
+#include "volumes/handle.h"
+#include "volumes/snapshot.h"
+#include "volumes/stage.h"
+#include "volumes/volume.h"
+
+#define PAGE 256
+
+struct examination {
+    struct engine *engine;
+    bool repairs;
+    doctor_found *found;
+    void *context;
+    struct arena *arena; /* of the page or entry that is looked at */
+};
+
+static void
+tell(const struct examination *exam, const char *kind, const char *subject, bool is_repaired,
+     const char *message)
+{
+    struct finding finding = {kind, subject, message, is_repaired};
+    exam->found(exam->context, &finding);
+}
+
+/* ---- rows ---- */
+
+static bool
+has_data(const struct examination *exam, const struct data *data)
+{
+    char path[PATH_MAX];
+    struct error *error AUTO(error_cleanup) =
+        backend_path(exam->engine->backend, data, path, sizeof path);
+    return !error || error->code != CODE_NOT_FOUND;
+}
+
+static struct error *
+check_name(const struct examination *exam, const struct row_kind *kind,
+           const ProtobufCMessage *record)
+{
+    struct row named;
+    const char *handle = rows_handle(kind, record);
+    struct error *error AUTO(error_cleanup) =
+        rows_find(exam->engine, kind, rows_name(kind, record), exam->arena, &named);
+    if (!error && named.record && strcmp(rows_handle(kind, named.record), handle) == 0)
+        return NULL;
+    struct error *failed = exam->repairs ? rows_mend_name(exam->engine, kind, record) : NULL;
+    tell(exam, "lost-name", handle, exam->repairs && !failed,
+         "its name does not lead to it: creating it again would make a second one");
+    return failed;
+}
+
+static struct error *
+check_volume(const struct examination *exam, const ProtobufCMessage *record)
+{
+    const volume_record *volume = (const volume_record *)record;
+    struct data data = volume_data(volume);
+    if (volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY && !has_data(exam, &data))
+        tell(exam, "lost-data", volume->handle, false,
+             "the volume's data is not there: restore it from a snapshot, or delete the volume");
+    return check_name(exam, &volume_rows, record);
+}
+
+static struct error *
+check_snapshot(const struct examination *exam, const ProtobufCMessage *record)
+{
+    const snapshot_record *snapshot = (const snapshot_record *)record;
+    struct data data = snapshot_data(snapshot);
+    if (snapshot->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY && !has_data(exam, &data))
+        tell(exam, "lost-data", snapshot->handle, false,
+             "the snapshot's data is not there: delete the snapshot");
+    return snapshot->group_handle[0] ? NULL : check_name(exam, &snapshot_rows, record);
+}
+
+typedef struct error *check_row(const struct examination *exam, const ProtobufCMessage *record);
+
+static struct error *
+check_rows(struct examination *exam, const struct row_kind *kind, check_row *check)
+{
+    char after[BACKEND_HANDLE_SIZE] = "";
+    struct row_page page = {.has_more = true};
+    struct error *error = NULL;
+    while (!error && page.has_more) {
+        struct arena arena AUTO(arena_clear);
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        exam->arena = &arena;
+        error = rows_list(exam->engine, kind, after, PAGE, &arena, &page);
+        for (size_t i = 0; i < page.count && !error; i++)
+            error = check(exam, page.rows[i].record);
+        if (page.count && !error)
+            snprintf(after, sizeof after, "%s",
+                     rows_handle(kind, page.rows[page.count - 1].record));
+    }
+    return error;
+}
+
+/* ---- data ---- */
+
+static bool
+is_known(const struct examination *exam, const struct data *data)
+{
+    struct row row;
+    struct error *error AUTO(error_cleanup) =
+        rows_get(exam->engine, data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows,
+                 data->handle, exam->arena, &row);
+    return !error || error->code != CODE_NOT_FOUND;
+}
+
+static struct error *
+check_entry(void *context, const struct backend_entry *entry)
+{
+    struct examination *exam = context;
+    struct arena arena AUTO(arena_clear);
+    char start[BACKEND_HANDLE_SIZE];
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    exam->arena = &arena;
+    handle_print_least(exam->engine->started_ms, start);
+    if (strcmp(entry->data.handle, start) >= 0 || (entry->is_whole && is_known(exam, &entry->data)))
+        return NULL;
+    struct error *failed AUTO(error_cleanup) =
+        exam->repairs ? backend_remove(exam->engine->backend, &entry->data) : NULL;
+    tell(exam, "orphan", entry->data.handle, exam->repairs && !failed,
+         failed            ? failed->message
+         : entry->is_whole ? "data that nothing refers to"
+                           : "what an interrupted copy has left");
+    return NULL;
+}
+
+/* ---- mounts and devices ---- */
+
+/* Under the volume's key: a row whose mount is being made is not lost. */
+static struct error *
+forget_use(const struct examination *exam, const mount_record *record)
+{
+    struct held_volume held AUTO(held_release) = {0};
+    bool is_used = false;
+    struct use use = stage_use_of(record);
+    struct error *error = held_take(exam->engine, record->volume_handle, 0, exam->arena, &held);
+    bool has_no_volume = error && error->code == CODE_NOT_FOUND;
+    if (!error)
+        error = place_is_used(exam->engine, held.record, &use, &is_used);
+    if (!has_no_volume && (error || is_used))
+        return error ? error : error_new(CODE_ABORTED, "it is in use again");
+    error_free(error);
+    return mount_rows_delete(exam->engine, record);
+}
+
+static void
+check_use(const struct examination *exam, const mount_record *record)
+{
+    volume_record *volume;
+    bool is_used = false;
+    struct use use = stage_use_of(record);
+    struct error *error AUTO(error_cleanup) =
+        volume_get(exam->engine, record->volume_handle, exam->arena, &volume);
+    if (!error)
+        error = place_is_used(exam->engine, volume, &use, &is_used);
+    if (!error && is_used)
+        return;
+    struct error *failed AUTO(error_cleanup) = exam->repairs ? forget_use(exam, record) : NULL;
+    tell(exam, "lost-mount", record->path, exam->repairs && !failed,
+         "the volume is not there any more, as after a reboot: stage and publish it again");
+}
+
+static struct error *
+check_uses(struct examination *exam)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    exam->arena = &arena;
+    struct mount_list uses;
+    struct error *error = mount_rows_list(exam->engine, NULL, &arena, &uses);
+    for (size_t i = 0; i < uses.count && !error; i++)
+        check_use(exam, uses.records[i]);
+    return error;
+}
+
+/* .../volume-images/HANDLE/disk/image, if that is an image of ours; false otherwise. */
+static bool
+find_handle(const struct examination *exam, const char *file, char handle[BACKEND_HANDLE_SIZE])
+{
+    static const char before[] = "/volume-images/";
+    char path[PATH_MAX];
+    const char *at = strstr(file, before);
+    if (!at)
+        return false;
+    size_t size = strcspn(at + sizeof before - 1, "/");
+    if (size == 0 || size >= BACKEND_HANDLE_SIZE)
+        return false;
+    struct data data = {.kind = KIND_IMAGE, .role = ROLE_VOLUME};
+    memcpy(data.handle, at + sizeof before - 1, size);
+    memcpy(handle, data.handle, BACKEND_HANDLE_SIZE);
+    struct error *error AUTO(error_cleanup) =
+        backend_path(exam->engine->backend, &data, path, sizeof path);
+    return !error && strcmp(path, file) == 0;
+}
+
+static struct error *
+check_device(void *context, const char *device, const char *file)
+{
+    struct examination *exam = context;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    char handle[BACKEND_HANDLE_SIZE];
+    struct mount_list uses;
+    if (!find_handle(exam, file, handle))
+        return NULL;
+    struct error *error = mount_rows_list(exam->engine, handle, &arena, &uses);
+    if (error || uses.count)
+        return error;
+    error = exam->repairs ? loop_drop(device) : NULL;
+    tell(exam, "unused-device", device, exam->repairs && !error,
+         arena_print(&arena, "a device of the volume %s, which is not in use", handle));
+    return error;
+}
+
+static struct error *
+check_rest(struct examination *exam)
+{
+    struct error *error = backend_list(exam->engine->backend, check_entry, exam);
+    return error ? error : loop_list(check_device, exam);
+}
+
+struct error *
+doctor_sweep(struct engine *engine, doctor_found *found, void *context)
+{
+    struct examination exam = {engine, true, found, context, NULL};
+    return check_rest(&exam);
+}
+
+struct error *
+doctor_examine(struct engine *engine, bool repairs, doctor_found *found, void *context)
+{
+    struct examination exam = {engine, repairs, found, context, NULL};
+    struct error *error = check_rows(&exam, &volume_rows, check_volume);
+    if (!error)
+        error = check_rows(&exam, &snapshot_rows, check_snapshot);
+    if (!error)
+        error = check_uses(&exam);
+    return error ? error : check_rest(&exam);
+}
