@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -314,4 +315,20 @@ format_grow(const char *device, const char *fs_type, const char *mount_path)
     else
         error = grow_btrfs(mount_path);
     return error_wrap(error, "grow the %s on %s", fs_type, device);
+}
+
+struct error *
+format_set_label(const char *mount_path, const char *fs_type, const char *label)
+{
+    const struct maker *maker = find_maker(fs_type);
+    char wanted[FSLABEL_MAX] = "", now[FSLABEL_MAX] = "";
+    if (!maker)
+        return refuse_unknown(fs_type);
+    snprintf(wanted, sizeof wanted, "%.*s", maker->label_size, label);
+    int fd AUTO(files_close) = open(mount_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && ioctl(fd, FS_IOC_GETFSLABEL, now) == 0 && strcmp(now, wanted) == 0)
+        return NULL;
+    if (fd < 0 || ioctl(fd, FS_IOC_SETFSLABEL, wanted) != 0)
+        return error_from_errno(errno, "label the %s at %s", fs_type, mount_path);
+    return NULL;
 }

@@ -42,6 +42,10 @@ MUST_CHECK struct error *format_again(const char *device, const char *fs_type, c
 /* Repairs what can be repaired without asking, before it is mounted. DATA_LOSS if a person has to look. */
 MUST_CHECK struct error *format_check(const char *device, const char *fs_type);
 
+/* Gives a mounted file system a name, cut to what it can hold; one that has it already is left alone. */
+MUST_CHECK struct error *format_set_label(const char *mount_path, const char *fs_type,
+                                          const char *label);
+
 /*
  * The file system takes all of a device that has become larger. `mount_path` is where it is mounted, or NULL; xfs and btrfs
  * grow only while mounted: without a path nothing is done for them, and it is done when they are. PERMISSION_DENIED: ext4 is mounted, and

@@ -20,10 +20,12 @@
 
 #include "backends/format.h"
 #include "backends/loop.h"
-#include "rpc/message_map.h"
+#include "volumes/io_limits.h"
 #include "volumes/mount_group.h"
 #include "volumes/mounts.h"
 #include "volumes/volume.h"
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -195,7 +197,7 @@ may_be_written_raw(const volume_record *volume)
 static struct error *
 make_file_system(const volume_record *volume, const char *device, struct arena *arena)
 {
-    struct text_map parameters = message_map_read(volume->parameters, volume->n_parameters, arena);
+    struct text_map parameters = volume_parameters(volume, arena);
     const char *label = text_map_find(&parameters, "label");
     struct error *error = format_ensure(device, volume->fs_type, label);
     bool is_ours_alone = !volume->source && !may_be_written_raw(volume);
@@ -282,8 +284,10 @@ place_file_system(struct engine *engine, struct held_volume *held, const struct 
         error = make_directory(use->path);
     if (!error)
         error = mount_device(held->record, device.path, use, arena);
-    if (!error && !use->read_only)
+    if (!error && !use->read_only) {
         try_to_grow(engine, held, device.path, use->path, arena);
+        place_try_parameters(engine, held->record, use, arena);
+    }
     return error;
 }
 
@@ -418,6 +422,52 @@ place_is_used(struct engine *engine, const volume_record *volume, const struct u
 {
     bool has_no_path = place_is_block(use->capability) && !use->staging_path[0];
     return place_is_at(engine, volume, has_no_path ? NULL : use->path, is_used);
+}
+
+/* ---- parameters ---- */
+
+static struct error *
+set_label(const volume_record *volume, const struct use *use, const struct text_map *parameters)
+{
+    const char *label = text_map_find(parameters, "label");
+    if (!label || !volume->fs_type[0] || use->read_only || place_is_block(use->capability))
+        return NULL;
+    return format_set_label(use->path, volume->fs_type, label);
+}
+
+static struct error *
+limit_device(const struct loop_device *device, const struct use *use,
+             const struct text_map *parameters)
+{
+    struct stat found;
+    if (device->fd < 0 || fstat(device->fd, &found) != 0)
+        return NULL;
+    struct io_limits where = {CGROUP_ROOT, use->path, found.st_rdev};
+    return io_limits_apply(&where, parameters);
+}
+
+struct error *
+place_apply_parameters(struct engine *engine, const volume_record *volume, const struct use *use,
+                       struct arena *arena)
+{
+    struct text_map parameters = volume_parameters(volume, arena);
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    struct error *error = set_label(volume, use, &parameters);
+    if (error || !io_limits_are_set(&parameters) || !use->staging_path[0])
+        return error;
+    error = find_devices(engine, volume, &own, &reader);
+    return error ? error : limit_device(reader.fd >= 0 ? &reader : &own, use, &parameters);
+}
+
+void
+place_try_parameters(struct engine *engine, const volume_record *volume, const struct use *use,
+                     struct arena *arena)
+{
+    struct error *error AUTO(error_cleanup) = place_apply_parameters(engine, volume, use, arena);
+    if (error)
+        log_warn(engine->log, "a parameter of a volume is not in force",
+                 LOG_TEXT("volume", volume->handle), LOG_TEXT("error", error->message));
 }
 
 /* ---- removing ---- */

@@ -36,6 +36,15 @@ MUST_CHECK struct error *place_volume(struct engine *engine, struct held_volume 
 MUST_CHECK struct error *place_staged(struct engine *engine, const volume_record *volume,
                                       const struct use *use, bool is_known);
 
+/*
+ * What the volume's parameters say of its use at a path: the label of its file system, and for a publication how fast its device may be
+ * used. The second form only warns: a volume is not kept from its user for that.
+ */
+MUST_CHECK struct error *place_apply_parameters(struct engine *engine, const volume_record *volume,
+                                                const struct use *use, struct arena *arena);
+void place_try_parameters(struct engine *engine, const volume_record *volume, const struct use *use,
+                          struct arena *arena);
+
 /* What is at the path goes. */
 MUST_CHECK struct error *place_remove(const char *path);
 

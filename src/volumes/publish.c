@@ -73,6 +73,8 @@ publish_held(struct engine *engine, struct held_volume *held, const struct use *
                                  : place_volume(engine, held, use, !is_new, arena);
     if (error && is_new)
         error_free(mount_rows_delete(engine, record)); /* what stays, the next request repairs */
+    if (!error)
+        place_try_parameters(engine, held->record, use, arena);
     return error;
 }
 
@@ -127,6 +129,18 @@ publish_ephemeral(struct engine *engine, const char *handle, const struct use *u
     if (!error)
         error = place_check_capability(held.record, use->capability);
     return error ? error : publish_held(engine, &held, use, &arena);
+}
+
+struct error *
+publish_apply_parameters(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    struct mount_list rows;
+    struct error *error = mount_rows_list(engine, volume->handle, arena, &rows);
+    for (size_t i = 0; i < rows.count && !error; i++) {
+        struct use use = stage_use_of(rows.records[i]);
+        error = place_apply_parameters(engine, volume, &use, arena);
+    }
+    return error;
 }
 
 /* ---- and back ---- */

@@ -19,4 +19,8 @@ MUST_CHECK struct error *publish_ephemeral(struct engine *engine, const char *ha
 /* The path goes too. Not published there, or no such volume, is success. */
 MUST_CHECK struct error *publish_undo(struct engine *engine, const char *handle, const char *path);
 
+/* Parameters that were changed take effect wherever the volume is in use. */
+MUST_CHECK struct error *publish_apply_parameters(struct engine *engine,
+                                                  const volume_record *volume, struct arena *arena);
+
 #endif

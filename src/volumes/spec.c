@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "volumes/io_limits.h"
+
 /* Sidecars add keys of their own; they are about Kubernetes' objects and ask for nothing. */
 #define SIDECAR_PREFIX "csi.storage.k8s.io/"
 
@@ -36,12 +38,17 @@ static const struct parameter {
     {"label", NULL, true},
 };
 
+static const struct parameter io_limit = {"", NULL, true};
+
 static const struct parameter *
 find_parameter(const char *key)
 {
     for (size_t i = 0; i < COUNT_OF(known_parameters); i++)
         if (strcmp(known_parameters[i].key, key) == 0)
             return &known_parameters[i];
+    for (size_t i = 0; i < IO_LIMITS_COUNT; i++)
+        if (strcmp(io_limits_keys[i], key) == 0)
+            return &io_limit;
     return NULL;
 }
 
@@ -54,14 +61,28 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
         return NULL;
     if (!parameter)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "unknown parameter \"%s\": known are compression, nocow, kind and label",
+                         "unknown parameter \"%s\": known are compression, nocow, kind, label, and "
+                         "{read,write}-{bytes,operations}-per-second",
                          pair->key);
     if (must_be_mutable && !parameter->is_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
     if (parameter->values && !is_one_of(pair->value, parameter->values))
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\": \"%s\" is not allowed",
                          pair->key, pair->value);
+    if (parameter == &io_limit)
+        return error_wrap(io_limits_check_value(pair->value), "parameter \"%s\"", pair->key);
     return NULL;
+}
+
+/* A directory has no device of its own to limit. */
+static struct error *
+check_io_limits(const struct text_map *map, enum volume_kind kind)
+{
+    if (kind == KIND_IMAGE || !io_limits_are_set(map))
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "I/O limits need a volume with a device: use the parameter kind=image, a file "
+                     "system, or block access");
 }
 
 static struct error *
@@ -74,9 +95,10 @@ check_all(const struct text_map *map, bool must_be_mutable)
 }
 
 struct error *
-spec_check_mutable(const struct text_map *map)
+spec_check_mutable(const struct text_map *map, enum volume_kind kind)
 {
-    return check_all(map, true);
+    struct error *error = check_all(map, true);
+    return error ? error : check_io_limits(map, kind);
 }
 
 /* Mutable parameters win. */
@@ -191,9 +213,11 @@ spec_make(const struct volume_request *request, int64_t source_bytes, struct vol
     *out = (struct volume_spec){.fs_type = ""};
     struct error *error = check_all(&request->parameters, false);
     if (!error)
-        error = spec_check_mutable(&request->mutable_parameters);
-    if (!error)
         error = choose_kind(request, out);
+    if (!error)
+        error = check_io_limits(&request->parameters, out->kind);
+    if (!error)
+        error = spec_check_mutable(&request->mutable_parameters, out->kind);
     if (!error)
         error = choose_size(request, source_bytes, out);
     if (error)

@@ -21,7 +21,7 @@ MUST_CHECK struct error *spec_make(const struct volume_request *request, int64_t
                                    struct volume_spec *out);
 
 /* Keys that ControllerModifyVolume and mutable_parameters may carry, and their values. */
-MUST_CHECK struct error *spec_check_mutable(const struct text_map *map);
+MUST_CHECK struct error *spec_check_mutable(const struct text_map *map, enum volume_kind kind);
 
 /* A size within the range: the required one, or what is usual; OUT_OF_RANGE if there is none. */
 MUST_CHECK struct error *spec_choose_size(int64_t required_bytes, int64_t limit_bytes,

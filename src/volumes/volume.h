@@ -62,6 +62,8 @@ MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle
 
 /* What the back end calls it, and how it is to keep it. */
 struct data volume_data(const volume_record *volume);
+/* Its parameters as they are in force: mutable ones win. */
+struct text_map volume_parameters(const volume_record *volume, struct arena *arena);
 struct data_settings volume_settings(const volume_record *volume, struct arena *arena);
 
 #endif

@@ -4,22 +4,31 @@
 
 #include "rpc/message_map.h"
 #include "volumes/held.h"
+#include "volumes/publish.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
 /* ---- size and parameters ---- */
 
+struct text_map
+volume_parameters(const volume_record *volume, struct arena *arena)
+{
+    struct text_map all = message_map_read(volume->parameters, volume->n_parameters, arena);
+    struct text_map changed =
+        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
+    for (size_t i = 0; i < changed.count; i++)
+        text_map_set(&all, arena, changed.pairs[i].key, changed.pairs[i].value);
+    return all;
+}
+
 struct data_settings
 volume_settings(const volume_record *volume, struct arena *arena)
 {
-    struct text_map fixed = message_map_read(volume->parameters, volume->n_parameters, arena);
-    struct text_map changeable =
-        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
-    const char *compression = text_map_find(&changeable, "compression");
-    const char *nocow = text_map_find(&fixed, "nocow");
+    struct text_map parameters = volume_parameters(volume, arena);
+    const char *nocow = text_map_find(&parameters, "nocow");
     return (struct data_settings){
         .size_bytes = (uint64_t)volume->size_bytes,
-        .compression = compression ? compression : text_map_find(&fixed, "compression"),
+        .compression = text_map_find(&parameters, "compression"),
         .nocow = nocow && strcmp(nocow, "true") == 0,
     };
 }
@@ -67,7 +76,7 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
     struct held_volume held AUTO(held_release) = {0};
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
-        error = spec_check_mutable(mutable_parameters);
+        error = spec_check_mutable(mutable_parameters, volume_data(held.record).kind);
     if (error)
         return error;
     volume_record *volume = held.record;
@@ -80,6 +89,8 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
                       &skycap__records__volume_record__mutable_parameters_entry__descriptor,
                       &volume->mutable_parameters, &volume->n_mutable_parameters);
     error = apply_settings(engine, volume, &arena);
+    if (!error)
+        error = publish_apply_parameters(engine, volume, &arena);
     return error ? error : held_save(engine, &held, &arena);
 }
 
