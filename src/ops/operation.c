@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One operation, from its first write to its last: see ops.h.
+ *
+ * DESIGN. The end is told (ops_work.settle) rather than written by the work, so that there is one write with the operation's record and its
+ * subject's row, and one place that repeats it when the store is full for a while.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/ops_internal.h"
+
+#define RETRY_MS 1000
+
+/* ---- one operation ---- */
+
+struct operation *
+operation_add(struct ops *ops, const struct ops_spec *spec)
+{
+    struct operation *operation = memory_zeroed(sizeof *operation);
+    operation_record record;
+    skycap__records__operation_record__init(&record);
+    record.id = (char *)spec->id;
+    record.kind = (char *)spec->kind;
+    record.subject = (char *)spec->subject;
+    record.units = (char *)spec->units;
+    record.description = (char *)spec->description;
+    record.total = spec->total;
+    record.started_ns = record.updated_ns = ops_now_ns();
+    arena_init(&operation->texts, NULL, 0, SIZE_MAX);
+    operation->record =
+        *ops_copy_record(spec->resumed ? spec->resumed : &record, &operation->texts);
+    operation->ops = ops;
+    operation->work = spec->work;
+    operation->users = 1;
+    operation->saved_ms = ops_now_ms();
+    pthread_mutex_init(&operation->saving, NULL);
+    struct operation **end = &ops->unfinished;
+    while (*end)
+        end = &(*end)->next;
+    *end = operation;
+    ops->unfinished_count++;
+    return operation;
+}
+
+void
+operation_release(struct operation *operation)
+{
+    if (--operation->users)
+        return;
+    pthread_mutex_destroy(&operation->saving);
+    arena_clear(&operation->texts);
+    free(operation);
+}
+
+void
+operation_free_work(struct ops_work *work)
+{
+    if (work->free)
+        work->free(work->context);
+    *work = (struct ops_work){0};
+}
+
+void
+operation_take_out(struct operation *operation, bool has_ended)
+{
+    struct ops *ops = operation->ops;
+    operation_free_work(&operation->work);
+    pthread_mutex_lock(&ops->lock);
+    struct operation **link = &ops->unfinished;
+    while (*link != operation)
+        link = &(*link)->next;
+    *link = operation->next;
+    ops->unfinished_count--;
+    ops->ended_count += has_ended;
+    operation_release(operation);
+    pthread_cond_broadcast(&ops->changed);
+    pthread_mutex_unlock(&ops->lock);
+}
+
+/* A failure costs a second of progress, and the next save repairs it. */
+void
+operation_save(struct operation *operation)
+{
+    struct ops *ops = operation->ops;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    pthread_mutex_lock(&operation->saving);
+    pthread_mutex_lock(&ops->lock);
+    bool has_ended = operation->phase == PHASE_ENDED;
+    struct store_change change = ops_change(&operation->record, &arena);
+    operation->saved_ms = ops_now_ms();
+    pthread_mutex_unlock(&ops->lock);
+    struct error *error = has_ended ? NULL : store_write(ops->options.store, &change, 1, NULL);
+    pthread_mutex_unlock(&operation->saving);
+    if (error)
+        log_debug(ops->options.log, "the progress of an operation is not saved",
+                  LOG_TEXT("error", error->message));
+    error_free(error);
+}
+
+/* ---- progress ---- */
+
+static void
+report(void *context, uint64_t done, uint64_t total)
+{
+    struct operation *operation = context;
+    struct ops *ops = operation->ops;
+    pthread_mutex_lock(&ops->lock);
+    operation->record.done = (int64_t)done;
+    operation->record.total = (int64_t)total;
+    operation->record.updated_ns = ops_now_ns();
+    bool is_due = ops_now_ms() - operation->saved_ms >= ops->options.save_ms;
+    pthread_mutex_unlock(&ops->lock);
+    if (is_due)
+        operation_save(operation);
+}
+
+static bool
+is_cancelled(void *context)
+{
+    struct operation *operation = context;
+    pthread_mutex_lock(&operation->ops->lock);
+    bool is_over = operation->record.cancel_asked || operation->ops->is_stopped;
+    pthread_mutex_unlock(&operation->ops->lock);
+    return is_over;
+}
+
+/* ---- the end ---- */
+
+/* As the record will say it. */
+static operation_record
+ended_record(struct operation *operation, const struct error *result)
+{
+    pthread_mutex_lock(&operation->ops->lock);
+    operation_record record = operation->record;
+    pthread_mutex_unlock(&operation->ops->lock);
+    record.updated_ns = ops_now_ns();
+    if (!result) {
+        record.state = OPERATION_STATE(SUCCEEDED);
+        record.done = record.total;
+        return record;
+    }
+    bool is_cancelled = record.cancel_asked && result->code == CODE_CANCELLED;
+    record.state = is_cancelled ? OPERATION_STATE(CANCELLED) : OPERATION_STATE(FAILED);
+    record.error_code = (int32_t)result->code;
+    record.error_message = result->message;
+    return record;
+}
+
+/* Waits a moment before the next try; false: the room is stopped. */
+static bool
+wait_to_retry(struct ops *ops)
+{
+    struct timespec until = ops_time_after(RETRY_MS);
+    int timed_out = 0;
+    pthread_mutex_lock(&ops->lock);
+    while (!ops->is_stopped && !timed_out)
+        timed_out = pthread_cond_timedwait(&ops->changed, &ops->lock, &until);
+    bool goes_on = !ops->is_stopped;
+    pthread_mutex_unlock(&ops->lock);
+    return goes_on;
+}
+
+/* Again and again while the store cannot; what is not written when the room stops is done again at the next start. */
+static struct error *
+write_end(struct ops *ops, const struct store_change *changes, size_t count)
+{
+    for (;;) {
+        struct error *error = store_write(ops->options.store, changes, count, NULL);
+        if (!error || error->code == CODE_ABORTED || error->code == CODE_INVALID_ARGUMENT)
+            return error;
+        log_warn(ops->options.log, "the end of an operation cannot be written yet",
+                 LOG_TEXT("key", changes[0].key), LOG_TEXT("error", error->message));
+        if (!wait_to_retry(ops))
+            return error;
+        error_free(error);
+    }
+}
+
+/* What settle wants does not fit what is in the store: then the operation has failed, and says so alone. */
+static struct error *
+write_refused_end(struct operation *operation, struct error *refusal, struct arena *arena)
+{
+    struct error *result AUTO(error_cleanup) = error_wrap(refusal, "write the end");
+    log_error(operation->ops->options.log, "an operation could not be ended as it should",
+              LOG_TEXT("id", operation->record.id), LOG_TEXT("error", result->message));
+    operation_record record = ended_record(operation, result);
+    struct store_change change = ops_change(&record, arena);
+    return write_end(operation->ops, &change, 1);
+}
+
+static void
+write_result(struct operation *operation, const struct error *result)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_change changes[OPS_MAX_CHANGES + 1];
+    struct ops_changes own = {.count = 0};
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (operation->work.settle)
+        operation->work.settle(operation->work.context, result, &arena, &own);
+    pthread_mutex_lock(&operation->saving);
+    operation_record record = ended_record(operation, result);
+    changes[0] = ops_change(&record, &arena);
+    memcpy(changes + 1, own.items, own.count * sizeof own.items[0]);
+    struct error *error = write_end(operation->ops, changes, own.count + 1);
+    if (error && error->code == CODE_ABORTED)
+        error = write_refused_end(operation, error, &arena);
+    pthread_mutex_lock(&operation->ops->lock);
+    operation->phase = PHASE_ENDED; /* no save comes after this */
+    pthread_mutex_unlock(&operation->ops->lock);
+    pthread_mutex_unlock(&operation->saving);
+    error_free(error);
+}
+
+/* Work that ends because the room is stopped has not ended: it stays RUNNING. */
+static bool
+is_only_interrupted(struct operation *operation, const struct error *result)
+{
+    struct ops *ops = operation->ops;
+    pthread_mutex_lock(&ops->lock);
+    bool is_interrupted = ops->is_stopped && !operation->record.cancel_asked && result &&
+                          result->code == CODE_CANCELLED;
+    pthread_mutex_unlock(&ops->lock);
+    return is_interrupted;
+}
+
+void
+operation_end(struct operation *operation, struct error *result)
+{
+    struct ops *ops = operation->ops;
+    bool has_ended = !is_only_interrupted(operation, result);
+    if (has_ended)
+        write_result(operation, result);
+    error_free(result);
+    operation_take_out(operation, has_ended);
+    if (has_ended)
+        ops_sweep_if_due(ops);
+}
+
+void
+operation_run(struct operation *operation)
+{
+    struct progress progress = {report, is_cancelled, operation};
+    operation_end(operation, operation->work.run(operation->work.context, &progress));
+}

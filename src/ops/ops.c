@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Long-running operations: see ops.h.
+ *
+ * DESIGN. What is under way is a list in memory, at most OPS_MAX_UNFINISHED long and in the order of starting, so it is the queue too. An
+ * operation is found in it from before its first write until after its last; whoever does not find it there finds its end in the store. So nobody
+ * has to keep an ended operation in memory for those who might still ask.
+ */
+#include "ops/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/ops_internal.h"
+
+#define STACK_BYTES (256u * 1024)
+
+/* ---- the room ---- */
+
+static void
+set_defaults(struct ops_options *options)
+{
+    if (!options->max_running)
+        options->max_running = 4;
+    if (!options->save_ms)
+        options->save_ms = 1000;
+    if (!options->keep_seconds)
+        options->keep_seconds = 24 * 60 * 60;
+    if (!options->max_ended)
+        options->max_ended = 10000;
+}
+
+struct ops *
+ops_open(const struct ops_options *options)
+{
+    struct ops *ops = memory_zeroed(sizeof *ops);
+    pthread_condattr_t monotonic;
+    ops->options = *options;
+    set_defaults(&ops->options);
+    ops->threads = memory_zeroed(ops->options.max_running * sizeof *ops->threads);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&ops->lock, NULL);
+    pthread_cond_init(&ops->work_waits, &monotonic);
+    pthread_cond_init(&ops->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return ops;
+}
+
+struct operation *
+ops_find(const struct ops *ops, const char *id)
+{
+    struct operation *operation = ops->unfinished;
+    while (operation && strcmp(operation->record.id, id) != 0)
+        operation = operation->next;
+    return operation;
+}
+
+bool
+ops_is_stopped(struct ops *ops)
+{
+    pthread_mutex_lock(&ops->lock);
+    bool is_stopped = ops->is_stopped;
+    pthread_mutex_unlock(&ops->lock);
+    return is_stopped;
+}
+
+/* ---- threads ---- */
+
+/* The next that waits, taken; NULL if there is none. With the lock held. */
+static struct operation *
+take_next(struct ops *ops)
+{
+    struct operation *operation = ops->unfinished;
+    while (operation && operation->phase != PHASE_WAITING)
+        operation = operation->next;
+    if (operation)
+        operation->phase = PHASE_WORKING;
+    return operation;
+}
+
+static void *
+work(void *context)
+{
+    struct ops *ops = context;
+    pthread_mutex_lock(&ops->lock);
+    while (!ops->is_stopped) {
+        struct operation *operation = take_next(ops);
+        if (!operation) {
+            ops->idle_count++;
+            pthread_cond_wait(&ops->work_waits, &ops->lock);
+            ops->idle_count--;
+            continue;
+        }
+        pthread_mutex_unlock(&ops->lock);
+        operation_run(operation);
+        pthread_mutex_lock(&ops->lock);
+    }
+    pthread_mutex_unlock(&ops->lock);
+    return NULL;
+}
+
+static unsigned
+count_waiting(const struct ops *ops)
+{
+    unsigned count = 0;
+    for (const struct operation *o = ops->unfinished; o; o = o->next)
+        count += o->phase == PHASE_WAITING;
+    return count;
+}
+
+/* With the lock held. */
+static void
+wake_thread(struct ops *ops)
+{
+    pthread_attr_t attributes;
+    pthread_cond_signal(&ops->work_waits);
+    if (ops->idle_count >= count_waiting(ops) || ops->thread_count == ops->options.max_running)
+        return;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (pthread_create(&ops->threads[ops->thread_count], &attributes, work, ops) == 0)
+        ops->thread_count++;
+    else
+        log_error(ops->options.log, "no thread for an operation: it waits for the next");
+    pthread_attr_destroy(&attributes);
+}
+
+/* ---- starting ---- */
+
+/* NULL in *out: it is under way, and durable. With the lock held. */
+static struct error *
+find_or_add(struct ops *ops, const struct ops_spec *spec, struct operation **out)
+{
+    struct operation *found;
+    *out = NULL;
+    while ((found = ops_find(ops, spec->id)) && found->phase == PHASE_STARTING)
+        pthread_cond_wait(&ops->changed, &ops->lock);
+    if (found)
+        return NULL;
+    if (ops->is_stopped)
+        return error_new(CODE_UNAVAILABLE, "the server is going down");
+    if (ops->unfinished_count >= OPS_MAX_UNFINISHED)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "%d operations are under way: wait until some have ended",
+                         OPS_MAX_UNFINISHED);
+    *out = operation_add(ops, spec);
+    return NULL;
+}
+
+static struct error *
+write_start(struct operation *operation, const struct ops_spec *spec)
+{
+    struct store_change changes[OPS_MAX_CHANGES + 1];
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (spec->resumed)
+        return NULL;
+    if (spec->change_count > OPS_MAX_CHANGES)
+        return error_new(CODE_INVALID_ARGUMENT, "an operation starts with at most %d changes",
+                         OPS_MAX_CHANGES);
+    changes[0] = ops_change(&operation->record, &arena);
+    if (spec->change_count)
+        memcpy(changes + 1, spec->changes, spec->change_count * sizeof changes[0]);
+    return store_write(operation->ops->options.store, changes, spec->change_count + 1, NULL);
+}
+
+struct error *
+ops_start(struct ops *ops, const struct ops_spec *spec)
+{
+    struct operation *operation;
+    pthread_mutex_lock(&ops->lock);
+    struct error *error = find_or_add(ops, spec, &operation);
+    pthread_mutex_unlock(&ops->lock);
+    if (!operation) {
+        struct ops_work unused = spec->work;
+        operation_free_work(&unused);
+        return error;
+    }
+    error = write_start(operation, spec);
+    if (error) {
+        operation_take_out(operation, false);
+        return error;
+    }
+    pthread_mutex_lock(&ops->lock);
+    operation->phase = PHASE_WAITING;
+    wake_thread(ops);
+    pthread_cond_broadcast(&ops->changed);
+    pthread_mutex_unlock(&ops->lock);
+    return NULL;
+}
+
+/* ---- resuming ---- */
+
+struct resuming {
+    struct ops *ops;
+    const struct ops_kind *kinds;
+    size_t kind_count;
+    void *context;
+};
+
+static bool
+is_under_way(struct ops *ops, const char *id)
+{
+    pthread_mutex_lock(&ops->lock);
+    bool is_found = ops_find(ops, id);
+    pthread_mutex_unlock(&ops->lock);
+    return is_found;
+}
+
+static struct error *
+resume(void *context, const struct store_entry *entry, const operation_record *record)
+{
+    struct resuming *resuming = context;
+    struct ops *ops = resuming->ops;
+    (void)entry;
+    if (record->state != OPERATION_STATE(RUNNING) || is_under_way(ops, record->id))
+        return NULL;
+    for (size_t i = 0; i < resuming->kind_count; i++) {
+        if (strcmp(resuming->kinds[i].name, record->kind) != 0)
+            continue;
+        struct error *error = resuming->kinds[i].resume(resuming->context, record);
+        if (error)
+            log_error(ops->options.log, "an operation could not be taken up again",
+                      LOG_TEXT("id", record->id), LOG_TEXT("error", error->message));
+        error_free(error);
+    }
+    return NULL;
+}
+
+struct error *
+ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count, void *context)
+{
+    struct resuming resuming = {ops, kinds, count, context};
+    return error_wrap(ops_walk(ops, resume, &resuming), "look for unfinished operations");
+}
+
+/* ---- asking ---- */
+
+struct error *
+ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms, struct arena *arena,
+         operation_record **out)
+{
+    struct timespec until = ops_time_after(timeout_ms);
+    const struct operation *operation;
+    int timed_out = timeout_ms == 0;
+    *out = NULL;
+    pthread_mutex_lock(&ops->lock);
+    while ((operation = ops_find(ops, id)) && !ops->is_stopped && !timed_out)
+        timed_out = pthread_cond_timedwait(&ops->changed, &ops->lock, &until);
+    if (operation)
+        *out = ops_copy_record(&operation->record, arena);
+    pthread_mutex_unlock(&ops->lock);
+    return *out ? NULL : ops_read(ops, id, arena, out);
+}
+
+struct error *
+ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record **out)
+{
+    return ops_wait(ops, id, 0, arena, out);
+}
+
+/* ---- cancelling ---- */
+
+/* What nobody here works on: of a kind that this program does not know, or that could not be taken up again. */
+static struct error *
+cancel_record(struct ops *ops, const char *id)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    operation_record *record;
+    struct error *error = ops_read(ops, id, &arena, &record);
+    if (error || record->state != OPERATION_STATE(RUNNING))
+        return error;
+    record->state = OPERATION_STATE(CANCELLED);
+    record->cancel_asked = true;
+    record->updated_ns = ops_now_ns();
+    record->error_code = CODE_CANCELLED;
+    record->error_message = (char *)"it was cancelled";
+    struct store_change change = ops_change(record, &arena);
+    return store_write(ops->options.store, &change, 1, NULL);
+}
+
+struct error *
+ops_cancel(struct ops *ops, const char *id)
+{
+    struct operation *operation;
+    pthread_mutex_lock(&ops->lock);
+    while ((operation = ops_find(ops, id)) && operation->phase == PHASE_STARTING)
+        pthread_cond_wait(&ops->changed, &ops->lock);
+    if (!operation) {
+        pthread_mutex_unlock(&ops->lock);
+        return cancel_record(ops, id);
+    }
+    bool has_begun = operation->phase != PHASE_WAITING;
+    operation->record.cancel_asked = true;
+    if (!has_begun)
+        operation->phase = PHASE_WORKING; /* no thread takes it any more */
+    operation->users++;
+    pthread_mutex_unlock(&ops->lock);
+    if (has_begun)
+        operation_save(operation);
+    else
+        operation_end(operation, error_new(CODE_CANCELLED, "it was cancelled before it began"));
+    pthread_mutex_lock(&ops->lock);
+    operation_release(operation);
+    pthread_mutex_unlock(&ops->lock);
+    return NULL;
+}
+
+/* ---- stopping ---- */
+
+void
+ops_stop(struct ops *ops)
+{
+    pthread_mutex_lock(&ops->lock);
+    ops->is_stopped = true;
+    pthread_cond_broadcast(&ops->work_waits);
+    pthread_cond_broadcast(&ops->changed);
+    pthread_mutex_unlock(&ops->lock);
+}
+
+void
+ops_close(struct ops *ops)
+{
+    if (!ops)
+        return;
+    ops_stop(ops);
+    for (unsigned i = 0; i < ops->thread_count; i++)
+        pthread_join(ops->threads[i], NULL);
+    /* What still waited for its turn. */
+    while (ops->unfinished)
+        operation_take_out(ops->unfinished, false);
+    pthread_cond_destroy(&ops->changed);
+    pthread_cond_destroy(&ops->work_waits);
+    pthread_mutex_destroy(&ops->lock);
+    free(ops->threads);
+    free(ops);
+}
