@@ -4,6 +4,9 @@
 
 #include "csi/controller_internal.h"
 
+#define PATIENCE_MS 30000 /* of a caller that names no deadline */
+#define LONGEST_MARGIN_MS 500
+
 #define RPC(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
 
 static void
@@ -54,6 +57,17 @@ get_capabilities(struct call *call, const Csi__V1__ControllerGetCapabilitiesRequ
         if (capabilities[i].can)
             add_capability(arena, reply, capabilities[i].type);
     return NULL;
+}
+
+uint64_t
+controller_wait_ms(const struct call *call)
+{
+    uint64_t left = call_time_left(call);
+    if (left == UINT64_MAX)
+        return PATIENCE_MS;
+    uint64_t left_ms = left / 1000000;
+    uint64_t margin_ms = left_ms / 10;
+    return left_ms - (margin_ms < LONGEST_MARGIN_MS ? margin_ms : LONGEST_MARGIN_MS);
 }
 
 static const struct csi_v1_controller handlers = {

@@ -30,8 +30,8 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
     if (!error && !source)
         error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->source_volume_id);
     if (!error)
-        error =
-            snapshot_create(engine_of(call), request->name, source, &parameters, arena, &record);
+        error = snapshot_create(engine_of(call), request->name, source, &parameters,
+                                controller_wait_ms(call), arena, &record);
     if (!error)
         reply->snapshot = messages_snapshot(record, arena);
     return error;

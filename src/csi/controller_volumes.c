@@ -107,6 +107,7 @@ HANDLER(controller_create_volume, CreateVolume)
     struct volume_request wanted;
     volume_record *record;
     struct error *error = read_request(request, arena, &wanted);
+    wanted.wait_ms = controller_wait_ms(call);
     if (!error)
         error = check_topology(engine, request->accessibility_requirements, arena);
     if (!error)

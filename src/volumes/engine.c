@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "volumes/copy.h"
 #include "volumes/handle.h"
 #include "volumes/upkeep.h"
 
@@ -38,9 +39,12 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->log = options->log;
     engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);
+    engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
     if (!error && !options->is_passive)
         error = upkeep_restore(engine);
+    if (!error && !options->is_passive)
+        error = copy_resume_all(engine);
     if (error) {
         engine_close(engine);
         return error;
@@ -52,10 +56,17 @@ engine_open(const struct engine_options *options, struct engine **out)
 }
 
 void
+engine_stop(struct engine *engine)
+{
+    ops_stop(engine->ops);
+}
+
+void
 engine_close(struct engine *engine)
 {
     if (!engine)
         return;
+    ops_close(engine->ops);
     upkeep_stop(engine->upkeep);
     keys_clear(&engine->keys);
     free(engine);

@@ -5,6 +5,7 @@
  *
  *     create    the data under its final handle, invisible; then one durable write; then the answer
  *     delete    one durable write; then the data goes
+ *     long copy one durable write (COPYING); the data, by an operation (copy.h); one durable write (READY)
  *
  * Functions may block and are safe from any thread. A second request for a name that is being worked on gets ABORTED.
  */
@@ -17,6 +18,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "ops/ops.h"
 #include "proto/records.pb-c.h"
 #include "store/store.h"
 #include "volumes/keys.h"
@@ -30,6 +32,7 @@ struct engine {
     struct store *store;
     struct backend *backend;
     struct keys keys;
+    struct ops *ops;
     const char *node_id;
     const struct log *log;
     uint64_t started_ms;       /* no handle that it makes is older */
@@ -50,6 +53,9 @@ struct engine_options {
  * but the store has never been written to; it is not the one that belongs to the data.
  */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
+
+/* Before the last calls are waited for: those that wait for a copy return, and copies end, to be taken up again at the next start. */
+void engine_stop(struct engine *engine);
 void engine_close(struct engine *engine);
 
 #endif

@@ -13,6 +13,7 @@ struct key {
     struct keys *keys;
     struct key *next;
     const char *kind;
+    bool is_shared;
     char name[];
 };
 
@@ -37,10 +38,11 @@ keys_clear(struct keys *keys)
 
 /* With the lock held. */
 static bool
-is_held(const struct keys *keys, const char *kind, const char *name)
+is_held(const struct keys *keys, const char *kind, const char *name, bool may_be_shared)
 {
     for (const struct key *key = keys->held; key; key = key->next)
-        if (strcmp(key->kind, kind) == 0 && strcmp(key->name, name) == 0)
+        if (strcmp(key->kind, kind) == 0 && strcmp(key->name, name) == 0 &&
+            !(key->is_shared && may_be_shared))
             return true;
     return false;
 }
@@ -56,19 +58,20 @@ time_in(unsigned ms)
     return time;
 }
 
-struct error *
-keys_wait(struct keys *keys, const char *kind, const char *name, unsigned timeout_ms,
-          struct key **out)
+static struct error *
+take(struct keys *keys, const char *kind, const char *name, bool is_shared, unsigned timeout_ms,
+     struct key **out)
 {
     struct timespec end = time_in(timeout_ms);
     struct key *key = memory_new(sizeof *key + strlen(name) + 1);
     key->keys = keys;
     key->kind = kind;
+    key->is_shared = is_shared;
     strcpy(key->name, name);
     pthread_mutex_lock(&keys->lock);
-    bool busy = is_held(keys, kind, name);
+    bool busy = is_held(keys, kind, name, is_shared);
     while (busy && timeout_ms && pthread_cond_timedwait(&keys->released, &keys->lock, &end) == 0)
-        busy = is_held(keys, kind, name);
+        busy = is_held(keys, kind, name, is_shared);
     if (!busy) {
         key->next = keys->held;
         keys->held = key;
@@ -84,9 +87,22 @@ keys_wait(struct keys *keys, const char *kind, const char *name, unsigned timeou
 }
 
 struct error *
+keys_wait(struct keys *keys, const char *kind, const char *name, unsigned timeout_ms,
+          struct key **out)
+{
+    return take(keys, kind, name, false, timeout_ms, out);
+}
+
+struct error *
 keys_take(struct keys *keys, const char *kind, const char *name, struct key **out)
 {
     return keys_wait(keys, kind, name, 0, out);
+}
+
+struct error *
+keys_share(struct keys *keys, const char *kind, const char *name, struct key **out)
+{
+    return take(keys, kind, name, true, 0, out);
 }
 
 void

@@ -27,6 +27,10 @@ MUST_CHECK struct error *keys_take(struct keys *keys, const char *kind, const ch
 MUST_CHECK struct error *keys_wait(struct keys *keys, const char *kind, const char *name,
                                    unsigned timeout_ms, struct key **out);
 
+/* Together with others who share it; whoever wants it alone is told ABORTED, and so are these while somebody has it alone. */
+MUST_CHECK struct error *keys_share(struct keys *keys, const char *kind, const char *name,
+                                    struct key **out);
+
 /* Gives it back; NULL is fine. For `struct key *key AUTO(keys_release) = NULL`. */
 void keys_release(struct key **key);
 

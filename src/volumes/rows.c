@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "rpc/message_bytes.h"
+
 const struct row_kind volume_rows = {
     "volume",
     &skycap__records__volume_record__descriptor,
@@ -58,26 +60,12 @@ name_key(const struct row_kind *kind, struct arena *arena, const char *name)
 
 /* ---- bytes ---- */
 
-static void *
-allocate(void *arena, size_t size)
-{
-    return arena_alloc(arena, size);
-}
-
-static void
-leave_to_arena(void *arena, void *block)
-{
-    (void)arena;
-    (void)block;
-}
-
 struct error *
 rows_unpack(const ProtobufCMessageDescriptor *type, const struct store_entry *entry,
             struct arena *arena, struct row *out)
 {
-    ProtobufCAllocator allocator = {allocate, leave_to_arena, arena};
     out->revision = entry->revision;
-    out->record = protobuf_c_message_unpack(type, &allocator, entry->value_size, entry->value);
+    out->record = message_bytes_unpack(type, entry->value, entry->value_size, arena);
     if (out->record)
         return NULL;
     return error_new(CODE_DATA_LOSS, "the record %s is damaged: run `skycap doctor`", entry->key);
@@ -86,10 +74,7 @@ rows_unpack(const ProtobufCMessageDescriptor *type, const struct store_entry *en
 uint8_t *
 rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size)
 {
-    *size = protobuf_c_message_get_packed_size(record);
-    uint8_t *bytes = arena_alloc(arena, *size);
-    protobuf_c_message_pack(record, bytes);
-    return bytes;
+    return message_bytes_pack(record, arena, size);
 }
 
 /* ---- reading ---- */
@@ -143,19 +128,44 @@ rows_list(struct engine *engine, const struct row_kind *kind, const char *after,
 
 /* ---- writing ---- */
 
+struct store_change
+rows_change(const struct row_kind *kind, const ProtobufCMessage *record, uint64_t expected,
+            struct arena *arena)
+{
+    size_t size;
+    uint8_t *bytes = rows_pack(record, arena, &size);
+    return (struct store_change){handle_key(kind, arena, text_at(record, kind->handle_offset)),
+                                 bytes, size, expected};
+}
+
+void
+rows_add_insert(const struct row_kind *kind, const ProtobufCMessage *record, struct arena *arena,
+                struct store_change out[2])
+{
+    const char *handle = arena_string(arena, text_at(record, kind->handle_offset));
+    const char *name = text_at(record, kind->name_offset);
+    out[0] = rows_change(kind, record, STORE_ABSENT, arena);
+    out[1] = (struct store_change){name_key(kind, arena, name), (const uint8_t *)handle,
+                                   strlen(handle), STORE_ABSENT};
+}
+
+void
+rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record, struct arena *arena,
+                struct store_change out[2])
+{
+    const char *handle = text_at(record, kind->handle_offset);
+    const char *name = text_at(record, kind->name_offset);
+    out[0] = (struct store_change){handle_key(kind, arena, handle), NULL, 0, STORE_ANY};
+    out[1] = (struct store_change){name_key(kind, arena, name), NULL, 0, STORE_ANY};
+}
+
 struct error *
 rows_insert(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    const char *handle = text_at(record, kind->handle_offset);
-    const char *name = text_at(record, kind->name_offset);
-    size_t size;
-    uint8_t *bytes = rows_pack(record, &arena, &size);
-    struct store_change changes[] = {
-        {handle_key(kind, &arena, handle), bytes, size, STORE_ABSENT},
-        {name_key(kind, &arena, name), (const uint8_t *)handle, strlen(handle), STORE_ABSENT},
-    };
+    struct store_change changes[2];
+    rows_add_insert(kind, record, &arena, changes);
     return store_write(engine->store, changes, COUNT_OF(changes), NULL);
 }
 
@@ -165,10 +175,7 @@ rows_update(struct engine *engine, const struct row_kind *kind, const ProtobufCM
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    size_t size;
-    uint8_t *bytes = rows_pack(record, &arena, &size);
-    struct store_change change = {handle_key(kind, &arena, text_at(record, kind->handle_offset)),
-                                  bytes, size, *revision};
+    struct store_change change = rows_change(kind, record, *revision, &arena);
     return store_write(engine->store, &change, 1, revision);
 }
 
@@ -177,10 +184,8 @@ rows_delete(struct engine *engine, const struct row_kind *kind, const ProtobufCM
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct store_change changes[] = {
-        {handle_key(kind, &arena, text_at(record, kind->handle_offset)), NULL, 0, STORE_ANY},
-        {name_key(kind, &arena, text_at(record, kind->name_offset)), NULL, 0, STORE_ANY},
-    };
+    struct store_change changes[2];
+    rows_add_delete(kind, record, &arena, changes);
     return store_write(engine->store, changes, COUNT_OF(changes), NULL);
 }
 

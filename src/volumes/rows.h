@@ -43,6 +43,14 @@ MUST_CHECK struct error *rows_find(struct engine *engine, const struct row_kind 
 MUST_CHECK struct error *rows_insert(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record);
 
+/* The changes that such writes consist of, for larger ones. Keys and values live in the arena. */
+void rows_add_insert(const struct row_kind *kind, const ProtobufCMessage *record,
+                     struct arena *arena, struct store_change out[2]);
+void rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record,
+                     struct arena *arena, struct store_change out[2]);
+struct store_change rows_change(const struct row_kind *kind, const ProtobufCMessage *record,
+                                uint64_t expected, struct arena *arena);
+
 /* The record again, if nobody has changed it since `*revision`, which becomes that of this write. */
 MUST_CHECK struct error *rows_update(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record, uint64_t *revision);

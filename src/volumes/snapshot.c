@@ -7,8 +7,11 @@
 #include <time.h>
 
 #include "rpc/message_map.h"
+#include "volumes/copy.h"
 #include "volumes/handle.h"
 #include "volumes/volume.h"
+
+#define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 struct data
 snapshot_data(const snapshot_record *snapshot)
@@ -83,25 +86,54 @@ make_data(struct engine *engine, const volume_record *source, const snapshot_rec
     return error;
 }
 
-struct error *
-snapshot_create(struct engine *engine, const char *name, const char *source_handle,
-                const struct text_map *parameters, struct arena *arena, snapshot_record **out)
+/* In an instant where the back end can; else it is begun, and is COPYING. */
+static struct error *
+make_snapshot(struct engine *engine, const char *name, const char *source_handle,
+              const struct text_map *parameters, struct arena *arena, snapshot_record **out)
+{
+    struct key *held AUTO(keys_release) = NULL;
+    volume_record *source;
+    struct error *error = copy_hold_source(engine, &volume_rows, source_handle, &held);
+    if (!error)
+        error = volume_get(engine, source_handle, arena, &source);
+    if (error)
+        return error;
+    *out = make_record(engine, name, source, parameters, arena);
+    if (engine->backend->copies_are_instant)
+        return make_data(engine, source, *out, arena);
+    struct data from = volume_data(source);
+    error = copy_start(engine, &snapshot_rows, &(*out)->base, &from, &held);
+    (*out)->state = STATE(COPYING);
+    return error;
+}
+
+static struct error *
+find_or_make(struct engine *engine, const char *name, const char *source_handle,
+             const struct text_map *parameters, struct arena *arena, snapshot_record **out)
 {
     struct key *key AUTO(keys_release) = NULL;
     struct row existing;
-    volume_record *source;
     struct error *error = keys_take(&engine->keys, "snapshot", name, &key);
     if (!error)
         error = rows_find(engine, &snapshot_rows, name, arena, &existing);
     if (error)
         return error;
-    if (existing.record)
-        return answer_existing((snapshot_record *)existing.record, source_handle, out);
-    error = volume_get(engine, source_handle, arena, &source);
-    if (error)
+    return existing.record ? answer_existing((snapshot_record *)existing.record, source_handle, out)
+                           : make_snapshot(engine, name, source_handle, parameters, arena, out);
+}
+
+/* While one waits for a copy anybody may ask for the snapshot, or delete it: no key is held. */
+struct error *
+snapshot_create(struct engine *engine, const char *name, const char *source_handle,
+                const struct text_map *parameters, uint64_t wait_ms, struct arena *arena,
+                snapshot_record **out)
+{
+    unsigned percent;
+    struct error *error = find_or_make(engine, name, source_handle, parameters, arena, out);
+    if (error || (*out)->state != STATE(COPYING))
         return error;
-    *out = make_record(engine, name, source, parameters, arena);
-    return make_data(engine, source, *out, arena);
+    error = copy_wait(engine, (*out)->handle, wait_ms, &percent);
+    return error ? error : snapshot_get(engine, (*out)->handle, arena, out);
 }
 
 /* ---- deleting ---- */
@@ -122,6 +154,26 @@ delete_row_and_data(struct engine *engine, const snapshot_record *snapshot)
     return NULL;
 }
 
+/* The snapshot's key is held. */
+static struct error *
+delete_held(struct engine *engine, snapshot_record *snapshot, struct arena *arena)
+{
+    struct key *data AUTO(keys_release) = NULL;
+    if (snapshot->group_handle[0])
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the snapshot belongs to the group \"%s\" and goes with it only",
+                         snapshot->group_handle);
+    struct error *error = NULL;
+    if (snapshot->state == STATE(COPYING)) {
+        error = copy_abandon(engine, snapshot->handle);
+        if (!error) /* unless it was done before, this does not find it any more */
+            error = snapshot_get(engine, snapshot->handle, arena, &snapshot);
+    }
+    if (!error)
+        error = copy_hold_alone(engine, &snapshot_rows, snapshot->handle, &data);
+    return error ? error : delete_row_and_data(engine, snapshot);
+}
+
 struct error *
 snapshot_delete(struct engine *engine, const char *handle)
 {
@@ -132,12 +184,8 @@ snapshot_delete(struct engine *engine, const char *handle)
     struct error *error = snapshot_get(engine, handle, &arena, &snapshot);
     if (!error)
         error = keys_take(&engine->keys, "snapshot", snapshot->name, &key);
-    if (!error && snapshot->group_handle[0])
-        error = error_new(CODE_INVALID_ARGUMENT,
-                          "the snapshot belongs to the group \"%s\" and goes with it only",
-                          snapshot->group_handle);
     if (!error)
-        error = delete_row_and_data(engine, snapshot);
+        error = delete_held(engine, snapshot, &arena);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;

@@ -6,13 +6,19 @@
 #include "base/text_map.h"
 #include "volumes/rows.h"
 
-/* The same name and source again give the same snapshot; another source: ALREADY_EXISTS. NOT_FOUND: the source. */
+/*
+ * The same name and source again give the same snapshot; another source: ALREADY_EXISTS. NOT_FOUND: the source. A copy that takes longer than
+ * `wait_ms` goes on, and the snapshot that comes back is COPYING; if it fails within that time the snapshot is gone, and this is the error.
+ */
 MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name,
                                          const char *source_handle,
-                                         const struct text_map *parameters, struct arena *arena,
-                                         snapshot_record **out);
+                                         const struct text_map *parameters, uint64_t wait_ms,
+                                         struct arena *arena, snapshot_record **out);
 
-/* Gone already is success. INVALID_ARGUMENT for one that belongs to a group. */
+/*
+ * Gone already is success. INVALID_ARGUMENT for one that belongs to a group. FAILED_PRECONDITION while something is being copied from it. A
+ * copy under way is cancelled; ABORTED if it takes long to wind down.
+ */
 MUST_CHECK struct error *snapshot_delete(struct engine *engine, const char *handle);
 
 MUST_CHECK struct error *snapshot_get(struct engine *engine, const char *handle,

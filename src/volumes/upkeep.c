@@ -122,10 +122,22 @@ forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct ar
     return rows_delete(engine, &snapshot_rows, record);
 }
 
+/* Its data is yet to come: copy.h. */
+static bool
+is_being_copied(const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    return kind == &volume_rows ? ((const volume_record *)record)->state ==
+                                      SKYCAP__RECORDS__VOLUME_RECORD__STATE__COPYING
+                                : ((const snapshot_record *)record)->state ==
+                                      SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
+}
+
 static bool
 is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
 {
     char path[PATH_MAX];
+    if (is_being_copied(kind, record))
+        return false;
     struct data data = kind == &volume_rows ? volume_data((const volume_record *)record)
                                             : snapshot_data((const snapshot_record *)record);
     struct error *error AUTO(error_cleanup) =

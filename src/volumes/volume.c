@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "volumes/copy.h"
 #include "volumes/stage.h"
 
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
@@ -29,6 +30,9 @@ volume_get(struct engine *engine, const char *handle, struct arena *arena, volum
     *out = (volume_record *)row.record;
     if ((*out)->state == STATE(DELETING))
         return error_new(CODE_NOT_FOUND, "the volume \"%s\" is being deleted", handle);
+    if ((*out)->state == STATE(COPYING))
+        return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied; try again",
+                         handle);
     return NULL;
 }
 
@@ -44,7 +48,7 @@ volume_list(struct engine *engine, const char *after, size_t limit, struct arena
     out->volumes = arena_alloc(arena, page.count * sizeof *out->volumes);
     for (size_t i = 0; i < page.count; i++) {
         volume_record *volume = (volume_record *)page.rows[i].record;
-        if (volume->state != STATE(DELETING) && !volume->ephemeral)
+        if (volume->state == STATE(READY) && !volume->ephemeral)
             out->volumes[out->count++] = volume;
     }
     if (page.has_more)
@@ -88,6 +92,25 @@ delete_row_and_data(struct engine *engine, struct row *row)
     return NULL;
 }
 
+/* The volume's key is held. Read under it: somebody may have attached it meanwhile, or its copy may have ended. */
+static struct error *
+delete_held(struct engine *engine, const char *handle, struct arena *arena)
+{
+    struct key *data AUTO(keys_release) = NULL;
+    struct row row;
+    struct error *error = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (!error && ((volume_record *)row.record)->state == STATE(COPYING)) {
+        error = copy_abandon(engine, handle);
+        if (!error)
+            error = rows_get(engine, &volume_rows, handle, arena, &row);
+    }
+    if (!error)
+        error = check_unused(engine, (volume_record *)row.record, arena);
+    if (!error)
+        error = copy_hold_alone(engine, &volume_rows, handle, &data);
+    return error ? error : delete_row_and_data(engine, &row);
+}
+
 struct error *
 volume_delete(struct engine *engine, const char *handle)
 {
@@ -98,13 +121,8 @@ volume_delete(struct engine *engine, const char *handle)
     struct error *error = rows_get(engine, &volume_rows, handle, &arena, &row);
     if (!error)
         error = keys_take(&engine->keys, "volume", ((volume_record *)row.record)->name, &key);
-    /* Read again under the key: somebody may have attached it meanwhile. */
     if (!error)
-        error = rows_get(engine, &volume_rows, handle, &arena, &row);
-    if (!error)
-        error = check_unused(engine, (volume_record *)row.record, &arena);
-    if (!error)
-        error = delete_row_and_data(engine, &row);
+        error = delete_held(engine, handle, &arena);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;

@@ -19,22 +19,28 @@ struct volume_request {
     enum source_kind source_kind;
     const char *source_handle;
     bool ephemeral;
+    uint64_t wait_ms; /* at most so long for a copy that takes its time */
 };
 
 /*
  * The same name again, compatible in all it asks for, gives the same volume; otherwise ALREADY_EXISTS. NOT_FOUND: the source.
- * OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or a source of the other kind.
+ * OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or a source of the other kind. ABORTED: it is still being copied when the time to wait is
+ * over; the same request again waits for the same copy.
  */
 MUST_CHECK struct error *volume_create(struct engine *engine, const struct volume_request *request,
                                        struct arena *arena, volume_record **out);
 
-/* Gone already is success. FAILED_PRECONDITION while it is attached or mounted. Snapshots stay: they are copies. */
+/*
+ * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or something is being copied from it. Snapshots stay: they are
+ * copies. A copy under way is cancelled; ABORTED if it takes long to wind down.
+ */
 MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
 
+/* ABORTED while it is still being copied. */
 MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
                                     volume_record **out);
 
-/* Volumes by age; those that are being deleted, and ephemeral ones, are left out. */
+/* Volumes by age; those that are being copied or deleted, and ephemeral ones, are left out. */
 struct volume_page {
     volume_record **volumes;
     size_t count;

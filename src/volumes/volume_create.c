@@ -2,6 +2,8 @@
 /*
  * Creating a volume, empty or from a source.
  *
+ * Copies that take their time are made by an operation: see copy.h. All else here and now.
+ *
  * What if the power goes: before the row is written there is only data that nothing refers to, which the next start sweeps away; after it the
  * volume is there, whether the answer arrived or not, and the same request finds it.
  */
@@ -9,10 +11,13 @@
 #include <time.h>
 
 #include "rpc/message_map.h"
+#include "volumes/copy.h"
 #include "volumes/handle.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
+
+#define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
 /* What the new volume's data is made of. */
 struct source {
@@ -21,6 +26,7 @@ struct source {
     int64_t size_bytes;
     const char *fs_type;
     int64_t formatted_bytes;
+    struct key *held; /* so that nobody deletes it meanwhile */
 };
 
 static struct text_map
@@ -88,7 +94,7 @@ answer_existing(volume_record *record, const struct volume_request *request, str
     if (difference)
         return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" exists with other %s",
                          request->name, difference);
-    if (record->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__DELETING)
+    if (record->state == STATE(DELETING))
         return error_new(CODE_ABORTED, "the volume \"%s\" is being deleted; try again",
                          request->name);
     *out = record;
@@ -102,11 +108,16 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
                    struct source *out)
 {
     volume_record *volume;
-    struct error *error = volume_get(engine, handle, arena, &volume);
+    struct error *error = copy_hold_source(engine, &volume_rows, handle, &out->held);
+    if (!error)
+        error = volume_get(engine, handle, arena, &volume);
     if (error)
         return error_wrap(error, "source");
-    *out = (struct source){SOURCE_VOLUME, volume_data(volume), volume->size_bytes, volume->fs_type,
-                           volume->formatted_bytes};
+    out->kind = SOURCE_VOLUME;
+    out->data = volume_data(volume);
+    out->size_bytes = volume->size_bytes;
+    out->fs_type = volume->fs_type;
+    out->formatted_bytes = volume->formatted_bytes;
     return NULL;
 }
 
@@ -115,11 +126,19 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
                      struct source *out)
 {
     snapshot_record *snapshot;
-    struct error *error = snapshot_get(engine, handle, arena, &snapshot);
+    struct error *error = copy_hold_source(engine, &snapshot_rows, handle, &out->held);
+    if (!error)
+        error = snapshot_get(engine, handle, arena, &snapshot);
+    if (!error && snapshot->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
+        error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready to use yet; try again",
+                          handle);
     if (error)
         return error_wrap(error, "source");
-    *out = (struct source){SOURCE_SNAPSHOT, snapshot_data(snapshot), snapshot->size_bytes,
-                           snapshot->fs_type, snapshot->formatted_bytes};
+    out->kind = SOURCE_SNAPSHOT;
+    out->data = snapshot_data(snapshot);
+    out->size_bytes = snapshot->size_bytes;
+    out->fs_type = snapshot->fs_type;
+    out->formatted_bytes = snapshot->formatted_bytes;
     return NULL;
 }
 
@@ -127,12 +146,17 @@ static struct error *
 find_source(struct engine *engine, const struct volume_request *request, struct arena *arena,
             struct source *out)
 {
-    *out = (struct source){0};
     if (request->source_kind == SOURCE_VOLUME)
         return find_volume_source(engine, request->source_handle, arena, out);
     if (request->source_kind == SOURCE_SNAPSHOT)
         return find_snapshot_source(engine, request->source_handle, arena, out);
     return NULL;
+}
+
+static void
+release_source(struct source *source)
+{
+    keys_release(&source->held);
 }
 
 static struct error *
@@ -239,22 +263,14 @@ make_data(struct engine *engine, const volume_record *record, const struct volum
     return error;
 }
 
-struct error *
-volume_create(struct engine *engine, const struct volume_request *request, struct arena *arena,
-              volume_record **out)
+/* Done when it returns, or begun: then it is COPYING. */
+static struct error *
+make_volume(struct engine *engine, const struct volume_request *request, struct arena *arena,
+            volume_record **out)
 {
-    struct key *key AUTO(keys_release) = NULL;
-    struct row existing;
-    struct source source;
+    struct source source AUTO(release_source) = {0};
     struct volume_spec spec;
-    struct error *error = keys_take(&engine->keys, "volume", request->name, &key);
-    if (!error)
-        error = rows_find(engine, &volume_rows, request->name, arena, &existing);
-    if (error)
-        return error;
-    if (existing.record)
-        return answer_existing((volume_record *)existing.record, request, arena, out);
-    error = find_source(engine, request, arena, &source);
+    struct error *error = find_source(engine, request, arena, &source);
     if (!error)
         error = spec_make(request, source.size_bytes, &spec);
     if (!error)
@@ -263,5 +279,42 @@ volume_create(struct engine *engine, const struct volume_request *request, struc
         return error;
     *out = make_record(engine, request, &spec, arena);
     (*out)->formatted_bytes = source.formatted_bytes;
-    return make_data(engine, *out, &spec, &source, arena);
+    if (source.kind == SOURCE_NONE || engine->backend->copies_are_instant)
+        return make_data(engine, *out, &spec, &source, arena);
+    error = copy_start(engine, &volume_rows, &(*out)->base, &source.data, &source.held);
+    (*out)->state = STATE(COPYING);
+    return error;
+}
+
+static struct error *
+find_or_make(struct engine *engine, const struct volume_request *request, struct arena *arena,
+             volume_record **out)
+{
+    struct key *key AUTO(keys_release) = NULL;
+    struct row existing;
+    struct error *error = keys_take(&engine->keys, "volume", request->name, &key);
+    if (!error)
+        error = rows_find(engine, &volume_rows, request->name, arena, &existing);
+    if (error)
+        return error;
+    return existing.record ? answer_existing((volume_record *)existing.record, request, arena, out)
+                           : make_volume(engine, request, arena, out);
+}
+
+/* While one waits for a copy anybody may ask for the volume, or delete it: no key is held. */
+struct error *
+volume_create(struct engine *engine, const struct volume_request *request, struct arena *arena,
+              volume_record **out)
+{
+    unsigned percent = 0;
+    struct error *error = find_or_make(engine, request, arena, out);
+    if (error || (*out)->state != STATE(COPYING))
+        return error;
+    error = copy_wait(engine, (*out)->handle, request->wait_ms, &percent);
+    if (error)
+        return error;
+    if (percent < 100)
+        return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied, %u%%; try again",
+                         request->name, percent);
+    return volume_get(engine, (*out)->handle, arena, out);
 }

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies that take their time: see copy.h. */
+#include "volumes/copy.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "rpc/message_bytes.h"
+#include "volumes/snapshot.h"
+#include "volumes/volume.h"
+
+/* How long a delete waits for a copy to wind down. */
+#define ABANDON_MS 5000
+
+/* One copy, on its way. */
+struct copy {
+    struct engine *engine;
+    struct arena arena;
+    const struct row_kind *kind;
+    ProtobufCMessage *record; /* as it will be READY; NULL: there is no row */
+    struct data from;
+    struct key *source;
+    struct error *obstacle; /* why it cannot be done at all */
+};
+
+/* ---- what is copied from ---- */
+
+static const char *
+data_key(const struct row_kind *kind)
+{
+    return kind == &snapshot_rows ? "data of snapshot" : "data of volume";
+}
+
+struct error *
+copy_hold_source(struct engine *engine, const struct row_kind *kind, const char *handle,
+                 struct key **out)
+{
+    return keys_share(&engine->keys, data_key(kind), handle, out);
+}
+
+struct error *
+copy_hold_alone(struct engine *engine, const struct row_kind *kind, const char *handle,
+                struct key **out)
+{
+    struct error *error = keys_take(&engine->keys, data_key(kind), handle, out);
+    if (!error)
+        return NULL;
+    error_free(error);
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the %s is being copied from: wait for that, or cancel it", kind->name);
+}
+
+/* ---- the copy ---- */
+
+static struct copy *
+copy_new(struct engine *engine, const struct row_kind *kind)
+{
+    struct copy *copy = memory_zeroed(sizeof *copy);
+    copy->engine = engine;
+    copy->kind = kind;
+    arena_init(&copy->arena, NULL, 0, SIZE_MAX);
+    return copy;
+}
+
+static void
+copy_free(void *context)
+{
+    struct copy *copy = context;
+    keys_release(&copy->source);
+    error_free(copy->obstacle);
+    arena_clear(&copy->arena);
+    free(copy);
+}
+
+/* Both kinds of records number their states alike. */
+static void
+set_state(const struct copy *copy, bool is_ready)
+{
+    if (copy->kind == &snapshot_rows)
+        ((snapshot_record *)copy->record)->state =
+            is_ready ? SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY
+                     : SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
+    else
+        ((volume_record *)copy->record)->state =
+            is_ready ? SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY
+                     : SKYCAP__RECORDS__VOLUME_RECORD__STATE__COPYING;
+}
+
+static struct data
+target_of(const struct copy *copy)
+{
+    return copy->kind == &snapshot_rows ? snapshot_data((const snapshot_record *)copy->record)
+                                        : volume_data((const volume_record *)copy->record);
+}
+
+static struct data_settings
+settings_of(struct copy *copy)
+{
+    if (copy->kind == &volume_rows)
+        return volume_settings((const volume_record *)copy->record, &copy->arena);
+    return (struct data_settings){
+        .size_bytes = (uint64_t)((const snapshot_record *)copy->record)->size_bytes};
+}
+
+static struct error *
+run(void *context, const struct progress *progress)
+{
+    struct copy *copy = context;
+    if (copy->obstacle)
+        return STEAL(copy->obstacle);
+    if (progress->cancelled(progress->context))
+        return error_new(CODE_CANCELLED, "the copy was cancelled before it began");
+    struct data to = target_of(copy);
+    struct data_settings settings = settings_of(copy);
+    size_t size;
+    uint8_t *note = rows_pack(copy->record, &copy->arena, &size);
+    struct error *error =
+        backend_copy(copy->engine->backend, &copy->from, &to, &settings, progress);
+    return error ? error : backend_write_note(copy->engine->backend, &to, note, size);
+}
+
+/* After a failure the data goes first: while there is a row COPYING nobody misses it. */
+static void
+settle(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
+{
+    struct copy *copy = context;
+    if (!copy->record)
+        return;
+    if (!result) {
+        /* Nobody else changes a row that is COPYING. */
+        out->items[out->count++] = rows_change(copy->kind, copy->record, STORE_ANY, arena);
+        return;
+    }
+    struct data to = target_of(copy);
+    struct error *error = backend_remove(copy->engine->backend, &to);
+    if (error)
+        log_warn(copy->engine->log, "data of a copy that failed stays until the next start",
+                 LOG_TEXT("handle", to.handle), LOG_TEXT("error", error->message));
+    error_free(error);
+    rows_add_delete(copy->kind, copy->record, arena, out->items);
+    out->count = 2;
+}
+
+static struct ops_spec
+spec_of(struct copy *copy)
+{
+    bool is_snapshot = copy->kind == &snapshot_rows;
+    return (struct ops_spec){
+        .kind = is_snapshot ? COPY_SNAPSHOT : COPY_VOLUME,
+        .units = "bytes",
+        .work = {copy, run, settle, copy_free},
+    };
+}
+
+struct error *
+copy_start(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record,
+           const struct data *from, struct key **source)
+{
+    struct copy *copy = copy_new(engine, kind);
+    struct store_change changes[2];
+    size_t size;
+    uint8_t *bytes = rows_pack(record, &copy->arena, &size);
+    copy->record = message_bytes_unpack(kind->type, bytes, size, &copy->arena);
+    copy->from = *from;
+    copy->source = STEAL(*source);
+    set_state(copy, false);
+    rows_add_insert(kind, copy->record, &copy->arena, changes);
+    set_state(copy, true);
+    struct data to = target_of(copy);
+    struct ops_spec spec = spec_of(copy);
+    spec.id = spec.subject = to.handle;
+    spec.description =
+        arena_print(&copy->arena, "copy the %s %s",
+                    from->role == ROLE_SNAPSHOT ? "snapshot" : "volume", from->handle);
+    spec.changes = changes;
+    spec.change_count = COUNT_OF(changes);
+    return ops_start(engine->ops, &spec);
+}
+
+/* ---- waiting ---- */
+
+static unsigned
+percent_of(const operation_record *operation)
+{
+    if (operation->total <= 0 || operation->done <= 0)
+        return 0;
+    /* Not quite done is not done. */
+    double part = (double)operation->done * 100 / (double)operation->total;
+    return part < 99 ? (unsigned)part : 99;
+}
+
+struct error *
+copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, unsigned *percent)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    operation_record *operation;
+    struct error *error = ops_wait(engine->ops, handle, wait_ms, &arena, &operation);
+    if (error)
+        return error_wrap(error, "wait for the copy");
+    switch (operation->state) {
+    case OPERATION_STATE(RUNNING):
+        *percent = percent_of(operation);
+        return NULL;
+    case OPERATION_STATE(SUCCEEDED):
+        *percent = 100;
+        return NULL;
+    default:
+        return error_new((enum code)operation->error_code, "%s", operation->error_message);
+    }
+}
+
+struct error *
+copy_abandon(struct engine *engine, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    operation_record *operation;
+    struct error *error = ops_cancel(engine->ops, handle);
+    if (!error)
+        error = ops_wait(engine->ops, handle, ABANDON_MS, &arena, &operation);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL; /* nothing that could disturb a delete */
+    }
+    if (error)
+        return error_wrap(error, "cancel the copy");
+    if (operation->state == OPERATION_STATE(RUNNING))
+        return error_new(CODE_ABORTED, "its copy is being cancelled; try again");
+    return NULL;
+}
+
+/* ---- after a restart ---- */
+
+/* Where the copy's data comes from; the source is held. */
+static struct error *
+find_source(struct copy *copy, const struct row_kind *kind, const char *handle)
+{
+    struct row row;
+    struct error *error = copy_hold_source(copy->engine, kind, handle, &copy->source);
+    if (!error)
+        error = rows_get(copy->engine, kind, handle, &copy->arena, &row);
+    if (error)
+        return error_wrap(error, "the source of the copy");
+    copy->from = kind == &snapshot_rows ? snapshot_data((snapshot_record *)row.record)
+                                        : volume_data((volume_record *)row.record);
+    return NULL;
+}
+
+static struct error *
+find_recorded_source(struct copy *copy)
+{
+    if (copy->kind == &snapshot_rows)
+        return find_source(copy, &volume_rows, ((snapshot_record *)copy->record)->source_handle);
+    const Csi__V1__VolumeContentSource *source = ((volume_record *)copy->record)->source;
+    if (!source)
+        return error_new(CODE_NOT_FOUND, "the row of the copy names no source");
+    return source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT
+               ? find_source(copy, &snapshot_rows, source->snapshot->snapshot_id)
+               : find_source(copy, &volume_rows, source->volume->volume_id);
+}
+
+static struct error *
+resume(struct engine *engine, const struct row_kind *kind, const operation_record *operation)
+{
+    struct copy *copy = copy_new(engine, kind);
+    struct row row;
+    struct error *error = rows_get(engine, kind, operation->subject, &copy->arena, &row);
+    if (!error) {
+        copy->record = row.record;
+        set_state(copy, true);
+        error = find_recorded_source(copy);
+    }
+    if (error && error->code != CODE_NOT_FOUND) {
+        copy_free(copy);
+        return error; /* perhaps the next start can read it */
+    }
+    copy->obstacle = error;
+    log_info(engine->log, "taking up a copy again", LOG_TEXT("handle", operation->subject));
+    struct ops_spec spec = spec_of(copy);
+    spec.id = operation->id;
+    spec.resumed = operation;
+    return ops_start(engine->ops, &spec);
+}
+
+static struct error *
+resume_volume(void *engine, const operation_record *operation)
+{
+    return resume(engine, &volume_rows, operation);
+}
+
+static struct error *
+resume_snapshot(void *engine, const operation_record *operation)
+{
+    return resume(engine, &snapshot_rows, operation);
+}
+
+struct error *
+copy_resume_all(struct engine *engine)
+{
+    static const struct ops_kind kinds[] = {
+        {COPY_VOLUME, resume_volume},
+        {COPY_SNAPSHOT, resume_snapshot},
+    };
+    return ops_resume(engine->ops, kinds, COUNT_OF(kinds), engine);
+}
