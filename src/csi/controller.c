@@ -5,6 +5,7 @@
 #include "csi/controller_internal.h"
 
 #define PATIENCE_MS 30000 /* of a caller that names no deadline */
+#define SHORTEST_MARGIN_MS 50
 #define LONGEST_MARGIN_MS 500
 
 #define RPC(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
@@ -67,7 +68,11 @@ controller_wait_ms(const struct call *call)
         return PATIENCE_MS;
     uint64_t left_ms = left / 1000000;
     uint64_t margin_ms = left_ms / 10;
-    return left_ms - (margin_ms < LONGEST_MARGIN_MS ? margin_ms : LONGEST_MARGIN_MS);
+    if (margin_ms < SHORTEST_MARGIN_MS)
+        margin_ms = SHORTEST_MARGIN_MS;
+    if (margin_ms > LONGEST_MARGIN_MS)
+        margin_ms = LONGEST_MARGIN_MS;
+    return left_ms > margin_ms ? left_ms - margin_ms : 0;
 }
 
 static const struct csi_v1_controller handlers = {

@@ -2,10 +2,9 @@
 /* Copies that take their time: the engine over a back end whose copies wait until the test lets them go. */
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "slow_backend.h"
 #include "volumes/copy.h"
 #include "volumes_ends.h"
 
@@ -14,58 +13,13 @@
 
 static const struct text_map none = {0};
 
-/* ---- a back end that copies when the test says so ---- */
-
-static struct backend_ops slow_ops;
-static struct error *(*real_copy)(struct backend *, const struct data *, const struct data *,
-                                  const struct data_settings *, const struct progress *);
-static atomic_bool is_held, fails;
-static atomic_uint copies, copies_begun;
-
-static struct error *
-slow_copy(struct backend *backend, const struct data *from, const struct data *to,
-          const struct data_settings *settings, const struct progress *progress)
-{
-    atomic_fetch_add(&copies_begun, 1);
-    while (atomic_load(&is_held)) {
-        progress->report(progress->context, 30, 100);
-        if (progress->cancelled(progress->context))
-            return error_new(CODE_CANCELLED, "the copy was cancelled");
-        usleep(1000);
-    }
-    if (atomic_load(&fails))
-        return error_new(CODE_RESOURCE_EXHAUSTED, "no space left");
-    atomic_fetch_add(&copies, 1);
-    return real_copy(backend, from, to, settings, progress);
-}
-
-static void
-slow_down(struct bench *bench)
-{
-    slow_ops = *bench->backend->ops;
-    real_copy = slow_ops.copy;
-    slow_ops.copy = slow_copy;
-    bench->backend->ops = &slow_ops;
-    CHECK(!bench->backend->copies_are_instant);
-}
+/* ---- short ways ---- */
 
 static void
 slow_open(struct bench *bench)
 {
-    atomic_store(&is_held, true);
-    atomic_store(&fails, false);
-    atomic_store(&copies, 0);
-    atomic_store(&copies_begun, 0);
     bench_open(bench);
-    slow_down(bench);
-}
-
-static bool
-wait_until_begun(unsigned count)
-{
-    for (int i = 0; i < PATIENCE_MS && atomic_load(&copies_begun) < count; i++)
-        usleep(1000);
-    return atomic_load(&copies_begun) == count;
+    slow_down(bench->backend);
 }
 
 static struct volume_request
@@ -450,7 +404,7 @@ open_on_disk(struct bench *bench)
     must(store_open(url, &bench->store));
     must(backend_open("dir", &(struct backend_options){bench->directory, &quiet, 0},
                       &bench->backend));
-    slow_down(bench);
+    slow_down(bench->backend);
     open_engine(bench);
 }
 
@@ -487,7 +441,6 @@ after_a_crash_copies_are_made_again(void)
     engine_close(bench.engine);
     backend_close(bench.backend);
     store_close(bench.store);
-    atomic_store(&is_held, true);
     CHECK(pipe(ends) == 0);
     pid_t child = fork();
     if (child == 0)
@@ -497,8 +450,8 @@ after_a_crash_copies_are_made_again(void)
     close(ends[0]);
     kill(child, SIGKILL);
     CHECK(waitpid(child, NULL, 0) == child);
-    atomic_store(&is_held, false);
     open_on_disk(&bench);
+    atomic_store(&is_held, false);
     must(volume_list(bench.engine, NULL, 1, &bench.arena, &volumes));
     const char *source = volumes.volumes[0]->handle;
     must(snapshot_create(bench.engine, "s", source, &none, PATIENCE_MS, &bench.arena, &snapshot));

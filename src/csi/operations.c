@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap.v1.Operations: see operations.h. */
+#include "csi/operations.h"
+
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/ids.h"
+#include "proto/skycap.rpc.h"
+#include "rpc/call.h"
+#include "volumes/copy.h"
+#include "volumes/snapshot.h"
+
+#define MAX_ENTRIES 1000
+/* How often a watch looks whether its client has gone. */
+#define LOOK_MS 1000
+
+#define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
+
+static struct engine *
+engine_of(struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
+/* ---- ids ---- */
+
+/* Copies are named by handles inside, and by ids outside; other kinds are named alike. */
+static char *
+print_id(const char *kind, const char *id, struct arena *arena)
+{
+    if (strcmp(kind, COPY_SNAPSHOT) == 0)
+        return ids_print(ID_SNAPSHOT, id, arena);
+    if (strcmp(kind, COPY_VOLUME) == 0)
+        return ids_print(ID_VOLUME, id, arena);
+    return arena_string(arena, id);
+}
+
+static const char *
+read_id(const char *id)
+{
+    const char *handle = ids_handle(ID_SNAPSHOT, id);
+    if (!handle)
+        handle = ids_handle(ID_VOLUME, id);
+    return handle ? handle : id;
+}
+
+static struct error *
+no_such_operation(const char *id)
+{
+    return error_new(CODE_NOT_FOUND, "there is no operation \"%s\"", id);
+}
+
+/* ---- messages ---- */
+
+static Google__Protobuf__Timestamp *
+make_time(int64_t ns, struct arena *arena)
+{
+    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
+    google__protobuf__timestamp__init(time);
+    time->seconds = ns / 1000000000;
+    time->nanos = (int32_t)(ns % 1000000000);
+    return time;
+}
+
+static Skycap__V1__Operation__State
+state_of(const operation_record *record)
+{
+    switch (record->state) {
+    case OPERATION_STATE(RUNNING):
+        return STATE(RUNNING);
+    case OPERATION_STATE(SUCCEEDED):
+        return STATE(SUCCEEDED);
+    case OPERATION_STATE(FAILED):
+        return STATE(FAILED);
+    case OPERATION_STATE(CANCELLED):
+        return STATE(CANCELLED);
+    default:
+        return STATE(UNKNOWN);
+    }
+}
+
+static void
+fill(Skycap__V1__Operation *out, const operation_record *record, struct arena *arena)
+{
+    out->id = print_id(record->kind, record->id, arena);
+    out->kind = record->kind;
+    out->subject = print_id(record->kind, record->subject, arena);
+    out->state = state_of(record);
+    out->started = make_time(record->started_ns, arena);
+    out->updated = make_time(record->updated_ns, arena);
+    out->done = record->done;
+    out->total = record->total;
+    out->units = record->units;
+    out->description = record->description;
+    out->error_code = record->error_code;
+    out->error_message = record->error_message;
+    out->cancel_asked = record->cancel_asked;
+}
+
+/* ---- asking ---- */
+
+/* What the record would say if the snapshot had one: it was taken in an instant, or long ago. */
+static operation_record *
+record_of_snapshot(const snapshot_record *snapshot, struct arena *arena)
+{
+    operation_record *record = arena_alloc(arena, sizeof *record);
+    skycap__records__operation_record__init(record);
+    record->id = record->subject = snapshot->handle;
+    record->kind = (char *)COPY_SNAPSHOT;
+    record->state = OPERATION_STATE(SUCCEEDED);
+    record->started_ns = record->updated_ns = snapshot->created_ns;
+    record->done = record->total = snapshot->size_bytes;
+    record->units = (char *)"bytes";
+    record->description = arena_print(arena, "copy the volume %s", snapshot->source_handle);
+    return record;
+}
+
+static struct error *
+find_snapshot(struct call *call, const char *id, struct arena *arena, operation_record **out)
+{
+    snapshot_record *snapshot;
+    const char *handle = ids_handle(ID_SNAPSHOT, id);
+    if (!handle)
+        return no_such_operation(id);
+    struct error *error = snapshot_get(engine_of(call), handle, arena, &snapshot);
+    if (!error && snapshot->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
+        return no_such_operation(id);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return no_such_operation(id);
+    }
+    if (!error)
+        *out = record_of_snapshot(snapshot, arena);
+    return error;
+}
+
+/* An id of the other kind, for example a volume's for a snapshot, is an id of nothing. */
+static struct error *
+find_operation(struct call *call, const char *id, struct arena *arena, operation_record **out)
+{
+    struct error *error = checks_id("id", id);
+    if (error)
+        return error;
+    error = ops_get(engine_of(call)->ops, read_id(id), arena, out);
+    if (!error && strcmp(print_id((*out)->kind, (*out)->id, arena), id) != 0)
+        return no_such_operation(id);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return find_snapshot(call, id, arena, out);
+}
+
+static struct error *
+get(struct call *call, const Skycap__V1__GetOperationRequest *request, Skycap__V1__Operation *reply)
+{
+    operation_record *record;
+    struct error *error = find_operation(call, request->id, call_arena(call), &record);
+    if (!error)
+        fill(reply, record, call_arena(call));
+    return error;
+}
+
+static struct error *
+list(struct call *call, const Skycap__V1__ListOperationsRequest *request,
+     Skycap__V1__ListOperationsResponse *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct ops_page page;
+    const char *token = request->starting_token;
+    size_t limit = (size_t)request->max_entries;
+    if (request->max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    if (!limit || limit > MAX_ENTRIES)
+        limit = MAX_ENTRIES;
+    struct error *error = token[0] ? checks_id("starting_token", token) : NULL;
+    if (!error)
+        error =
+            ops_list(engine_of(call)->ops, token[0] ? read_id(token) : NULL, limit, arena, &page);
+    if (error)
+        return error;
+    reply->operations = arena_alloc(arena, page.count * sizeof(void *));
+    for (; reply->n_operations < page.count; reply->n_operations++) {
+        Skycap__V1__Operation *operation = arena_alloc(arena, sizeof *operation);
+        skycap__v1__operation__init(operation);
+        fill(operation, page.records[reply->n_operations], arena);
+        reply->operations[reply->n_operations] = operation;
+    }
+    if (page.has_more)
+        reply->next_token = reply->operations[page.count - 1]->id;
+    return NULL;
+}
+
+static struct error *
+cancel(struct call *call, const Skycap__V1__CancelOperationRequest *request,
+       Skycap__V1__Operation *reply)
+{
+    operation_record *record;
+    struct arena *arena = call_arena(call);
+    struct error *error = find_operation(call, request->id, arena, &record);
+    if (!error && record->state == OPERATION_STATE(RUNNING)) {
+        error = ops_cancel(engine_of(call)->ops, record->id);
+        if (!error)
+            error = ops_get(engine_of(call)->ops, record->id, arena, &record);
+    }
+    if (!error)
+        fill(reply, record, arena);
+    return error;
+}
+
+/* ---- watching ---- */
+
+static struct error *
+send(struct call *call, const operation_record *record, struct arena *arena)
+{
+    Skycap__V1__Operation message = SKYCAP__V1__OPERATION__INIT;
+    fill(&message, record, arena);
+    return call_send(call, &message.base);
+}
+
+/* Tells the next change, or that there was none for a while. */
+static struct error *
+pass_on_change(struct call *call, struct ops_watch *watch, bool *has_ended)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    operation_record *record;
+    struct error *error = ops_watch_next(watch, LOOK_MS, &arena, &record);
+    if (error && error->code == CODE_DEADLINE_EXCEEDED) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    *has_ended = record->state != OPERATION_STATE(RUNNING);
+    return send(call, record, &arena);
+}
+
+static struct error *
+pass_on_changes(struct call *call, struct ops_watch *watch, bool until_end)
+{
+    struct error *error = NULL;
+    bool has_ended = false;
+    while (!error && !call_is_cancelled(call) && !(until_end && has_ended))
+        error = pass_on_change(call, watch, &has_ended);
+    return error;
+}
+
+static struct error *
+watch_one(struct call *call, const char *id)
+{
+    struct ops_watch *watch;
+    operation_record *record;
+    struct error *error = find_operation(call, id, call_arena(call), &record);
+    if (error)
+        return error;
+    if (record->state != OPERATION_STATE(RUNNING))
+        return send(call, record, call_arena(call));
+    error = ops_watch_open(engine_of(call)->ops, record->id, &watch);
+    if (error)
+        return error;
+    error = pass_on_changes(call, watch, true);
+    ops_watch_close(watch);
+    return error;
+}
+
+static struct error *
+watch_all(struct call *call)
+{
+    struct ops_watch *watch;
+    struct error *error = ops_watch_open(engine_of(call)->ops, NULL, &watch);
+    if (error)
+        return error;
+    error = pass_on_changes(call, watch, false);
+    ops_watch_close(watch);
+    return error;
+}
+
+static struct error *
+watch_operations(struct call *call, const Skycap__V1__WatchOperationsRequest *request)
+{
+    return request->id[0] ? watch_one(call, request->id) : watch_all(call);
+}
+
+static const struct skycap_v1_operations handlers = {
+    .get = {get},
+    .list = {list},
+    .watch = {watch_operations},
+    .cancel = {cancel},
+};
+
+void
+operations_add(struct server *server, struct controller *controller)
+{
+    server_add_service(server, &skycap_v1_operations_service, &handlers, controller);
+}
