@@ -405,7 +405,8 @@ open_on_disk(struct bench *bench)
     must(backend_open("dir", &(struct backend_options){bench->directory, &quiet, 0},
                       &bench->backend));
     slow_down(bench->backend);
-    open_engine(bench);
+    atomic_store(&is_held, false);
+    atomic_store(&stops_inside, true);
 }
 
 /* Answers for a source, a snapshot and a clone that are being copied, then waits for its end. */
@@ -415,19 +416,21 @@ be_the_one_that_crashes(struct bench *bench, int told)
     volume_record *clone;
     snapshot_record *snapshot;
     open_on_disk(bench);
+    open_engine(bench);
     volume_record *source = create(bench, "source");
     write_file(bench, source, "one");
     must(snapshot_create(bench->engine, "s", source->handle, &none, 0, &bench->arena, &snapshot));
     struct volume_request request = clone_of(bench, "clone", source->handle, 0);
     error_free(volume_create(bench->engine, &request, &bench->arena, &clone));
-    wait_until_begun(2);
-    usleep(20000);
+    while (atomic_load(&copies_inside) < 2)
+        usleep(1000);
     if (write(told, snapshot->handle, strlen(snapshot->handle)) < 1)
         _exit(1);
     while (pause())
         continue;
 }
 
+/* And the sweep that comes then, in their midst, leaves them alone. */
 static void
 after_a_crash_copies_are_made_again(void)
 {
@@ -451,7 +454,11 @@ after_a_crash_copies_are_made_again(void)
     kill(child, SIGKILL);
     CHECK(waitpid(child, NULL, 0) == child);
     open_on_disk(&bench);
-    atomic_store(&is_held, false);
+    atomic_store(&lists_after, 2);
+    open_engine(&bench);
+    while (!atomic_load(&lists))
+        usleep(1000);
+    atomic_store(&stops_inside, false);
     must(volume_list(bench.engine, NULL, 1, &bench.arena, &volumes));
     const char *source = volumes.volumes[0]->handle;
     must(snapshot_create(bench.engine, "s", source, &none, PATIENCE_MS, &bench.arena, &snapshot));
