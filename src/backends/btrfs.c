@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "backends/btrfs_items.h"
+#include "backends/btrfs_subvolume.h"
 #include "backends/copying.h"
 #include "backends/extents.h"
 #include "backends/files.h"
@@ -29,9 +30,14 @@
 
 #define NOTE_ATTRIBUTE "user.skycap.note"
 #define COMPRESSION_ATTRIBUTE "btrfs.compression"
+#define TREE_MODE 0755
 
-/* With simple quotas the accounts of subvolumes whose data outlives them stay; once in so many removals they are looked for. */
-#define REMOVALS_BETWEEN_SWEEPS 4096u
+/*
+ * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for after so many removals, or as many as there are
+ * accounts: a removal pays for looking at one at most.
+ */
+#define SMALLEST_SWEEP 4096u
+
 static struct btrfs_backend *
 of(struct backend *backend)
 {
@@ -109,14 +115,55 @@ make_image(int disk, const struct data_settings *settings, int *out)
     return *out < 0 ? error_from_errno(errno, "make an image") : NULL;
 }
 
+/* An empty one, without limits. */
 static struct error *
 make_subvolume(int holder, const char *name, int *out)
 {
-    if (btrfs_util_create_subvolume_fd(holder, name, 0, NULL, NULL) != BTRFS_UTIL_OK &&
-        errno != EEXIST)
-        return error_from_errno(errno, "make a subvolume");
+    struct btrfs_new_subvolume wanted = {.parent = holder, .name = name, .source = -1};
+    int failed = btrfs_subvolume_make(&wanted);
+    if (failed && failed != EEXIST)
+        return error_from_errno(failed, "make a subvolume");
     *out = files_open_directory(holder, name);
     return *out < 0 ? error_from_errno(errno, "open a new subvolume") : NULL;
+}
+
+/* Whatever our umask is, which is seldom another than the one that gives this mode. */
+static struct error *
+set_mode(int tree)
+{
+    struct stat status;
+    if (fstat(tree, &status) != 0 ||
+        ((status.st_mode & 07777) != TREE_MODE && fchmod(tree, TREE_MODE) != 0))
+        return error_from_errno(errno, "set the mode of a new subvolume");
+    return NULL;
+}
+
+static struct error *
+create_tree(struct btrfs_backend *btrfs, const struct data *data, int holder,
+            const struct data_settings *settings)
+{
+    const char *name = layout_content(data);
+    int tree AUTO(files_close) = -1;
+    struct error *error =
+        btrfs_quota_make_tree(&btrfs->quota, holder, name, -1, settings->size_bytes);
+    if (error)
+        return error;
+    tree = files_open_directory(holder, name);
+    if (tree < 0)
+        return error_from_errno(errno, "open a new subvolume");
+    error = set_mode(tree);
+    return error ? error : apply_properties(tree, settings);
+}
+
+static struct error *
+create_image(const struct data *data, int holder, const struct data_settings *settings)
+{
+    int disk AUTO(files_close) = -1;
+    int image AUTO(files_close) = -1;
+    struct error *error = make_subvolume(holder, layout_content(data), &disk);
+    if (!error)
+        error = make_image(disk, settings, &image);
+    return error ? error : copying_grow_image(image, settings->size_bytes);
 }
 
 static struct error *
@@ -124,21 +171,13 @@ create(struct backend *backend, const struct data *data, const struct data_setti
 {
     struct btrfs_backend *btrfs = of(backend);
     int holder AUTO(files_close) = -1;
-    int content AUTO(files_close) = -1;
-    int image AUTO(files_close) = -1;
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_make_holder(btrfs->root, data, &holder);
-    if (!error)
-        error = make_subvolume(holder, layout_content(data), &content);
     if (error)
         return error;
-    if (data->kind == KIND_TREE) {
-        fchmod(content, 0755);
-        return apply_to_tree(btrfs, holder, content, settings);
-    }
-    error = make_image(content, settings, &image);
-    return error ? error : copying_grow_image(image, settings->size_bytes);
+    return data->kind == KIND_TREE ? create_tree(btrfs, data, holder, settings)
+                                   : create_image(data, holder, settings);
 }
 
 /* ---- copying ---- */
@@ -147,40 +186,49 @@ create(struct backend *backend, const struct data *data, const struct data_setti
 static struct error *
 take_snapshot(int source, int holder, const struct data *to)
 {
-    int flags = to->role == ROLE_SNAPSHOT ? BTRFS_UTIL_CREATE_SNAPSHOT_READ_ONLY : 0;
-    if (btrfs_util_create_snapshot_fd2(source, holder, layout_content(to), flags, NULL, NULL) ==
-            BTRFS_UTIL_OK ||
-        errno == EEXIST)
-        return NULL;
-    return error_from_errno(errno, "take a snapshot");
+    struct btrfs_new_subvolume wanted = {.parent = holder,
+                                         .name = layout_content(to),
+                                         .source = source,
+                                         .is_read_only = to->role == ROLE_SNAPSHOT};
+    int failed = btrfs_subvolume_make(&wanted);
+    return failed && failed != EEXIST ? error_from_errno(failed, "take a snapshot") : NULL;
 }
 
 struct error *
-btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data)
+btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data, int tree)
 {
     int holder AUTO(files_close) = -1;
-    int tree AUTO(files_close) = -1;
     if (data->kind != KIND_TREE || data->role != ROLE_VOLUME)
         return NULL;
     struct error *error = layout_open_holder(btrfs->root, data, &holder);
-    if (!error)
-        error = layout_open_content(btrfs->root, data, &tree);
     return error ? error : btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
 }
 
+/* Opening a clone costs more than asking its source for the flags that both have. */
 static struct error *
-finish_tree(struct btrfs_backend *btrfs, const struct data *from, const struct data *to, int holder,
-            const struct data_settings *settings)
+clone_tree(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
+           const struct data_settings *settings)
 {
-    int tree AUTO(files_close) = -1;
-    struct error *error = btrfs_note_sharing(btrfs, from);
-    if (error || to->role == ROLE_SNAPSHOT)
+    const char *name = layout_content(to);
+    bool is_as_wanted = is_nocow(source) == settings->nocow && !settings->compression;
+    struct error *error =
+        btrfs_quota_make_tree(&btrfs->quota, holder, name, source, settings->size_bytes);
+    if (error || is_as_wanted)
         return error;
-    error = layout_open_content(btrfs->root, to, &tree);
-    if (!error)
-        error = apply_properties(tree, settings);
-    return error ? error
-                 : btrfs_quota_set_clone_size(&btrfs->quota, holder, tree, settings->size_bytes);
+    int tree AUTO(files_close) = files_open_directory(holder, name);
+    if (tree < 0)
+        return error_from_errno(errno, "open a new clone");
+    return apply_properties(tree, settings);
+}
+
+static struct error *
+copy_tree(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
+          int holder, const struct data_settings *settings)
+{
+    struct error *error = to->role == ROLE_SNAPSHOT
+                              ? take_snapshot(source, holder, to)
+                              : clone_tree(btrfs, source, to, holder, settings);
+    return error ? error : btrfs_note_sharing(btrfs, from, source);
 }
 
 static struct error *
@@ -243,10 +291,9 @@ copy(struct backend *backend, const struct data *from, const struct data *to,
         error = layout_make_holder(btrfs->root, to, &holder);
     if (error)
         return error;
-    if (from->kind == KIND_IMAGE)
-        return copy_image(btrfs, from, source, to, holder, settings, progress);
-    error = take_snapshot(source, holder, to);
-    return error ? error : finish_tree(btrfs, from, to, holder, settings);
+    return from->kind == KIND_IMAGE
+               ? copy_image(btrfs, from, source, to, holder, settings, progress)
+               : copy_tree(btrfs, from, source, to, holder, settings);
 }
 
 /* ---- removing ---- */
@@ -271,6 +318,16 @@ btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder, const char *name
     return NULL;
 }
 
+/* What cannot be swept now is looked for again. */
+static void
+sweep_accounts(struct btrfs_backend *btrfs)
+{
+    size_t seen = 0;
+    error_free(btrfs_quota_remove_stale(&btrfs->quota, btrfs->root, &seen));
+    atomic_store(&btrfs->sweep_after, seen > SMALLEST_SWEEP ? seen : SMALLEST_SWEEP);
+    atomic_store(&btrfs->removed, 0);
+}
+
 struct error *
 btrfs_remove(struct backend *backend, const struct data *data)
 {
@@ -291,9 +348,8 @@ btrfs_remove(struct backend *backend, const struct data *data)
     layout_print_holder(data, path, sizeof path);
     if (unlinkat(btrfs->root, path, AT_REMOVEDIR) != 0 && errno != ENOENT)
         return error_from_errno(errno, "remove the directory %s", path);
-    if (atomic_fetch_add(&btrfs->removed, 1) % REMOVALS_BETWEEN_SWEEPS ==
-        REMOVALS_BETWEEN_SWEEPS - 1)
-        return btrfs_quota_remove_stale(&btrfs->quota, btrfs->root);
+    if (atomic_fetch_add(&btrfs->removed, 1) == atomic_load(&btrfs->sweep_after))
+        sweep_accounts(btrfs);
     return NULL;
 }
 
@@ -404,7 +460,9 @@ list(struct backend *backend, backend_found *found, void *context)
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_list(btrfs->root, found, context);
-    return error ? error : btrfs_quota_remove_stale(&btrfs->quota, btrfs->root);
+    if (!error)
+        sweep_accounts(btrfs);
+    return error;
 }
 
 static struct error *
@@ -536,6 +594,7 @@ open_backend(const struct backend_options *options, struct backend **out)
     struct btrfs_backend *btrfs = memory_zeroed(sizeof *btrfs);
     btrfs->base = (struct backend){.copies_are_instant = true, .finds_changes = true};
     btrfs->root = -1;
+    btrfs->sweep_after = SMALLEST_SWEEP;
     struct error *error = find_directory(btrfs, options);
     if (!error)
         error = open_root(btrfs, options);

@@ -15,7 +15,8 @@ struct btrfs_backend {
     int root;            /* the same, open */
     struct pool *pool;   /* NULL: the directory is on btrfs itself */
     struct btrfs_quota quota;
-    atomic_uint removed;
+    atomic_size_t removed;     /* since accounts of quotas were last swept, */
+    atomic_size_t sweep_after; /* which is done after so many */
 };
 
 /* A pool that somebody has unmounted comes back. Before anything is done. */
@@ -30,7 +31,8 @@ struct error *btrfs_remove(struct backend *backend, const struct data *data);
 MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,
                                                 const char *name);
 
-/* A source has got a snapshot or clone: what it shares from now on is not counted against it. */
-MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data);
+/* A source, which is open, has got a snapshot or clone: what it shares from now on is not counted against it. */
+MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data,
+                                            int tree);
 
 #endif

@@ -161,11 +161,12 @@ open_members(struct btrfs_backend *btrfs, const struct data *const *from,
 }
 
 static struct error *
-note_sharing(struct btrfs_backend *btrfs, const struct data *const *from, size_t count)
+note_sharing(struct btrfs_backend *btrfs, const struct data *const *from,
+             const struct member *members, size_t count)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++)
-        error = btrfs_note_sharing(btrfs, from[i]);
+        error = btrfs_note_sharing(btrfs, from[i], members[i].source);
     return error;
 }
 
@@ -183,7 +184,7 @@ btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
     if (!error)
         error = try_until_together(btrfs, members, count);
     if (!error)
-        error = note_sharing(btrfs, from, count);
+        error = note_sharing(btrfs, from, members, count);
     for (size_t i = 0; i < count; i++) {
         files_close(&members[i].source);
         files_close(&members[i].holder);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/btrfs_items.h"
+#include "backends/btrfs_subvolume.h"
 #include "backends/files.h"
 #include "base/memory.h"
 
@@ -62,6 +63,29 @@ find_figures(struct btrfs_quota *quota, int root)
 }
 
 static void
+take_parent(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
+{
+    (void)item;
+    if (header->type == BTRFS_QGROUP_RELATION_KEY && header->offset > header->objectid)
+        *(bool *)context = true;
+}
+
+/* A group that the administrator has put the data directory's subvolume into. */
+static struct error *
+find_parents(struct btrfs_quota *quota, int root)
+{
+    struct btrfs_range range = {.tree = BTRFS_QUOTA_TREE_OBJECTID};
+    uint64_t id = 0;
+    if (quota->kind == BTRFS_QUOTA_NONE)
+        return NULL;
+    if (btrfs_util_subvolume_id_fd(root, &id) != BTRFS_UTIL_OK)
+        return error_from_errno(errno, "ask for the id of a subvolume");
+    range.min = (struct btrfs_key){id, BTRFS_QGROUP_RELATION_KEY, 0};
+    range.max = (struct btrfs_key){id, BTRFS_QGROUP_RELATION_KEY, UINT64_MAX};
+    return btrfs_items_each(root, range, take_parent, &quota->is_nested);
+}
+
+static void
 tell(enum btrfs_quota_kind kind, const char *why_none, const struct log *log)
 {
     if (kind == BTRFS_QUOTA_NONE)
@@ -88,7 +112,7 @@ btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on, const 
         quota->kind = find_kind(quota);
     }
     tell(quota->kind, why_none, log);
-    return NULL;
+    return find_parents(quota, root);
 }
 
 static struct account
@@ -101,21 +125,37 @@ read_account(int holder)
 }
 
 static struct error *
-write_account(const struct btrfs_quota *quota, int holder, int subvolume,
-              const struct account *account)
+write_account(int holder, const struct account *account)
 {
     if (fsetxattr(holder, SIZE_ATTRIBUTE, account, sizeof *account, 0) != 0)
         return error_from_errno(errno, "write down the size");
-    if (quota->kind == BTRFS_QUOTA_NONE)
-        return NULL;
+    return NULL;
+}
+
+static uint64_t
+limit_of(const struct account *account)
+{
+    return account->size_bytes ? account->size_bytes + account->extra_bytes : UINT64_MAX;
+}
+
+static struct error *
+set_limit(const struct btrfs_quota *quota, int subvolume, const struct account *account)
+{
     struct btrfs_ioctl_qgroup_limit_args arguments = {
-        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER,
-                .max_rfer =
-                    account->size_bytes ? account->size_bytes + account->extra_bytes : UINT64_MAX}};
-    if (ioctl(subvolume, BTRFS_IOC_QGROUP_LIMIT, &arguments) != 0)
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = limit_of(account)}};
+    if (quota->kind != BTRFS_QUOTA_NONE &&
+        ioctl(subvolume, BTRFS_IOC_QGROUP_LIMIT, &arguments) != 0)
         return error_from_errno(errno, "limit a subvolume to %llu bytes",
                                 (unsigned long long)account->size_bytes);
     return NULL;
+}
+
+static struct error *
+change_account(const struct btrfs_quota *quota, int holder, int subvolume,
+               const struct account *account)
+{
+    struct error *error = write_account(holder, account);
+    return error ? error : set_limit(quota, subvolume, account);
 }
 
 struct error *
@@ -126,16 +166,55 @@ btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
     if (!account.size_bytes && !size_bytes)
         return NULL;
     account.size_bytes = size_bytes;
-    return write_account(quota, holder, subvolume, &account);
+    return change_account(quota, holder, subvolume, &account);
 }
 
-/* With classic quotas a clone has the limit of its source: it is set in any case. */
-struct error *
-btrfs_quota_set_clone_size(const struct btrfs_quota *quota, int holder, int subvolume,
-                           uint64_t size_bytes)
+/*
+ * A limit that comes with the subvolume keeps it out of the groups of its directory. With classic quotas a clone has the limit of its source, whatever
+ * is asked for.
+ */
+static bool
+limits_at_once(const struct btrfs_quota *quota, bool is_clone)
 {
-    struct account account = {.size_bytes = size_bytes, .is_shared = 1};
-    return write_account(quota, holder, subvolume, &account);
+    bool is_possible =
+        quota->kind == BTRFS_QUOTA_SIMPLE || (quota->kind == BTRFS_QUOTA_CLASSIC && !is_clone);
+    return is_possible && !quota->is_nested;
+}
+
+static struct error *
+limit_made(const struct btrfs_quota *quota, int holder, const char *name,
+           const struct account *account)
+{
+    int tree AUTO(files_close) = files_open_directory(holder, name);
+    if (tree < 0)
+        return error_from_errno(errno, "open a new subvolume");
+    return set_limit(quota, tree, account);
+}
+
+struct error *
+btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder, const char *name, int source,
+                      uint64_t size_bytes)
+{
+    bool is_clone = source >= 0;
+    bool needs_limit = size_bytes || (is_clone && quota->kind == BTRFS_QUOTA_CLASSIC);
+    struct account account = read_account(holder);
+    account.size_bytes = size_bytes;
+    account.is_shared |= is_clone;
+    struct error *error = is_clone || size_bytes ? write_account(holder, &account) : NULL;
+    if (error)
+        return error;
+    struct btrfs_new_subvolume wanted = {
+        .parent = holder,
+        .name = name,
+        .source = source,
+        .is_limited = size_bytes && limits_at_once(quota, is_clone),
+        .limit_bytes = limit_of(&account),
+    };
+    int failed = btrfs_subvolume_make(&wanted);
+    if (failed && failed != EEXIST)
+        return error_from_errno(failed, is_clone ? "take a snapshot" : "make a subvolume");
+    bool is_done = !needs_limit || (wanted.is_limited && !failed);
+    return is_done ? NULL : limit_made(quota, holder, name, &account);
 }
 
 /* One of the figures that the kernel keeps about a subvolume. */
@@ -166,7 +245,7 @@ btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvol
         return error;
     account.is_shared = 1;
     account.extra_bytes = charged;
-    return write_account(quota, holder, subvolume, &account);
+    return change_account(quota, holder, subvolume, &account);
 }
 
 struct error *
@@ -186,6 +265,7 @@ btrfs_quota_read(const struct btrfs_quota *quota, int holder, int subvolume,
 struct id_list {
     uint64_t *ids;
     size_t count;
+    size_t seen;
 };
 
 /* A subvolume that is there has at least its root block. */
@@ -197,6 +277,7 @@ take_if_unused(void *context, const struct btrfs_ioctl_search_header *header, co
     if (header->type != BTRFS_QGROUP_INFO_KEY || header->len < sizeof info)
         return;
     memcpy(&info, item, sizeof info);
+    list->seen++;
     bool is_subvolume = header->offset >= BTRFS_FIRST_FREE_OBJECTID && header->offset >> 48 == 0;
     if (!is_subvolume || le64toh(info.rfer))
         return;
@@ -213,15 +294,17 @@ btrfs_quota_remove(const struct btrfs_quota *quota, int root, uint64_t subvolume
 }
 
 struct error *
-btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root)
+btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root, size_t *seen)
 {
     struct id_list list = {0};
     struct btrfs_range range = {.tree = BTRFS_QUOTA_TREE_OBJECTID,
                                 .min = {0, BTRFS_QGROUP_INFO_KEY, 0},
                                 .max = {0, BTRFS_QGROUP_INFO_KEY, UINT64_MAX}};
+    *seen = 0;
     if (quota->kind == BTRFS_QUOTA_NONE)
         return NULL;
     struct error *error = btrfs_items_each(root, range, take_if_unused, &list);
+    *seen = list.seen;
     for (size_t i = 0; i < list.count && !error; i++) {
         struct btrfs_util_subvolume_info info;
         if (btrfs_util_subvolume_info_fd(root, list.ids[i], &info) ==

@@ -18,6 +18,8 @@ enum btrfs_quota_kind { BTRFS_QUOTA_NONE, BTRFS_QUOTA_CLASSIC, BTRFS_QUOTA_SIMPL
 
 struct btrfs_quota {
     enum btrfs_quota_kind kind;
+    bool
+        is_nested; /* the data directory belongs to a quota group, and what is made in it shall too */
     char directory[96]; /* the kernel's figures, in /sys */
 };
 
@@ -25,13 +27,17 @@ struct btrfs_quota {
 MUST_CHECK struct error *btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on,
                                           const struct log *log);
 
-/* Gives a subvolume its size; its holder remembers it. 0: no limit. */
+/*
+ * Makes the subvolume NAME in a holder, empty or (`source` is not -1) as a clone, with its size: 0 is no limit. One that is there already only gets the
+ * size. The holder remembers it from before the subvolume exists, and where the kernel can the subvolume is never there without its limit:
+ * a power failure finds all of it or nothing.
+ */
+MUST_CHECK struct error *btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder,
+                                               const char *name, int source, uint64_t size_bytes);
+
+/* Another size. */
 MUST_CHECK struct error *btrfs_quota_set_size(const struct btrfs_quota *quota, int holder,
                                               int subvolume, uint64_t size_bytes);
-
-/* The same for a new clone: it has data that nobody has charged it for. */
-MUST_CHECK struct error *btrfs_quota_set_clone_size(const struct btrfs_quota *quota, int holder,
-                                                    int subvolume, uint64_t size_bytes);
 
 /* A snapshot or clone was made of the subvolume: what it has now may be kept by others when it overwrites it. */
 MUST_CHECK struct error *btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder,
@@ -47,8 +53,9 @@ struct btrfs_quota_usage {
 MUST_CHECK struct error *btrfs_quota_read(const struct btrfs_quota *quota, int holder,
                                           int subvolume, struct btrfs_quota_usage *out);
 
-/* Removes the accounts of subvolumes that are gone: the kernel keeps those whose data has outlived them. */
-MUST_CHECK struct error *btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root);
+/* Removes the accounts of subvolumes that are gone: the kernel keeps those whose data has outlived them. Gives how many it has looked at. */
+MUST_CHECK struct error *btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root,
+                                                  size_t *seen);
 
 /* Removes one account. Only kernels with classic quotas need it. */
 void btrfs_quota_remove(const struct btrfs_quota *quota, int root, uint64_t subvolume_id);

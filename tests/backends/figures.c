@@ -3,6 +3,7 @@
  * backend-figures BACK-END DIRECTORY [PRESENT]: how long the functions of a back end take, in microseconds, with so many empty volumes
  * beside.
  */
+#include <btrfsutil.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
@@ -76,6 +77,23 @@ measure(const char *what, unsigned rounds, step *act, step *undo)
             undo(i);
     }
     print_figure(what, times, rounds);
+}
+
+/* Two ways, taking turns: whatever else the machine does meets both. */
+static void
+compare_ways(const char *bare, step *act_bare, const char *ours, step *act, unsigned rounds)
+{
+    double bare_times[ROUNDS], times[ROUNDS];
+    for (unsigned i = 0; i < rounds; i++) {
+        double start = now_us();
+        act_bare(i);
+        double middle = now_us();
+        act(i);
+        bare_times[i] = middle - start;
+        times[i] = now_us() - middle;
+    }
+    print_figure(bare, bare_times, rounds);
+    print_figure(ours, times, rounds);
 }
 
 static const struct data_settings gigabyte = {.size_bytes = 1024ull * MIB};
@@ -213,23 +231,53 @@ use_of_clone(unsigned i)
     read_usage(0);
 }
 
-/* The system calls alone: a directory and a snapshot in it. */
+/* ---- the system calls alone ---- */
+
+/* The path of the directory that holds a volume's holder, from a volume that is there. */
+static int
+make_bare_holder(const struct data *beside, unsigned number)
+{
+    char path[4096];
+    must(backend_path(backend, beside, path, sizeof path));
+    char *handle = strstr(path, beside->handle);
+    snprintf(handle, sizeof path - (size_t)(handle - path), "bare-%u", number);
+    if (mkdir(path, 0700) != 0)
+        must(error_from_errno(errno, "make %s", path));
+    return open(path, O_RDONLY | O_DIRECTORY);
+}
+
 static void
-bare_clone(unsigned i)
+create_bare(unsigned i)
+{
+    struct data beside = name(ROLE_VOLUME, KIND_TREE, "beside", 0);
+    struct btrfs_ioctl_vol_args_v2 arguments = {.name = "tree"};
+    int holder = make_bare_holder(&beside, i);
+    if (ioctl(holder, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments) != 0)
+        must(error_from_errno(errno, "make a subvolume"));
+    close(holder);
+}
+
+static void
+clone_bare(unsigned i)
 {
     struct data source = name(ROLE_VOLUME, KIND_TREE, "source", 0);
     struct btrfs_ioctl_vol_args_v2 arguments = {.name = "tree"};
     char path[4096];
     must(backend_path(backend, &source, path, sizeof path));
-    arguments.fd = open(path, O_RDONLY | O_DIRECTORY);
-    strcpy(strstr(path, "source-0"), "");
-    snprintf(path + strlen(path), sizeof path - strlen(path), "v-%u", i);
-    mkdir(path, 0700);
-    int holder = open(path, O_RDONLY | O_DIRECTORY);
+    int tree = open(path, O_RDONLY | O_DIRECTORY);
+    int holder = make_bare_holder(&source, i);
+    arguments.fd = tree;
     if (ioctl(holder, BTRFS_IOC_SNAP_CREATE_V2, &arguments) != 0)
-        must(error_from_errno(errno, "snapshot to %s", path));
-    close((int)arguments.fd);
+        must(error_from_errno(errno, "take a snapshot"));
+    close(tree);
     close(holder);
+}
+
+static void
+drop_bare(unsigned i)
+{
+    struct data data = name(ROLE_VOLUME, KIND_TREE, "bare", i);
+    must(backend_remove(backend, &data));
 }
 
 #define AT_ONCE 16u
@@ -259,13 +307,67 @@ measure_clones_at_once(void)
         drop(i);
 }
 
-/* Waits until deleted volumes are really gone, so that the next figure does not pay for them. */
+/* Waits until deleted subvolumes are really gone (at most a minute), so that the next figure does not pay for them. */
 static void
 settle(void)
 {
+    struct data source = name(ROLE_VOLUME, KIND_TREE, "source", 0);
+    char path[4096];
+    size_t left = backend->copies_are_instant;
+    must(backend_path(backend, &source, path, sizeof path));
     sync();
-    sleep(backend->copies_are_instant ? 5 : 0);
-    sync();
+    for (unsigned i = 0; i < 60 && left; i++) {
+        uint64_t *ids = NULL;
+        if (btrfs_util_sync(path) || btrfs_util_deleted_subvolumes(path, &ids, &left))
+            must(error_from_errno(errno, "wait for deleted subvolumes"));
+        free(ids);
+        sleep(left ? 1 : 0);
+    }
+}
+
+/* Volumes that are copied in no time are subvolumes, and can be compared with one. */
+static void
+measure_creates(bool instant)
+{
+    struct data beside = name(ROLE_VOLUME, KIND_TREE, "beside", 0);
+    if (!instant) {
+        measure("create", ROUNDS, create, NULL);
+        return;
+    }
+    must(backend_create(backend, &beside, &gigabyte));
+    compare_ways("create, bare system calls", create_bare, "create", create, ROUNDS);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        drop_bare(i);
+    must(backend_remove(backend, &beside));
+}
+
+static void
+measure_clones(bool instant, unsigned rounds)
+{
+    const char *what = "clone, tree of 10,000 files";
+    if (instant)
+        compare_ways("clone, bare system calls", clone_bare, what, clone_tree, rounds);
+    else
+        measure(what, rounds, clone_tree, NULL);
+    measure("use of a clone", 5, use_of_clone, NULL);
+    for (unsigned i = 0; i < rounds; i++) {
+        drop_bare(i);
+        drop(i);
+    }
+}
+
+static void
+measure_snapshots(bool instant, unsigned rounds)
+{
+    const char *what = "snapshot, tree of 10,000 files";
+    if (instant)
+        compare_ways("snapshot, bare system calls", clone_bare, what, snapshot_tree, rounds);
+    else
+        measure(what, rounds, snapshot_tree, NULL);
+    for (unsigned i = 0; i < rounds; i++) {
+        drop_bare(i);
+        drop_snapshot(i);
+    }
 }
 
 static void
@@ -284,22 +386,12 @@ measure_copies(bool instant)
     for (unsigned i = 0; i < 1024; i += 16)
         put_file(&image, NULL, (uint64_t)i * MIB, 16u * MIB);
     sync();
-    if (instant)
-        measure("clone, bare system calls", 50, bare_clone, NULL);
-    for (unsigned i = 0; instant && i < 50; i++)
-        drop(i);
-    settle();
-    measure("clone, tree of 10,000 files", rounds, clone_tree, NULL);
-    measure("use of a clone", 5, use_of_clone, NULL);
-    for (unsigned i = 0; i < rounds; i++)
-        drop(i);
+    measure_clones(instant, rounds);
     settle();
     if (instant)
         measure_clones_at_once();
     settle();
-    measure("snapshot, tree of 10,000 files", rounds, snapshot_tree, NULL);
-    for (unsigned i = 0; i < rounds; i++)
-        drop_snapshot(i);
+    measure_snapshots(instant, rounds);
     settle();
     measure("clone, image with 1 GiB of data", rounds, clone_image, NULL);
     for (unsigned i = 0; i < rounds; i++)
@@ -329,13 +421,15 @@ main(int count, char **arguments)
     unsigned present = count > 3 ? (unsigned)strtoul(arguments[3], NULL, 10) : 0;
     if (count < 3)
         return 2;
-    struct backend_options options = {.directory = arguments[2], .log = &quiet};
+    struct backend_options options = {.directory = arguments[2],
+                                      .log = &quiet,
+                                      .may_switch_quotas_on = !getenv("LEAVE_QUOTAS_OFF")};
     must(backend_open(arguments[1], &options, &backend));
     for (unsigned i = 0; i < present; i++) {
         struct data data = name(ROLE_VOLUME, KIND_TREE, "present", i);
         must(backend_create(backend, &data, &gigabyte));
     }
-    measure("create", ROUNDS, create, NULL);
+    measure_creates(backend->copies_are_instant);
     measure("write a note of 600 bytes", ROUNDS, write_note, NULL);
     measure("use", ROUNDS, read_usage, NULL);
     measure("list all", 10, list_all, NULL);

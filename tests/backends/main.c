@@ -160,7 +160,7 @@ fill_random(const char *path, uint64_t offset, size_t size)
     uint32_t *words = malloc(size + 4);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     for (size_t i = 0; words && i <= size / 4; i++)
-        words[i] = random_number(UINT32_MAX);
+        words[i] = random_number(UINT32_MAX) | 0x01010101;
     bool is_good = fd >= 0 && words && pwrite(fd, words, size, (off_t)offset) == (ssize_t)size;
     int number = errno;
     if (fd >= 0)

@@ -83,6 +83,44 @@ a_clone_into_a_larger_size_has_the_larger_size(void)
     SUCCEEDS(drop(VOLUME("source")));
 }
 
+/* Of a pool this is an unmount and a mount. */
+static void
+a_size_outlives_a_restart(void)
+{
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(VOLUME("made"), 16 * MIB));
+    SUCCEEDS(copy(VOLUME("made"), VOLUME("cloned"), 24 * MIB));
+    scene_close();
+    if (!scene_open())
+        exit(1);
+    check_full_at(VOLUME("made"), "file", 16 * MIB);
+    check_full_at(VOLUME("cloned"), "file", 24 * MIB);
+    SUCCEEDS(drop(VOLUME("made")));
+    SUCCEEDS(drop(VOLUME("cloned")));
+}
+
+/* A clone is as large as it was asked to be, whatever its source was. */
+static void
+a_clone_without_a_size_is_not_limited(void)
+{
+    struct data clone = VOLUME("clone");
+    struct data_usage usage;
+    int why = 0;
+    if (!needs_limits() || scene.backend->ops->is_volatile) {
+        scene.not_for_this = "a tmpfs always has a size, others have none";
+        return;
+    }
+    SUCCEEDS(create(VOLUME("source"), 16 * MIB));
+    SUCCEEDS(copy(VOLUME("source"), clone, 0));
+    EXPECT(write_until_full(path_of(clone, "file"), 40 * MIB, &why) == 40 * MIB);
+    EXPECT(why == 0);
+    SUCCEEDS(backend_usage(scene.backend, &clone, &usage));
+    EXPECT(usage.total_bytes == 0);
+    SUCCEEDS(drop(clone));
+    SUCCEEDS(drop(VOLUME("source")));
+}
+
 /* What a snapshot keeps must not take the room of the volume. */
 static void
 a_volume_with_snapshots_can_rewrite_all_it_has(void)
@@ -239,6 +277,8 @@ const struct fact facts_of_sizes[] = {
     {"a tree is full at its size and can grow", a_tree_is_full_at_its_size_and_can_grow},
     {"a clone into a larger size has the larger size",
      a_clone_into_a_larger_size_has_the_larger_size},
+    {"a size outlives a restart", a_size_outlives_a_restart},
+    {"a clone without a size is not limited", a_clone_without_a_size_is_not_limited},
     {"a volume with snapshots can rewrite all it has",
      a_volume_with_snapshots_can_rewrite_all_it_has},
     {"a clone can rewrite all it has", a_clone_can_rewrite_all_it_has},
