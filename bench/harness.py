@@ -216,6 +216,10 @@ class Report:
     def bar(self, reached, what, numbers):
         self.bars.append(f"{'PASS' if reached else 'MISS'}  {what}: {numbers}")
 
+    def miss_figure(self, what, why):
+        """A bar that nothing can be said about."""
+        self.failures.append(f"NOT MEASURED  {what}: {why}")
+
     @contextlib.contextmanager
     def topic(self, name):
         """A topic that cannot be measured is noted, and the next one begins."""

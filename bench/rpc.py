@@ -277,8 +277,9 @@ TOPICS = {
 }
 
 
-def install_peers(root):
-    done = subprocess.run([root / "tests/peers/install"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def install_peers(root, *parts):
+    only = [word for part in parts for word in ("--only", part)]
+    done = subprocess.run([root / "tests/peers/install", *only], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise NotMeasured(f"tests/peers/install ended with {done.returncode}: {done.stderr.strip()[-500:]}")
 

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The csi part: skycap beside csi-driver-host-path, both driven by tests/peers/go/cmd/csi-bench, and beside the bare
+system calls that a driver cannot do without (bench/bare-storage, tests/store-bench). Needs root: volumes are mounted.
+
+The other driver is not part of the project. SKYCAP_HOSTPATH or --hostpath names its program; without it the bars that
+compare with it are reported as not measured."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+from harness import NotMeasured, Process, accepts_connections, print_table, run_program
+from rpc import install_peers
+
+OURS, THEIRS = "skycap serve", "csi-driver-host-path"
+SOME_VOLUMES = 5000
+CROWD = 16
+FILL_CLIENTS = 16
+PAGE = 1000
+FILES, FILE_BYTES = 10_000, 107_375  # 1 GiB in all
+POOL_SIZE = "40G"
+STARTS = 5
+
+
+# ---- drivers ----
+
+
+class Driver:
+    """A CSI driver that runs; `data` is all that it keeps."""
+
+    def __init__(self, bench, process, socket, data, start=None):
+        self.bench, self.process, self.socket, self.data, self.start = bench, process, socket, data, start
+        self.name = process.name
+
+    def run(self, verb, seconds=None, **flags):
+        """What csi-bench says of one run of a verb."""
+        flags["seconds"] = seconds or self.bench.seconds
+        words = [f"-{name}={value}" for name, value in flags.items()]
+        return json.loads(run_program([self.bench.peers / "csi-bench", *words, f"unix:{self.socket}", verb], 3600))
+
+    def memory_mib(self):
+        return self.process.memory_mib()
+
+
+def rate(result, kind="create"):
+    return result["times"][kind]["count"] / result["seconds"]
+
+
+def median_us(results, kind):
+    return statistics.median(result["times"][kind]["p50_us"] for result in results)
+
+
+class Bench:
+    """Where things are, and what one topic has started. Everything it mounts is below its directory."""
+
+    def __init__(self, root, build, arguments, directory, stack):
+        self.build, self.directory, self.stack = build, directory, stack
+        self.peers = root / "build/peers"
+        self.repeats, self.seconds = arguments.repeats, arguments.seconds
+        self.many, self.hostpath = arguments.many, arguments.hostpath
+        stack.callback(unmount_below, directory)
+
+    def start_driver(self, name, label, command, data):
+        socket = self.directory / f"{label}.sock"
+        command = [str(word).replace("SOCKET", str(socket)) for word in command]
+        data.mkdir(exist_ok=True)
+
+        def start():
+            process = Process(name, command, self.directory / f"{label}.log")
+            self.stack.enter_context(process)
+            return process
+
+        driver = Driver(self, start(), socket, data, start)
+        driver.process.wait_for_socket(socket)
+        driver.run("null", seconds=0.1)
+        driver.memory_at_start = driver.memory_mib()
+        return driver
+
+    def start_skycap(self, name=OURS, label="skycap"):
+        data = self.directory / f"{label}-data"
+        return self.start_driver(name, label, [self.build / "skycap", "serve", "--endpoint", "unix:SOCKET", "--data", data,
+                                               "--backend", "btrfs", "--pool-size", POOL_SIZE, "--log-level", "warn"], data)
+
+    def start_hostpath(self):
+        data = self.directory / "hostpath-data"
+        return self.start_driver(THEIRS, "hostpath", [self.hostpath, "--endpoint", "unix://SOCKET", "--nodeid", "bench",
+                                                      "--drivername", "hostpath.csi.k8s.io", "--statedir", data], data)
+
+    def start_all(self):
+        """Ours first; theirs only if it is there."""
+        return [self.start_skycap()] + ([self.start_hostpath()] if self.hostpath else [])
+
+    def rounds(self, *steps):
+        """The results of each step, which take turns."""
+        results = [[] for _ in steps]
+        for _ in range(self.repeats):
+            for step, found in zip(steps, results):
+                found.append(step())
+        return results
+
+    # What cannot be avoided, each by itself.
+
+    def bare(self, driver, verb, *more, seconds=None):
+        directory = driver.data / "pool" / "bare"
+        directory.mkdir(exist_ok=True)
+        return json.loads(run_program([self.build / "bench/bare-storage", verb, directory,
+                                       seconds or self.seconds, *more], 600))
+
+    def commit(self, driver, threads, verb="write"):
+        """One entry written durably, on the file system where the driver's own store is."""
+        store = driver.data / "bare-store"
+        text = run_program([self.build / "tests/store-bench", verb, f"sqlite:{store}", threads, self.seconds], 600)
+        per_second, p50 = re.search(r"threads: (\d+)/s, p50 (\d+) us", text).groups()
+        return {"per_second": float(per_second), "p50_us": float(p50)}
+
+    def runs(self):
+        return f"median of {self.repeats} runs of {self.seconds:g} s"
+
+
+def unmount_below(directory):
+    """What a driver that ended in an unusual way has left."""
+    lines = pathlib.Path("/proc/self/mounts").read_text().splitlines()
+    points = [line.split()[1] for line in lines if line.split()[1].startswith(f"{directory}/")]
+    for point in reversed(points):
+        subprocess.run(["umount", point], stderr=subprocess.DEVNULL)
+
+
+# ---- create and delete ----
+
+
+def pair_figures(bench, drivers):
+    """{name: (pairs a second, create us, delete us, create p99 us, pairs a second by a crowd)}"""
+    steps = [(lambda d=d, n=n: d.run("pairs", clients=n)) for d in drivers for n in (1, CROWD)]
+    results = bench.rounds(*steps)
+    figures = {}
+    for driver, alone, crowd in zip(drivers, results[::2], results[1::2]):
+        p99 = statistics.median(result["times"]["create"]["p99_us"] for result in alone)
+        figures[driver.name] = (statistics.median(map(rate, alone)), median_us(alone, "create"),
+                                median_us(alone, "delete"), p99, statistics.median(map(rate, crowd)))
+    return figures
+
+
+PAIRS_HEAD = ["", "pairs/s", "create p50 us", "delete p50 us", "create p99 us", f"pairs/s by {CROWD} clients"]
+
+
+def pair_rows(figures):
+    return [[name, f"{alone:,.0f}", f"{create:.0f}", f"{delete:.0f}", f"{p99:,.0f}", f"{crowd:,.0f}"]
+            for name, (alone, create, delete, p99, crowd) in figures.items()]
+
+
+def limit_figures(bench, ours):
+    """The parts of a durable create, and how many pairs of each there could be."""
+    null, commit, commits, subvolume, subvolumes = bench.rounds(
+        lambda: ours.run("null"), lambda: bench.commit(ours, 1), lambda: bench.commit(ours, CROWD, "cycle"),
+        lambda: bench.bare(ours, "subvolumes", 1), lambda: bench.bare(ours, "subvolumes", CROWD))
+    return {
+        "null": median_us(null, "call"),
+        "commit": statistics.median(result["p50_us"] for result in commit),
+        "commits": statistics.median(result["per_second"] for result in commits),
+        "create": median_us(subvolume, "create"),
+        "delete": median_us(subvolume, "delete"),
+        "subvolumes": statistics.median(map(rate, subvolumes)),
+    }
+
+
+def limit_rows(limits):
+    both = limits["create"] + limits["delete"]
+    return [["bare subvolume ioctls", f"{1e6 / both:,.0f}", f"{limits['create']:.0f}", f"{limits['delete']:.0f}", "-",
+             f"{limits['subvolumes']:,.0f}"],
+            ["bare commit of the store", f"{1e6 / (2 * limits['commit']):,.0f}", f"{limits['commit']:.0f}",
+             f"{limits['commit']:.0f}", "-", f"{limits['commits']:,.0f}"],
+            ["null RPC", f"{1e6 / (2 * limits['null']):,.0f}", f"{limits['null']:.0f}", f"{limits['null']:.0f}", "-", "-"]]
+
+
+def compare_rates(report, figures, column, least, what):
+    if THEIRS not in figures:
+        return report.miss_figure(what, f"no {THEIRS}")
+    ours, theirs = figures[OURS][column], figures[THEIRS][column]
+    report.bar(ours >= least * theirs, what, f"{ours:,.0f} and {theirs:,.0f}, {ours / theirs:.2f} times")
+
+
+def pairs_topic(bench, report):
+    drivers = bench.start_all()
+    ours = drivers[0]
+    memory = {driver.name: [driver.memory_at_start] for driver in drivers}
+    empty = pair_figures(bench, drivers)
+    limits = limit_figures(bench, ours)
+    print_table(f"CreateVolume and DeleteVolume, no volume beside ({bench.runs()})", PAIRS_HEAD,
+                pair_rows(empty) + limit_rows(limits))
+    for driver in drivers:
+        driver.run("fill", count=SOME_VOLUMES, clients=FILL_CLIENTS)
+    some = pair_figures(bench, drivers)
+    print_table(f"The same with {SOME_VOLUMES:,} volumes beside", PAIRS_HEAD, pair_rows(some))
+    for driver in drivers:
+        memory[driver.name].append(driver.memory_mib())
+    print_table("Memory", ["", "RSS MiB when idle", f"with {SOME_VOLUMES:,} volumes"],
+                [[name, *(f"{value:.1f}" for value in values)] for name, values in memory.items()])
+    compare_rates(report, empty, 0, 1.3, f"durable create+delete at least 1.3 times {THEIRS} (not durable), empty")
+    compare_rates(report, some, 0, 10, f"at least 10 times with {SOME_VOLUMES:,} volumes")
+    compare_rates(report, empty, 4, 5, f"at least 5 times with {CROWD} clients")
+    least = limits["create"] + limits["commit"] + limits["null"]
+    create = empty[OURS][1]
+    report.bar(create <= 1.6 * least, "a create within 1.6 times subvolume + commit + null RPC, p50",
+               f"{create:.0f} us and {limits['create']:.0f} + {limits['commit']:.0f} + {limits['null']:.0f} us, "
+               f"{create / least:.2f} times")
+    report.bar(memory[OURS][0] < 6, "idle RSS under 6 MiB", f"{memory[OURS][0]:.1f} MiB")
+
+
+# ---- snapshot and clone ----
+
+
+def write_files(directory):
+    """As much as a middling project tree, of bytes that cannot be compressed."""
+    for number in range(FILES):
+        place = directory / f"{number // 100}"
+        place.mkdir(exist_ok=True)
+        (place / f"{number}").write_bytes(os.urandom(FILE_BYTES))
+    os.sync()
+
+
+def fill_one(bench, driver, label):
+    """A volume with FILES files in it; its id and its directory."""
+    directory = bench.directory / label
+    directory.mkdir()
+    volume = driver.run("open", directory=directory)["volume"]
+    write_files(directory / "target")
+    return volume, directory
+
+
+def copies_topic(bench, report):
+    drivers = bench.start_all()
+    figures = {}
+    for number, driver in enumerate(drivers):
+        volume, directory = fill_one(bench, driver, f"copies-{number}")
+        few = driver.name == THEIRS
+        figures[driver.name] = [driver.run(verb, volume=volume, count=1 if few else 100)["times"]["create"]["p50_us"]
+                                for verb in ("snapshots", "clones")]
+        if driver.name == OURS:
+            bare = bench.bare(driver, "snapshots", directory / "target")["times"]["create"]["p50_us"]
+        driver.run("close", volume=volume, directory=directory)
+    ours = figures[OURS]
+    print_table(f"A volume with {FILES:,} files and 1 GiB (p50 of 100; {THEIRS}: once)",
+                ["", "CreateSnapshot ms", "clone ms"],
+                [[name, *(f"{value / 1e3:,.2f}" for value in values)] for name, values in figures.items()] +
+                [["bare snapshot ioctl", *[f"{bare / 1e3:.2f}"] * 2]])
+    report.bar(ours[1] <= 1.5 * bare, "a clone within 1.5 times the bare snapshot ioctl, p50",
+               f"{ours[1] / 1e3:.2f} and {bare / 1e3:.2f} ms, {ours[1] / bare:.2f} times")
+    what = f"a clone at least 50 times as fast as {THEIRS}'s"
+    if THEIRS in figures:
+        report.bar(50 * ours[1] <= figures[THEIRS][1], what,
+                   f"{ours[1] / 1e3:.2f} and {figures[THEIRS][1] / 1e3:,.0f} ms, {figures[THEIRS][1] / ours[1]:,.0f} times")
+    else:
+        report.miss_figure(what, f"no {THEIRS}")
+
+
+# ---- publish ----
+
+
+def publish_topic(bench, report):
+    drivers = bench.start_all()
+    steps = []
+    for number, driver in enumerate(drivers):
+        directory = bench.directory / f"publish-{number}"
+        directory.mkdir()
+        steps.append(lambda driver=driver, directory=directory: driver.run("publish", directory=directory))
+    *results, bare = bench.rounds(*steps, lambda: bench.bare(drivers[0], "mounts"))
+    rows = [[driver.name, f"{median_us(found, 'publish'):.0f}", f"{median_us(found, 'unpublish'):.0f}"]
+            for driver, found in zip(drivers, results)]
+    print_table(f"NodePublishVolume and NodeUnpublishVolume, staged before ({bench.runs()})",
+                ["", "publish p50 us", "unpublish p50 us"],
+                rows + [["bare bind mount and umount", f"{median_us(bare, 'mount'):.0f}", f"{median_us(bare, 'unmount'):.0f}"]])
+
+
+# ---- very many volumes ----
+
+
+def start_again(driver, end):
+    """Ends it and starts it again: milliseconds until it takes connections."""
+    end(driver.process.popen)
+    driver.process.popen.wait()
+    begin = time.monotonic()
+    driver.process = driver.start()
+    while not accepts_connections(driver.socket):
+        if driver.process.popen.poll() is not None or time.monotonic() > begin + 60:
+            raise NotMeasured(f"{driver.name} did not start again: {driver.process.log.read_text()[-500:]}")
+        time.sleep(0.001)
+    took = 1e3 * (time.monotonic() - begin)
+    driver.run("null", seconds=0.1)
+    return took
+
+
+def start_figures(driver):
+    """After an orderly end (the pool is mounted again), and after SIGKILL (it is mounted still)."""
+    return [statistics.median(start_again(driver, end) for _ in range(STARTS))
+            for end in (lambda popen: popen.terminate(), lambda popen: popen.kill())]
+
+
+def many_topic(bench, report):
+    if not bench.many:
+        return
+    full_name = f"with {bench.many:,} volumes"
+    full, empty = bench.start_skycap(full_name, "many"), bench.start_skycap("empty", "empty")
+    filled = full.run("fill", count=bench.many, clients=FILL_CLIENTS)
+    memory = [full.memory_at_start, full.memory_mib()]
+    figures = pair_figures(bench, [empty, full])
+    print_table(f"skycap alone, filled at {rate(filled):,.0f} volumes/s ({bench.runs()})", PAIRS_HEAD, pair_rows(figures))
+    listed = full.run("list", page=PAGE)
+    if listed["listed"] != bench.many:
+        raise NotMeasured(f"{listed['listed']} of {bench.many} volumes were listed")
+    memory.append(full.memory_mib())
+    starts = start_figures(full)
+    memory.append(full.memory_mib())
+    print_table(f"skycap {full_name}", ["", ""], [
+        [f"ListVolumes of all, in pages of {PAGE:,}", f"{listed['seconds'] * 1e3:,.0f} ms"],
+        ["  one page, p50", f"{listed['times']['page']['p50_us'] / 1e3:.1f} ms"],
+        ["start after an orderly end", f"{starts[0]:.0f} ms"],
+        ["start after SIGKILL", f"{starts[1]:.0f} ms"],
+        ["RSS idle and empty", f"{memory[0]:.1f} MiB"],
+        ["  after filling", f"{memory[1]:.1f} MiB"],
+        ["  after pairs and lists", f"{memory[2]:.1f} MiB"],
+        ["  after the last start", f"{memory[3]:.1f} MiB"]])
+    cost, least = (figures[name][1] + figures[name][2] for name in (full_name, "empty"))
+    report.bar(cost <= 1.2 * least, f"a call {full_name} costs at most 1.2 times that of empty, p50 of create + delete",
+               f"{cost:.0f} and {least:.0f} us, {cost / least:.2f} times")
+    report.bar(max(memory) < 10, f"RSS under 10 MiB {full_name}", f"{max(memory[1:]):.1f} MiB")
+    report.bar(max(starts) < 100, f"start under 100 ms {full_name}", f"{starts[0]:.0f} and {starts[1]:.0f} ms")
+
+
+# ---- all ----
+
+TOPICS = {
+    "create and delete": pairs_topic,
+    "snapshot and clone": copies_topic,
+    "publish": publish_topic,
+    "very many volumes": many_topic,
+}
+
+
+def measure(root, build, arguments, report):
+    with report.topic("csi"):
+        if os.geteuid() != 0:
+            raise NotMeasured("needs root: volumes are mounted")
+        install_peers(root, "go")
+        measure_topics(root, build, arguments, report)
+
+
+def measure_topics(root, build, arguments, report):
+    if not arguments.hostpath:
+        print(f"\n{THEIRS} is not compared: SKYCAP_HOSTPATH does not say where its program is")
+    for name, topic in TOPICS.items():
+        with report.topic(name), contextlib.ExitStack() as stack:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="skycap-bench-"))
+            topic(Bench(root, build, arguments, pathlib.Path(directory), stack), report)
