@@ -6,28 +6,18 @@
  */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/log.h"
-#include "base/memory.h"
-#include "cli/command.h"
-#include "cli/options.h"
-#include "rpc/channel.h"
+#include "cli/client.h"
 #include "rpc/message_json.h"
 
 #define DEFAULT_SECONDS 30
-#define MAX_MESSAGE_BYTES (64u << 20)
 
 struct settings {
     struct option_list metadata;
-    unsigned long timeout_s;
-    struct tls_options tls;
-    const char *tls_name;
+    struct client_flags *flags;
     bool compact;
-    const char *address;
     const struct method *method;
     const char *json;
 };
@@ -52,14 +42,15 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
     const struct option table[] = {
         {"metadata", 0, "KEY=VALUE", OPTION_LIST, &s->metadata,
          "send this with the call; may be given several times"},
-        {"timeout", 0, "SECONDS", OPTION_NUMBER, &s->timeout_s,
+        {"timeout", 0, "SECONDS", OPTION_NUMBER, &s->flags->timeout_s,
          "give up after so long; default 30"},
         {"compact", 0, NULL, OPTION_FLAG, &s->compact, "print each reply on one line"},
-        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
+        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->flags->tls.ca_file,
          "PEM certificates that the server must be signed by"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
-        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
-        {"tls-name", 0, "NAME", OPTION_TEXT, &s->tls_name,
+        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->flags->tls.certificate_file,
+         "our certificate, PEM"},
+        {"tls-key", 0, "FILE", OPTION_TEXT, &s->flags->tls.key_file, "its private key, PEM"},
+        {"tls-name", 0, "NAME", OPTION_TEXT, &s->flags->tls_name,
          "the name that the server must prove; default: the host of ADDRESS"},
     };
     const struct options options = {
@@ -79,7 +70,7 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
     if (count - rest < 2 || count - rest > 3)
         return error_new(CODE_INVALID_ARGUMENT,
                          "needs ADDRESS, METHOD and at most one JSON (see skycap call --help)");
-    s->address = arguments[rest];
+    s->flags->endpoint = arguments[rest];
     s->json = count - rest == 3 ? arguments[rest + 2] : "{}";
     return find_method(arguments[rest + 1], &s->method);
 }
@@ -197,7 +188,7 @@ call_unary(const struct settings *settings, struct channel *channel,
     if (error)
         return error;
     struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, 2 * (size_t)MAX_MESSAGE_BYTES);
+    arena_init(&arena, NULL, 0, 2 * (size_t)CLIENT_MAX_MESSAGE_BYTES);
     ProtobufCMessage *reply;
     *exit_code = EXIT_FAILED;
     error = channel_call(channel, settings->method, request, options, &arena, &reply);
@@ -231,7 +222,7 @@ print_all(const struct settings *settings, struct client_call *call)
 {
     for (;;) {
         struct arena arena AUTO(arena_clear);
-        arena_init(&arena, NULL, 0, 2 * (size_t)MAX_MESSAGE_BYTES);
+        arena_init(&arena, NULL, 0, 2 * (size_t)CLIENT_MAX_MESSAGE_BYTES);
         ProtobufCMessage *message;
         struct error *error = client_call_recv(call, &arena, &message);
         if (error || !message)
@@ -264,53 +255,22 @@ call_streaming(const struct settings *settings, struct channel *channel,
 }
 
 static struct error *
-call_over(const struct settings *settings, struct runtime *runtime, struct tls_context *tls,
-          enum exit_code *exit_code)
+call(const struct settings *settings, struct client *client, enum exit_code *exit_code)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
     struct buffer text AUTO(buffer_clear) = {0};
     struct metadata metadata = {0};
-    struct channel *channel;
-    struct error *error = read_metadata(&settings->metadata, &arena, &metadata);
+    struct error *error = client_connect(client);
+    if (!error)
+        error = read_metadata(&settings->metadata, &client->arena, &metadata);
     if (!error)
         error = read_input(settings, &text);
-    if (!error)
-        error = channel_open(runtime, settings->address,
-                             &(struct channel_options){.tls = tls,
-                                                       .tls_name = settings->tls_name,
-                                                       .max_message_bytes = MAX_MESSAGE_BYTES},
-                             &channel);
     if (error)
         return error;
     struct call_options options = {.metadata = &metadata,
-                                   .timeout_ns = settings->timeout_s * UINT64_C(1000000000)};
+                                   .timeout_ns = client->flags.timeout_s * UINT64_C(1000000000)};
     error = settings->method->kind == METHOD_UNARY
-                ? call_unary(settings, channel, &options, &text, exit_code)
-                : call_streaming(settings, channel, &options, &text, exit_code);
-    channel_close(channel);
-    return error;
-}
-
-static struct error *
-call(const struct settings *settings, enum exit_code *exit_code)
-{
-    struct log log = {.level = LOG_WARN, .fd = STDERR_FILENO};
-    struct tls_context *tls = NULL;
-    struct runtime *runtime = NULL;
-    struct error *error = NULL;
-    if (settings->tls.ca_file || settings->tls.certificate_file || settings->tls.key_file) {
-        if (!settings->tls.ca_file || !settings->tls.certificate_file || !settings->tls.key_file)
-            return error_new(CODE_INVALID_ARGUMENT,
-                             "--tls-ca, --tls-cert and --tls-key go together");
-        error = tls_context_open(&settings->tls, &tls);
-    }
-    if (!error)
-        error = runtime_open(&(struct runtime_options){.log = &log}, &runtime);
-    if (!error)
-        error = call_over(settings, runtime, tls, exit_code);
-    runtime_close(runtime);
-    tls_context_close(tls);
+                ? call_unary(settings, client->channel, &options, &text, exit_code)
+                : call_streaming(settings, client->channel, &options, &text, exit_code);
     if (error && *exit_code == EXIT_FAILED)
         error = error_wrap(error, "%s", error_code_name(error->code));
     return error;
@@ -319,11 +279,12 @@ call(const struct settings *settings, enum exit_code *exit_code)
 static struct error *
 run(int count, char **arguments, enum exit_code *exit_code)
 {
-    struct settings settings = {.timeout_s = DEFAULT_SECONDS};
+    struct client client AUTO(client_close) = {.flags.timeout_s = DEFAULT_SECONDS};
+    struct settings settings = {.flags = &client.flags};
     bool helped;
     struct error *error = read_flags(&settings, count, arguments, &helped);
     if (!error && !helped)
-        error = call(&settings, exit_code);
+        error = call(&settings, &client, exit_code);
     options_free_list(&settings.metadata);
     return error;
 }

@@ -23,7 +23,10 @@ struct command {
 
 extern const struct command call_command;
 extern const struct command doctor_command;
+extern const struct command probe_command;
 extern const struct command serve_command;
+extern const struct command snapshot_command;
 extern const struct command version_command;
+extern const struct command volume_command;
 
 #endif

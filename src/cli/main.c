@@ -5,12 +5,17 @@
 
 #include "cli/command.h"
 
+/* clang-format off: a line for each */
 static const struct command *const commands[] = {
     &serve_command,
+    &volume_command,
+    &snapshot_command,
+    &probe_command,
     &doctor_command,
     &call_command,
     &version_command,
 };
+/* clang-format on */
 
 static void
 print_help(void)

@@ -11,12 +11,12 @@
 
 #define HELP_COLUMN 30
 
-static void
-print_help(const struct options *options)
+void
+options_print(const struct option *table, size_t count)
 {
-    printf("usage: %s\n\n%s\n\noptions:\n", options->usage, options->summary);
-    for (size_t i = 0; i < options->count; i++) {
-        const struct option *option = &options->table[i];
+    puts("options:");
+    for (size_t i = 0; i < count; i++) {
+        const struct option *option = &table[i];
         char left[80];
         char letter[8] = "";
         if (option->letter)
@@ -28,13 +28,20 @@ print_help(const struct options *options)
     printf("%-*s %s\n", HELP_COLUMN, "  -h, --help", "show this");
 }
 
+static void
+print_help(const struct options *options)
+{
+    printf("usage: %s\n\n%s\n\n", options->usage, options->summary);
+    options_print(options->table, options->count);
+}
+
 static struct error *
 usage_error(const struct options *options, struct error *error)
 {
     char name[64];
     snprintf(name, sizeof name, "%s", options->usage);
-    name[strcspn(name, "[<")] = '\0';
-    size_t size = strlen(name);
+    size_t size = strcspn(name, "[<ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    name[size] = '\0';
     while (size && name[size - 1] == ' ')
         name[--size] = '\0';
     struct error *told =
@@ -117,23 +124,27 @@ parse_one(const struct options *options, int count, char **arguments, int *at)
 struct error *
 options_parse(const struct options *options, int count, char **arguments, int *rest, bool *helped)
 {
-    int at = 1;
+    int at = 1, words = 0;
+    bool only_words = false;
     *helped = false;
-    while (at < count && arguments[at][0] == '-' && arguments[at][1]) {
-        if (strcmp(arguments[at], "--") == 0) {
+    while (at < count) {
+        if (only_words || arguments[at][0] != '-' || !arguments[at][1]) {
+            arguments[1 + words++] = arguments[at++];
+        } else if (strcmp(arguments[at], "--") == 0) {
+            only_words = true;
             at++;
-            break;
-        }
-        if (strcmp(arguments[at], "--help") == 0 || strcmp(arguments[at], "-h") == 0) {
+        } else if (strcmp(arguments[at], "--help") == 0 || strcmp(arguments[at], "-h") == 0) {
             print_help(options);
             *helped = true;
             return NULL;
+        } else {
+            struct error *error = parse_one(options, count, arguments, &at);
+            if (error)
+                return usage_error(options, error);
         }
-        struct error *error = parse_one(options, count, arguments, &at);
-        if (error)
-            return usage_error(options, error);
     }
-    *rest = at;
+    *rest = count - words;
+    memmove(arguments + *rest, arguments + 1, (size_t)words * sizeof *arguments);
     return NULL;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Flags, declared once as a table: parsing, checking and --help all come from it.
  *
- *     --name VALUE, --name=VALUE, -x VALUE; `--` ends the flags.
+ *     --name VALUE, --name=VALUE, -x VALUE, before, between and behind the other arguments; `--` ends the flags.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -41,9 +41,15 @@ struct options {
     size_t count;
 };
 
-/* Fills the places. `*rest` is the index of the first argument that is no flag. With --help prints it and sets *helped. */
+/*
+ * Fills the places, and moves the arguments that are no flags to the end: they begin at the index `*rest`. With --help prints it and
+ * sets *helped.
+ */
 MUST_CHECK struct error *options_parse(const struct options *options, int count, char **arguments,
                                        int *rest, bool *helped);
+
+/* The part of --help that tells of the flags. */
+void options_print(const struct option *table, size_t count);
 
 void options_free_list(struct option_list *list);
 

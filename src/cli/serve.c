@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/storage.h"
 #include "csi/identity.h"
+#include "csi/inventory.h"
 #include "csi/node.h"
 #include "csi/registration.h"
 #include "rpc/health.h"
@@ -296,6 +297,7 @@ open_server(struct process *process, const struct settings *settings)
     identity_add(process->server, &process->identity);
     controller_add(process->server, &process->controller);
     node_add(process->server, &process->controller);
+    inventory_add(process->server, process->controller.engine);
 }
 
 static struct error *

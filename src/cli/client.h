@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command that asks a server: the flags that all of them share, the connection, and the two forms of output.
+ *
+ *     struct client client AUTO(client_close) = {0};
+ *     const struct option own[] = {...};
+ *     const struct client_usage usage = {"skycap volume create NAME", "...", own, COUNT_OF(own), 1, 1};
+ *     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+ *     if (error || client.has_helped)
+ *         return error;
+ *     ... client.words[0] ... client_ask(&client, "csi.v1.Controller/CreateVolume", &request, &reply)
+ */
+#ifndef CLI_CLIENT_H
+#define CLI_CLIENT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "rpc/channel.h"
+
+/* The largest message that is taken. */
+#define CLIENT_MAX_MESSAGE_BYTES (64u << 20)
+
+struct client_flags {
+    const char *endpoint;
+    const char *output;
+    unsigned long timeout_s; /* 0: never give up */
+    struct tls_options tls;
+    const char *tls_name;
+};
+
+struct client {
+    struct client_flags flags;
+    bool has_helped; /* --help was asked for and printed: nothing is open */
+    bool as_json;
+    char **words; /* the arguments that are no flags */
+    int word_count;
+    struct arena arena; /* replies live here until client_close */
+    struct log log;
+    struct tls_context *tls;
+    struct runtime *runtime;
+    struct channel *channel;
+};
+
+struct client_usage {
+    const char *usage;
+    const char *summary;
+    const struct option *own; /* flags beside those of all clients */
+    size_t own_count;
+    int least_words;
+    int most_words;
+};
+
+#define CLIENT_ANY_NUMBER 1000000
+
+/* The flags of all clients, for a table of options; `f` is a struct client_flags *. */
+#define CLIENT_FLAG_COUNT 7
+void client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]);
+
+/*
+ * Reads the flags and opens the channel; connecting is the first call's business. From then on whatever goes wrong is EXIT_FAILED: that is
+ * in *exit_code until the command has done its work and says otherwise.
+ */
+MUST_CHECK struct error *client_open(struct client *client, const struct client_usage *usage,
+                                     int count, char **arguments, enum exit_code *exit_code);
+
+/* The same for a command that has read its flags itself; `flags.endpoint` may be NULL. */
+MUST_CHECK struct error *client_connect(struct client *client);
+
+/* Also what an error has left. */
+void client_close(struct client *client);
+
+/*
+ * One call, by the method's name. The reply, of the method's type, lives in the client's arena. `*reply` may be set to a struct of
+ * any message: `void *` spares a cast.
+ */
+MUST_CHECK struct error *client_ask(struct client *client, const char *method, const void *request,
+                                    void *reply);
+
+/* As client_ask, for a server's stream: each message goes to `take`, in an arena of its own. */
+MUST_CHECK struct error *client_ask_stream(
+    struct client *client, const char *method, const void *request,
+    struct error *(*take)(void *context, const void *message), void *context);
+
+/* With -o json: the message on stdout. */
+void client_print_json(const void *message, unsigned flags);
+
+/* Where the server is when nobody says it. */
+const char *client_default_endpoint(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands ask skycap.v1.Inventory, and how volumes and snapshots are shown. Everything lives in the client's arena. */
+#ifndef CLI_INVENTORY_H
+#define CLI_INVENTORY_H
+
+#include "cli/client.h"
+#include "proto/inventory.pb-c.h"
+
+typedef Skycap__V1__VolumeInfo volume_info;
+typedef Skycap__V1__SnapshotInfo snapshot_info;
+
+/* By id or name. */
+MUST_CHECK struct error *inventory_find_volume(struct client *client, const char *text,
+                                               volume_info **out);
+MUST_CHECK struct error *inventory_find_snapshot(struct client *client, const char *text,
+                                                 snapshot_info **out);
+
+/* How it is now: a row of the table, or its message with -o json. */
+MUST_CHECK struct error *inventory_show_volume(struct client *client, const char *id);
+MUST_CHECK struct error *inventory_show_snapshot(struct client *client, const char *id);
+
+void inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena *arena);
+void inventory_print_snapshots(snapshot_info *const *snapshots, size_t count, struct arena *arena);
+
+/* For people: "10 GiB", "unlimited"; "2026-11-15 19:40:00" in the local time. */
+const char *inventory_size_text(int64_t bytes, struct arena *arena);
+const char *inventory_time_text(const Google__Protobuf__Timestamp *time, struct arena *arena);
+
+#endif

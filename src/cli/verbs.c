@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Subcommands of subcommands: see verbs.h. */
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+
+static void
+print_help(const struct verbs *verbs)
+{
+    printf("usage: skycap %s COMMAND [options]\n\n%s\n\ncommands:\n", verbs->command,
+           verbs->summary);
+    for (size_t i = 0; i < verbs->count; i++)
+        printf("  %-10s %s\n", verbs->table[i].name, verbs->table[i].summary);
+    printf("\n`skycap %s COMMAND --help` tells more about each. All of them have these ",
+           verbs->command);
+    struct client_flags flags;
+    struct option table[CLIENT_FLAG_COUNT];
+    client_flag_table(&flags, table);
+    options_print(table, CLIENT_FLAG_COUNT);
+}
+
+static const struct command *
+find(const struct verbs *verbs, const char *name)
+{
+    for (size_t i = 0; i < verbs->count; i++)
+        if (strcmp(verbs->table[i].name, name) == 0)
+            return &verbs->table[i];
+    return NULL;
+}
+
+struct error *
+verbs_run(const struct verbs *verbs, int count, char **arguments, enum exit_code *exit_code)
+{
+    if (count < 2)
+        return error_new(CODE_INVALID_ARGUMENT, "no command given (see skycap %s --help)",
+                         verbs->command);
+    if (strcmp(arguments[1], "--help") == 0 || strcmp(arguments[1], "-h") == 0) {
+        print_help(verbs);
+        return NULL;
+    }
+    const struct command *verb = find(verbs, arguments[1]);
+    if (!verb)
+        return error_new(CODE_INVALID_ARGUMENT, "unknown command \"%s %s\" (see skycap %s --help)",
+                         verbs->command, arguments[1], verbs->command);
+    struct error *error = verb->run(count - 1, arguments + 1, exit_code);
+    if (!error)
+        *exit_code = EXIT_OK;
+    return error;
+}

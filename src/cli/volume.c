@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap volume: finds the command below it and runs that. */
+#include "cli/volume.h"
+
+static const struct command table[] = {
+    {"create", "make a volume", volume_run_create},
+    {"list", "all volumes, by age", volume_run_list},
+    {"show", "all about one volume", volume_run_show},
+    {"clone", "make a volume with the content of another", volume_run_clone},
+    {"expand", "make a volume larger, in use or not", volume_run_expand},
+    {"modify", "change a volume's parameters", volume_run_modify},
+    {"delete", "delete volumes with all that is in them", volume_run_delete},
+    {"publish", "make a volume appear at a path of its node", volume_run_publish},
+    {"unpublish", "make it disappear from there", volume_run_unpublish},
+};
+
+static VERB(run)
+{
+    static const struct verbs verbs = {"volume",
+                                       "Works with the volumes of a server. VOLUME is an id, or "
+                                       "the name that the volume was created "
+                                       "with.",
+                                       table, COUNT_OF(table)};
+    return verbs_run(&verbs, count, arguments, exit_code);
+}
+
+const struct command volume_command = {"volume", "create, clone, grow, publish and delete volumes",
+                                       run};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of `skycap volume`, one file per topic; volume.c puts them into the table. */
+#ifndef CLI_VOLUME_H
+#define CLI_VOLUME_H
+
+#include "base/text_map.h"
+#include "cli/inventory.h"
+#include "cli/verbs.h"
+
+/* volume_create.c */
+VERB(volume_run_create);
+VERB(volume_run_clone);
+
+/* volume_show.c */
+VERB(volume_run_list);
+VERB(volume_run_show);
+
+/* volume_change.c */
+VERB(volume_run_expand);
+VERB(volume_run_modify);
+VERB(volume_run_delete);
+
+/* volume_publish.c */
+VERB(volume_run_publish);
+VERB(volume_run_unpublish);
+
+/* What a new volume is to be; NULL: not said. */
+struct volume_wish {
+    const char *name;
+    const char *size;
+    const char *fs_type;
+    bool block;
+    struct option_list parameters; /* KEY=VALUE */
+    const char *from_volume;       /* id or name, as all sources */
+    const char *from_snapshot;
+};
+
+/* The flags that `create` and whatever makes a volume of another have in common: --size and --parameter. */
+#define VOLUME_FLAGS(wish)                                                                         \
+    {"size", 0, "SIZE", OPTION_TEXT, &(wish)->size, "like 10Gi; default: as the source, or 1Gi"},  \
+    {                                                                                              \
+        "parameter", 0, "KEY=VALUE", OPTION_LIST, &(wish)->parameters,                             \
+            "compression, nocow, kind or label; may be given several times"                        \
+    }
+
+/* Makes it and shows it. Without a file system or block access of its own it is of its source's type. */
+MUST_CHECK struct error *volume_make(struct client *client, const struct volume_wish *wish);
+
+/* KEY=VALUE as a pair of the map. `what` names them in the error. */
+MUST_CHECK struct error *volume_read_pair(const char *text, const char *what, struct arena *arena,
+                                          struct text_map *map);
+
+#endif

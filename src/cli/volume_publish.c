@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skycap volume publish and unpublish: what an orchestrator does for a workload, by hand. A volume is attached to the node, staged once below
+ * STAGING_ROOT, and published from there at any number of paths; with the last of them the rest goes too. Stagings and attachments of
+ * others, an orchestrator's for instance, stay.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "cli/volume.h"
+
+#define RUN_DIRECTORY "/run/skycap"
+#define STAGING_ROOT RUN_DIRECTORY "/staging"
+
+/* ---- paths ---- */
+
+/* Absolute and without links, as far as it exists: the kernel's mount table knows no other names. */
+static struct error *
+real_path(const char *path, struct arena *arena, char **out)
+{
+    char real[PATH_MAX];
+    if (realpath(path, real)) {
+        *out = arena_string(arena, real);
+        return NULL;
+    }
+    char *parent = arena_string(arena, path);
+    size_t size = strlen(parent);
+    while (size > 1 && parent[size - 1] == '/')
+        parent[--size] = '\0';
+    char *slash = strrchr(parent, '/');
+    const char *name = slash ? slash + 1 : parent;
+    if (slash)
+        *slash = '\0';
+    if (errno != ENOENT || !realpath(slash ? (slash > parent ? parent : "/") : ".", real))
+        return error_from_errno(errno, "%s", path);
+    *out = arena_print(arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
+    return NULL;
+}
+
+static struct error *
+make_staging_root(void)
+{
+    if ((mkdir(RUN_DIRECTORY, 0755) != 0 && errno != EEXIST) ||
+        (mkdir(STAGING_ROOT, 0700) != 0 && errno != EEXIST))
+        return error_from_errno(errno, "cannot make %s, where volumes are staged", STAGING_ROOT);
+    return NULL;
+}
+
+/* v:local/HANDLE is staged in "local.HANDLE"; bytes that a foreign handle may have besides are %XX, so that no two ids have one path. */
+static char *
+staging_path(const char *id, struct arena *arena)
+{
+    struct buffer path AUTO(buffer_clear) = {0};
+    buffer_append_text(&path, STAGING_ROOT "/");
+    for (const char *at = strncmp(id, "v:", 2) == 0 ? id + 2 : id; *at; at++)
+        if (*at == '/')
+            buffer_append_byte(&path, '.');
+        else if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *at))
+            buffer_append_byte(&path, (uint8_t)*at);
+        else
+            buffer_print(&path, "%%%02X", (unsigned char)*at);
+    return arena_string(arena, buffer_text(&path));
+}
+
+/* ---- one step each ---- */
+
+static struct error *
+ask_node_id(struct client *client, char **node_id)
+{
+    Csi__V1__NodeGetInfoRequest request = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
+    Csi__V1__NodeGetInfoResponse *reply;
+    struct error *error = client_ask(client, "csi.v1.Node/NodeGetInfo", &request, &reply);
+    if (!error)
+        *node_id = reply->node_id;
+    return error;
+}
+
+static struct error *
+attach(struct client *client, const volume_info *volume, char *node_id)
+{
+    Csi__V1__ControllerPublishVolumeRequest request =
+        CSI__V1__CONTROLLER_PUBLISH_VOLUME_REQUEST__INIT;
+    Csi__V1__ControllerPublishVolumeResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.node_id = node_id;
+    request.volume_capability = volume->capabilities[0];
+    return client_ask(client, "csi.v1.Controller/ControllerPublishVolume", &request, &reply);
+}
+
+static struct error *
+detach(struct client *client, const volume_info *volume, char *node_id)
+{
+    Csi__V1__ControllerUnpublishVolumeRequest request =
+        CSI__V1__CONTROLLER_UNPUBLISH_VOLUME_REQUEST__INIT;
+    Csi__V1__ControllerUnpublishVolumeResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.node_id = node_id;
+    return client_ask(client, "csi.v1.Controller/ControllerUnpublishVolume", &request, &reply);
+}
+
+static struct error *
+stage(struct client *client, const volume_info *volume, char *staging)
+{
+    Csi__V1__NodeStageVolumeRequest request = CSI__V1__NODE_STAGE_VOLUME_REQUEST__INIT;
+    Csi__V1__NodeStageVolumeResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.staging_target_path = staging;
+    request.volume_capability = volume->capabilities[0];
+    return client_ask(client, "csi.v1.Node/NodeStageVolume", &request, &reply);
+}
+
+static struct error *
+unstage(struct client *client, const volume_info *volume, char *staging)
+{
+    Csi__V1__NodeUnstageVolumeRequest request = CSI__V1__NODE_UNSTAGE_VOLUME_REQUEST__INIT;
+    Csi__V1__NodeUnstageVolumeResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.staging_target_path = staging;
+    struct error *error = client_ask(client, "csi.v1.Node/NodeUnstageVolume", &request, &reply);
+    if (!error)
+        rmdir(staging); /* an empty directory that stays does no harm */
+    return error;
+}
+
+static struct error *
+publish_at(struct client *client, const volume_info *volume, char *staging, char *path,
+           bool read_only)
+{
+    Csi__V1__NodePublishVolumeRequest request = CSI__V1__NODE_PUBLISH_VOLUME_REQUEST__INIT;
+    Csi__V1__NodePublishVolumeResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.staging_target_path = staging;
+    request.target_path = path;
+    request.volume_capability = volume->capabilities[0];
+    request.readonly = read_only;
+    return client_ask(client, "csi.v1.Node/NodePublishVolume", &request, &reply);
+}
+
+static struct error *
+unpublish_at(struct client *client, const volume_info *volume, char *path)
+{
+    Csi__V1__NodeUnpublishVolumeRequest request = CSI__V1__NODE_UNPUBLISH_VOLUME_REQUEST__INIT;
+    Csi__V1__NodeUnpublishVolumeResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.target_path = path;
+    return client_ask(client, "csi.v1.Node/NodeUnpublishVolume", &request, &reply);
+}
+
+/* ---- all of them ---- */
+
+/* Our staging goes with the last publication from it, the attachment with the last use on the node. */
+static struct error *
+release(struct client *client, const volume_info *before, char *node_id)
+{
+    char *staging = staging_path(before->volume->volume_id, &client->arena);
+    volume_info *volume;
+    size_t users = 0, others = 0;
+    struct error *error = inventory_find_volume(client, before->volume->volume_id, &volume);
+    for (size_t i = 0; !error && i < volume->n_uses; i++) {
+        users += strcmp(volume->uses[i]->staging_path, staging) == 0;
+        others += strcmp(volume->uses[i]->path, staging) != 0;
+    }
+    if (!error && !users)
+        error = unstage(client, volume, staging);
+    if (!error && !others)
+        error = detach(client, volume, node_id);
+    return error;
+}
+
+static struct error *
+publish(struct client *client, const volume_info *volume, char *path, bool read_only)
+{
+    char *staging = staging_path(volume->volume->volume_id, &client->arena);
+    char *node_id;
+    struct error *error = make_staging_root();
+    if (!error)
+        error = ask_node_id(client, &node_id);
+    if (!error)
+        error = attach(client, volume, node_id);
+    if (error)
+        return error;
+    error = stage(client, volume, staging);
+    if (!error)
+        error = publish_at(client, volume, staging, path, read_only);
+    if (error)
+        error_free(release(client, volume, node_id)); /* the first error is the one to tell */
+    return error;
+}
+
+VERB(volume_run_publish)
+{
+    struct client client AUTO(client_close) = {0};
+    bool read_only = false;
+    const struct option own[] = {
+        {"read-only", 0, NULL, OPTION_FLAG, &read_only, "nothing can be written there"},
+    };
+    const struct client_usage usage = {"skycap volume publish VOLUME PATH [options]",
+                                       "Makes a volume appear at PATH, which is made: a directory, "
+                                       "or a file for a block device. It is "
+                                       "staged\nbelow " STAGING_ROOT ".",
+                                       own,
+                                       COUNT_OF(own),
+                                       2,
+                                       2};
+    volume_info *volume;
+    char *path;
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    error = real_path(client.words[1], &client.arena, &path);
+    if (!error)
+        error = inventory_find_volume(&client, client.words[0], &volume);
+    if (!error)
+        error = publish(&client, volume, path, read_only);
+    return error ? error : inventory_show_volume(&client, volume->volume->volume_id);
+}
+
+VERB(volume_run_unpublish)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {"skycap volume unpublish VOLUME PATH [options]",
+                                       "Makes a volume disappear from PATH, which is removed.",
+                                       NULL,
+                                       0,
+                                       2,
+                                       2};
+    volume_info *volume;
+    char *path, *node_id;
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    error = real_path(client.words[1], &client.arena, &path);
+    if (!error)
+        error = inventory_find_volume(&client, client.words[0], &volume);
+    if (!error)
+        error = ask_node_id(&client, &node_id);
+    if (!error)
+        error = unpublish_at(&client, volume, path);
+    if (!error)
+        error = release(&client, volume, node_id);
+    return error ? error : inventory_show_volume(&client, volume->volume->volume_id);
+}

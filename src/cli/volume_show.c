@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap volume list and show. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size_text.h"
+#include "cli/table.h"
+#include "cli/volume.h"
+#include "rpc/message_json.h"
+
+/* ---- list ---- */
+
+/* Page by page, as one reply. */
+static struct error *
+list_all(struct client *client, Skycap__V1__ListVolumesResponse *all)
+{
+    Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
+    Skycap__V1__ListVolumesResponse *page;
+    do {
+        struct error *error =
+            client_ask(client, "skycap.v1.Inventory/ListVolumes", &request, &page);
+        if (error)
+            return error;
+        volume_info **more =
+            arena_alloc(&client->arena, (all->n_volumes + page->n_volumes) * sizeof *more);
+        memcpy(more, all->volumes, all->n_volumes * sizeof *more);
+        memcpy(more + all->n_volumes, page->volumes, page->n_volumes * sizeof *more);
+        all->volumes = more;
+        all->n_volumes += page->n_volumes;
+        request.starting_token = page->next_token;
+    } while (request.starting_token[0]);
+    return NULL;
+}
+
+VERB(volume_run_list)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {
+        "skycap volume list [options]", "Lists all volumes, the oldest first.", NULL, 0, 0, 0};
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    Skycap__V1__ListVolumesResponse all = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
+    error = list_all(&client, &all);
+    if (!error && client.as_json)
+        client_print_json(&all, MESSAGE_JSON_PRETTY);
+    else if (!error)
+        inventory_print_volumes(all.volumes, all.n_volumes, &client.arena);
+    return error;
+}
+
+/* ---- show ---- */
+
+static void
+print_source(const volume_info *volume, struct arena *arena)
+{
+    const Csi__V1__VolumeContentSource *source = volume->volume->content_source;
+    if (!source)
+        return;
+    bool is_volume = source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME;
+    table_print_fact(
+        "from", arena_print(arena, "%s %s (%s)", is_volume ? "volume" : "snapshot",
+                            volume->source_name[0] ? volume->source_name : "gone",
+                            is_volume ? source->volume->volume_id : source->snapshot->snapshot_id));
+}
+
+/* How full it is can be asked where it is. */
+static struct error *
+print_usage(struct client *client, const volume_info *volume, const char *path)
+{
+    Csi__V1__NodeGetVolumeStatsRequest request = CSI__V1__NODE_GET_VOLUME_STATS_REQUEST__INIT;
+    Csi__V1__NodeGetVolumeStatsResponse *reply;
+    request.volume_id = volume->volume->volume_id;
+    request.volume_path = (char *)path;
+    struct error *error = client_ask(client, "csi.v1.Node/NodeGetVolumeStats", &request, &reply);
+    if (error)
+        return error;
+    for (size_t i = 0; i < reply->n_usage; i++) {
+        const Csi__V1__VolumeUsage *usage = reply->usage[i];
+        char used[32], total[32];
+        size_text_print(usage->used, used, sizeof used);
+        size_text_print(usage->total, total, sizeof total);
+        if (usage->unit == CSI__V1__VOLUME_USAGE__UNIT__INODES)
+            table_print_fact("inodes", arena_print(&client->arena, "%" PRId64, usage->used));
+        else if (usage->used)
+            table_print_fact("used", arena_print(&client->arena, "%s of %s", used, total));
+    }
+    return NULL;
+}
+
+static struct error *
+print_uses(struct client *client, const volume_info *volume)
+{
+    const char *somewhere = NULL;
+    for (size_t i = 0; i < volume->n_uses; i++) {
+        const Skycap__V1__VolumeUse *use = volume->uses[i];
+        table_print_fact(
+            use->staging ? "staged at" : "at",
+            arena_print(&client->arena, "%s%s", use->path, use->read_only ? " (read only)" : ""));
+        if (!use->staging)
+            somewhere = use->path;
+    }
+    return somewhere ? print_usage(client, volume, somewhere) : NULL;
+}
+
+static struct error *
+print_volume(struct client *client, const volume_info *volume)
+{
+    struct arena *arena = &client->arena;
+    table_print_fact("name", volume->name);
+    table_print_fact("id", volume->volume->volume_id);
+    table_print_fact("size", inventory_size_text(volume->volume->capacity_bytes, arena));
+    table_print_fact("type", volume->type);
+    table_print_fact("created", inventory_time_text(volume->created, arena));
+    print_source(volume, arena);
+    for (size_t i = 0; i < volume->n_parameters; i++)
+        table_print_fact("parameter", arena_print(arena, "%s=%s", volume->parameters[i]->key,
+                                                  volume->parameters[i]->value));
+    table_print_fact("state", !volume->ready      ? "its data is being copied"
+                              : volume->condition ? volume->condition->message
+                                                  : "");
+    for (size_t i = 0; i < volume->n_node_ids; i++)
+        table_print_fact("attached to", volume->node_ids[i]);
+    return print_uses(client, volume);
+}
+
+VERB(volume_run_show)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {"skycap volume show VOLUME [options]",
+                                       "Shows all that is known about a volume.",
+                                       NULL,
+                                       0,
+                                       1,
+                                       1};
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    volume_info *volume;
+    error = inventory_find_volume(&client, client.words[0], &volume);
+    if (error)
+        return error;
+    if (!client.as_json)
+        return print_volume(&client, volume);
+    client_print_json(volume, MESSAGE_JSON_PRETTY);
+    return NULL;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skycap.v1.Inventory: see proto/inventory.proto. CSI knows volumes by id alone and snapshots without a name; a service of our own tells the rest
+ * and leaves CSI's messages as small as orchestrators need them.
+ */
+#include "csi/inventory.h"
+
+#include <string.h>
+
+#include "csi/ids.h"
+#include "csi/messages.h"
+#include "proto/inventory.rpc.h"
+#include "rpc/call.h"
+#include "rpc/message_map.h"
+#include "volumes/place.h"
+#include "volumes/snapshot.h"
+#include "volumes/stage.h"
+#include "volumes/volume.h"
+
+#define MAX_ENTRIES 1000
+
+/* ---- finding ---- */
+
+/* The handle of an id or a name; NULL if no name fits. Whether an id does, reading its row tells. */
+static struct error *
+find_handle(struct engine *engine, const struct row_kind *kind, enum id_kind id_kind,
+            const char *text, struct arena *arena, const char **handle)
+{
+    struct row row;
+    *handle = ids_handle(id_kind, text);
+    if (*handle)
+        return NULL;
+    struct error *error = rows_find(engine, kind, text, arena, &row);
+    if (!error && row.record)
+        memcpy(handle, (char *)row.record + kind->handle_offset, sizeof *handle);
+    return error;
+}
+
+/* The name that goes with a handle; empty if that is gone. */
+static struct error *
+find_name(struct engine *engine, const struct row_kind *kind, const char *handle,
+          struct arena *arena, char **name)
+{
+    struct row row;
+    *name = "";
+    struct error *error = rows_get(engine, kind, handle, arena, &row);
+    if (!error)
+        memcpy(name, (char *)row.record + kind->name_offset, sizeof *name);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = NULL;
+    }
+    return error;
+}
+
+static struct error *
+not_found(const char *kind, const char *text)
+{
+    return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind, text);
+}
+
+static const char *
+type_of(Skycap__Records__VolumeRecord__Kind kind, const char *fs_type)
+{
+    if (kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE)
+        return "directory";
+    return fs_type[0] ? fs_type : "block";
+}
+
+static Google__Protobuf__Timestamp *
+time_message(int64_t ns, struct arena *arena)
+{
+    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
+    google__protobuf__timestamp__init(time);
+    time->seconds = ns / 1000000000;
+    time->nanos = (int32_t)(ns % 1000000000);
+    return time;
+}
+
+/* ---- what is told of a volume ---- */
+
+static struct error *
+tell_source(struct engine *engine, const volume_record *record, struct arena *arena,
+            Skycap__V1__VolumeInfo *info)
+{
+    const Csi__V1__VolumeContentSource *source = record->source;
+    if (!source)
+        return NULL;
+    if (source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME)
+        return find_name(engine, &volume_rows, source->volume->volume_id, arena,
+                         &info->source_name);
+    return find_name(engine, &snapshot_rows, source->snapshot->snapshot_id, arena,
+                     &info->source_name);
+}
+
+static void
+tell_parameters(const volume_record *record, struct arena *arena, Skycap__V1__VolumeInfo *info)
+{
+    struct text_map all = message_map_read(record->parameters, record->n_parameters, arena);
+    struct text_map changed =
+        message_map_read(record->mutable_parameters, record->n_mutable_parameters, arena);
+    for (size_t i = 0; i < changed.count; i++)
+        text_map_set(&all, arena, changed.pairs[i].key, changed.pairs[i].value);
+    message_map_write(&all, arena, &skycap__v1__volume_info__parameters_entry__descriptor,
+                      &info->parameters, &info->n_parameters);
+}
+
+static void
+tell_capabilities(const volume_record *record, struct arena *arena, Skycap__V1__VolumeInfo *info)
+{
+    info->capabilities = arena_alloc(arena, record->n_capabilities * sizeof(void *));
+    info->n_capabilities = record->n_capabilities;
+    for (size_t i = 0; i < record->n_capabilities; i++) {
+        volume_capability *copy = arena_alloc(arena, sizeof *copy);
+        *copy = *record->capabilities[i];
+        if (!place_is_block(copy)) {
+            copy->mount = arena_alloc(arena, sizeof *copy->mount);
+            *copy->mount = *record->capabilities[i]->mount;
+            copy->mount->n_mount_flags = 0;
+        }
+        info->capabilities[i] = copy;
+    }
+}
+
+static Skycap__V1__VolumeUse *
+use_message(const volume_record *volume, const mount_record *record, struct arena *arena)
+{
+    Skycap__V1__VolumeUse *use = arena_alloc(arena, sizeof *use);
+    skycap__v1__volume_use__init(use);
+    use->path = record->path;
+    use->staging_path = record->staging_path;
+    use->staging = !mount_rows_is_publication(record) && !volume->ephemeral;
+    use->read_only = record->read_only;
+    return use;
+}
+
+/* Rows whose mounts are gone, as after a reboot, are no uses; they stay, for this only asks. */
+static struct error *
+tell_uses(struct engine *engine, const volume_record *volume, struct arena *arena,
+          Skycap__V1__VolumeInfo *info)
+{
+    struct mount_list rows;
+    struct error *error = mount_rows_list(engine, volume->handle, arena, &rows);
+    if (error)
+        return error;
+    info->uses = arena_alloc(arena, rows.count * sizeof(void *));
+    for (size_t i = 0; i < rows.count && !error; i++) {
+        struct use use = stage_use_of(rows.records[i]);
+        bool is_used = false;
+        error = place_is_used(engine, volume, &use, &is_used);
+        if (!error && is_used)
+            info->uses[info->n_uses++] = use_message(volume, rows.records[i], arena);
+    }
+    return error;
+}
+
+static struct error *
+make_volume(struct engine *engine, const volume_record *record, struct arena *arena,
+            Skycap__V1__VolumeInfo **out)
+{
+    Skycap__V1__VolumeInfo *info = arena_alloc(arena, sizeof *info);
+    struct health_report health = {0};
+    skycap__v1__volume_info__init(info);
+    info->name = record->name;
+    info->volume = messages_volume(engine, record, arena);
+    info->type = (char *)type_of(record->kind, record->fs_type);
+    info->ready = record->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY;
+    info->created = time_message(record->created_ns, arena);
+    tell_parameters(record, arena, info);
+    tell_capabilities(record, arena, info);
+    info->node_ids = messages_node_ids(record, arena, &info->n_node_ids);
+    health_check_volume(engine, record, arena, &health);
+    struct error *error = health_check_uses(engine, record, arena, &health);
+    info->condition = messages_condition(&health, arena);
+    if (!error)
+        error = tell_source(engine, record, arena, info);
+    if (!error)
+        error = tell_uses(engine, record, arena, info);
+    *out = info;
+    return error;
+}
+
+/* ---- volumes ---- */
+
+static struct error *
+get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
+           Skycap__V1__GetVolumeResponse *reply)
+{
+    struct engine *engine = call_context(call);
+    struct arena *arena = call_arena(call);
+    const char *handle;
+    volume_record *record;
+    struct error *error =
+        find_handle(engine, &volume_rows, ID_VOLUME, request->volume, arena, &handle);
+    if (!error && !handle)
+        error = not_found("volume", request->volume);
+    if (!error)
+        error = volume_get(engine, handle, arena, &record);
+    return error ? error : make_volume(engine, record, arena, &reply->volume);
+}
+
+/* Where a list begins and how much of it is wanted. */
+static struct error *
+read_page(int32_t max_entries, const char *token, enum id_kind kind, const char **after,
+          size_t *limit)
+{
+    *after = token[0] ? ids_handle(kind, token) : NULL;
+    *limit = max_entries > 0 && max_entries < MAX_ENTRIES ? (size_t)max_entries : MAX_ENTRIES;
+    if (max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    if (token[0] && !*after)
+        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+    return NULL;
+}
+
+static struct error *
+list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
+             Skycap__V1__ListVolumesResponse *reply)
+{
+    struct engine *engine = call_context(call);
+    struct arena *arena = call_arena(call);
+    const char *after;
+    size_t limit;
+    struct volume_page page;
+    struct error *error =
+        read_page(request->max_entries, request->starting_token, ID_VOLUME, &after, &limit);
+    if (!error)
+        error = volume_list(engine, after, limit, arena, &page);
+    if (error)
+        return error;
+    reply->volumes = arena_alloc(arena, page.count * sizeof(void *));
+    for (size_t i = 0; i < page.count && !error; i++)
+        error = make_volume(engine, page.volumes[i], arena, &reply->volumes[reply->n_volumes++]);
+    if (page.next)
+        reply->next_token = ids_print(ID_VOLUME, page.next, arena);
+    return error;
+}
+
+/* ---- snapshots ---- */
+
+static struct error *
+make_snapshot(struct engine *engine, const snapshot_record *record, struct arena *arena,
+              Skycap__V1__SnapshotInfo **out)
+{
+    Skycap__V1__SnapshotInfo *info = arena_alloc(arena, sizeof *info);
+    skycap__v1__snapshot_info__init(info);
+    info->name = record->name;
+    info->snapshot = messages_snapshot(record, arena);
+    info->type = (char *)type_of(record->kind, record->fs_type);
+    struct text_map parameters = message_map_read(record->parameters, record->n_parameters, arena);
+    message_map_write(&parameters, arena, &skycap__v1__snapshot_info__parameters_entry__descriptor,
+                      &info->parameters, &info->n_parameters);
+    *out = info;
+    return find_name(engine, &volume_rows, record->source_handle, arena, &info->source_name);
+}
+
+static struct error *
+get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
+             Skycap__V1__GetSnapshotResponse *reply)
+{
+    struct engine *engine = call_context(call);
+    struct arena *arena = call_arena(call);
+    const char *handle;
+    snapshot_record *record;
+    struct error *error =
+        find_handle(engine, &snapshot_rows, ID_SNAPSHOT, request->snapshot, arena, &handle);
+    if (!error && !handle)
+        error = not_found("snapshot", request->snapshot);
+    if (!error)
+        error = snapshot_get(engine, handle, arena, &record);
+    return error ? error : make_snapshot(engine, record, arena, &reply->snapshot);
+}
+
+static struct error *
+list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *request,
+               Skycap__V1__ListSnapshotsResponse *reply)
+{
+    struct engine *engine = call_context(call);
+    struct arena *arena = call_arena(call);
+    const char *after, *source = NULL;
+    size_t limit;
+    struct snapshot_page page;
+    struct error *error =
+        read_page(request->max_entries, request->starting_token, ID_SNAPSHOT, &after, &limit);
+    if (!error && request->of_volume[0]) {
+        error = find_handle(engine, &volume_rows, ID_VOLUME, request->of_volume, arena, &source);
+        if (!error && !source)
+            error = not_found("volume", request->of_volume);
+    }
+    if (!error)
+        error = snapshot_list(engine, source, after, limit, arena, &page);
+    if (error)
+        return error;
+    reply->snapshots = arena_alloc(arena, page.count * sizeof(void *));
+    for (size_t i = 0; i < page.count && !error; i++)
+        error = make_snapshot(engine, page.snapshots[i], arena,
+                              &reply->snapshots[reply->n_snapshots++]);
+    if (page.next)
+        reply->next_token = ids_print(ID_SNAPSHOT, page.next, arena);
+    return error;
+}
+
+static const struct skycap_v1_inventory handlers = {
+    .get_volume = {get_volume},
+    .list_volumes = {list_volumes},
+    .get_snapshot = {get_snapshot},
+    .list_snapshots = {list_snapshots},
+};
+
+void
+inventory_add(struct server *server, struct engine *engine)
+{
+    server_add_service(server, &skycap_v1_inventory_service, &handlers, engine);
+}
