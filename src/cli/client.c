@@ -128,10 +128,8 @@ client_open(struct client *client, const struct client_usage *usage, int count, 
     struct error *error = read_flags(client, usage, count, arguments);
     if (error || client->has_helped)
         return error;
-    error = client_connect(client);
-    if (!error)
-        *exit_code = EXIT_FAILED;
-    return error;
+    client->exit_code = exit_code;
+    return client_connect(client);
 }
 
 void
@@ -165,6 +163,7 @@ struct error *
 client_ask(struct client *client, const char *method, const void *request, void *reply)
 {
     struct call_options options = options_of(client);
+    *client->exit_code = EXIT_FAILED;
     return explain(client, channel_call(client->channel, service_find_method(method), request,
                                         &options, &client->arena, reply));
 }
@@ -193,6 +192,7 @@ client_ask_stream(struct client *client, const char *method, const void *request
 {
     struct call_options options = options_of(client);
     struct client_call *call;
+    *client->exit_code = EXIT_FAILED;
     struct error *error =
         client_call_open(client->channel, service_find_method(method), &options, &call);
     if (error)

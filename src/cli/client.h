@@ -36,6 +36,7 @@ struct client {
     struct client_flags flags;
     bool has_helped; /* --help was asked for and printed: nothing is open */
     bool as_json;
+    enum exit_code *exit_code;
     char **words; /* the arguments that are no flags */
     int word_count;
     struct arena arena; /* replies live here until client_close */
@@ -61,7 +62,7 @@ struct client_usage {
 void client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]);
 
 /*
- * Reads the flags and opens the channel; connecting is the first call's business. From then on whatever goes wrong is EXIT_FAILED: that is
+ * Reads the flags and opens the channel; connecting is the first call's business. From that on whatever goes wrong is EXIT_FAILED: it is
  * in *exit_code until the command has done its work and says otherwise.
  */
 MUST_CHECK struct error *client_open(struct client *client, const struct client_usage *usage,

@@ -35,9 +35,14 @@ struct volume_wish {
     const char *from_snapshot;
 };
 
-/* The flags that `create` and whatever makes a volume of another have in common: --size and --parameter. */
-#define VOLUME_FLAGS(wish)                                                                         \
-    {"size", 0, "SIZE", OPTION_TEXT, &(wish)->size, "like 10Gi; default: as the source, or 1Gi"},  \
+/* The flags that `create` and whatever makes a volume of another have in common. */
+#define VOLUME_SIZE_FLAG(wish)                                                                     \
+    {                                                                                              \
+        "size", 0, "SIZE", OPTION_TEXT, &(wish)->size,                                             \
+            "like 10Gi; default: as its source, or else 1Gi for images and no limit for "          \
+            "directories"                                                                          \
+    }
+#define VOLUME_PARAMETER_FLAG(wish)                                                                \
     {                                                                                              \
         "parameter", 0, "KEY=VALUE", OPTION_LIST, &(wish)->parameters,                             \
             "compression, nocow, kind or label; may be given several times"                        \

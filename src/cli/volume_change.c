@@ -55,8 +55,6 @@ VERB(volume_run_expand)
     if (error || client.has_helped)
         return error;
     error = size_text_parse(client.words[1], &range.required_bytes);
-    if (error)
-        *exit_code = EXIT_USAGE;
     return error ? error : expand(&client, client.words[0], &range);
 }
 
@@ -98,8 +96,6 @@ VERB(volume_run_modify)
         return error;
     for (int i = 1; i < client.word_count && !error; i++)
         error = volume_read_pair(client.words[i], "parameter", &client.arena, &parameters);
-    if (error)
-        *exit_code = EXIT_USAGE;
     return error ? error : modify(&client, &parameters);
 }
 

@@ -162,7 +162,8 @@ create(struct client *client, struct volume_wish *wish, int count, char **argume
        enum exit_code *exit_code)
 {
     const struct option own[] = {
-        VOLUME_FLAGS(wish),
+        VOLUME_SIZE_FLAG(wish),
+        VOLUME_PARAMETER_FLAG(wish),
         {"fs", 0, "TYPE", OPTION_TEXT, &wish->fs_type,
          "ext4, xfs or btrfs in an image, or none: a directory; default none"},
         {"block", 0, NULL, OPTION_FLAG, &wish->block, "a raw block device"},
@@ -183,8 +184,6 @@ create(struct client *client, struct volume_wish *wish, int count, char **argume
         return error;
     wish->name = client->words[0];
     error = check_wish(wish);
-    if (error)
-        *exit_code = EXIT_USAGE;
     return error ? error : volume_make(client, wish);
 }
 
@@ -201,7 +200,7 @@ static struct error *
 clone_volume(struct client *client, struct volume_wish *wish, int count, char **arguments,
              enum exit_code *exit_code)
 {
-    const struct option own[] = {VOLUME_FLAGS(wish)};
+    const struct option own[] = {VOLUME_SIZE_FLAG(wish), VOLUME_PARAMETER_FLAG(wish)};
     const struct client_usage usage = {
         "skycap volume clone VOLUME NAME [options]",
         "Makes the volume NAME with the content that VOLUME has now.",

@@ -59,6 +59,16 @@ not_found(const char *kind, const char *text)
     return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind, text);
 }
 
+/* What is not there is told by the words of whoever asked; the engine knows handles. */
+static struct error *
+in_their_words(struct error *error, const char *kind, const char *text)
+{
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return not_found(kind, text);
+}
+
 static const char *
 type_of(Skycap__Records__VolumeRecord__Kind kind, const char *fs_type)
 {
@@ -195,7 +205,8 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
     if (!error && !handle)
         error = not_found("volume", request->volume);
     if (!error)
-        error = volume_get(engine, handle, arena, &record);
+        error =
+            in_their_words(volume_get(engine, handle, arena, &record), "volume", request->volume);
     return error ? error : make_volume(engine, record, arena, &reply->volume);
 }
 
@@ -267,7 +278,8 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
     if (!error && !handle)
         error = not_found("snapshot", request->snapshot);
     if (!error)
-        error = snapshot_get(engine, handle, arena, &record);
+        error = in_their_words(snapshot_get(engine, handle, arena, &record), "snapshot",
+                               request->snapshot);
     return error ? error : make_snapshot(engine, record, arena, &reply->snapshot);
 }
 

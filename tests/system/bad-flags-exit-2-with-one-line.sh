@@ -47,6 +47,8 @@ refuses_serve "a port that is no number" --listen 127.0.0.1:http/ --insecure
 refuses_serve "a port beyond 65535" --listen 127.0.0.1:70000 --insecure
 refuses "an endpoint of an unknown kind" serve --endpoint ftp://here --data "$SKYCAP_TMP/data"
 refuses "a call without a method" call "unix:$SKYCAP_TMP/new.sock"
+refuses "a flag that the command does not have" volume list --block
+refuses "certificates without a key" probe --tls-ca "$SKYCAP_TMP/none" --tls-cert "$SKYCAP_TMP/none"
 refuses "a version in an unknown form" version -o xml
 
 long=$(printf 'x%.0s' {1..200})

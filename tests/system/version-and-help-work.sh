@@ -23,11 +23,22 @@ expect_equal "the version in JSON" \
     "$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["version"])' <"$SKYCAP_TMP/out")" \
     "$version"
 
+# commands: the names in the list of a --help in $SKYCAP_TMP/out.
+commands() {
+    sed -nE 's/^  ([a-z][a-z-]*) {2,}.*/\1/p' "$SKYCAP_TMP/out"
+}
+
 prints --help
-for command in serve call version; do
-    grep -qw "$command" "$SKYCAP_TMP/out" || fail "skycap --help does not name $command"
+top=$(commands)
+for command in serve volume snapshot probe call version; do
+    grep -qx "$command" <<<"$top" || fail "skycap --help does not name $command"
 done
-for command in serve call version; do
+for command in $top; do
     prints "$command" --help
-    grep -q "skycap $command" "$SKYCAP_TMP/out" || fail "skycap $command --help does not name itself"
+    grep -q "usage: skycap $command" "$SKYCAP_TMP/out" || fail "skycap $command --help does not name itself"
+    for verb in $(commands); do
+        prints "$command" "$verb" --help
+        grep -q "usage: skycap $command $verb" "$SKYCAP_TMP/out" ||
+            fail "skycap $command $verb --help does not name itself"
+    done
 done
