@@ -7,13 +7,8 @@
 
 /* clang-format off: a line for each */
 static const struct command *const commands[] = {
-    &serve_command,
-    &volume_command,
-    &snapshot_command,
-    &probe_command,
-    &doctor_command,
-    &call_command,
-    &version_command,
+    &serve_command,  &volume_command, &snapshot_command, &probe_command,
+    &doctor_command, &call_command,   &version_command,
 };
 /* clang-format on */
 

@@ -45,7 +45,7 @@ struct volume_wish {
 #define VOLUME_PARAMETER_FLAG(wish)                                                                \
     {                                                                                              \
         "parameter", 0, "KEY=VALUE", OPTION_LIST, &(wish)->parameters,                             \
-            "compression, nocow, kind or label; may be given several times"                        \
+            "compression, nocow, kind, label, or an I/O limit; may be given several times"         \
     }
 
 /* Makes it and shows it. Without a file system or block access of its own it is of its source's type. */

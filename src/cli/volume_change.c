@@ -82,14 +82,14 @@ modify(struct client *client, const struct text_map *parameters)
 VERB(volume_run_modify)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap volume modify VOLUME KEY=VALUE... [options]",
-        "Changes parameters of a volume, all that are given or none: compression (none, zstd, lzo, "
-        "zlib) and label.",
-        NULL,
-        0,
-        2,
-        CLIENT_ANY_NUMBER};
+    const struct client_usage usage = {"skycap volume modify VOLUME KEY=VALUE... [options]",
+                                       "Changes parameters of a volume, all that are given or "
+                                       "none: compression, label, and I/O limits "
+                                       "like\nread-bytes-per-second.",
+                                       NULL,
+                                       0,
+                                       2,
+                                       CLIENT_ANY_NUMBER};
     struct text_map parameters = {0};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
