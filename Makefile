@@ -64,7 +64,7 @@ bench: build ## every figure beside a peer, in one run
 	@$(NEED) bench
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) bench/run
 
-demo: build ## start a server, ask it a few things, stop it
+demo: build ## a tour: make, publish, clone and snapshot a volume, on a server of its own
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo
 
 fuzz: packages ## fuzz every target for SECONDS (300) each

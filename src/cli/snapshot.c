@@ -140,7 +140,11 @@ static struct error *
 restore(struct client *client, struct volume_wish *wish, int count, char **arguments,
         enum exit_code *exit_code)
 {
-    const struct option own[] = {VOLUME_SIZE_FLAG(wish), VOLUME_PARAMETER_FLAG(wish)};
+    const struct option own[] = {
+        VOLUME_SIZE_FLAG(wish),
+        VOLUME_PARAMETER_FLAG(wish),
+        VOLUME_PUBLISH_FLAG(wish),
+    };
     const struct client_usage usage = {"skycap snapshot restore SNAPSHOT NAME [options]",
                                        "Makes the volume NAME with the content of a snapshot.",
                                        own,

@@ -33,6 +33,7 @@ struct volume_wish {
     struct option_list parameters; /* KEY=VALUE */
     const char *from_volume;       /* id or name, as all sources */
     const char *from_snapshot;
+    const char *path; /* where to publish it */
 };
 
 /* The flags that `create` and whatever makes a volume of another have in common. */
@@ -48,8 +49,17 @@ struct volume_wish {
             "compression, nocow, kind, label, or an I/O limit; may be given several times"         \
     }
 
-/* Makes it and shows it. Without a file system or block access of its own it is of its source's type. */
+#define VOLUME_PUBLISH_FLAG(wish)                                                                  \
+    {                                                                                              \
+        "publish", 0, "PATH", OPTION_TEXT, &(wish)->path, "and publish it there"                   \
+    }
+
+/* Makes it, publishes it where that is wished, and shows it. Without a file system or block access of its own it is of its source's type. */
 MUST_CHECK struct error *volume_make(struct client *client, const struct volume_wish *wish);
+
+/* At a path as the user gave it. */
+MUST_CHECK struct error *volume_publish(struct client *client, const volume_info *volume,
+                                        const char *path, bool read_only);
 
 /* KEY=VALUE as a pair of the map. `what` names them in the error. */
 MUST_CHECK struct error *volume_read_pair(const char *text, const char *what, struct arena *arena,

@@ -125,6 +125,14 @@ add_capability(const struct volume_wish *wish, const char *source_type, struct a
     request->volume_capabilities[request->n_volume_capabilities++] = capability;
 }
 
+static struct error *
+publish(struct client *client, const char *id, const char *path)
+{
+    volume_info *volume;
+    struct error *error = inventory_find_volume(client, id, &volume);
+    return error ? error : volume_publish(client, volume, path, false);
+}
+
 struct error *
 volume_make(struct client *client, const struct volume_wish *wish)
 {
@@ -141,6 +149,8 @@ volume_make(struct client *client, const struct volume_wish *wish)
         return error;
     add_capability(wish, source_type, &client->arena, &request);
     error = client_ask(client, "csi.v1.Controller/CreateVolume", &request, &reply);
+    if (!error && wish->path)
+        error = publish(client, reply->volume->volume_id, wish->path);
     return error ? error : inventory_show_volume(client, reply->volume->volume_id);
 }
 
@@ -164,6 +174,7 @@ create(struct client *client, struct volume_wish *wish, int count, char **argume
     const struct option own[] = {
         VOLUME_SIZE_FLAG(wish),
         VOLUME_PARAMETER_FLAG(wish),
+        VOLUME_PUBLISH_FLAG(wish),
         {"fs", 0, "TYPE", OPTION_TEXT, &wish->fs_type,
          "ext4, xfs or btrfs in an image, or none: a directory; default none"},
         {"block", 0, NULL, OPTION_FLAG, &wish->block, "a raw block device"},
@@ -200,7 +211,11 @@ static struct error *
 clone_volume(struct client *client, struct volume_wish *wish, int count, char **arguments,
              enum exit_code *exit_code)
 {
-    const struct option own[] = {VOLUME_SIZE_FLAG(wish), VOLUME_PARAMETER_FLAG(wish)};
+    const struct option own[] = {
+        VOLUME_SIZE_FLAG(wish),
+        VOLUME_PARAMETER_FLAG(wish),
+        VOLUME_PUBLISH_FLAG(wish),
+    };
     const struct client_usage usage = {
         "skycap volume clone VOLUME NAME [options]",
         "Makes the volume NAME with the content that VOLUME has now.",

@@ -173,20 +173,27 @@ release(struct client *client, const volume_info *before, char *node_id)
 }
 
 static struct error *
-publish(struct client *client, const volume_info *volume, char *path, bool read_only)
+stage_and_publish(struct client *client, const volume_info *volume, char *path, bool read_only)
 {
     char *staging = staging_path(volume->volume->volume_id, &client->arena);
-    char *node_id;
-    struct error *error = make_staging_root();
+    struct error *error = stage(client, volume, staging);
+    return error ? error : publish_at(client, volume, staging, path, read_only);
+}
+
+struct error *
+volume_publish(struct client *client, const volume_info *volume, const char *path, bool read_only)
+{
+    char *real, *node_id;
+    struct error *error = real_path(path, &client->arena, &real);
+    if (!error)
+        error = make_staging_root();
     if (!error)
         error = ask_node_id(client, &node_id);
     if (!error)
         error = attach(client, volume, node_id);
     if (error)
         return error;
-    error = stage(client, volume, staging);
-    if (!error)
-        error = publish_at(client, volume, staging, path, read_only);
+    error = stage_and_publish(client, volume, real, read_only);
     if (error)
         error_free(release(client, volume, node_id)); /* the first error is the one to tell */
     return error;
@@ -208,15 +215,12 @@ VERB(volume_run_publish)
                                        2,
                                        2};
     volume_info *volume;
-    char *path;
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
         return error;
-    error = real_path(client.words[1], &client.arena, &path);
+    error = inventory_find_volume(&client, client.words[0], &volume);
     if (!error)
-        error = inventory_find_volume(&client, client.words[0], &volume);
-    if (!error)
-        error = publish(&client, volume, path, read_only);
+        error = volume_publish(&client, volume, client.words[1], read_only);
     return error ? error : inventory_show_volume(&client, volume->volume->volume_id);
 }
 

@@ -88,19 +88,20 @@ print_usage(struct client *client, const volume_info *volume, const char *path)
     return NULL;
 }
 
-static struct error *
-print_uses(struct client *client, const volume_info *volume)
+/* Gives the path of one of them, NULL if there is none. */
+static const char *
+print_uses(const volume_info *volume, bool staging, struct arena *arena)
 {
-    const char *somewhere = NULL;
+    const char *path = NULL;
     for (size_t i = 0; i < volume->n_uses; i++) {
         const Skycap__V1__VolumeUse *use = volume->uses[i];
-        table_print_fact(
-            use->staging ? "staged at" : "at",
-            arena_print(&client->arena, "%s%s", use->path, use->read_only ? " (read only)" : ""));
-        if (!use->staging)
-            somewhere = use->path;
+        if (use->staging != staging)
+            continue;
+        path = use->path;
+        table_print_fact(staging ? "staged at" : "at",
+                         arena_print(arena, "%s%s", path, use->read_only ? " (read only)" : ""));
     }
-    return somewhere ? print_usage(client, volume, somewhere) : NULL;
+    return path;
 }
 
 static struct error *
@@ -121,7 +122,9 @@ print_volume(struct client *client, const volume_info *volume)
                                                   : "");
     for (size_t i = 0; i < volume->n_node_ids; i++)
         table_print_fact("attached to", volume->node_ids[i]);
-    return print_uses(client, volume);
+    print_uses(volume, true, arena);
+    const char *path = print_uses(volume, false, arena);
+    return path ? print_usage(client, volume, path) : NULL;
 }
 
 VERB(volume_run_show)
