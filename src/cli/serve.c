@@ -17,6 +17,7 @@
 #include "csi/identity.h"
 #include "csi/inventory.h"
 #include "csi/node.h"
+#include "csi/operations.h"
 #include "csi/registration.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
@@ -297,6 +298,7 @@ open_server(struct process *process, const struct settings *settings)
     identity_add(process->server, &process->identity);
     controller_add(process->server, &process->controller);
     node_add(process->server, &process->controller);
+    operations_add(process->server, &process->controller);
     inventory_add(process->server, process->controller.engine);
 }
 
