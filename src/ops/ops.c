@@ -57,6 +57,18 @@ ops_find(const struct ops *ops, const char *id)
     return operation;
 }
 
+/* Its end is in the store a moment before its work has let go of what it held. */
+void
+ops_wait_until_out(struct ops *ops, const operation_record *ended)
+{
+    const struct operation *operation;
+    pthread_mutex_lock(&ops->lock);
+    while ((operation = ops_find(ops, ended->id)) &&
+           operation->record.started_ns == ended->started_ns && !ops->is_stopped)
+        pthread_cond_wait(&ops->changed, &ops->lock);
+    pthread_mutex_unlock(&ops->lock);
+}
+
 bool
 ops_is_stopped(struct ops *ops)
 {
@@ -238,27 +250,27 @@ ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count, void *co
 
 /* ---- asking ---- */
 
+/* The store first: once the end is there, nobody is told that it runs. */
+struct error *
+ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record **out)
+{
+    struct error *error = ops_read(ops, id, arena, out);
+    if (!error)
+        *out = ops_freshen(ops, *out, arena);
+    return error;
+}
+
 struct error *
 ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms, struct arena *arena,
          operation_record **out)
 {
     struct timespec until = ops_time_after(timeout_ms);
-    const struct operation *operation;
     int timed_out = timeout_ms == 0;
-    *out = NULL;
     pthread_mutex_lock(&ops->lock);
-    while ((operation = ops_find(ops, id)) && !ops->is_stopped && !timed_out)
+    while (ops_find(ops, id) && !ops->is_stopped && !timed_out)
         timed_out = pthread_cond_timedwait(&ops->changed, &ops->lock, &until);
-    if (operation)
-        *out = ops_copy_record(&operation->record, arena);
     pthread_mutex_unlock(&ops->lock);
-    return *out ? NULL : ops_read(ops, id, arena, out);
-}
-
-struct error *
-ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record **out)
-{
-    return ops_wait(ops, id, 0, arena, out);
+    return ops_get(ops, id, arena, out);
 }
 
 /* ---- cancelling ---- */

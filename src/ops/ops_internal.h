@@ -53,6 +53,9 @@ struct operation *ops_find(const struct ops *ops, const char *id);
 
 bool ops_is_stopped(struct ops *ops);
 
+/* Until nothing is left of the operation whose end this is. */
+void ops_wait_until_out(struct ops *ops, const operation_record *ended);
+
 /* ---- operation.c ---- */
 
 /* At the end of the list, PHASE_STARTING, with one user. With the lock held. */

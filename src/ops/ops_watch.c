@@ -172,9 +172,11 @@ ops_watch_next(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena
         if (error && !is_quiet)
             return error;
         error_free(error);
-        if (*out) {
-            *out = ops_freshen(watch->ops, *out, arena);
-            return NULL;
-        }
+        if (!*out)
+            continue;
+        *out = ops_freshen(watch->ops, *out, arena);
+        if ((*out)->state != OPERATION_STATE(RUNNING))
+            ops_wait_until_out(watch->ops, *out);
+        return NULL;
     }
 }
