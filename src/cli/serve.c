@@ -400,6 +400,7 @@ serve(const struct settings *settings)
     log_start(&process, settings);
     wait_for_end(&process, &signals);
     health_shut_down(process.health);
+    engine_stop(process.storage.engine);
     server_drain(process.server, GRACE_MS);
     return NULL;
 }
