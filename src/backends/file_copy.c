@@ -128,7 +128,11 @@ file_copy(struct copy_job *job, int from, int to)
                                 (long long)status.st_size);
     off_t start, end = 0;
     struct error *error = NULL;
+    uint64_t expected = job->done_bytes + (uint64_t)status.st_blocks * 512;
     while (!error && find_run(from, end, status.st_size, &start, &end))
         error = copy_run(job, from, to, start, end);
+    /* The total counts what files occupy: the rest of the last block is done, too. */
+    if (!error && job->done_bytes < expected)
+        error = copy_job_advance(job, expected - job->done_bytes);
     return error;
 }

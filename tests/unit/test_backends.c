@@ -301,6 +301,61 @@ without_root_only_dir_can_be_had(void)
     check_code(backend_open("auto", &options, &backend), CODE_NOT_FOUND);
 }
 
+/* ---- progress ---- */
+
+struct reports {
+    unsigned count;
+    uint64_t first_total;
+    uint64_t done; /* as last told */
+    bool went_back;
+};
+
+static void
+take_report(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct reports *reports = context;
+    reports->went_back |= done_bytes < reports->done;
+    reports->done = done_bytes;
+    if (!reports->count++)
+        reports->first_total = total_bytes;
+}
+
+static void
+write_small_files(const char *path, unsigned count)
+{
+    char name[4200];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s/%u", path, i);
+        int file AUTO(files_close) = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        CHECK(write(file, "small", 5) == 5);
+        fsync(file); /* before that it occupies nothing */
+    }
+}
+
+static void
+progress_of_small_files_comes_near_its_total(void)
+{
+    struct backend *backend;
+    struct backend_options options = {.directory = directory, .log = &quiet};
+    struct data from = {.handle = "small-files"}, to = {.handle = "small-files-2"};
+    struct data_settings settings = {0};
+    struct reports reports = {0};
+    struct progress progress = {.report = take_report, .context = &reports};
+    char path[4096];
+    check_code(backend_open("dir", &options, &backend), CODE_OK);
+    check_code(backend_create(backend, &from, &settings), CODE_OK);
+    check_code(backend_path(backend, &from, path, sizeof path), CODE_OK);
+    write_small_files(path, 50);
+    check_code(backend_copy(backend, &from, &to, &settings, &progress), CODE_OK);
+    CHECK(reports.count >= 50);
+    CHECK(!reports.went_back);
+    CHECK(reports.done >= reports.first_total * 8 / 10);
+    CHECK(reports.done <= reports.first_total);
+    check_code(backend_remove(backend, &to), CODE_OK);
+    check_code(backend_remove(backend, &from), CODE_OK);
+    backend_close(backend);
+}
+
 static int
 remove_any(const char *path, const struct stat *status, int type, struct FTW *place)
 {
@@ -329,6 +384,7 @@ main(void)
     what_a_back_end_cannot_is_unimplemented_and_says_so();
     a_volume_lives_without_root();
     without_root_only_dir_can_be_had();
+    progress_of_small_files_comes_near_its_total();
     nftw(directory, remove_any, 20, FTW_DEPTH | FTW_PHYS);
     return check_report("test_backends");
 }
