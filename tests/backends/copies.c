@@ -151,7 +151,7 @@ a_copy_of_a_tree_has_all_that_the_tree_has(void)
 {
     SUCCEEDS(create(VOLUME("furnished"), 64 * MIB));
     furnish(VOLUME("furnished"));
-    sync();
+    EXPECT(sync_around(VOLUME("furnished")));
     SUCCEEDS(copy(VOLUME("furnished"), VOLUME("copy"), 64 * MIB));
     compare_trees(VOLUME("furnished"), VOLUME("copy"));
     compare_trees(VOLUME("copy"), VOLUME("furnished"));

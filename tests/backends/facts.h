@@ -57,6 +57,8 @@ bool put_file(const char *path, const void *bytes, size_t size);
 bool put_text(const char *path, const char *text);
 bool has_text(const char *path, const char *text);
 bool exists(const char *path);
+/* Makes durable what the file system has that the data is on, and not those of everybody else. */
+bool sync_around(struct data data);
 /* No byte of it is zero. */
 bool fill_random(const char *path, uint64_t offset, size_t size);
 bool is_same_file(const char *a, const char *b);

@@ -144,6 +144,16 @@ exists(const char *path)
     return path[0] && lstat(path, &status) == 0;
 }
 
+bool
+sync_around(struct data data)
+{
+    int fd = open(path_of(data, NULL), O_RDONLY | O_CLOEXEC);
+    bool is_good = fd >= 0 && syncfs(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_good;
+}
+
 uint32_t
 random_number(uint32_t below)
 {

@@ -61,7 +61,7 @@ a_tree_is_full_at_its_size_and_can_grow(void)
     SUCCEEDS(create(data, 32 * MIB));
     check_full_at(data, "file", 32 * MIB);
     EXPECT(unlink(path_of(data, "file")) == 0);
-    sync();
+    EXPECT(sync_around(data));
     SUCCEEDS(backend_change(scene.backend, &data, &larger));
     check_full_at(data, "file", 48 * MIB);
     SUCCEEDS(drop(data));
@@ -207,21 +207,21 @@ the_use_that_is_told_is_the_use(void)
     EXPECT(fill_random(path_of(tree, "a"), 0, 10 * MIB));
     EXPECT(link(path_of(tree, "a"), path_of(tree, "b")) == 0);
     if (getenv("LEAVE_QUOTAS_OFF"))
-        sync();
+        EXPECT(sync_around(tree));
     check_used(tree, 10 * MIB);
     EXPECT(fill_random(path_of(image, NULL), 30 * MIB, 5 * MIB));
-    sync();
+    EXPECT(sync_around(tree));
     check_used(image, 5 * MIB);
     check_used(tree, 10 * MIB);
     SUCCEEDS(copy(tree, clone, 64 * MIB));
     check_used(clone, 10 * MIB);
     EXPECT(fill_random(path_of(clone, "a"), 0, 10 * MIB));
     EXPECT(fill_random(path_of(clone, "c"), 0, 3 * MIB));
-    sync();
+    EXPECT(sync_around(tree));
     check_used(clone, 13 * MIB);
     check_used(tree, 10 * MIB);
     EXPECT(unlink(path_of(tree, "a")) == 0 && unlink(path_of(tree, "b")) == 0);
-    sync();
+    EXPECT(sync_around(tree));
     check_used(tree, 0);
     SUCCEEDS(drop(tree));
     SUCCEEDS(drop(image));
@@ -242,7 +242,7 @@ the_number_of_inodes_is_told(void)
     EXPECT(put_text(path_of(tree, "directory/file"), "x"));
     EXPECT(link(path_of(tree, "directory/file"), path_of(tree, "link")) == 0);
     EXPECT(symlink("x", path_of(tree, "symbolic")) == 0);
-    sync();
+    EXPECT(sync_around(tree));
     SUCCEEDS(backend_usage(scene.backend, &tree, &usage));
     EXPECT(usage.used_inodes == expected);
     SUCCEEDS(copy(tree, clone, 64 * MIB));
