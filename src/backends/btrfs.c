@@ -38,6 +38,8 @@
  */
 #define SMALLEST_SWEEP 4096u
 
+#define FULL_PART 16u /* with less than this part free it is nearly full */
+
 static struct btrfs_backend *
 of(struct backend *backend)
 {
@@ -328,6 +330,16 @@ sweep_accounts(struct btrfs_backend *btrfs)
     atomic_store(&btrfs->removed, 0);
 }
 
+/* btrfs gives back what was deleted after its next commit, in half a minute. Where room is short that is asked for now; nobody waits for it. */
+static void
+hasten_if_full(struct btrfs_backend *btrfs)
+{
+    struct statfs status;
+    uint64_t ignored;
+    if (fstatfs(btrfs->root, &status) == 0 && status.f_bavail < status.f_blocks / FULL_PART)
+        btrfs_util_start_sync_fd(btrfs->root, &ignored);
+}
+
 struct error *
 btrfs_remove(struct backend *backend, const struct data *data)
 {
@@ -350,6 +362,7 @@ btrfs_remove(struct backend *backend, const struct data *data)
         return error_from_errno(errno, "remove the directory %s", path);
     if (atomic_fetch_add(&btrfs->removed, 1) == atomic_load(&btrfs->sweep_after))
         sweep_accounts(btrfs);
+    hasten_if_full(btrfs);
     return NULL;
 }
 

@@ -253,6 +253,88 @@ the_number_of_inodes_is_told(void)
 }
 
 static void
+a_copy_that_does_not_fit_is_told_and_leaves_nothing(void)
+{
+    int why = 0;
+    if (scene.backend->copies_are_instant || !needs_limits()) {
+        scene.not_for_this = "copies take no room, or trees have no limits";
+        return;
+    }
+    SUCCEEDS(create(VOLUME("large"), 32 * MIB));
+    EXPECT(write_until_full(path_of(VOLUME("large"), "file"), 24 * MIB, &why) == 24 * MIB);
+    FAILS(CODE_RESOURCE_EXHAUSTED, copy(VOLUME("large"), VOLUME("small"), 8 * MIB));
+    EXPECT(path_of(VOLUME("small"), NULL)[0] == 0);
+    SUCCEEDS(copy(VOLUME("large"), VOLUME("small"), 32 * MIB));
+    SUCCEEDS(drop(VOLUME("small")));
+    SUCCEEDS(drop(VOLUME("large")));
+}
+
+/* ---- a full disk ---- */
+
+#define MOST_VOLUMES 20000u
+
+static struct data
+number(const char *name, unsigned i)
+{
+    char handle[32];
+    snprintf(handle, sizeof handle, "%s-%u", name, i);
+    return VOLUME(handle);
+}
+
+/* Makes volumes with notes until one is refused; how many there may be something of. */
+static unsigned
+make_until_full(void)
+{
+    static const char note[4096] = "x";
+    struct error *error = NULL;
+    unsigned made = 0;
+    while (!error && made < MOST_VOLUMES) {
+        struct data data = number("many", made++);
+        error = create(data, MIB);
+        if (!error)
+            error = backend_write_note(scene.backend, &data, note, sizeof note);
+    }
+    FAILS(CODE_RESOURCE_EXHAUSTED, error);
+    return made;
+}
+
+/* btrfs frees what is deleted some time later. */
+static bool
+has_room_again(struct data data, uint64_t size)
+{
+    int why = ENOSPC;
+    for (unsigned tries = 0; tries < 100 && why; tries++) {
+        if (tries)
+            usleep(100000);
+        if (write_until_full(path_of(data, "file"), size, &why) < size)
+            sync_around(data);
+    }
+    return !why;
+}
+
+static void
+a_full_disk_is_told_and_room_can_be_made(void)
+{
+    int why = 0;
+    if (!getenv("SMALL_DISK")) {
+        scene.not_for_this = "the disk is too large to fill";
+        return;
+    }
+    SUCCEEDS(create(VOLUME("hog"), 0));
+    SUCCEEDS(create(VOLUME("other"), 0));
+    write_until_full(path_of(VOLUME("hog"), "file"), 1024 * MIB, &why);
+    EXPECT(why == ENOSPC);
+    unsigned made = make_until_full();
+    SUCCEEDS(drop(VOLUME("hog")));
+    for (unsigned i = 0; i < made; i++)
+        SUCCEEDS(drop(number("many", i)));
+    EXPECT(has_room_again(VOLUME("other"), 64 * MIB));
+    SUCCEEDS(create(VOLUME("hog"), 0));
+    SUCCEEDS(drop(VOLUME("hog")));
+    SUCCEEDS(drop(VOLUME("other")));
+}
+
+static void
 the_size_that_is_told_is_the_size_that_is_enforced(void)
 {
     if (getenv("EXPECT_LIMITS"))
@@ -285,6 +367,9 @@ const struct fact facts_of_sizes[] = {
     {"an image grows and never shrinks", an_image_grows_and_never_shrinks},
     {"the use that is told is the use", the_use_that_is_told_is_the_use},
     {"the number of inodes is told", the_number_of_inodes_is_told},
+    {"a copy that does not fit is told and leaves nothing",
+     a_copy_that_does_not_fit_is_told_and_leaves_nothing},
+    {"a full disk is told, and room can be made", a_full_disk_is_told_and_room_can_be_made},
     {"the size that is told is the size that is enforced",
      the_size_that_is_told_is_the_size_that_is_enforced},
     {"the capacity is told", the_capacity_is_told},

@@ -40,11 +40,11 @@ run_facts() {
     "$@" || failed=1
 }
 
-# make_mount NAME TYPE [MKFS-FLAG...]: a sparse file system of 4 GiB at $SKYCAP_TMP/NAME.
+# make_mount NAME TYPE [MKFS-FLAG...]: a sparse file system of $mount_size (4 GiB) at $SKYCAP_TMP/NAME.
 make_mount() {
     local name=$1 type=$2
     shift 2
-    truncate --size 4G "$SKYCAP_TMP/$name.file"
+    truncate --size "${mount_size:-4G}" "$SKYCAP_TMP/$name.file"
     "mkfs.$type" -q "$@" "$SKYCAP_TMP/$name.file" >/dev/null
     mkdir "$SKYCAP_TMP/$name"
     mount -o "loop${mount_option:+,$mount_option}" "$SKYCAP_TMP/$name.file" "$SKYCAP_TMP/$name"
@@ -86,6 +86,11 @@ run_with_project_quotas xfs-projects xfs
 run_with_project_quotas ext4-projects ext4 -O quota,project -E quotatype=prjquota
 run_facts "dir on ext4, without root" as_nobody "$FACTS" dir "$SKYCAP_TMP/ext4/nobody"
 run_facts "memory" env EXPECT_LIMITS=1 "$FACTS" memory "$SKYCAP_TMP/ext4/memory"
+for type in btrfs xfs ext4; do
+    mount_size=320M make_mount "small-$type" "$type"
+    backend=$([ "$type" = btrfs ] && echo btrfs || echo dir)
+    run_facts "$backend on a full $type" env SMALL_DISK=1 FACT="full disk" "$FACTS" "$backend" "$SKYCAP_TMP/small-$type"
+done
 run_facts "loop devices and file systems" "$FACTS" devices "$SKYCAP_TMP/ext4/devices"
 [ "$failed" = 0 ] || fail "see above"
 
