@@ -9,10 +9,10 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "backends/backend.h"
@@ -213,15 +213,27 @@ measure(struct backend *backend, const struct data *data, struct data_usage *usa
     return NULL;
 }
 
+/* A line of /proc/meminfo, in bytes; 0 if it is not there. */
+static uint64_t
+read_amount(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+/* What the kernel would take back from its caches counts as available. */
 static struct error *
 capacity(struct backend *backend, struct backend_capacity *out)
 {
-    struct sysinfo info;
+    char text[512] = "";
     (void)backend;
-    if (sysinfo(&info) != 0)
-        return error_from_errno(errno, "ask for the free memory");
-    out->total_bytes = (uint64_t)info.totalram * info.mem_unit;
-    out->available_bytes = (uint64_t)(info.freeram + info.bufferram) * info.mem_unit;
+    int proc AUTO(files_close) = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    ssize_t got = proc < 0 ? -1 : read(proc, text, sizeof text - 1);
+    if (got < 0)
+        return error_from_errno(errno, "read /proc/meminfo");
+    text[got] = 0;
+    out->total_bytes = read_amount(text, "MemTotal:");
+    out->available_bytes = read_amount(text, "MemAvailable:");
     return NULL;
 }
 
