@@ -37,12 +37,12 @@ start(void)
                           &channel));
 }
 
-/* A peer that hangs up is in time to end every call. */
+/* A peer that hangs up is in time to end every call. The clock says so: code and text may be the peer's own. */
 static void
-check_status(struct error *error)
+check_status(struct error *error, uint64_t started_at)
 {
     REQUIRE(!error || (error->code > CODE_OK && error->code < CODE_COUNT));
-    REQUIRE(!error || !strstr(error->message, "no answer before the deadline"));
+    REQUIRE(timers_now() - started_at < PATIENCE_NS);
     error_free(error);
 }
 
@@ -55,8 +55,10 @@ call_unary(void *argument)
     Generated__ObjectExistsResponse *reply;
     arena_init(&arena, NULL, 0, 200000);
     request.key = (char *)"key";
+    uint64_t started_at = timers_now();
     check_status(channel_call(channel, GENERATED_OBJECT_STORE_OBJECT_EXISTS, &request.base,
-                              &options, &arena, &reply));
+                              &options, &arena, &reply),
+                 started_at);
     atomic_store((atomic_bool *)argument, true);
     return NULL;
 }
@@ -98,13 +100,14 @@ check_stream(struct input *input, uint8_t how)
 {
     Plugin__ConnInfo message = PLUGIN__CONN_INFO__INIT;
     struct client_call *call;
+    uint64_t started_at = timers_now();
     REQUIRE(!client_call_open(channel, PLUGIN_GRPCBROKER_START_STREAM, &options, &call));
     error_free(client_call_send(call, &message.base));
     if (how & CLOSE_SEND)
         client_call_close_send(call);
     answer(input, how & RAW);
     receive_all(call);
-    check_status(client_call_finish(call));
+    check_status(client_call_finish(call), started_at);
     client_call_free(call);
 }
 
