@@ -17,15 +17,21 @@ struct arena_block {
     max_align_t bytes[];
 };
 
+static size_t
+align_up(size_t size)
+{
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 void
 arena_init(struct arena *arena, void *first, size_t first_size, size_t limit)
 {
     *arena = (struct arena){.limit = limit, .first = first, .first_size = first_size};
     if (!first)
         return;
-    uintptr_t start = ((uintptr_t)first + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    arena->next = (uint8_t *)start;
+    size_t padding = align_up((uintptr_t)first) - (uintptr_t)first;
     arena->end = arena->first + first_size;
+    arena->next = padding < first_size ? arena->first + padding : arena->end;
 }
 
 void
@@ -38,12 +44,6 @@ arena_clear(struct arena *arena)
         block = older;
     }
     arena_init(arena, arena->first, arena->first_size, arena->limit);
-}
-
-static size_t
-align_up(size_t size)
-{
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 /* Large requests get a block of their own behind the newest, so that its free bytes stay in use. */

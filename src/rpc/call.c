@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "rpc/call_internal.h"
 #include "rpc/client_call.h"
+#include "rpc/grpc_text.h"
 
 #define FIRST_BLOCK_BYTES 1536
 
@@ -32,13 +33,6 @@ on_header(struct stream *stream, const char *name, size_t name_size, const char 
     struct arena *arena = call->head.in_trailers ? &call->wire_arena : &call->arena;
     request_add_field(&call->head, arena, call->server->options.max_header_bytes, name, name_size,
                       value, value_size);
-}
-
-static void
-refuse_stream(struct call *call, uint32_t http2_error)
-{
-    call->is_answered = true;
-    stream_reset(&call->stream, http2_error);
 }
 
 static void
@@ -94,6 +88,16 @@ static struct method_metrics *
 metrics_of(const struct call *call)
 {
     return call->target ? call->target->metrics : call->server->unknown_metrics;
+}
+
+/* The client's code is the one that a reset stands for: so it is counted. */
+static void
+refuse_stream(struct call *call, uint32_t http2_error)
+{
+    if (call->is_begun && !call->is_answered)
+        call_count(call, grpc_text_code_of_rst(http2_error), "the request breaks a rule of HTTP/2");
+    call->is_answered = true;
+    stream_reset(&call->stream, http2_error);
 }
 
 static void

@@ -48,7 +48,8 @@ MUST_CHECK struct error *call_recv(struct call *call, void *message);
 /* Streaming: sends a message (`&m->base`); waits while the client does not take what was sent before. */
 MUST_CHECK struct error *call_send(struct call *call, const ProtobufCMessage *message);
 
-/* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. */
+/* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. The
+   channel must be of the server's own runtime; the call fails with INTERNAL otherwise. */
 void rpc_proxy(struct call *call, struct channel *channel);
 
 #endif

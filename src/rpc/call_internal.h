@@ -65,6 +65,7 @@ struct call {
     struct chunk *reply;
     struct error *result;
     struct channel *proxy_to;
+    bool is_misdirected; /* the handler wanted a channel of another runtime's */
 
     struct work work;
     struct task finished;

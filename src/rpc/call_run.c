@@ -75,7 +75,10 @@ run_method(struct call *call)
 static struct error *
 run_handler(struct call *call)
 {
-    return call->target ? run_method(call) : call->server->fallback.run(call);
+    struct error *error = call->target ? run_method(call) : call->server->fallback.run(call);
+    if (!error && call->is_misdirected)
+        return error_new(CODE_INTERNAL, "the channel to pass the call to is of another runtime");
+    return error;
 }
 
 /* ---- back on the loop ---- */
@@ -235,5 +238,8 @@ call_add_trailer(struct call *call, const char *key, const void *value, size_t v
 void
 rpc_proxy(struct call *call, struct channel *channel)
 {
-    call->proxy_to = channel_share(channel);
+    if (channel->loop == call->loop)
+        call->proxy_to = channel_share(channel);
+    else
+        call->is_misdirected = true;
 }

@@ -86,16 +86,6 @@ fail_waiters(struct channel *channel, bool all)
     }
 }
 
-static void
-serve_waiters(struct channel *channel)
-{
-    while (channel->waiters && channel->conn) {
-        struct waiter *waiter = channel->waiters;
-        channel_stop_waiting(waiter);
-        waiter->ready(waiter, channel->conn);
-    }
-}
-
 /* Takes no new calls on the connection; what runs on it goes on. */
 static void
 retire(struct channel *channel, struct conn *conn)
@@ -118,6 +108,26 @@ retire_if_used_up(struct channel *channel)
     conn_refuse_new_streams(conn);
 }
 
+/* A call whose connection is full waits here and not in nghttp2's queue, which it could not leave. */
+static bool
+may_begin(struct channel *channel)
+{
+    retire_if_used_up(channel);
+    return channel->state == CHANNEL_READY && conn_has_room(channel->conn);
+}
+
+static void
+serve_waiters(struct channel *channel)
+{
+    while (channel->waiters && may_begin(channel)) {
+        struct waiter *waiter = channel->waiters;
+        channel_stop_waiting(waiter);
+        waiter->ready(waiter, channel->conn);
+    }
+    if (channel->waiters && channel->state == CHANNEL_IDLE && !channel->is_closed)
+        connect_now(channel);
+}
+
 void
 channel_want(struct channel *channel, struct waiter *waiter)
 {
@@ -125,8 +135,7 @@ channel_want(struct channel *channel, struct waiter *waiter)
         waiter->failed(waiter, error_new(CODE_CANCELLED, "the channel has been closed"));
         return;
     }
-    retire_if_used_up(channel);
-    if (channel->state == CHANNEL_READY) {
+    if (!channel->waiters && may_begin(channel)) {
         waiter->ready(waiter, channel->conn);
         return;
     }
@@ -182,6 +191,15 @@ on_going_away(struct conn *conn, uint32_t http2_error, const char *text)
     if (http2_error == NGHTTP2_ENHANCE_YOUR_CALM && strcmp(text, "too_many_pings") == 0)
         channel->keepalive_ns *= 2;
     retire(channel, conn);
+    serve_waiters(channel);
+}
+
+static void
+on_room(struct conn *conn)
+{
+    struct channel *channel = conn->owner;
+    if (channel->waiters && channel->conn == conn)
+        serve_waiters(channel);
 }
 
 static void
@@ -207,14 +225,18 @@ on_conn_closed(struct conn *conn, const char *why)
     }
     retire(channel, conn);
     /* One that never spoke is a failure to connect; any other loss is mended by connecting again. */
-    if (!conn->peer_spoke &&
-        (channel->state == CHANNEL_IDLE || channel->state == CHANNEL_CONNECTING))
+    bool is_the_attempt = channel->state == CHANNEL_IDLE ||
+                          (channel->state == CHANNEL_CONNECTING && !channel->connector.attempt);
+    if (!conn->peer_spoke && is_the_attempt)
         pause_after_failure(channel, why);
+    else
+        serve_waiters(channel);
     channel_release(channel);
 }
 
 static const struct conn_events client_conn_events = {
     .established = on_established,
+    .room = on_room,
     .going_away = on_going_away,
     .closed = on_conn_closed,
 };

@@ -243,6 +243,8 @@ final_status(const struct client_call *call, uint32_t http2_error, const char *w
 {
     if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status)
         return error_new(CODE_UNAVAILABLE, "%s: %s", call->channel->target, why);
+    if (call->stream.headers_too_large)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "%s: %s", call->method->path, why);
     struct error *error = response_status(&call->response, http2_error, why);
     if (!error)
         error = message_reader_finish(&call->reader);

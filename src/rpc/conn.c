@@ -66,6 +66,7 @@ link_stream(struct conn *conn, struct stream *stream)
     stream->link = &conn->streams;
     conn->streams = stream;
     conn->stream_count++;
+    stream->has_moved = true;
 }
 
 static void
@@ -76,6 +77,20 @@ unlink_stream(struct stream *stream)
     if (stream->next)
         stream->next->link = stream->link;
     stream->conn = NULL;
+}
+
+bool
+conn_has_room(const struct conn *conn)
+{
+    return conn->stream_count < nghttp2_session_get_remote_settings(
+                                    conn->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+static void
+tell_room(struct conn *conn)
+{
+    if (conn->events->room)
+        conn->events->room(conn);
 }
 
 void
@@ -218,6 +233,9 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
     case NGHTTP2_GOAWAY:
         on_goaway(conn, &frame->goaway);
         break;
+    case NGHTTP2_SETTINGS:
+        tell_room(conn);
+        break;
     default:
         break;
     }
@@ -256,12 +274,12 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *argume
 static int
 on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *argument)
 {
-    (void)error;
     struct conn *conn = argument;
     struct stream *stream = find_stream(conn, frame->hd.stream_id);
     if (!stream || frame->hd.type != NGHTTP2_HEADERS)
         return 0;
-    stream->never_sent = true;
+    stream->headers_too_large = error == NGHTTP2_ERR_FRAME_SIZE_ERROR;
+    stream->never_sent = !stream->headers_too_large;
     /* An answer whose headers cannot be sent (they are too large): better an error than silence. */
     if (conn->is_server)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
@@ -286,7 +304,22 @@ on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, voi
         return 0;
     nghttp2_session_set_stream_user_data(session, id, NULL);
     const char *why = http2_error ? nghttp2_http2_strerror(http2_error) : NULL;
-    end_stream(stream, http2_error, why && conn->goaway_text ? conn->goaway_text : why);
+    if (stream->headers_too_large)
+        end_stream(stream, NGHTTP2_ENHANCE_YOUR_CALM, "its headers are too large to be sent");
+    else
+        end_stream(stream, http2_error, why && conn->goaway_text ? conn->goaway_text : why);
+    tell_room(conn);
+    return 0;
+}
+
+static int
+on_session_error(nghttp2_session *session, int error, const char *text, size_t size, void *argument)
+{
+    (void)session;
+    (void)text;
+    (void)size;
+    if (error == NGHTTP2_ERR_SETTINGS_EXPECTED)
+        ((struct conn *)argument)->is_stranger = true;
     return 0;
 }
 
@@ -338,6 +371,7 @@ make_callbacks(void)
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
+    nghttp2_session_callbacks_set_error_callback2(callbacks, on_session_error);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, conn_write_send_data);
     nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks,
                                                                    choose_data_frame_size);
@@ -404,12 +438,32 @@ make_session(struct conn *conn, const struct conn_options *options)
 
 /* ---- reading ---- */
 
+static bool
+begins_with(const uint8_t *bytes, size_t size, const char *wanted)
+{
+    return size >= strlen(wanted) && memcmp(bytes, wanted, strlen(wanted)) == 0;
+}
+
+/* The peer's first bytes are not those of HTTP/2: says what they look like. */
+static void
+kill_stranger(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    if (begins_with(bytes, size, "HTTP/1."))
+        conn_kill(conn, "the peer speaks HTTP/1 and not HTTP/2");
+    else if (begins_with(bytes, size, "\x15\x03") || begins_with(bytes, size, "\x16\x03"))
+        conn_kill(conn, "the peer speaks TLS here, not plain HTTP/2");
+    else
+        conn_kill(conn, "the peer does not speak HTTP/2");
+}
+
 static void
 feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     conn->counters->bytes_in += size;
     ssize_t taken = nghttp2_session_mem_recv(conn->session, bytes, size);
-    if (taken < 0 && !conn->is_dead) {
+    if (conn->is_stranger || taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        kill_stranger(conn, bytes, size);
+    } else if (taken < 0 && !conn->is_dead) {
         nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
         conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)taken));
     }
@@ -651,6 +705,7 @@ free_conn(uv_handle_t *poll)
 void
 conn_destroy(struct conn *conn)
 {
+    conn_write_goodbye(conn);
     leave_dirty(conn);
     while (conn->streams) {
         struct stream *stream = conn->streams;

@@ -23,6 +23,8 @@ struct conn_events {
     void (*established)(struct conn *conn);
     /* Server: a peer opens a stream; gives its owner. */
     struct stream *(*open_stream)(struct conn *conn, int32_t id);
+    /* Client: there may be room for a stream where there was none (conn_has_room). */
+    void (*room)(struct conn *conn);
     /* The peer will take no new streams (GOAWAY); `text` is its debug data. */
     void (*going_away)(struct conn *conn, uint32_t http2_error, const char *text);
     /* The connection is gone, and so are its streams; `conn` is freed behind this call. */
@@ -57,6 +59,7 @@ struct conn {
     bool is_dead;         /* to be destroyed at the end of the turn */
     bool is_stuck;        /* the socket takes no more; waits for it */
     bool peer_spoke;      /* the peer's preface or SETTINGS have come */
+    bool is_stranger;     /* its first bytes were not HTTP/2's */
     bool refuses_streams; /* GOAWAY has the number of the last one that was taken */
     char *why_dead;
     char *goaway_text;   /* what the peer said when it went */
@@ -94,6 +97,9 @@ void conn_kill(struct conn *conn, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Something was submitted to the session: writes it at the end of this turn. */
 void conn_mark_dirty(struct conn *conn);
+
+/* Client: does the peer take one more stream now? */
+bool conn_has_room(const struct conn *conn);
 
 /* Says that no new streams are taken, first without and then with the number of the last one. */
 void conn_announce_end(struct conn *conn);

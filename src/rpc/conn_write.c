@@ -118,6 +118,7 @@ conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
         chunk_queue_advance(&stream->out, part);
         left -= part;
     }
+    stream->has_moved = true;
     stream->events->written(stream, length);
     return 0;
 }
@@ -301,6 +302,18 @@ conn_flush(struct conn *conn)
         conn_destroy(conn);
     else
         conn_watch(conn);
+}
+
+void
+conn_write_goodbye(struct conn *conn)
+{
+    if (!conn->tls || conn->is_stuck || conn->cipher.size)
+        return;
+    tls_session_shutdown(conn->tls);
+    tls_session_take(conn->tls, &conn->cipher);
+    /* A socket that does not take these few bytes now has a peer that does not wait for them. */
+    if (conn->cipher.size)
+        (void)!send(conn->fd, conn->cipher.bytes, conn->cipher.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void

@@ -12,6 +12,9 @@
 int conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                          size_t length, nghttp2_data_source *source, void *argument);
 
+/* Tells a peer behind TLS that the end is meant, and nobody has cut the connection. */
+void conn_write_goodbye(struct conn *conn);
+
 /* Frees what waits to be written. */
 void conn_write_drop(struct conn *conn);
 

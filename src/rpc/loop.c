@@ -145,28 +145,38 @@ flush_turn(uv_prepare_t *prepare)
         uv_stop(&loop->uv);
 }
 
-static void *
-thread_main(void *argument)
+static void
+close_handles(struct loop *loop)
 {
-    struct loop *loop = argument;
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&loop->wake, NULL);
     uv_close((uv_handle_t *)&loop->end_of_turn, NULL);
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->relief, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+static void *
+thread_main(void *argument)
+{
+    struct loop *loop = argument;
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    close_handles(loop);
     return NULL;
 }
 
-static void
+/* Only the first takes something from the system. */
+static int
 init_handles(struct loop *loop)
 {
-    uv_async_init(&loop->uv, &loop->wake, run_inbox);
+    int failed = uv_async_init(&loop->uv, &loop->wake, run_inbox);
+    if (failed)
+        return failed;
     uv_prepare_init(&loop->uv, &loop->end_of_turn);
     uv_timer_init(&loop->uv, &loop->timer);
     uv_timer_init(&loop->uv, &loop->relief);
     loop->wake.data = loop->end_of_turn.data = loop->timer.data = loop->relief.data = loop;
     uv_prepare_start(&loop->end_of_turn, flush_turn);
+    return 0;
 }
 
 /* Signals are the main thread's business: the loop and the workers, which it starts, block them all. */
@@ -193,6 +203,26 @@ free_loop(struct loop *loop)
     free(loop);
 }
 
+static struct error *
+start(struct loop *loop, const struct loop_options *options)
+{
+    int failed = uv_loop_init(&loop->uv);
+    if (!failed) {
+        failed = init_handles(loop);
+        if (failed)
+            uv_loop_close(&loop->uv);
+    }
+    if (failed)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "start the event loop: %s", uv_strerror(failed));
+    loop->workers = workers_new(options->max_workers, options->max_queued_calls);
+    failed = start_thread(loop);
+    if (!failed)
+        return NULL;
+    close_handles(loop);
+    uv_loop_close(&loop->uv);
+    return error_from_errno(failed, "start the loop thread");
+}
+
 struct error *
 loop_open(const struct loop_options *options, struct loop **out)
 {
@@ -205,18 +235,12 @@ loop_open(const struct loop_options *options, struct loop **out)
     loop->read_buffer = memory_new(LOOP_READ_BYTES);
     loop->write_buffer = memory_new(LOOP_WRITE_BYTES);
     pthread_mutex_init(&loop->inbox_lock, NULL);
-    int failed = uv_loop_init(&loop->uv);
-    if (failed) {
+    struct error *error = start(loop, options);
+    if (error)
         free_loop(loop);
-        return error_new(CODE_RESOURCE_EXHAUSTED, "start the event loop: %s", uv_strerror(failed));
-    }
-    init_handles(loop);
-    loop->workers = workers_new(options->max_workers, options->max_queued_calls);
-    failed = start_thread(loop);
-    if (failed)
-        return error_from_errno(failed, "start the loop thread");
-    *out = loop;
-    return NULL;
+    else
+        *out = loop;
+    return error;
 }
 
 static void

@@ -40,9 +40,10 @@ read_grpc_field(struct response *response, const char *name, size_t name_size, c
                 size_t value_size)
 {
     if (is(name, name_size, "grpc-status")) {
-        int number = read_number(value, value_size, CODE_UNKNOWN);
+        int number = read_number(value, value_size, CODE_COUNT);
         response->saw_status = true;
-        response->code = number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
+        response->is_garbled = number >= CODE_COUNT;
+        response->code = response->is_garbled ? CODE_UNKNOWN : (enum code)number;
     } else if (is(name, name_size, "grpc-message")) {
         buffer_clear(&response->message);
         grpc_text_decode_message(value, value_size, &response->message);
@@ -100,6 +101,8 @@ status_error(const struct response *response)
 {
     if (response->code == CODE_OK)
         return NULL;
+    if (response->is_garbled && !response->message.size)
+        return error_new(CODE_UNKNOWN, "the server answered with a grpc-status that is none");
     struct error *error =
         error_new(response->code, "%.*s", (int)response->message.size,
                   response->message.size ? (const char *)response->message.bytes : "");

@@ -19,6 +19,7 @@ struct response {
     bool saw_head;   /* a block that is no 1xx has come */
     bool is_grpc;    /* content-type says so */
     bool saw_status;
+    bool is_garbled; /* the status is no number of a status */
     enum code code;
     struct buffer message; /* decoded grpc-message */
     struct buffer details;

@@ -137,17 +137,35 @@ is_slow(const struct server *server, const struct conn *conn, uint64_t now)
            (conn->is_stuck && now - conn->stuck_since > stall_ns);
 }
 
+/* Ends calls whose answer waits for a window that their client does not give: each may hold a handler. */
+static void
+end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now)
+{
+    uint64_t limit_ns = server->options.stream_stall_timeout_ms * UINT64_C(1000000);
+    for (struct stream *stream = conn->streams; stream; stream = stream->next) {
+        bool is_stalled = stream->out.size && !stream->has_moved;
+        if (is_stalled && now - stream->stalled_since <= limit_ns)
+            continue;
+        if (is_stalled)
+            stream_reset(stream, NGHTTP2_ENHANCE_YOUR_CALM);
+        stream->has_moved = false;
+        stream->stalled_since = now;
+    }
+}
+
 /* Ends connections that never speak, and those that take nothing of what is sent to them; gives the memory of closed ones back. */
 static void
 watch_conns(struct timer *timer)
 {
     struct server *server = CONTAINER_OF(timer, struct server, watch);
     uint64_t now = timers_now();
-    for (struct conn *conn = server->conns; conn; conn = conn->next)
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        end_stalled_streams(server, conn, now);
         if (is_slow(server, conn, now))
             conn_kill(conn, "%s",
                       conn->peer_spoke ? "the peer takes no answers"
                                        : "the peer does not speak HTTP/2");
+    }
     if (server->conn_closed) {
         if (!server->conns)
             blocks_clear(&server->loop->blocks);
@@ -213,6 +231,7 @@ server_new(struct runtime *runtime, const struct server_options *options)
     o->max_connections = or_default(o->max_connections, 1024);
     o->preface_timeout_ms = or_default(o->preface_timeout_ms, 10000);
     o->stall_timeout_ms = or_default(o->stall_timeout_ms, 60000);
+    o->stream_stall_timeout_ms = or_default(o->stream_stall_timeout_ms, 300000);
     server->loop = runtime_loop(runtime);
     server->metrics = runtime_metrics(runtime);
     server->watch.fire = watch_conns;

@@ -33,6 +33,7 @@ struct server_options {
     uint32_t max_connections;    /* 1024; one more is told to go away */
     uint32_t preface_timeout_ms; /* 10 s from connecting to speaking HTTP/2 */
     uint32_t stall_timeout_ms;   /* 60 s during which a peer takes nothing of what is sent to it */
+    uint32_t stream_stall_timeout_ms; /* 5 min, the same for one call: its client gives no window */
 };
 
 struct listen_options {

@@ -41,11 +41,14 @@ struct stream {
     int32_t id;
     const struct stream_events *events;
     struct chunk_queue out;
-    bool out_ended;       /* nothing will be pushed any more */
-    bool in_ended;        /* the peer has sent all */
-    bool waits_for_data;  /* nghttp2 asks again only after a resume */
-    bool never_sent;      /* the request's headers could not be sent: safe to try elsewhere */
-    nghttp2_nv *trailers; /* go out behind the data; must live until the stream is closed */
+    bool out_ended;         /* nothing will be pushed any more */
+    bool in_ended;          /* the peer has sent all */
+    bool waits_for_data;    /* nghttp2 asks again only after a resume */
+    bool never_sent;        /* the request's headers could not be sent: safe to try elsewhere */
+    bool headers_too_large; /* they never can be */
+    bool has_moved;         /* bytes have left the queue since somebody looked */
+    uint64_t stalled_since; /* when somebody looked first and nothing had moved */
+    nghttp2_nv *trailers;   /* go out behind the data; must live until the stream is closed */
     size_t trailer_count;
     struct stream *next; /* of the connection's streams */
     struct stream **link;

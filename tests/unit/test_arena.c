@@ -49,6 +49,23 @@ the_first_block_is_used_before_the_heap(void)
     CHECK(arena_alloc(&arena, 1) == first);
 }
 
+/* One byte behind an aligned place: what is left of it after aligning may be nothing. */
+static void
+a_first_block_that_is_too_small_to_align_is_not_used(void)
+{
+    alignas(max_align_t) uint8_t room[64];
+    for (size_t size = 0; size < 32; size++) {
+        struct arena arena;
+        arena_init(&arena, room + 1, size, 0);
+        for (int i = 0; i < 4; i++) {
+            uint8_t *block = arena_alloc(&arena, 8);
+            CHECK(is_aligned(block));
+            CHECK(block + 8 <= room + 1 + size || block >= room + sizeof room || block < room);
+        }
+        arena_clear(&arena);
+    }
+}
+
 static void
 a_large_block_leaves_the_room_of_the_newest_in_use(void)
 {
@@ -112,6 +129,7 @@ main(void)
 {
     blocks_of_any_size_are_apart_and_aligned();
     the_first_block_is_used_before_the_heap();
+    a_first_block_that_is_too_small_to_align_is_not_used();
     a_large_block_leaves_the_room_of_the_newest_in_use();
     the_limit_holds_for_tries_only();
     after_a_clear_the_limit_counts_anew();

@@ -87,6 +87,21 @@ numbers_that_are_no_status_are_unknown(void)
 }
 
 static void
+a_status_that_is_none_is_told(void)
+{
+    static const char *const statuses[] = {"17", "-1", "", "99999999999", "OK"};
+    for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+        struct response response;
+        begin_grpc(&response);
+        add(&response, "grpc-status", statuses[i]);
+        CHECK(response_end_block(&response, &arena));
+        struct error *error AUTO(error_cleanup) = response_status(&response, 0, NULL);
+        CHECK_TEXT(error->message, "the server answered with a grpc-status that is none");
+        response_clear(&response);
+    }
+}
+
+static void
 details_are_decoded_or_left_out(void)
 {
     struct response response;
@@ -211,6 +226,7 @@ main(void)
     one_block_may_be_all_of_the_answer();
     status_0_is_success_whatever_the_message_says();
     numbers_that_are_no_status_are_unknown();
+    a_status_that_is_none_is_told();
     details_are_decoded_or_left_out();
     an_http_status_stands_for_a_missing_grpc_status();
     an_answer_that_is_no_grpc_is_unknown();

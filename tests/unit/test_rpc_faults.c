@@ -6,8 +6,7 @@
 #include "proto/goplugin.rpc.h"
 #include "proto/health.rpc.h"
 #include "proto/velero_v1.rpc.h"
-#include "raw_peer.h"
-#include "rpc_ends.h"
+#include "raw_server.h"
 
 #define WIDE_WINDOW 0x7fffffffu
 #define PUT_OBJECT "/generated.ObjectStore/PutObject"
@@ -304,40 +303,7 @@ join(pthread_t thread)
     return (enum code)(intptr_t)code;
 }
 
-/* ---- a server of raw frames ---- */
-
-struct raw_server {
-    struct ends ends;
-    int listener;
-    int fd; /* of the one client, greeted */
-};
-
-/* Only the client's side of the ends is used. */
-static void
-raw_server_open(struct raw_server *server)
-{
-    *server = (struct raw_server){.fd = -1};
-    ends_choose_address(server->ends.address);
-    ends_open_runtime(&server->ends, (struct runtime_options){0});
-    server->listener = raw_listen(server->ends.address);
-    succeed(channel_open(server->ends.runtime, server->ends.address, &(struct channel_options){0},
-                         &server->ends.channel));
-}
-
-static void
-raw_server_greet(struct raw_server *server, const nghttp2_settings_entry *entries, size_t count)
-{
-    server->fd = raw_accept(server->listener, 2000);
-    CHECK(server->fd >= 0 && raw_greet_client(server->fd, entries, count));
-}
-
-static void
-raw_server_close(struct raw_server *server)
-{
-    close(server->fd);
-    close(server->listener);
-    ends_close(&server->ends);
-}
+/* ---- what a server of raw frames says ---- */
 
 /*
  * The server has not read all that the client sent when it goes, and says something just before:
@@ -366,17 +332,6 @@ last_words_before_a_reset_do_not_hide_it(void)
 }
 
 static void
-send_trailers_only(int fd, uint32_t stream, const char *status)
-{
-    struct buffer block AUTO(buffer_clear) = {0};
-    raw_add_field(&block, ":status", "200");
-    raw_add_field(&block, "content-type", "application/grpc");
-    raw_add_field(&block, "grpc-status", status);
-    raw_send_frame(fd, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, stream,
-                   block.bytes, block.size);
-}
-
-static void
 a_status_ends_a_stream_that_the_client_has_not_closed(void)
 {
     struct raw_server server;
@@ -387,7 +342,7 @@ a_status_ends_a_stream_that_the_client_has_not_closed(void)
                              &(struct call_options){.timeout_ns = 500 * MS}, &call));
     raw_server_greet(&server, NULL, 0);
     CHECK(raw_wait_for_frame(server.fd, NGHTTP2_HEADERS, 1, &frame, 2000));
-    send_trailers_only(server.fd, 1, "12");
+    raw_send_trailers_only(server.fd, 1, "12");
     CHECK_CODE(client_call_finish(call), CODE_UNIMPLEMENTED);
     client_call_free(call);
     /* And the stream is given back to the server. */
@@ -422,7 +377,7 @@ a_status_counts_though_the_server_has_not_taken_the_request(void)
     pthread_create(&thread, NULL, check_health_with_long_name, server.ends.channel);
     raw_server_greet(&server, NULL, 0);
     CHECK(raw_wait_for_frame(server.fd, NGHTTP2_HEADERS, 1, &frame, 2000));
-    send_trailers_only(server.fd, 1, "12");
+    raw_send_trailers_only(server.fd, 1, "12");
     CHECK_NUMBER(join(thread), CODE_UNIMPLEMENTED);
     raw_server_close(&server);
 }

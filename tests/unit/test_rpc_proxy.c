@@ -478,6 +478,21 @@ a_reset_from_behind_becomes_a_status(void)
     close(listener);
 }
 
+static void
+a_channel_of_another_runtime_is_refused(void)
+{
+    static const struct csi_v1_identity handlers = {.probe = {answer_probe}};
+    struct path path;
+    path_open(&path, &csi_v1_identity_service, &handlers);
+    struct channel *own = path.way.channel;
+    path.way.channel = path.behind.channel;
+    CHECK_CODE(probe(path.front.channel, &(struct call_options){.timeout_ns = 2000 * MS}),
+               CODE_INTERNAL);
+    path.way.channel = own;
+    CHECK_CODE(probe(path.front.channel, &(struct call_options){.timeout_ns = 2000 * MS}), CODE_OK);
+    path_end(&path);
+}
+
 int
 main(void)
 {
@@ -494,6 +509,7 @@ main(void)
     a_stream_goes_through_both_ways();
     a_client_that_does_not_receive_makes_the_server_behind_wait();
     a_reset_from_behind_becomes_a_status();
+    a_channel_of_another_runtime_is_refused();
     a_call_for_which_there_is_no_memory_is_refused_and_not_passed_on();
     return check_report("test_rpc_proxy");
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls over mutual TLS, and peers that do not speak it. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "rpc/socket.h"
 #include "rpc_ends.h"
 #include "tls_ends.h"
@@ -163,6 +167,75 @@ a_large_answer_is_whole(void)
     close_secure(&secure);
 }
 
+/* Passes bytes between the socket and the session until the peer has said goodbye (true) or hung up. */
+static bool
+hears_goodbye(int fd, struct tls_session *tls, struct gate *established)
+{
+    uint8_t bytes[4096], plain[4096];
+    bool closed = false;
+    for (;;) {
+        struct buffer out AUTO(buffer_clear) = {0};
+        size_t got = 1;
+        while (got && !closed)
+            succeed(tls_session_read(tls, plain, sizeof plain, &got, &closed));
+        if (closed)
+            return true;
+        tls_session_take(tls, &out);
+        if (out.size && send(fd, out.bytes, out.size, MSG_NOSIGNAL) != (ssize_t)out.size)
+            return false;
+        if (tls_session_is_established(tls) && !gate_count(established))
+            gate_pass(established);
+        ssize_t size = recv(fd, bytes, sizeof bytes, 0);
+        if (size <= 0)
+            return false;
+        succeed(tls_session_feed(tls, bytes, (size_t)size));
+    }
+}
+
+struct goodbye {
+    struct secure *secure;
+    struct gate established;
+};
+
+static void *
+wait_for_goodbye(void *argument)
+{
+    struct goodbye *goodbye = argument;
+    struct address address;
+    succeed(address_parse(goodbye->secure->ends.address, &address));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in name = {
+        .sin_family = AF_INET,
+        .sin_port = htons(address.port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    if (connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
+        abort();
+    struct tls_session *tls =
+        tls_session_new_client(goodbye->secure->client_tls, SERVER_NAME, NULL);
+    bool heard = hears_goodbye(fd, tls, &goodbye->established);
+    tls_session_free(tls);
+    close(fd);
+    return (void *)(intptr_t)heard;
+}
+
+static void
+a_server_that_ends_says_goodbye(void)
+{
+    struct secure secure;
+    struct goodbye goodbye = {&secure, GATE_INIT};
+    pthread_t thread;
+    void *heard;
+    open_secure_server(&secure);
+    pthread_create(&thread, NULL, wait_for_goodbye, &goodbye);
+    CHECK(gate_wait(&goodbye.established, 1));
+    sleep_ms(50); /* the server has the end of the handshake */
+    server_free(STEAL(secure.ends.server));
+    pthread_join(thread, &heard);
+    CHECK(heard);
+    close_secure(&secure);
+}
+
 int
 main(void)
 {
@@ -173,6 +246,7 @@ main(void)
     a_client_with_a_certificate_of_another_ca_is_turned_away();
     a_server_that_is_silent_in_the_handshake_is_given_up_after_a_time();
     a_large_answer_is_whole();
+    a_server_that_ends_says_goodbye();
     ends_clean_up();
     return check_report("test_rpc_tls");
 }
