@@ -3,8 +3,12 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,25 +131,78 @@ append_field(struct buffer *line, bool json, const struct log_field *field, size
         line->size = start;
 }
 
-static void
-write_line(int fd, const struct buffer *line)
+static ssize_t
+write_bytes(const struct log *log, const struct buffer *line)
 {
     ssize_t written;
     do {
-        written = write(fd, line->bytes, line->size);
+        written = log->losses && log->losses->is_socket
+                      ? send(log->fd, line->bytes, line->size, MSG_DONTWAIT | MSG_NOSIGNAL)
+                      : write(log->fd, line->bytes, line->size);
     } while (written < 0 && errno == EINTR);
+    return written;
+}
+
+/* False: nobody has read enough of what came before. */
+static bool
+write_line(const struct log *log, enum log_level level, const char *message,
+           const struct log_field *fields, size_t count)
+{
+    struct buffer line AUTO(buffer_clear) = {0};
+    bool after_torn = log->losses && atomic_exchange(&log->losses->is_torn, false);
+    if (after_torn)
+        buffer_append_byte(&line, '\n');
+    append_start(&line, log->json, level, message, count);
+    for (size_t i = 0; i < count; i++)
+        append_field(&line, log->json, &fields[i], count - i - 1);
+    buffer_append_text(&line, log->json ? "}\n" : "\n");
+    ssize_t written = write_bytes(log, &line);
+    if (log->losses && (written < 0 ? after_torn : (size_t)written < line.size))
+        atomic_store(&log->losses->is_torn, true);
+    return written >= 0 || errno != EAGAIN;
+}
+
+/* With a line about those that were lost before it. */
+static void
+write_line_or_lose_it(const struct log *log, enum log_level level, const char *message,
+                      const struct log_field *fields, size_t count)
+{
+    size_t lost = atomic_exchange(&log->losses->lines, 0);
+    const struct log_field lines = LOG_NUMBER("lines", lost);
+    if (lost && !write_line(log, LOG_WARN, "lines of the log were lost: they were not read in time",
+                            &lines, 1))
+        lost++;
+    else
+        lost = write_line(log, level, message, fields, count) ? 0 : 1;
+    atomic_fetch_add(&log->losses->lines, lost);
 }
 
 void
 log_write(const struct log *log, enum log_level level, const char *message,
           const struct log_field *fields, size_t count)
 {
-    struct buffer line AUTO(buffer_clear) = {0};
     int saved_errno = errno;
-    append_start(&line, log->json, level, message, count);
-    for (size_t i = 0; i < count; i++)
-        append_field(&line, log->json, &fields[i], count - i - 1);
-    buffer_append_text(&line, log->json ? "}\n" : "\n");
-    write_line(log->fd, &line);
+    if (log->losses)
+        write_line_or_lose_it(log, level, message, fields, count);
+    else
+        write_line(log, level, message, fields, count);
     errno = saved_errno;
+}
+
+void
+log_never_wait(struct log *log, struct log_losses *losses)
+{
+    struct stat status;
+    char path[32];
+    if (fstat(log->fd, &status) != 0)
+        return;
+    *losses = (struct log_losses){.is_socket = S_ISSOCK(status.st_mode)};
+    if (S_ISFIFO(status.st_mode) || isatty(log->fd)) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", log->fd);
+        int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0)
+            return; /* not ours to open: then it waits as before */
+        log->fd = fd;
+    }
+    log->losses = losses;
 }

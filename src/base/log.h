@@ -10,6 +10,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,10 +20,18 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
+/* Of a log that does not wait for its reader. */
+struct log_losses {
+    atomic_size_t lines; /* dropped, and not told yet */
+    atomic_bool is_torn; /* the last line went out in part */
+    bool is_socket;
+};
+
 struct log {
     enum log_level level; /* lines below it are dropped */
     bool json;
     int fd;
+    struct log_losses *losses; /* NULL: who writes a line waits until it is taken */
 };
 
 struct log_field {
@@ -42,6 +51,13 @@ log_text(const char *name, const char *text)
 
 /* "debug", "info", "warn" or "error". */
 MUST_CHECK struct error *log_parse_level(const char *text, enum log_level *level);
+
+/*
+ * From now on a line that a pipe, a socket or a terminal does not take at once is dropped, and the next one that is taken tells how many were: who
+ * calls is never held up by somebody who does not read the log. `log->fd` may become another one for the same pipe or terminal, because what
+ * is set on the first would hold for all processes that share it. `losses` must live as long as the log.
+ */
+void log_never_wait(struct log *log, struct log_losses *losses);
 
 static inline bool
 log_wants(const struct log *log, enum log_level level)

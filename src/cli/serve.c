@@ -52,6 +52,7 @@ struct settings {
 /* All that a serving process is made of, in the order in which it is made. */
 struct process {
     struct log log;
+    struct log_losses log_losses;
     struct storage storage;
     struct identity identity;
     struct controller controller;
@@ -306,6 +307,7 @@ static struct error *
 open_process(struct process *process, const struct settings *settings)
 {
     struct error *error = init_log(&process->log, settings);
+    log_never_wait(&process->log, &process->log_losses);
     if (!error && wants_tls(settings))
         error = tls_context_open(&settings->tls, &process->tls);
     if (!error)

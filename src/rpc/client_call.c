@@ -440,6 +440,17 @@ client_call_close_send(struct client_call *call)
     tell_loop(call, tell);
 }
 
+static struct error *
+unpack_reply(const struct client_call *call, const struct message *message, struct arena *arena,
+             ProtobufCMessage **out)
+{
+    struct error *error = framing_unpack(call->method->output, message, arena, out);
+    /* It was not the caller's argument. */
+    if (error && error->code == CODE_INVALID_ARGUMENT)
+        error->code = CODE_INTERNAL;
+    return error_wrap(error, "%s: the server's answer", call->method->path);
+}
+
 struct error *
 client_call_recv(struct client_call *call, struct arena *arena, void *out)
 {
@@ -449,7 +460,7 @@ client_call_recv(struct client_call *call, struct arena *arena, void *out)
     tell_loop(call, tell);
     struct error *error = NULL;
     if (message)
-        error = framing_unpack(call->method->output, message, arena, &decoded);
+        error = unpack_reply(call, message, arena, &decoded);
     message_free(message, &call->loop->budget);
     memcpy(out, &decoded, sizeof decoded);
     return error;
@@ -532,7 +543,7 @@ take_only_reply(struct client_call *call, struct arena *arena, void *reply)
         error = error_new(CODE_INTERNAL, "%s: the server answered with more than one message",
                           call->method->path);
     else
-        error = framing_unpack(call->method->output, message, arena, &decoded);
+        error = unpack_reply(call, message, arena, &decoded);
     message_free(message, &call->loop->budget);
     message_free(second, &call->loop->budget);
     memcpy(reply, &decoded, sizeof decoded);

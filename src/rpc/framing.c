@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "rpc/gzip.h"
+#include "rpc/message_text.h"
 
 #define FIRST_CAPACITY 16384u
 #define FLAG_PLAIN 0
@@ -205,50 +205,17 @@ leave_to_arena(void *arena, void *block)
     (void)block;
 }
 
-static bool message_has_valid_text(const ProtobufCMessage *message);
-
-static bool
-field_has_valid_text(const ProtobufCFieldDescriptor *field, const void *value)
+static struct error *
+check_text(const ProtobufCMessageDescriptor *type, const struct message *message)
 {
-    if (field->type == PROTOBUF_C_TYPE_STRING) {
-        const char *text = *(char *const *)value;
-        return !text || utf8_is_valid(text, strlen(text));
+    switch (message_text_check(type, message->bytes, message->size)) {
+    case MESSAGE_TEXT_HAS_NUL:
+        return error_new(CODE_INVALID_ARGUMENT, "%s: a string contains a NUL byte", type->name);
+    case MESSAGE_TEXT_NOT_UTF8:
+        return error_new(CODE_INTERNAL, "%s: a string is not valid UTF-8", type->name);
+    default:
+        return NULL;
     }
-    const ProtobufCMessage *inner = *(ProtobufCMessage *const *)value;
-    return !inner || message_has_valid_text(inner);
-}
-
-/* Only a set member of a oneof holds what its descriptor says. */
-static bool
-is_unset_oneof_member(const ProtobufCFieldDescriptor *field, const uint8_t *base)
-{
-    return (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
-           *(const uint32_t *)(const void *)(base + field->quantifier_offset) != field->id;
-}
-
-/* protobuf-c does not check what proto3 demands: that strings are UTF-8. */
-static bool
-message_has_valid_text(const ProtobufCMessage *message)
-{
-    const uint8_t *base = (const uint8_t *)message;
-    const ProtobufCMessageDescriptor *type = message->descriptor;
-    for (unsigned i = 0; i < type->n_fields; i++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[i];
-        if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
-            continue;
-        const void *member = base + field->offset;
-        if (field->label != PROTOBUF_C_LABEL_REPEATED) {
-            if (!is_unset_oneof_member(field, base) && !field_has_valid_text(field, member))
-                return false;
-            continue;
-        }
-        size_t count = *(const size_t *)(const void *)(base + field->quantifier_offset);
-        void *const *elements = *(void *const *const *)member;
-        for (size_t j = 0; j < count; j++)
-            if (!field_has_valid_text(field, &elements[j]))
-                return false;
-    }
-    return true;
 }
 
 struct error *
@@ -258,10 +225,8 @@ framing_unpack(const ProtobufCMessageDescriptor *type, const struct message *mes
     ProtobufCAllocator allocator = {
         .alloc = allocate_in_arena, .free = leave_to_arena, .allocator_data = arena};
     *out = protobuf_c_message_unpack(type, &allocator, message->size, message->bytes);
-    if (*out && message_has_valid_text(*out))
-        return NULL;
     if (*out)
-        return error_new(CODE_INTERNAL, "%s: a string is not valid UTF-8", type->name);
+        return check_text(type, message);
     if (arena->has_refused)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "%s: the message needs more memory than a call may have", type->name);

@@ -64,7 +64,8 @@ MUST_CHECK struct error *framing_pack(const ProtobufCMessage *message, struct ch
 
 /*
  * Decodes into the arena, whose limit bounds what a hostile message can ask for (RESOURCE_EXHAUSTED); strings are checked
- * to be UTF-8. INTERNAL, as other gRPC servers say, for bytes that do not parse.
+ * to be UTF-8. INTERNAL, as other gRPC servers say, for bytes that do not parse; INVALID_ARGUMENT for a string with a NUL in it, which
+ * would be cut there.
  */
 MUST_CHECK struct error *framing_unpack(const ProtobufCMessageDescriptor *type,
                                         const struct message *message, struct arena *arena,

@@ -261,6 +261,26 @@ strings_must_be_utf8_at_any_depth(void)
     CHECK_NUMBER(unpack("\x32\x05\x0a\x03\x0a\x01\xff", 7, LIMIT), CODE_INTERNAL);
 }
 
+/* C ends a string there: "a\0b" must not become the volume "a". */
+static void
+strings_with_a_nul_are_refused_at_any_depth(void)
+{
+    CHECK_NUMBER(unpack("\x0a\x03"
+                        "a\0b",
+                        5, LIMIT),
+                 CODE_INVALID_ARGUMENT);
+    CHECK_NUMBER(unpack("\x0a\x01\0", 3, LIMIT), CODE_INVALID_ARGUMENT);
+    /* name: "n", then again with a NUL: the last one counts */
+    CHECK_NUMBER(unpack("\x0a\x01n\x0a\x01\0", 6, LIMIT), CODE_INVALID_ARGUMENT);
+    CHECK_NUMBER(unpack("\x22\x07\x0a\x02k\0\x12\x01v", 9, LIMIT), CODE_INVALID_ARGUMENT);
+    CHECK_NUMBER(unpack("\x22\x07\x0a\x01k\x12\x02v\0", 9, LIMIT), CODE_INVALID_ARGUMENT);
+    CHECK_NUMBER(unpack("\x32\x06\x0a\x04\x0a\x02s\0", 8, LIMIT), CODE_INVALID_ARGUMENT);
+    /* Not in strings: an empty message, capacity_range { limit_bytes: 0 }, an unknown field. */
+    CHECK_NUMBER(unpack("\x22\x00", 2, LIMIT), CODE_OK);
+    CHECK_NUMBER(unpack("\x12\x02\x10\x00", 4, LIMIT), CODE_OK);
+    CHECK_NUMBER(unpack("\xca\x3e\x02\0\0", 5, LIMIT), CODE_OK);
+}
+
 static void
 bytes_that_are_no_message_are_refused(void)
 {
@@ -293,6 +313,7 @@ main(void)
     too_much_in_memory_is_refused_until_some_of_it_goes();
     what_is_packed_unpacks_to_the_same();
     strings_must_be_utf8_at_any_depth();
+    strings_with_a_nul_are_refused_at_any_depth();
     bytes_that_are_no_message_are_refused();
     a_message_that_needs_too_much_memory_is_told_apart_from_a_broken_one();
     return check_report("test_framing");

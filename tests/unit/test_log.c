@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,6 +277,105 @@ a_descriptor_that_fails_is_ignored(void)
     CHECK_NUMBER(errno, ENOENT);
 }
 
+/* Writes lines until the pipe or socket takes no more, and some beyond; tells how many are lost. */
+static size_t
+overfill(const struct log *log)
+{
+    for (int i = 0; i < 100000 && !atomic_load(&log->losses->lines); i++)
+        log_info(log, "a line", LOG_NUMBER("number", i));
+    for (int i = 0; i < 9; i++)
+        log_info(log, "a line too much");
+    return atomic_load(&log->losses->lines);
+}
+
+/* Empties it; every line must be whole. */
+static size_t
+read_all_lines(int fd)
+{
+    static char text[1 << 20];
+    size_t size = 0, lines = 0;
+    ssize_t got;
+    while ((got = read(fd, text + size, sizeof text - size - 1)) > 0)
+        size += (size_t)got;
+    text[size] = '\0';
+    CHECK(size == 0 || text[size - 1] == '\n');
+    for (const char *end = text; (end = strchr(end, '\n')); end++)
+        lines++;
+    return lines;
+}
+
+static void
+check_never_waits(int reader, int writer)
+{
+    struct log log = {.level = LOG_INFO, .fd = writer};
+    struct log_losses losses;
+    char line[256];
+    fcntl(reader, F_SETFL, O_NONBLOCK);
+    log_never_wait(&log, &losses);
+    CHECK(!(fcntl(writer, F_GETFL) & O_NONBLOCK)); /* others may have it too */
+    CHECK(overfill(&log) >= 10);
+    size_t lost = atomic_load(&losses.lines);
+    CHECK(read_all_lines(reader) > 100);
+    log_info(&log, "somebody reads again");
+    ssize_t size = read(reader, line, sizeof line - 1);
+    line[size > 0 ? size : 0] = '\0';
+    char expected[64];
+    snprintf(expected, sizeof expected, "not read in time lines=%zu\n", lost);
+    if (!strstr(line, expected))
+        CHECK_TEXT(line, expected);
+    CHECK_NUMBER(atomic_load(&losses.lines), 0);
+    if (log.fd != writer)
+        close(log.fd);
+}
+
+static void
+a_full_pipe_holds_nobody_up(void)
+{
+    int ends[2];
+    if (pipe(ends))
+        abort();
+    check_never_waits(ends[0], ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void
+a_full_socket_holds_nobody_up(void)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        abort();
+    check_never_waits(ends[0], ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A line is larger than what is left: the rest is lost, and the next line begins on its own. */
+static void
+a_line_that_was_torn_ends_before_the_next(void)
+{
+    struct log log = {.level = LOG_INFO};
+    struct log_losses losses;
+    static char text[11000], all[1 << 20]; /* three pages of the pipe each, of sixteen */
+    int ends[2];
+    memset(text, 't', sizeof text - 1);
+    if (pipe2(ends, O_NONBLOCK))
+        abort();
+    log.fd = ends[1];
+    log_never_wait(&log, &losses);
+    for (int i = 0; i < 10; i++)
+        log_info(&log, "long", LOG_TEXT("text", text));
+    CHECK(atomic_load(&losses.is_torn));
+    ssize_t size = read(ends[0], all, sizeof all - 1);
+    CHECK(size > 0 && all[size - 1] == 't');
+    log_info(&log, "short");
+    size = read(ends[0], all, sizeof all - 1);
+    CHECK(size > 0 && all[0] == '\n' && all[size - 1] == '\n');
+    close(log.fd);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void
 levels_are_parsed_by_name(void)
 {
@@ -306,6 +406,9 @@ main(void)
     a_value_that_just_fits_is_not_cut();
     many_fields_leave_a_whole_line();
     a_descriptor_that_fails_is_ignored();
+    a_full_pipe_holds_nobody_up();
+    a_full_socket_holds_nobody_up();
+    a_line_that_was_torn_ends_before_the_next();
     levels_are_parsed_by_name();
     return check_report("log");
 }
