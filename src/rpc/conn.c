@@ -50,10 +50,13 @@
 
 /* ---- HTTP/2 events ---- */
 
+/* Events come in runs of one stream, so the last one is remembered. */
 static struct stream *
 find_stream(struct conn *conn, int32_t id)
 {
-    return nghttp2_session_get_stream_user_data(conn->session, id);
+    if (!conn->found || conn->found->id != id)
+        conn->found = nghttp2_session_get_stream_user_data(conn->session, id);
+    return conn->found;
 }
 
 static void
@@ -73,6 +76,8 @@ static void
 unlink_stream(struct stream *stream)
 {
     stream->conn->stream_count--;
+    if (stream->conn->found == stream)
+        stream->conn->found = NULL;
     *stream->link = stream->next;
     if (stream->next)
         stream->next->link = stream->link;
@@ -414,8 +419,11 @@ submit_settings(struct conn *conn, const struct conn_options *options)
         {options->is_server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS
                             : NGHTTP2_SETTINGS_ENABLE_PUSH,
          options->is_server ? options->max_streams : 0},
+        /* For clients only, whose peers give no priorities. Servers that say so answer what breaks the rules of priorities. */
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
-    nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings, COUNT_OF(settings));
+    size_t count = COUNT_OF(settings) - (options->is_server ? 1 : 0);
+    nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings, count);
     nghttp2_session_set_local_window_size(conn->session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW);
 }
 

@@ -71,6 +71,7 @@ struct conn {
     struct leftover *leftover; /* plain bytes to write, when stuck */
     void *gathering;           /* conn_write.c's: the batch of the flush that is running */
     struct stream *streams;
+    struct stream *found; /* the one that was looked for last */
     size_t stream_count;
     size_t opened_streams; /* by the peer, ever */
     size_t max_streams;

@@ -8,17 +8,29 @@
 #include "base/buffer.h"
 #include "rpc/grpc_text.h"
 
+static void
+copy_with_end(char *to, const void *bytes, size_t size)
+{
+    if (size)
+        memcpy(to, bytes, size);
+    to[size] = '\0';
+}
+
+/* An entry and its texts are one block. */
 void
 metadata_add_bytes(struct metadata *metadata, struct arena *arena, const char *key, size_t key_size,
                    const void *value, size_t value_size)
 {
-    struct metadata_entry *entry = arena_alloc(arena, sizeof *entry);
+    struct metadata_entry *entry = arena_alloc(arena, sizeof *entry + key_size + value_size + 2);
+    char *copy = (char *)(entry + 1);
     *entry = (struct metadata_entry){
-        .key = arena_copy(arena, key, key_size),
+        .key = copy,
         .key_size = key_size,
-        .value = arena_copy(arena, value, value_size),
+        .value = copy + key_size + 1,
         .value_size = value_size,
     };
+    copy_with_end(copy, key, key_size);
+    copy_with_end(copy + key_size + 1, value, value_size);
     if (metadata->last)
         metadata->last->next = entry;
     else

@@ -21,7 +21,7 @@
 
 #define MAX_HEADER_BYTES (64u << 10)
 #define FIELD_OVERHEAD 32
-#define FIRST_BLOCK_BYTES 1536
+#define FIRST_BLOCK_BYTES 2560
 
 struct proxied {
     struct stream upstream; /* first */
@@ -125,8 +125,7 @@ on_up_header(struct stream *stream, const char *name, size_t name_size, const ch
 static nghttp2_nv *
 fields_of_block(struct proxied *proxied)
 {
-    nghttp2_nv *fields =
-        arena_alloc(&proxied->call->wire_arena, proxied->block.count * sizeof *fields);
+    nghttp2_nv *fields = arena_alloc(&proxied->arena, proxied->block.count * sizeof *fields);
     size_t i = 0;
     for (struct metadata_entry *entry = proxied->block.first; entry; entry = entry->next)
         fields[i++] = (nghttp2_nv){(uint8_t *)entry->key, (uint8_t *)entry->value, entry->key_size,
@@ -321,7 +320,8 @@ static const struct stream_events downstream_events = {
 static bool
 is_own_field(const struct metadata_entry *entry)
 {
-    return strcmp(entry->key, "grpc-timeout") == 0 || strcmp(entry->key, "host") == 0;
+    return (entry->key_size == 12 && memcmp(entry->key, "grpc-timeout", 12) == 0) ||
+           (entry->key_size == 4 && memcmp(entry->key, "host", 4) == 0);
 }
 
 static void
@@ -374,7 +374,8 @@ void
 proxy_begin(struct call *call, struct channel *channel)
 {
     struct proxied *proxied =
-        blocks_zeroed(&call->loop->blocks, sizeof *proxied + FIRST_BLOCK_BYTES);
+        blocks_alloc(&call->loop->blocks, sizeof *proxied + FIRST_BLOCK_BYTES);
+    memset(proxied, 0, sizeof *proxied);
     proxied->call = call;
     proxied->channel = channel;
     proxied->code = CODE_UNKNOWN;
