@@ -195,11 +195,9 @@ feed_reader(struct call *call, const uint8_t *bytes, size_t size)
 void
 call_credit(struct call *call)
 {
-    size_t waiting = takes_stream(call) ? mailbox_waiting_bytes(&call->mailbox) : 0;
-    /* While no whole message waits, the one that has begun may go on, however large it is. */
-    size_t held = waiting ? waiting + message_reader_pending(&call->reader) : 0;
-    if (held >= call->uncredited)
-        return;
+    size_t held = takes_stream(call) ? mailbox_hold(&call->mailbox, call->uncredited,
+                                                    message_reader_pending(&call->reader))
+                                     : 0;
     stream_consume(&call->stream, call->uncredited - held);
     call->uncredited = held;
 }

@@ -191,10 +191,8 @@ feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
 static void
 credit(struct client_call *call)
 {
-    size_t waiting = mailbox_waiting_bytes(&call->mailbox);
-    size_t held = waiting ? waiting + message_reader_pending(&call->reader) : 0;
-    if (held >= call->uncredited)
-        return;
+    size_t held =
+        mailbox_hold(&call->mailbox, call->uncredited, message_reader_pending(&call->reader));
     stream_consume(&call->stream, call->uncredited - held);
     call->uncredited = held;
 }

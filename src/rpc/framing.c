@@ -9,7 +9,9 @@
 #include "rpc/gzip.h"
 #include "rpc/message_text.h"
 
-#define FIRST_CAPACITY 16384u
+#define FIRST_CAPACITY (16u * 1024)
+/* Growing copies what has come. So it happens once for most messages, and costs a peer that promises and does not send little. */
+#define SECOND_CAPACITY (128u * 1024)
 #define FLAG_PLAIN 0
 #define FLAG_COMPRESSED 1
 
@@ -45,11 +47,13 @@ charge(struct budget *budget, size_t size)
                      budget->limit);
 }
 
-/* Makes room for more of the message, at most double what has come. */
+/* Makes room for more of the message. */
 static struct error *
 grow(struct message_reader *reader)
 {
-    size_t wanted = reader->partial ? reader->capacity * 2 : FIRST_CAPACITY;
+    size_t wanted = !reader->partial                     ? FIRST_CAPACITY
+                    : reader->capacity < SECOND_CAPACITY ? SECOND_CAPACITY
+                                                         : reader->capacity * 2;
     if (wanted > reader->expected)
         wanted = reader->expected;
     size_t overhead = reader->partial ? 0 : sizeof *reader->partial;

@@ -51,7 +51,8 @@ mailbox_take(struct mailbox *box, bool *tell_loop)
         if (!box->in)
             box->in_last = &box->in;
         box->in_bytes -= message->size + FRAMING_PREFIX_BYTES;
-        *tell_loop = !box->in_ended && must_tell(box);
+        bool can_credit = box->held >= box->in_bytes + MAILBOX_CREDIT_BYTES;
+        *tell_loop = can_credit && !box->in_ended && must_tell(box);
     }
     pthread_mutex_unlock(&box->lock);
     return message;
@@ -61,7 +62,8 @@ bool
 mailbox_put(struct mailbox *box, struct chunk *chunk, bool *tell_loop)
 {
     pthread_mutex_lock(&box->lock);
-    while (box->out_bytes >= MAILBOX_OUT_BYTES && !box->closed)
+    box->out_full |= box->out_bytes >= MAILBOX_OUT_BYTES;
+    while (box->out_full && !box->closed)
         pthread_cond_wait(&box->changed, &box->lock);
     bool open = !box->closed;
     *tell_loop = open && must_tell(box);
@@ -151,21 +153,25 @@ mailbox_collect(struct mailbox *box, struct chunk_queue *queue)
 }
 
 size_t
-mailbox_waiting_bytes(struct mailbox *box)
+mailbox_hold(struct mailbox *box, size_t uncredited, size_t pending)
 {
     pthread_mutex_lock(&box->lock);
-    size_t bytes = box->in_bytes;
+    /* While no whole message waits, the one that has begun may go on, however large it is. */
+    size_t held = box->in_bytes ? box->in_bytes + pending : 0;
+    box->held = held < uncredited ? held : uncredited;
+    held = box->held;
     pthread_mutex_unlock(&box->lock);
-    return bytes;
+    return held;
 }
 
 void
 mailbox_note_written(struct mailbox *box, size_t size)
 {
     pthread_mutex_lock(&box->lock);
-    bool was_full = box->out_bytes >= MAILBOX_OUT_BYTES;
     box->out_bytes -= size;
-    if (was_full && box->out_bytes < MAILBOX_OUT_BYTES)
+    if (box->out_full && box->out_bytes <= MAILBOX_OUT_BYTES / 2) {
+        box->out_full = false;
         pthread_cond_broadcast(&box->changed);
+    }
     pthread_mutex_unlock(&box->lock);
 }

@@ -14,8 +14,11 @@
 #include "rpc/chunk.h"
 #include "rpc/framing.h"
 
-/* mailbox_put waits while this many bytes wait to be sent. */
+/* mailbox_put waits once this many bytes wait to be sent, until half of them have gone: then there is something to do for a while. */
 #define MAILBOX_OUT_BYTES (256u * 1024)
+
+/* The loop is told of taken messages when it can give back so much window: its peer, which has more of it, does not wait for less. */
+#define MAILBOX_CREDIT_BYTES (32u * 1024)
 
 struct mailbox {
     pthread_mutex_t lock;
@@ -23,11 +26,13 @@ struct mailbox {
     struct message *in;
     struct message **in_last;
     size_t in_bytes;
+    size_t held;   /* bytes for which the peer has no window back */
     bool in_ended; /* the peer will send no more */
     struct chunk *out;
     struct chunk **out_last;
     size_t out_bytes; /* put and not yet written to the socket */
     bool out_ended;   /* the thread will put no more */
+    bool out_full;    /* puts wait */
     bool told;        /* the loop has been told of news and has not collected it yet */
     bool closed;      /* the stream is over: takes give what is left, puts are dropped */
 };
@@ -61,8 +66,9 @@ void mailbox_hear(struct mailbox *box);
 /* Moves what was put behind the queue; tells whether it was the last. */
 bool mailbox_collect(struct mailbox *box, struct chunk_queue *queue);
 
-/* Bytes of messages that wait to be taken. */
-size_t mailbox_waiting_bytes(struct mailbox *box);
+/* For how many of `uncredited` bytes no window can be given back: those of messages that wait to be taken, and behind them `pending` bytes of
+   the next. */
+size_t mailbox_hold(struct mailbox *box, size_t uncredited, size_t pending);
 
 /* `size` bytes have been written to the socket. */
 void mailbox_note_written(struct mailbox *box, size_t size);

@@ -17,6 +17,14 @@ message_of(size_t size)
     return message;
 }
 
+/* A message, and so much of the next that it is worth telling when the first is taken. */
+static void
+deliver_and_hold(struct mailbox *box)
+{
+    mailbox_deliver(box, message_of(1));
+    mailbox_hold(box, SIZE_MAX, MAILBOX_CREDIT_BYTES);
+}
+
 /* Released when it has been seen. */
 static bool
 put(struct mailbox *box, size_t size, bool *tell)
@@ -33,13 +41,13 @@ messages_are_taken_in_order_and_their_bytes_counted(void)
     for (size_t size = 1; size <= 3; size++)
         mailbox_deliver(&box, message_of(size));
     mailbox_end_in(&box);
-    CHECK(mailbox_waiting_bytes(&box) >= 6);
+    CHECK_NUMBER(mailbox_hold(&box, 100, 2), 6 + 3 * FRAMING_PREFIX_BYTES + 2);
     for (size_t size = 1; size <= 3; size++) {
         struct message *message = mailbox_take(&box, &tell);
         CHECK_NUMBER(message->size, size);
         message_free(message, &budget);
     }
-    CHECK_NUMBER(mailbox_waiting_bytes(&box), 0);
+    CHECK_NUMBER(mailbox_hold(&box, 100, 2), 0);
     CHECK(!mailbox_take(&box, &tell));
     CHECK(!mailbox_take(&box, &tell));
     mailbox_clear(&box, &budget);
@@ -53,13 +61,13 @@ the_loop_is_told_once_until_it_has_heard(void)
     mailbox_init(&box);
     CHECK(put(&box, 1, &tell) && tell);
     CHECK(put(&box, 1, &tell) && !tell);
-    mailbox_deliver(&box, message_of(1));
+    deliver_and_hold(&box);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(!tell);
     mailbox_hear(&box);
     CHECK(put(&box, 1, &tell) && tell);
     mailbox_hear(&box);
-    mailbox_deliver(&box, message_of(1));
+    deliver_and_hold(&box);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(tell);
     mailbox_hear(&box);
@@ -75,10 +83,34 @@ the_loop_is_not_told_of_takes_after_the_peers_end(void)
     struct mailbox box;
     bool tell;
     mailbox_init(&box);
-    mailbox_deliver(&box, message_of(1));
+    deliver_and_hold(&box);
     mailbox_end_in(&box);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(!tell);
+    mailbox_clear(&box, &budget);
+}
+
+static void
+the_loop_is_told_of_takes_that_are_worth_it(void)
+{
+    struct mailbox box;
+    bool tell;
+    mailbox_init(&box);
+    for (int i = 0; i < 4; i++)
+        mailbox_deliver(&box, message_of(MAILBOX_CREDIT_BYTES / 2));
+    mailbox_hold(&box, SIZE_MAX, 0);
+    message_free(mailbox_take(&box, &tell), &budget);
+    CHECK(!tell);
+    message_free(mailbox_take(&box, &tell), &budget);
+    CHECK(tell);
+    mailbox_hear(&box);
+    mailbox_hold(&box, SIZE_MAX, 0);
+    message_free(mailbox_take(&box, &tell), &budget);
+    CHECK(!tell);
+    /* The last one counts with what has come of the next. */
+    mailbox_hold(&box, SIZE_MAX, MAILBOX_CREDIT_BYTES);
+    message_free(mailbox_take(&box, &tell), &budget);
+    CHECK(tell);
     mailbox_clear(&box, &budget);
 }
 
@@ -218,6 +250,9 @@ a_put_waits_until_enough_has_been_written(void)
     mailbox_collect(&side.box, &queue);
     sleep_ms(10);
     CHECK_NUMBER(gate_count(&side.progress), 0);
+    mailbox_note_written(&side.box, MAILBOX_OUT_BYTES / 2 - 1);
+    sleep_ms(10);
+    CHECK_NUMBER(gate_count(&side.progress), 0);
     mailbox_note_written(&side.box, 1);
     CHECK(gate_wait(&side.progress, 1));
     CHECK(side.was_open);
@@ -300,6 +335,7 @@ main(void)
     messages_are_taken_in_order_and_their_bytes_counted();
     the_loop_is_told_once_until_it_has_heard();
     the_loop_is_not_told_of_takes_after_the_peers_end();
+    the_loop_is_told_of_takes_that_are_worth_it();
     what_was_put_is_collected_in_order_and_the_end_is_told();
     a_closed_mailbox_takes_nothing_and_gives_what_is_left();
     a_take_waits_for_a_message();

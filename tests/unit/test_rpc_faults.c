@@ -287,6 +287,66 @@ empty_messages_that_nobody_takes_hold_the_window(void)
     ends_close(&ends);
 }
 
+static struct gate take_may_begin = GATE_INIT;
+
+static struct error *
+put_object_and_take_all(struct call *call, Generated__Empty *reply)
+{
+    Generated__PutObjectRequest *message;
+    struct error *error;
+    (void)reply;
+    gate_wait(&take_may_begin, 1);
+    do {
+        error = call_recv(call, &message);
+    } while (!error && message);
+    return error;
+}
+
+/* Sends `size` bytes of a message of a megabyte, which begins with them if `first`. */
+static void
+send_part_of_large_message(int fd, size_t size, bool first, bool last)
+{
+    static uint8_t part[16384];
+    static const uint8_t head[] = {0, 0, 0x10, 0, 0, 0x1a, 0xfc, 0xff, 0x3f}; /* body: all of it */
+    while (size) {
+        size_t now = size < sizeof part ? size : sizeof part;
+        memset(part, 0, sizeof part);
+        if (first)
+            memcpy(part, head, sizeof head);
+        first = false;
+        size -= now;
+        raw_send_frame(fd, NGHTTP2_DATA, last && !size ? NGHTTP2_FLAG_END_STREAM : 0, 1, part, now);
+    }
+}
+
+/* The window is full of a small message that waits and the beginning of a large one. When the first is taken, the rest must come. */
+static void
+a_large_message_behind_a_small_one_gets_its_window(void)
+{
+    static const struct generated_object_store handlers = {
+        .put_object = {put_object_and_take_all},
+    };
+    const size_t window = (size_t)256 << 10, large = 5 + ((size_t)1 << 20);
+    struct ends ends;
+    struct raw_frame frame;
+    ends_open(&ends, &(struct ends_setup){.service = &generated_object_store_service,
+                                          .handlers = &handlers});
+    int fd = raw_connect(ends.address);
+    raw_send_preface(fd);
+    raw_send_request(fd, 1, PUT_OBJECT, NULL, false);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_SETTINGS, 0, &frame, 2000));
+    raw_acknowledge_settings(fd);
+    raw_send_empty_message(fd, 1, false);
+    send_part_of_large_message(fd, window - 5, true, false);
+    CHECK(!raw_wait_for_frame(fd, NGHTTP2_WINDOW_UPDATE, 1, &frame, 100));
+    gate_pass(&take_may_begin);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_WINDOW_UPDATE, 1, &frame, 2000));
+    send_part_of_large_message(fd, large - (window - 5), false, true);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_HEADERS, 1, &frame, 2000));
+    close(fd);
+    ends_close(&ends);
+}
+
 /* Threads of tests give the code of their call; only the first thread counts checks. */
 static void *
 probe_in_thread(void *channel)
@@ -458,6 +518,7 @@ main(void)
 {
     a_connection_that_was_stuck_costs_nothing_afterwards();
     empty_messages_that_nobody_takes_hold_the_window();
+    a_large_message_behind_a_small_one_gets_its_window();
     last_words_before_a_reset_do_not_hide_it();
     a_status_ends_a_stream_that_the_client_has_not_closed();
     a_status_counts_though_the_server_has_not_taken_the_request();
