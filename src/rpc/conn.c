@@ -575,6 +575,7 @@ static void
 on_poll(uv_poll_t *poll, int status, int events)
 {
     struct conn *conn = poll->data;
+    loop_note_awake(conn->loop);
     if (conn->is_dead)
         return;
     if (events & UV_WRITABLE) {

@@ -146,6 +146,7 @@ listener_open(struct server *server, const struct address *address,
     listener->address = real;
     listener->tls = options->tls;
     listener->fd = fd;
+    listener->holders = 2;
     listener->retry.fire = resume_accepting;
     *out = listener;
     return NULL;
@@ -160,11 +161,16 @@ listener_start(struct listener *listener)
 }
 
 static void
-close_listener(uv_handle_t *handle)
+let_go(struct listener *listener)
 {
-    struct listener *listener = handle->data;
-    close(listener->fd);
-    listener->fd = -1;
+    if (--listener->holders == 0)
+        free(listener);
+}
+
+static void
+forget_listener(uv_handle_t *handle)
+{
+    let_go(handle->data);
 }
 
 void
@@ -175,11 +181,12 @@ listener_stop(struct listener *listener)
     loop_disarm(listener->server->loop, &listener->retry);
     if (listener->address.kind == ADDRESS_UNIX)
         unlink(listener->address.path);
-    uv_close((uv_handle_t *)&listener->poll, close_listener);
+    uv_close((uv_handle_t *)&listener->poll, forget_listener);
+    close(listener->fd);
 }
 
 void
 listener_free(struct listener *listener)
 {
-    free(listener);
+    let_go(listener);
 }

@@ -8,21 +8,32 @@
 #include "base/memory.h"
 
 #define RELIEF_MS 1
+#define INBOX_ROUNDS 4
 
-static void
-run_inbox(uv_async_t *wake)
+/* False: there is nothing, and from now on whoever posts wakes the loop. */
+static bool
+run_inbox(struct loop *loop)
 {
-    struct loop *loop = wake->data;
     pthread_mutex_lock(&loop->inbox_lock);
     struct task *task = loop->inbox;
     loop->inbox = NULL;
     loop->inbox_last = &loop->inbox;
+    atomic_store_explicit(&loop->is_waiting, !task, memory_order_relaxed);
     pthread_mutex_unlock(&loop->inbox_lock);
+    bool had_any = task;
     while (task) {
         struct task *next = task->next;
         task->run(task);
         task = next;
     }
+    return had_any;
+}
+
+/* The end of the turn runs the inbox: to be awake is enough. */
+static void
+on_wake(uv_async_t *wake)
+{
+    (void)wake;
 }
 
 void
@@ -30,11 +41,10 @@ loop_post(struct loop *loop, struct task *task)
 {
     task->next = NULL;
     pthread_mutex_lock(&loop->inbox_lock);
-    bool was_empty = loop->inbox == NULL;
     *loop->inbox_last = task;
     loop->inbox_last = &task->next;
     /* Under the lock: once the inbox has been seen empty the loop may end and the handle be gone. */
-    if (was_empty)
+    if (atomic_exchange_explicit(&loop->is_waiting, false, memory_order_relaxed))
         uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->inbox_lock);
 }
@@ -87,11 +97,26 @@ relieve_workers(uv_timer_t *timer)
 bool
 loop_submit_work(struct loop *loop, struct work *work)
 {
-    if (!workers_submit(loop->workers, work))
+    if (loop->pile_count >= workers_room(loop->workers))
         return false;
-    if (!uv_is_active((uv_handle_t *)&loop->relief) && workers_are_behind(loop->workers))
-        uv_timer_start(&loop->relief, relieve_workers, RELIEF_MS, RELIEF_MS);
+    work->next = NULL;
+    *loop->pile_last = work;
+    loop->pile_last = &work->next;
+    loop->pile_count++;
     return true;
+}
+
+static void
+hand_over_pile(struct loop *loop)
+{
+    if (!loop->pile)
+        return;
+    bool behind = workers_submit(loop->workers, loop->pile, loop->pile_count);
+    loop->pile = NULL;
+    loop->pile_last = &loop->pile;
+    loop->pile_count = 0;
+    if (behind && !uv_is_active((uv_handle_t *)&loop->relief))
+        uv_timer_start(&loop->relief, relieve_workers, RELIEF_MS, RELIEF_MS);
 }
 
 static void fire_timers(uv_timer_t *timer);
@@ -133,14 +158,29 @@ loop_disarm(struct loop *loop, struct timer *timer)
     timers_disarm(&loop->timers, timer);
 }
 
-/* Runs before the loop waits: all that this turn wanted to say goes out now. */
 static void
-flush_turn(uv_prepare_t *prepare)
+flush_conns(struct loop *loop)
 {
-    struct loop *loop = prepare->data;
     struct conn *conn;
     while ((conn = conn_take_dirty(loop)))
         conn_flush(conn);
+}
+
+/*
+ * Runs before the loop waits: what other threads have posted is done, and all that this turn wanted to say goes out. The inbox is looked at last:
+ * who posts before that need not wake anybody.
+ */
+static void
+end_turn(uv_prepare_t *prepare)
+{
+    struct loop *loop = prepare->data;
+    unsigned rounds = 0;
+    do {
+        hand_over_pile(loop);
+        flush_conns(loop);
+    } while ((run_inbox(loop) || loop->pile) && ++rounds < INBOX_ROUNDS);
+    if (rounds == INBOX_ROUNDS)
+        uv_async_send(&loop->wake); /* the sockets have their turn first */
     if (loop->stop)
         uv_stop(&loop->uv);
 }
@@ -168,14 +208,14 @@ thread_main(void *argument)
 static int
 init_handles(struct loop *loop)
 {
-    int failed = uv_async_init(&loop->uv, &loop->wake, run_inbox);
+    int failed = uv_async_init(&loop->uv, &loop->wake, on_wake);
     if (failed)
         return failed;
     uv_prepare_init(&loop->uv, &loop->end_of_turn);
     uv_timer_init(&loop->uv, &loop->timer);
     uv_timer_init(&loop->uv, &loop->relief);
     loop->wake.data = loop->end_of_turn.data = loop->timer.data = loop->relief.data = loop;
-    uv_prepare_start(&loop->end_of_turn, flush_turn);
+    uv_prepare_start(&loop->end_of_turn, end_turn);
     return 0;
 }
 
@@ -232,6 +272,7 @@ loop_open(const struct loop_options *options, struct loop **out)
     /* Streams may last for ever: half of the threads are for calls that do not. */
     loop->max_streaming_calls = options->max_workers > 1 ? options->max_workers / 2 : 1;
     loop->inbox_last = &loop->inbox;
+    loop->pile_last = &loop->pile;
     loop->read_buffer = memory_new(LOOP_READ_BYTES);
     loop->write_buffer = memory_new(LOOP_WRITE_BYTES);
     pthread_mutex_init(&loop->inbox_lock, NULL);

@@ -10,6 +10,7 @@
 #define RPC_LOOP_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "base/error.h"
@@ -40,9 +41,13 @@ struct loop {
     pthread_mutex_t inbox_lock;
     struct task *inbox;
     struct task **inbox_last;
-    bool stop;          /* set by a task */
-    struct conn *dirty; /* connections with something to write */
+    atomic_bool is_waiting; /* in the kernel, or about to: whoever posts must wake it */
+    bool stop;              /* set by a task */
+    struct conn *dirty;     /* connections with something to write */
     struct workers *workers;
+    struct work *pile; /* work of this turn, for the workers */
+    struct work **pile_last;
+    size_t pile_count;
     size_t streaming_calls; /* that hold a worker as long as their stream lasts */
     size_t max_streaming_calls;
     struct budget budget;
@@ -67,10 +72,17 @@ void loop_close(struct loop *loop);
 /* Runs task->run on the loop thread. Any thread. */
 void loop_post(struct loop *loop, struct task *task);
 
+/* Loop thread: it has something to do, and looks into its inbox before it waits again. */
+static inline void
+loop_note_awake(struct loop *loop)
+{
+    atomic_store_explicit(&loop->is_waiting, false, memory_order_relaxed);
+}
+
 /* Runs `function(argument)` on the loop thread and waits for it. Not from the loop thread. */
 void loop_run(struct loop *loop, void (*function)(void *argument), void *argument);
 
-/* Loop thread: hands work to the pool. False: the pool's queue is full. */
+/* Loop thread: hands work to the pool, with the rest of this turn's. False: the pool's queue is full. */
 bool loop_submit_work(struct loop *loop, struct work *work);
 
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);

@@ -382,11 +382,16 @@ nothing(void *argument)
 }
 
 static void
-stop_timers(void *argument)
+clear_on_loop(void *argument)
 {
     struct server *server = argument;
     loop_disarm(server->loop, &server->watch);
     loop_disarm(server->loop, &server->second_goaway);
+    while (server->listeners) {
+        struct listener *next = server->listeners->next;
+        listener_free(server->listeners);
+        server->listeners = next;
+    }
 }
 
 void
@@ -401,14 +406,9 @@ server_free(struct server *server)
     while (!server->is_idle)
         pthread_cond_wait(&server->idle, &server->lock);
     pthread_mutex_unlock(&server->lock);
-    /* One more turn: the connections that were killed are gone after it. */
+    /* The connections that were killed go between this and the next. */
     loop_run(server->loop, nothing, NULL);
-    loop_run(server->loop, stop_timers, server);
-    while (server->listeners) {
-        struct listener *next = server->listeners->next;
-        listener_free(server->listeners);
-        server->listeners = next;
-    }
+    loop_run(server->loop, clear_on_loop, server);
     pthread_cond_destroy(&server->idle);
     pthread_mutex_destroy(&server->lock);
     free(server->services);

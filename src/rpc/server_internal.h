@@ -21,7 +21,8 @@ struct listener {
     struct tls_context *tls;
     uv_poll_t poll;
     int fd;
-    bool paused; /* out of descriptors: tries again soon */
+    unsigned holders; /* the server and the loop */
+    bool paused;      /* out of descriptors: tries again soon */
     struct timer retry;
     struct listener *next;
 };
@@ -63,7 +64,7 @@ MUST_CHECK struct error *listener_open(struct server *server, const struct addre
 /* Loop thread. */
 void listener_start(struct listener *listener);
 void listener_stop(struct listener *listener);
-/* After listener_stop, once the loop has forgotten it. */
+/* After listener_stop. */
 void listener_free(struct listener *listener);
 /* Loop thread: a connection has been accepted. */
 void server_accept(struct server *server, struct listener *listener, int fd);

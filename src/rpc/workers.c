@@ -2,13 +2,17 @@
 /*
  * The worker pool: see workers.h.
  *
- * DESIGN. One mutex, one queue, one condition. Growing on every submit that finds no idle thread was rejected: a burst
+ * DESIGN. One mutex, one queue, one semaphore. Who submits wakes one thread, and a thread that finds more than it takes wakes the next: the
+ * loop pays for one wake-up and not for one per call, and a single thread does a pile of short work without waking anybody for nothing. Growing on every submit that finds no idle thread was rejected: a burst
  * of a hundred short calls in one turn of the loop would start a hundred threads for a few microseconds of work each. Instead the
  * loop looks once per millisecond whether the queue stands still; then the threads are blocked, and as many again are started.
  */
 #include "rpc/workers.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,16 +24,18 @@
 
 struct workers {
     pthread_mutex_t lock;
-    pthread_cond_t work_waits;
+    sem_t
+        wake_ups; /* idle threads wait here: a condition would take and give back the lock for each of them */
     pthread_cond_t thread_ended;
     struct work *first;
     struct work **last;
-    size_t queued;
+    atomic_size_t queued;
     size_t max_queued;
     size_t taken; /* pieces of work that threads have taken so far */
     size_t taken_when_last_seen;
     unsigned threads;
     unsigned idle;
+    bool is_waking; /* one of the idle has been woken and has not looked yet */
     unsigned min_threads;
     unsigned max_threads;
     bool stopping;
@@ -39,13 +45,14 @@ struct workers *
 workers_new(unsigned max_threads, size_t max_queued)
 {
     struct workers *workers = memory_zeroed(sizeof *workers);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&workers->lock, NULL);
-    pthread_cond_init(&workers->work_waits, &monotonic);
+    /* It is held for an instant: to spin for it is cheaper than to sleep. */
+    pthread_mutexattr_t adaptive;
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&workers->lock, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
+    sem_init(&workers->wake_ups, 0, 0);
     pthread_cond_init(&workers->thread_ended, NULL);
-    pthread_condattr_destroy(&monotonic);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     workers->last = &workers->first;
     workers->max_queued = max_queued;
@@ -56,6 +63,21 @@ workers_new(unsigned max_threads, size_t max_queued)
     return workers;
 }
 
+static size_t
+count_queued(const struct workers *workers)
+{
+    return atomic_load_explicit(&workers->queued, memory_order_relaxed);
+}
+
+/* With the lock held: is there a thread to be woken for what is queued? The caller signals when it has let go of the lock. */
+static bool
+must_wake(struct workers *workers)
+{
+    bool must = workers->first && workers->idle && !workers->is_waking;
+    workers->is_waking |= must;
+    return must;
+}
+
 static struct work *
 pop(struct workers *workers)
 {
@@ -63,7 +85,7 @@ pop(struct workers *workers)
     workers->first = work->next;
     if (!workers->first)
         workers->last = &workers->first;
-    workers->queued--;
+    atomic_fetch_sub_explicit(&workers->queued, 1, memory_order_relaxed);
     workers->taken++;
     return work;
 }
@@ -76,9 +98,14 @@ wait_for_work(struct workers *workers)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += IDLE_SECONDS;
     workers->idle++;
-    int timed_out = 0;
-    while (!workers->first && !workers->stopping && !timed_out)
-        timed_out = pthread_cond_timedwait(&workers->work_waits, &workers->lock, &until);
+    bool timed_out = false;
+    while (!workers->first && !workers->stopping && !timed_out) {
+        pthread_mutex_unlock(&workers->lock);
+        timed_out =
+            sem_clockwait(&workers->wake_ups, CLOCK_MONOTONIC, &until) && errno == ETIMEDOUT;
+        pthread_mutex_lock(&workers->lock);
+        workers->is_waking = false;
+    }
     workers->idle--;
     return workers->first || (!workers->stopping && workers->threads <= workers->min_threads);
 }
@@ -92,7 +119,10 @@ thread_main(void *argument)
         if (!workers->first)
             continue;
         struct work *work = pop(workers);
+        bool wake = must_wake(workers);
         pthread_mutex_unlock(&workers->lock);
+        if (wake)
+            sem_post(&workers->wake_ups);
         work->run(work);
         pthread_mutex_lock(&workers->lock);
     }
@@ -118,49 +148,48 @@ start_thread(struct workers *workers)
     pthread_attr_destroy(&attributes);
 }
 
-bool
-workers_submit(struct workers *workers, struct work *work)
+size_t
+workers_room(const struct workers *workers)
 {
+    size_t queued = count_queued(workers);
+    return queued < workers->max_queued ? workers->max_queued - queued : 0;
+}
+
+bool
+workers_submit(struct workers *workers, struct work *first, size_t count)
+{
+    struct work *last = first;
+    while (last->next)
+        last = last->next;
     pthread_mutex_lock(&workers->lock);
-    if (workers->queued >= workers->max_queued) {
-        pthread_mutex_unlock(&workers->lock);
-        return false;
-    }
-    work->next = NULL;
-    *workers->last = work;
-    workers->last = &work->next;
-    workers->queued++;
-    bool wake = workers->idle > 0 && workers->queued <= workers->idle;
-    if (workers->queued > workers->idle && workers->threads < workers->min_threads)
-        start_thread(workers);
+    *workers->last = first;
+    workers->last = &last->next;
+    size_t queued =
+        count + atomic_fetch_add_explicit(&workers->queued, count, memory_order_relaxed);
+    for (size_t i = 0; i < count && queued > workers->idle; i++)
+        if (workers->threads < workers->min_threads)
+            start_thread(workers);
+    bool behind = queued > workers->idle;
+    bool wake = must_wake(workers);
     pthread_mutex_unlock(&workers->lock);
     if (wake)
-        pthread_cond_signal(&workers->work_waits);
-    return true;
+        sem_post(&workers->wake_ups);
+    return behind;
 }
 
 bool
 workers_relieve(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    if (workers->queued && workers->taken == workers->taken_when_last_seen) {
-        size_t wanted = workers->queued < workers->threads ? workers->queued : workers->threads;
+    size_t queued = count_queued(workers);
+    if (queued && workers->taken == workers->taken_when_last_seen) {
+        size_t wanted = queued < workers->threads ? queued : workers->threads;
         for (; wanted && workers->threads < workers->max_threads; wanted--)
             start_thread(workers);
     }
     workers->taken_when_last_seen = workers->taken;
-    bool behind = workers->queued > 0;
     pthread_mutex_unlock(&workers->lock);
-    return behind;
-}
-
-bool
-workers_are_behind(struct workers *workers)
-{
-    pthread_mutex_lock(&workers->lock);
-    bool behind = workers->queued > workers->idle;
-    pthread_mutex_unlock(&workers->lock);
-    return behind;
+    return queued > 0;
 }
 
 void
@@ -170,11 +199,12 @@ workers_free(struct workers *workers)
         return;
     pthread_mutex_lock(&workers->lock);
     workers->stopping = true;
-    pthread_cond_broadcast(&workers->work_waits);
+    for (unsigned i = 0; i < workers->threads; i++)
+        sem_post(&workers->wake_ups);
     while (workers->threads)
         pthread_cond_wait(&workers->thread_ended, &workers->lock);
     pthread_mutex_unlock(&workers->lock);
-    pthread_cond_destroy(&workers->work_waits);
+    sem_destroy(&workers->wake_ups);
     pthread_cond_destroy(&workers->thread_ended);
     pthread_mutex_destroy(&workers->lock);
     free(workers);

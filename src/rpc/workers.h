@@ -23,16 +23,19 @@ struct workers *workers_new(unsigned max_threads, size_t max_queued);
 /* Waits for all that was submitted, then for the threads. */
 void workers_free(struct workers *workers);
 
-/* False: the queue is full and the work was not taken. Any thread. */
-bool workers_submit(struct workers *workers, struct work *work);
+/* How many more pieces of work are taken. It grows by itself, and shrinks only by workers_submit. */
+size_t workers_room(const struct workers *workers);
+
+/*
+ * Takes a list of `count` pieces, for all of which there is room, together: a pile costs one wake-up. True: some of it has to wait
+ * for threads that are busy (a hint). One thread submits.
+ */
+bool workers_submit(struct workers *workers, struct work *first, size_t count);
 
 /*
  * Call about every millisecond while it says true, which is while work is waiting: starts threads if the queue has not
  * moved since the last time. One caller.
  */
 bool workers_relieve(struct workers *workers);
-
-/* Is anything waiting for a thread? A hint. */
-bool workers_are_behind(struct workers *workers);
 
 #endif

@@ -37,6 +37,15 @@ prepare(struct test_work *work, size_t count, bool blocks)
         work[i] = (struct test_work){{NULL, run}, &started, blocks ? &may_end : NULL, &ended};
 }
 
+static bool
+submit(struct workers *workers, struct test_work *work)
+{
+    if (!workers_room(workers))
+        return false;
+    workers_submit(workers, &work->work, 1);
+    return true;
+}
+
 /* The loop's part: a look every millisecond while work waits. */
 static void
 relieve_until_started(struct workers *workers, unsigned count)
@@ -54,10 +63,36 @@ all_work_is_done(void)
     struct workers *workers = workers_new(8, MANY);
     prepare(work, MANY, false);
     for (size_t i = 0; i < MANY; i++)
-        CHECK(workers_submit(workers, &work[i].work));
+        CHECK(submit(workers, &work[i]));
     CHECK(gate_wait(&ended, MANY));
     CHECK(!workers_relieve(workers));
-    CHECK(!workers_are_behind(workers));
+    CHECK_NUMBER(workers_room(workers), MANY);
+    workers_free(workers);
+}
+
+static void
+piles_are_done_and_all_threads_help(void)
+{
+    static struct test_work work[MANY];
+    struct workers *workers = workers_new(8, MANY);
+    unsigned done = 0;
+    for (size_t size = 1; size <= MANY; size += 7) {
+        prepare(work, size, false);
+        for (size_t i = 0; i + 1 < size; i++)
+            work[i].work.next = &work[i + 1].work;
+        workers_submit(workers, &work[0].work, size);
+        done += gate_wait(&ended, (unsigned)size) ? 1 : 0;
+    }
+    CHECK_NUMBER(done, (MANY + 6) / 7);
+    /* Two that wait for each other need two threads, though only one is woken by the pile. */
+    if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+        prepare(work, 2, true);
+        work[0].work.next = &work[1].work;
+        workers_submit(workers, &work[0].work, 2);
+        CHECK(gate_wait(&started, 2));
+        gate_pass(&may_end);
+        CHECK(gate_wait(&ended, 2));
+    }
     workers_free(workers);
 }
 
@@ -68,7 +103,7 @@ freeing_waits_for_what_was_submitted(void)
     struct workers *workers = workers_new(2, MANY);
     prepare(work, MANY, false);
     for (size_t i = 0; i < MANY; i++)
-        CHECK(workers_submit(workers, &work[i].work));
+        CHECK(submit(workers, &work[i]));
     workers_free(workers);
     CHECK_NUMBER(gate_count(&ended), MANY);
     workers_free(NULL);
@@ -90,10 +125,10 @@ the_pool_grows_when_all_threads_block(void)
     struct workers *workers = workers_new(64, 100);
     prepare(work, COUNT_OF(work), true);
     for (size_t i = 0; i < COUNT_OF(work); i++)
-        CHECK(workers_submit(workers, &work[i].work));
+        CHECK(submit(workers, &work[i]));
     relieve_until_started(workers, COUNT_OF(work));
     CHECK_NUMBER(gate_count(&started), COUNT_OF(work));
-    CHECK(!workers_are_behind(workers));
+    CHECK_NUMBER(workers_room(workers), 100);
     gate_pass(&may_end);
     CHECK(gate_wait(&ended, COUNT_OF(work)));
     workers_free(workers);
@@ -106,13 +141,13 @@ the_pool_never_grows_beyond_its_limit(void)
     struct workers *workers = workers_new(3, 100);
     prepare(work, COUNT_OF(work), true);
     for (size_t i = 0; i < COUNT_OF(work); i++)
-        CHECK(workers_submit(workers, &work[i].work));
+        CHECK(submit(workers, &work[i]));
     for (int i = 0; i < 30; i++) {
         CHECK(workers_relieve(workers));
         sleep_ms(1);
     }
     CHECK_NUMBER(gate_count(&started), 3);
-    CHECK(workers_are_behind(workers));
+    CHECK_NUMBER(workers_room(workers), 93);
     gate_pass(&may_end);
     CHECK(gate_wait(&ended, COUNT_OF(work)));
     workers_free(workers);
@@ -124,14 +159,14 @@ a_full_queue_takes_no_more(void)
     struct test_work work[6];
     struct workers *workers = workers_new(1, 3);
     prepare(work, COUNT_OF(work), true);
-    CHECK(workers_submit(workers, &work[0].work));
+    CHECK(submit(workers, &work[0]));
     CHECK(gate_wait(&started, 1));
     for (size_t i = 1; i < 4; i++)
-        CHECK(workers_submit(workers, &work[i].work));
-    CHECK(!workers_submit(workers, &work[4].work));
+        CHECK(submit(workers, &work[i]));
+    CHECK(!submit(workers, &work[4]));
     gate_pass(&may_end);
     CHECK(gate_wait(&ended, 4));
-    CHECK(workers_submit(workers, &work[5].work));
+    CHECK(submit(workers, &work[5]));
     CHECK(gate_wait(&ended, 5));
     workers_free(workers);
     CHECK_NUMBER(gate_count(&ended), 5);
@@ -145,7 +180,7 @@ single_pieces_of_work_one_after_another_are_never_forgotten(void)
     struct workers *workers = workers_new(4, 4);
     prepare(work, COUNT_OF(work), false);
     for (unsigned i = 0; i < COUNT_OF(work); i++) {
-        bool is_done = workers_submit(workers, &work[i].work) && gate_wait(&ended, i + 1);
+        bool is_done = submit(workers, &work[i]) && gate_wait(&ended, i + 1);
         CHECK(is_done);
         if (!is_done)
             break;
@@ -189,7 +224,7 @@ threads_that_have_had_nothing_to_do_for_a_while_end(void)
     atomic_store(&clock_is_behind_ns, 4980000000LL);
     prepare(work, COUNT_OF(work), true);
     for (size_t i = 0; i < COUNT_OF(work); i++)
-        CHECK(workers_submit(workers, &work[i].work));
+        CHECK(submit(workers, &work[i]));
     relieve_until_started(workers, COUNT_OF(work));
     CHECK(count_threads() >= COUNT_OF(work));
     gate_pass(&may_end);
@@ -199,7 +234,7 @@ threads_that_have_had_nothing_to_do_for_a_while_end(void)
     CHECK(count_threads() <= stay);
     atomic_store(&clock_is_behind_ns, 0);
     prepare(work, 1, false);
-    CHECK(workers_submit(workers, &work[0].work));
+    CHECK(submit(workers, &work[0]));
     CHECK(gate_wait(&ended, 1));
     workers_free(workers);
 }
@@ -208,6 +243,7 @@ int
 main(void)
 {
     all_work_is_done();
+    piles_are_done_and_all_threads_help();
     freeing_waits_for_what_was_submitted();
     a_pool_that_never_worked_can_be_freed();
     the_pool_grows_when_all_threads_block();
