@@ -19,7 +19,9 @@ static void
 slow_open(struct bench *bench)
 {
     bench_open(bench);
+    engine_close(bench->engine); /* it uses the back end from its own threads */
     slow_down(bench->backend);
+    open_engine(bench);
 }
 
 static struct volume_request
