@@ -52,6 +52,14 @@ struct channel {
     char *last_failure;
 };
 
+/* A server that knows the deadline cancels the stream when it passes, which may be a little earlier than here. */
+static inline bool
+channel_is_deadline(uint32_t http2_error, uint64_t deadline_at)
+{
+    const uint64_t a_little = 10000000;
+    return http2_error == NGHTTP2_CANCEL && deadline_at && timers_now() + a_little >= deadline_at;
+}
+
 struct channel *channel_share(struct channel *channel);
 /* Loop thread. */
 void channel_release(struct channel *channel);

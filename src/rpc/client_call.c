@@ -110,12 +110,18 @@ finish(struct client_call *call, struct error *error)
     channel_release(channel);
 }
 
+static struct error *
+deadline_error(const struct client_call *call)
+{
+    return error_new(CODE_DEADLINE_EXCEEDED, "%s to %s: no answer before the deadline",
+                     call->method->path, call->channel->target);
+}
+
 static void
 on_deadline(struct timer *timer)
 {
     struct client_call *call = CONTAINER_OF(timer, struct client_call, deadline);
-    finish(call, error_new(CODE_DEADLINE_EXCEEDED, "%s to %s: no answer before the deadline",
-                           call->method->path, call->channel->target));
+    finish(call, deadline_error(call));
 }
 
 static void
@@ -241,6 +247,8 @@ final_status(const struct client_call *call, uint32_t http2_error, const char *w
 {
     if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status)
         return error_new(CODE_UNAVAILABLE, "%s: %s", call->channel->target, why);
+    if (channel_is_deadline(http2_error, call->deadline_at) && !call->response.saw_status)
+        return deadline_error(call);
     if (call->stream.headers_too_large)
         return error_new(CODE_RESOURCE_EXHAUSTED, "%s: %s", call->method->path, why);
     struct error *error = response_status(&call->response, http2_error, why);

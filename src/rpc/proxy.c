@@ -223,17 +223,24 @@ on_up_written(struct stream *stream, size_t size)
         note_passed(proxied, &proxied->call->stream, size);
 }
 
+static enum code
+code_of_end(const struct proxied *proxied, uint32_t http2_error)
+{
+    if (http2_error == STREAM_CONNECTION_LOST)
+        return CODE_UNAVAILABLE;
+    if (proxied->call && channel_is_deadline(http2_error, proxied->call->deadline_at))
+        return CODE_DEADLINE_EXCEEDED;
+    return grpc_text_code_of_rst(http2_error);
+}
+
 static void
 on_up_closed(struct stream *stream, uint32_t http2_error, const char *why)
 {
     struct proxied *proxied = of_upstream(stream);
     proxied->upstream_over = true;
-    if (!proxied->end_passed) {
-        bool lost = http2_error == STREAM_CONNECTION_LOST;
-        answer(proxied,
-               error_new(lost ? CODE_UNAVAILABLE : grpc_text_code_of_rst(http2_error), "%s: %s",
-                         proxied->channel->target, why ? why : "the stream ended early"));
-    }
+    if (!proxied->end_passed)
+        answer(proxied, error_new(code_of_end(proxied, http2_error), "%s: %s",
+                                  proxied->channel->target, why ? why : "the stream ended early"));
     maybe_free(proxied);
 }
 

@@ -258,6 +258,34 @@ calls_that_wait_for_a_stream_end_with_the_channel(void)
     raw_server_close(&server);
 }
 
+/* ---- cancelled streams ---- */
+
+static enum code
+code_of_cancelled_stream(uint64_t timeout_ms, unsigned cancelled_after_ms)
+{
+    static const uint8_t cancel[] = {0, 0, 0, NGHTTP2_CANCEL};
+    struct raw_server server;
+    struct client_call *call;
+    raw_server_open(&server);
+    succeed(client_call_open(server.ends.channel, PLUGIN_GRPCBROKER_START_STREAM,
+                             &(struct call_options){.timeout_ns = timeout_ms * MS}, &call));
+    raw_server_greet(&server, NULL, 0);
+    sleep_ms(cancelled_after_ms);
+    raw_send_frame(server.fd, NGHTTP2_RST_STREAM, 0, 1, cancel, sizeof cancel);
+    enum code code = take_code(client_call_finish(call));
+    client_call_free(call);
+    raw_server_close(&server);
+    return code;
+}
+
+static void
+a_stream_that_the_server_cancels_at_the_deadline_has_exceeded_it(void)
+{
+    CHECK_NUMBER(code_of_cancelled_stream(PATIENCE_MS, 20), CODE_CANCELLED);
+    for (unsigned ms = 193; ms < 199; ms++)
+        CHECK_NUMBER(code_of_cancelled_stream(200, ms), CODE_DEADLINE_EXCEEDED);
+}
+
 /* ---- refused streams are counted ---- */
 
 static struct error *
@@ -375,6 +403,7 @@ main(void)
     a_call_that_waits_for_a_stream_goes_elsewhere_when_the_connection_is_lost();
     a_call_that_waits_for_a_stream_goes_elsewhere_when_the_server_goes_away();
     calls_that_wait_for_a_stream_end_with_the_channel();
+    a_stream_that_the_server_cancels_at_the_deadline_has_exceeded_it();
     a_call_that_is_reset_for_its_body_is_counted();
     a_server_of_http_1_is_told_by_name();
     a_server_without_settings_is_told_by_name();
