@@ -23,6 +23,12 @@
 /* The kernel gives the same free device to all who ask at the same time; all but one of them find it busy. */
 #define MOST_TRIES 64
 
+/*
+ * Of every device, always. By itself the kernel takes what the file below can do directly, and that changes: a file that has become a reflink copy's
+ * source on xfs needs 4096 bytes where it needed 512 before, and then what was formatted on the smaller blocks cannot be mounted any more.
+ */
+#define BLOCK_BYTES 4096u
+
 void
 loop_release(struct loop_device *device)
 {
@@ -94,7 +100,7 @@ open_free_device(struct loop_device *out)
 static int
 configure(int device, int file, unsigned flags)
 {
-    struct loop_config config = {.fd = (uint32_t)file};
+    struct loop_config config = {.fd = (uint32_t)file, .block_size = BLOCK_BYTES};
     if (flags & LOOP_READ_ONLY)
         config.info.lo_flags |= LO_FLAGS_READ_ONLY;
     if (flags & LOOP_DIRECT_IO)

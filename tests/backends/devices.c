@@ -135,6 +135,21 @@ a_device_grows_with_its_file(void)
     detach_and_remove("growing", &device);
 }
 
+/* Whatever file it is of: what was formatted for smaller blocks cannot be mounted from larger ones. */
+static void
+the_blocks_of_a_device_have_one_size(void)
+{
+    static const unsigned flags[] = {0, LOOP_DIRECT_IO};
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
+        struct loop_device device = LOOP_NONE;
+        int size = 0;
+        EXPECT(put_text(file_path("blocks"), "") && truncate(file_path("blocks"), MIB) == 0);
+        SUCCEEDS(loop_attach(file_path("blocks"), flags[i], &device));
+        EXPECT(ioctl(device.fd, BLKSSZGET, &size) == 0 && size == 4096);
+        detach_and_remove("blocks", &device);
+    }
+}
+
 static void
 an_autoclear_device_goes_with_its_last_user(void)
 {
@@ -439,6 +454,7 @@ const struct fact facts_of_devices[] = {
     {"direct I/O is used where it can be and done without elsewhere",
      direct_io_is_used_where_it_can_be_and_done_without_elsewhere},
     {"a device grows with its file", a_device_grows_with_its_file},
+    {"the blocks of a device have one size", the_blocks_of_a_device_have_one_size},
     {"an autoclear device goes with its last user", an_autoclear_device_goes_with_its_last_user},
     {"a device that was detached in use can be had again",
      a_device_that_was_detached_in_use_can_be_had_again},
