@@ -3,33 +3,11 @@
 # The facts of tests/backends for every back end, on file systems made for it in loop files.
 # time-limit: 600
 source "$(dirname "$0")/../lib.sh"
+source "$(dirname "$0")/../file-systems.sh"
 
 FACTS=$SKYCAP_BUILD/tests/backends/backend-facts
 
-[ "$(id -u)" = 0 ] || { echo "needs root, to mount"; exit 77; }
-requires mkfs.ext4 mkfs.xfs mkfs.btrfs losetup setpriv
-[ -e /dev/loop-control ] || { echo "needs loop devices, and there is no /dev/loop-control"; exit 77; }
-
-# Nothing stays mounted or attached, whatever happened.
-undo_mounts() {
-    local point file device
-    while read -r point; do
-        umount --lazy "$point" 2>/dev/null || true
-    done < <(awk -v top="$SKYCAP_TMP/" 'index($2, top) == 1 { print $2 }' /proc/mounts | tac)
-    while read -r device file; do
-        case $file in
-        "$SKYCAP_TMP"/*) losetup --detach "$device" 2>/dev/null || true ;;
-        esac
-    done < <(losetup --list --noheadings --output NAME,BACK-FILE)
-}
-end() {
-    local result=$?
-    set +e
-    undo_mounts
-    (exit "$result")
-    cleanup
-}
-trap end EXIT
+requires mkfs.ext4 mkfs.xfs mkfs.btrfs setpriv
 
 failed=0
 
@@ -38,16 +16,6 @@ run_facts() {
     echo "--- $1"
     shift
     "$@" || failed=1
-}
-
-# make_mount NAME TYPE [MKFS-FLAG...]: a sparse file system of $mount_size (4 GiB) at $SKYCAP_TMP/NAME.
-make_mount() {
-    local name=$1 type=$2
-    shift 2
-    truncate --size "${mount_size:-4G}" "$SKYCAP_TMP/$name.file"
-    "mkfs.$type" -q "$@" "$SKYCAP_TMP/$name.file" >/dev/null
-    mkdir "$SKYCAP_TMP/$name"
-    mount -o "loop${mount_option:+,$mount_option}" "$SKYCAP_TMP/$name.file" "$SKYCAP_TMP/$name"
 }
 
 # run_with_project_quotas NAME TYPE [MKFS-FLAG...]: where the kernel cannot, that is one skipped case.
@@ -116,6 +84,4 @@ if btrfs qgroup show "$SKYCAP_TMP/foreign" 2>/dev/null; then
     fail "quotas were switched on without leave"
 fi
 
-undo_mounts
-left=$(losetup --list --noheadings --output BACK-FILE | grep -cF "$SKYCAP_TMP/" || true)
-expect_equal "loop devices that are left" "$left" 0
+expect_no_loop_devices
