@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making the store again from the volumes: see doctor.h. */
 #include "volumes/doctor.h"
+
+#include <string.h>
+
 #include "volumes/rows.h"
 
 struct rebuilding {
@@ -17,15 +20,40 @@ tell(const struct rebuilding *rebuilding, const char *handle, const char *messag
     rebuilding->found(rebuilding->context, &finding);
 }
 
+/*
+ * A group has no data to stand beside: the notes of all its members tell of it, and the first that is found brings its row. One that tells
+ * of another group of the same name is what a deletion has left: it stays, alone.
+ */
 static struct error *
-insert(struct rebuilding *rebuilding, const struct data *data, const struct row *row)
+insert_snapshot(struct rebuilding *rebuilding, snapshot_record *snapshot, struct arena *arena)
 {
-    bool is_snapshot = data->role == ROLE_SNAPSHOT;
-    size_t *count = is_snapshot ? &rebuilding->count->snapshots : &rebuilding->count->volumes;
-    struct error *error =
-        rows_insert(&rebuilding->engine, is_snapshot ? &snapshot_rows : &volume_rows, row->record);
+    struct row_change rows[2] = {{&snapshot_rows, &snapshot->base}};
+    size_t count = 1;
+    group_record *group = snapshot->group;
+    struct row known = {0};
+    struct error *error = NULL;
+    snapshot->group = NULL;
+    if (group)
+        error = rows_find(&rebuilding->engine, &group_rows, group->name, arena, &known);
+    if (group && !known.record)
+        rows[count++] = (struct row_change){&group_rows, &group->base};
+    else if (group && strcmp(rows_handle(&group_rows, known.record), group->handle) != 0)
+        snapshot->group_handle = (char *)"";
     if (!error)
-        ++*count;
+        error = rows_insert_all(&rebuilding->engine, rows, count);
+    rebuilding->count->snapshots += !error;
+    rebuilding->count->groups += !error && count == 2;
+    return error;
+}
+
+static struct error *
+insert(struct rebuilding *rebuilding, const struct data *data, const struct row *row,
+       struct arena *arena)
+{
+    if (data->role == ROLE_SNAPSHOT)
+        return insert_snapshot(rebuilding, (snapshot_record *)row->record, arena);
+    struct error *error = rows_insert(&rebuilding->engine, &volume_rows, row->record);
+    rebuilding->count->volumes += !error;
     return error;
 }
 
@@ -47,7 +75,7 @@ take_entry(void *context, const struct backend_entry *entry)
         error = rows_unpack(kind->type, &(struct store_entry){entry->data.handle, note, size, 0},
                             &arena, &row);
     if (!error)
-        return insert(rebuilding, &entry->data, &row);
+        return insert(rebuilding, &entry->data, &row, &arena);
     tell(rebuilding, entry->data.handle, error->message);
     error_free(error);
     return NULL;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "volumes/copy.h"
 #include "volumes/handle.h"
+#include "volumes/still.h"
 #include "volumes/upkeep.h"
 
 static struct error *
@@ -41,6 +42,8 @@ engine_open(const struct engine_options *options, struct engine **out)
     keys_init(&engine->keys);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
+    if (!error && !options->is_passive)
+        error = still_recover(engine);
     if (!error && !options->is_passive)
         error = upkeep_restore(engine);
     if (!error && !options->is_passive)

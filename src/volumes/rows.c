@@ -159,14 +159,46 @@ rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record, str
     out[1] = (struct store_change){name_key(kind, arena, name), NULL, 0, STORE_ANY};
 }
 
-struct error *
-rows_insert(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+/* Gives how many changes there are now. */
+static size_t
+add_changes(const struct row_change *row, bool is_delete, struct arena *arena,
+            struct store_change *changes, size_t count)
+{
+    if (is_delete)
+        rows_add_delete(row->kind, row->record, arena, &changes[count]);
+    else
+        rows_add_insert(row->kind, row->record, arena, &changes[count]);
+    return count + (rows_name(row->kind, row->record)[0] ? 2 : 1);
+}
+
+static struct error *
+change_all(struct engine *engine, const struct row_change *rows, size_t row_count, bool is_delete)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct store_change changes[2];
-    rows_add_insert(kind, record, &arena, changes);
-    return store_write(engine->store, changes, COUNT_OF(changes), NULL);
+    struct store_change *changes = arena_alloc(&arena, 2 * row_count * sizeof *changes);
+    size_t count = 0;
+    for (size_t i = 0; i < row_count; i++)
+        count = add_changes(&rows[i], is_delete, &arena, changes, count);
+    return store_write(engine->store, changes, count, NULL);
+}
+
+struct error *
+rows_insert_all(struct engine *engine, const struct row_change *rows, size_t count)
+{
+    return change_all(engine, rows, count, false);
+}
+
+struct error *
+rows_delete_all(struct engine *engine, const struct row_change *rows, size_t count)
+{
+    return change_all(engine, rows, count, true);
+}
+
+struct error *
+rows_insert(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+{
+    return rows_insert_all(engine, &(struct row_change){kind, record}, 1);
 }
 
 struct error *
@@ -182,11 +214,7 @@ rows_update(struct engine *engine, const struct row_kind *kind, const ProtobufCM
 struct error *
 rows_delete(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct store_change changes[2];
-    rows_add_delete(kind, record, &arena, changes);
-    return store_write(engine->store, changes, COUNT_OF(changes), NULL);
+    return rows_delete_all(engine, &(struct row_change){kind, record}, 1);
 }
 
 struct error *

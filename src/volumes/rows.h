@@ -5,6 +5,8 @@
  *     volume/HANDLE             a VolumeRecord          volume-name/NAME        its handle
  *     snapshot/HANDLE           a SnapshotRecord        snapshot-name/NAME      its handle
  *     group/HANDLE              a GroupRecord           group-name/NAME         its handle
+ *
+ * A record whose name is empty has only the first of the two.
  */
 #ifndef VOLUMES_ROWS_H
 #define VOLUMES_ROWS_H
@@ -62,6 +64,16 @@ MUST_CHECK struct error *rows_delete(struct engine *engine, const struct row_kin
 /* Lets the name lead to the record, whatever it leads to now. */
 MUST_CHECK struct error *rows_mend_name(struct engine *engine, const struct row_kind *kind,
                                         const ProtobufCMessage *record);
+
+/* Several records at once, of whatever kinds: all or none. */
+struct row_change {
+    const struct row_kind *kind;
+    const ProtobufCMessage *record;
+};
+MUST_CHECK struct error *rows_insert_all(struct engine *engine, const struct row_change *rows,
+                                         size_t count);
+MUST_CHECK struct error *rows_delete_all(struct engine *engine, const struct row_change *rows,
+                                         size_t count);
 
 /* Records in the order of their handles, which is that of their making. `after`: NULL or the last handle seen. */
 struct row_page {

@@ -34,9 +34,9 @@ snapshot_get(struct engine *engine, const char *handle, struct arena *arena, sna
 
 /* ---- creating ---- */
 
-static snapshot_record *
-make_record(const struct engine *engine, const char *name, const volume_record *source,
-            const struct text_map *parameters, struct arena *arena)
+snapshot_record *
+snapshot_make_record(const struct engine *engine, const char *name, const volume_record *source,
+                     const struct text_map *parameters, struct arena *arena)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -98,7 +98,7 @@ make_snapshot(struct engine *engine, const char *name, const char *source_handle
         error = volume_get(engine, source_handle, arena, &source);
     if (error)
         return error;
-    *out = make_record(engine, name, source, parameters, arena);
+    *out = snapshot_make_record(engine, name, source, parameters, arena);
     if (engine->backend->copies_are_instant)
         return make_data(engine, source, *out, arena);
     struct data from = volume_data(source);
@@ -159,10 +159,6 @@ static struct error *
 delete_held(struct engine *engine, snapshot_record *snapshot, struct arena *arena)
 {
     struct key *data AUTO(keys_release) = NULL;
-    if (snapshot->group_handle[0])
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "the snapshot belongs to the group \"%s\" and goes with it only",
-                         snapshot->group_handle);
     struct error *error = NULL;
     if (snapshot->state == STATE(COPYING)) {
         error = copy_abandon(engine, snapshot->handle);
@@ -182,6 +178,10 @@ snapshot_delete(struct engine *engine, const char *handle)
     struct key *key AUTO(keys_release) = NULL;
     snapshot_record *snapshot;
     struct error *error = snapshot_get(engine, handle, &arena, &snapshot);
+    if (!error && snapshot->group_handle[0])
+        error = error_new(CODE_INVALID_ARGUMENT,
+                          "the snapshot belongs to the group \"%s\" and goes with it only",
+                          snapshot->group_handle);
     if (!error)
         error = keys_take(&engine->keys, "snapshot", snapshot->name, &key);
     if (!error)

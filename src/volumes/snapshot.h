@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots, alone and in groups. See engine.h for the rules. */
+/* Snapshots. Those of a group come and go with it (group.h). See engine.h for the rules. */
 #ifndef VOLUMES_SNAPSHOT_H
 #define VOLUMES_SNAPSHOT_H
 
@@ -33,6 +33,11 @@ struct snapshot_page {
 MUST_CHECK struct error *snapshot_list(struct engine *engine, const char *source_handle,
                                        const char *after, size_t limit, struct arena *arena,
                                        struct snapshot_page *out);
+
+/* A record of a snapshot that is yet to be taken, with a handle of its own. */
+snapshot_record *snapshot_make_record(const struct engine *engine, const char *name,
+                                      const volume_record *source,
+                                      const struct text_map *parameters, struct arena *arena);
 
 struct data snapshot_data(const snapshot_record *snapshot);
 

@@ -118,8 +118,19 @@ forget_volume(struct engine *engine, const ProtobufCMessage *record, struct aren
 static struct error *
 forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct arena *arena)
 {
-    (void)arena;
-    return rows_delete(engine, &snapshot_rows, record);
+    const char *group_handle = ((const snapshot_record *)record)->group_handle;
+    struct row_change rows[2] = {{&snapshot_rows, record}};
+    struct row group;
+    if (!group_handle[0])
+        return rows_delete_all(engine, rows, 1);
+    /* Its group goes with the first of them. */
+    struct error *error AUTO(error_cleanup) =
+        rows_get(engine, &group_rows, group_handle, arena, &group);
+    if (error && error->code != CODE_NOT_FOUND)
+        return STEAL(error);
+    if (!error)
+        rows[1] = (struct row_change){&group_rows, group.record};
+    return rows_delete_all(engine, rows, error ? 1 : 2);
 }
 
 /* Its data is yet to come: copy.h. */

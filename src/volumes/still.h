@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Volumes that nobody can write to for a moment, so that copies made one after the other are of one instant.
+ *
+ * A volume that is not mounted for writing is still by itself. Of an image the file system in it is frozen (FIFREEZE): who writes to it waits. For
+ * a directory tree and a raw device there is no such thing: they are refused while they are in use.
+ */
+#ifndef VOLUMES_STILL_H
+#define VOLUMES_STILL_H
+
+#include "volumes/rows.h"
+
+/* A freeze never lasts longer, whatever becomes of us. */
+#define STILL_LONGEST_MS 10000
+
+struct still;
+
+/* The caller holds the volumes' keys. FAILED_PRECONDITION names the volume that cannot be held still. */
+MUST_CHECK struct error *still_begin(struct engine *engine, volume_record *const *volumes,
+                                     size_t count, struct still **out);
+
+/* The time is over and all goes on (of progress, see backend.h: `still` is a struct still). */
+bool still_is_over(void *still);
+
+/* Lets all go on. FAILED_PRECONDITION if that had happened before: copies made meanwhile are not of one instant. */
+MUST_CHECK struct error *still_end(struct still *still);
+
+/* Lets go on what was frozen when we, and the one who watched over it, were killed. At the start. */
+MUST_CHECK struct error *still_recover(struct engine *engine);
+
+#endif
