@@ -5,11 +5,13 @@
 
 #include "proto/csi.pb-c.h"
 #include "volumes/engine.h"
+#include "volumes/group.h"
 #include "volumes/health.h"
 
 Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_record *record,
                                  struct arena *arena);
 Csi__V1__Snapshot *messages_snapshot(const snapshot_record *record, struct arena *arena);
+Csi__V1__VolumeGroupSnapshot *messages_group(const struct group *group, struct arena *arena);
 
 /* The one segment that says which node. */
 Csi__V1__Topology *messages_topology(const char *node_id, struct arena *arena);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.GroupController: see group_controller.h. */
+#include "csi/group_controller.h"
+
+#include <string.h>
+
+#include "csi/checks.h"
+#include "csi/ids.h"
+#include "csi/messages.h"
+#include "proto/csi.rpc.h"
+#include "rpc/call.h"
+#include "rpc/message_map.h"
+#include "volumes/group.h"
+
+static struct engine *
+engine_of(struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
+static struct error *
+get_capabilities(struct call *call, const Csi__V1__GroupControllerGetCapabilitiesRequest *request,
+                 Csi__V1__GroupControllerGetCapabilitiesResponse *reply)
+{
+    (void)request;
+    struct arena *arena = call_arena(call);
+    if (!group_is_possible(engine_of(call)))
+        return NULL;
+    Csi__V1__GroupControllerServiceCapability *capability = arena_alloc(arena, sizeof *capability);
+    csi__v1__group_controller_service_capability__init(capability);
+    capability->type_case = CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC;
+    capability->rpc = arena_alloc(arena, sizeof *capability->rpc);
+    csi__v1__group_controller_service_capability__rpc__init(capability->rpc);
+    capability->rpc->type =
+        CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT;
+    reply->capabilities = arena_alloc(arena, sizeof(void *));
+    reply->capabilities[reply->n_capabilities++] = capability;
+    return NULL;
+}
+
+/* ---- creating ---- */
+
+static struct error *
+read_source_ids(char *const *ids, size_t count, const char **handles)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct error *error = checks_id("source_volume_ids", ids[i]);
+        if (error)
+            return error;
+        handles[i] = ids_handle(ID_VOLUME, ids[i]);
+        if (!handles[i])
+            return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", ids[i]);
+    }
+    return NULL;
+}
+
+static struct error *
+create_group(struct call *call, const Csi__V1__CreateVolumeGroupSnapshotRequest *request,
+             Csi__V1__CreateVolumeGroupSnapshotResponse *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct text_map parameters =
+        message_map_read(request->parameters, request->n_parameters, arena);
+    const char **sources = arena_alloc(arena, request->n_source_volume_ids * sizeof *sources);
+    struct group group;
+    struct error *error = checks_name("name", request->name);
+    if (!error && !request->n_source_volume_ids)
+        error = error_new(CODE_INVALID_ARGUMENT, "source_volume_ids is missing");
+    if (!error)
+        error = checks_map("parameters", &parameters);
+    if (!error)
+        error = read_source_ids(request->source_volume_ids, request->n_source_volume_ids, sources);
+    if (!error)
+        error = group_create(engine_of(call), request->name, sources, request->n_source_volume_ids,
+                             &parameters, arena, &group);
+    if (!error)
+        reply->group_snapshot = messages_group(&group, arena);
+    return error;
+}
+
+/* ---- finding and deleting ---- */
+
+static bool
+is_member(const group_record *group, const char *id)
+{
+    const char *handle = ids_handle(ID_SNAPSHOT, id);
+    for (size_t i = 0; handle && i < group->n_snapshot_handles; i++)
+        if (strcmp(group->snapshot_handles[i], handle) == 0)
+            return true;
+    return false;
+}
+
+static bool
+is_repeated(char *const *ids, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(ids[i], ids[index]) == 0)
+            return true;
+    return false;
+}
+
+/* The members as the caller knows them; it need not tell. */
+static struct error *
+check_members(const group_record *group, char *const *ids, size_t count)
+{
+    if (!count)
+        return NULL;
+    if (count != group->n_snapshot_handles)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "snapshot_ids has %zu entries, and the group %zu snapshots", count,
+                         group->n_snapshot_handles);
+    for (size_t i = 0; i < count; i++)
+        if (!is_member(group, ids[i]) || is_repeated(ids, i))
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "snapshot_ids: \"%s\" is no snapshot of the group, or named twice",
+                             ids[i]);
+    return NULL;
+}
+
+static struct error *
+find_group(struct call *call, const char *id, char *const *snapshot_ids, size_t count,
+           group_record **out)
+{
+    struct error *error = checks_id("group_snapshot_id", id);
+    if (error)
+        return error;
+    const char *handle = ids_handle(ID_GROUP, id);
+    if (!handle)
+        return error_new(CODE_NOT_FOUND, "there is no group \"%s\"", id);
+    error = group_get_record(engine_of(call), handle, call_arena(call), out);
+    return error ? error : check_members(*out, snapshot_ids, count);
+}
+
+static struct error *
+delete_group(struct call *call, const Csi__V1__DeleteVolumeGroupSnapshotRequest *request,
+             Csi__V1__DeleteVolumeGroupSnapshotResponse *reply)
+{
+    (void)reply;
+    group_record *record;
+    struct error *error = find_group(call, request->group_snapshot_id, request->snapshot_ids,
+                                     request->n_snapshot_ids, &record);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    return error ? error : group_delete(engine_of(call), record->handle);
+}
+
+static struct error *
+get_group(struct call *call, const Csi__V1__GetVolumeGroupSnapshotRequest *request,
+          Csi__V1__GetVolumeGroupSnapshotResponse *reply)
+{
+    struct arena *arena = call_arena(call);
+    group_record *record;
+    struct group group;
+    struct error *error = find_group(call, request->group_snapshot_id, request->snapshot_ids,
+                                     request->n_snapshot_ids, &record);
+    if (!error)
+        error = group_get(engine_of(call), record->handle, arena, &group);
+    if (!error)
+        reply->group_snapshot = messages_group(&group, arena);
+    return error;
+}
+
+static const struct csi_v1_group_controller handlers = {
+    .group_controller_get_capabilities = {get_capabilities, .on_loop = true},
+    .create_volume_group_snapshot = {create_group},
+    .delete_volume_group_snapshot = {delete_group},
+    .get_volume_group_snapshot = {get_group},
+};
+
+void
+group_controller_add(struct server *server, struct controller *controller)
+{
+    server_add_service(server, &csi_v1_group_controller_service, &handlers, controller);
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Volumes that are frozen for a group go on when it is done, when its time is over, and when the process is killed meanwhile; what cannot be frozen is
+# refused.
+source "$(dirname "$0")/../lib.sh"
+source "$(dirname "$0")/../file-systems.sh"
+
+still=$SKYCAP_BUILD/tests/groups/still
+
+make_mount ext4 ext4
+mkdir "$SKYCAP_TMP"/ext4/{dir,memory}
+"$still" dir "$SKYCAP_TMP/ext4/dir" || fail "dir"
+"$still" memory "$SKYCAP_TMP/ext4/memory" || fail "memory"
+expect_no_loop_devices

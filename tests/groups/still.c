@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Volumes that are held still for a group: what can be, what cannot, and that whatever happens they go on.
+ *
+ *     still BACKEND DIRECTORY        of a back end that has no instant of its own for several volumes: dir or memory
+ *
+ * Exit code 0: good. 1: something is wrong; a line says what.
+ */
+#include "volumes/still.h"
+
+#include <linux/fs.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "unit/csi_ends.h"
+#include "volumes/group.h"
+#include "volumes/stage.h"
+#include "volumes/volume.h"
+
+#define VOLUME_BYTES (INT64_C(32) << 20)
+#define SOON_MS 2000u
+#define NEVER_MS 300u /* to see that something does not happen */
+
+struct trial {
+    struct csi_ends csi; /* without its server */
+    const char *directory;
+    Csi__V1__VolumeCapability capability;
+    Csi__V1__VolumeCapability__MountVolume mount;
+    Csi__V1__VolumeCapability__BlockVolume block;
+    Csi__V1__VolumeCapability__AccessMode mode;
+    volume_record *image; /* ext4, staged at `path` */
+    char *path;
+};
+
+/* ---- volumes ---- */
+
+static void
+choose(struct trial *trial, const char *fs_type)
+{
+    trial->mount.fs_type = (char *)fs_type;
+    trial->capability.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
+    trial->capability.mount = &trial->mount;
+    if (strcmp(fs_type, "raw") != 0)
+        return;
+    trial->capability.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
+    trial->capability.block = &trial->block;
+}
+
+static volume_record *
+create(struct trial *trial, const char *name, const char *fs_type)
+{
+    volume_record *record;
+    choose(trial, fs_type);
+    struct volume_request request = {
+        .name = name,
+        .required_bytes = fs_type[0] ? VOLUME_BYTES : 0,
+        .capabilities = (volume_capability *[]){&trial->capability},
+        .capability_count = 1,
+    };
+    succeed(volume_create(trial->csi.engine, &request, &trial->csi.arena, &record));
+    return record;
+}
+
+static char *
+stage(struct trial *trial, const volume_record *volume, const char *fs_type, bool read_only)
+{
+    choose(trial, fs_type);
+    char *path = arena_print(&trial->csi.arena, "%s/at-%s", trial->directory, volume->handle);
+    CHECK(mkdir(path, 0700) == 0);
+    succeed(stage_volume(trial->csi.engine, volume->handle,
+                         &(struct use){path, "", &trial->capability, read_only}));
+    return path;
+}
+
+static void
+unstage(struct trial *trial, const volume_record *volume, const char *path)
+{
+    succeed(stage_undo(trial->csi.engine, volume->handle, path));
+    CHECK(rmdir(path) == 0);
+}
+
+static enum code
+code_of_group(struct trial *trial, const char *name, const volume_record *a, const volume_record *b)
+{
+    struct group group;
+    const char *handles[] = {a->handle, b->handle};
+    struct text_map none = {0};
+    struct error *error =
+        group_create(trial->csi.engine, name, handles, 2, &none, &trial->csi.arena, &group);
+    if (!error)
+        succeed(group_delete(trial->csi.engine, group.record->handle));
+    return take_code(error);
+}
+
+/* ---- writers ---- */
+
+/* A process that writes one file and ends. */
+static pid_t
+start_writer(const char *directory)
+{
+    pid_t writer = fork();
+    if (writer != 0)
+        return writer;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/written", directory);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool is_good = file >= 0 && write(file, "x", 1) == 1 && fsync(file) == 0;
+    _exit(is_good ? 0 : 1);
+}
+
+static bool
+ends_within(pid_t process, unsigned ms)
+{
+    uint64_t start = timers_now();
+    int status;
+    while (waitpid(process, &status, WNOHANG) == 0) {
+        if (ms_since(start) > ms)
+            return false;
+        sleep_ms(5);
+    }
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return true;
+}
+
+static struct still *
+begin(struct trial *trial)
+{
+    struct still *still;
+    succeed(still_begin(trial->csi.engine, &trial->image, 1, &still));
+    return still;
+}
+
+static void
+freeze_by_hand(struct trial *trial, unsigned long request)
+{
+    int mount = open(trial->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(mount >= 0 && ioctl(mount, request, 0) == 0);
+    close(mount);
+}
+
+/* ---- facts ---- */
+
+static void
+writers_wait_until_it_ends(struct trial *trial)
+{
+    struct still *still = begin(trial);
+    pid_t writer = start_writer(trial->path);
+    CHECK(!ends_within(writer, NEVER_MS));
+    CHECK(!still_is_over(still));
+    CHECK_CODE(still_end(still), CODE_OK);
+    CHECK(ends_within(writer, SOON_MS));
+}
+
+static void
+trees_and_devices_in_use_are_refused(struct trial *trial)
+{
+    static const char *const kinds[] = {"", "raw"};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        volume_record *volume = create(trial, i ? "device" : "tree", kinds[i]);
+        CHECK_NUMBER(code_of_group(trial, "g", trial->image, volume), CODE_OK);
+        char *path = stage(trial, volume, kinds[i], false);
+        CHECK_NUMBER(code_of_group(trial, "g", trial->image, volume), CODE_FAILED_PRECONDITION);
+        unstage(trial, volume, path);
+        CHECK_NUMBER(code_of_group(trial, "g", trial->image, volume), CODE_OK);
+        succeed(volume_delete(trial->csi.engine, volume->handle));
+    }
+    CHECK(ends_within(start_writer(trial->path), SOON_MS));
+}
+
+static void
+a_reader_is_in_nobodys_way(struct trial *trial)
+{
+    volume_record *volume = create(trial, "read", "");
+    char *path = stage(trial, volume, "", true);
+    CHECK_NUMBER(code_of_group(trial, "g", trial->image, volume), CODE_OK);
+    unstage(trial, volume, path);
+    succeed(volume_delete(trial->csi.engine, volume->handle));
+}
+
+static void
+a_freeze_of_somebody_else_stays(struct trial *trial)
+{
+    struct still *still;
+    freeze_by_hand(trial, FIFREEZE);
+    CHECK_CODE(still_begin(trial->csi.engine, &trial->image, 1, &still), CODE_ABORTED);
+    pid_t writer = start_writer(trial->path);
+    CHECK(!ends_within(writer, NEVER_MS));
+    freeze_by_hand(trial, FITHAW);
+    CHECK(ends_within(writer, SOON_MS));
+}
+
+static void
+all_goes_on_when_the_process_is_killed(struct trial *trial)
+{
+    pid_t killed = fork();
+    if (killed == 0) {
+        begin(trial);
+        raise(SIGKILL);
+    }
+    int status;
+    CHECK(waitpid(killed, &status, 0) == killed && WIFSIGNALED(status));
+    CHECK(ends_within(start_writer(trial->path), SOON_MS));
+}
+
+/* The watching process has gone with the other one, as when a whole container is killed. */
+static void
+a_start_thaws_what_was_left(struct trial *trial)
+{
+    char *key = arena_print(&trial->csi.arena, "frozen/%s", trial->image->handle);
+    struct store_change row = {key, (const uint8_t *)trial->path, strlen(trial->path), STORE_ANY};
+    struct store_entry entry;
+    freeze_by_hand(trial, FIFREEZE);
+    succeed(store_write(trial->csi.store, &row, 1, NULL));
+    csi_ends_reopen_engine(&trial->csi);
+    CHECK(ends_within(start_writer(trial->path), SOON_MS));
+    CHECK_CODE(store_get(trial->csi.store, key, &trial->csi.arena, &entry), CODE_NOT_FOUND);
+}
+
+static void
+it_never_lasts_longer_than_it_may(struct trial *trial)
+{
+    uint64_t start = timers_now();
+    struct still *still = begin(trial);
+    CHECK(ends_within(start_writer(trial->path), STILL_LONGEST_MS + SOON_MS));
+    CHECK(ms_since(start) >= STILL_LONGEST_MS);
+    CHECK(still_is_over(still));
+    CHECK_CODE(still_end(still), CODE_FAILED_PRECONDITION);
+}
+
+static void
+nothing_is_left(struct trial *trial)
+{
+    struct store_list list;
+    succeed(store_list(trial->csi.store, "frozen/", NULL, 0, &trial->csi.arena, &list));
+    CHECK_NUMBER(list.count, 0);
+    CHECK_NUMBER(waitpid(-1, NULL, WNOHANG), -1);
+    CHECK_NUMBER(csi_count_data(&trial->csi), 1);
+}
+
+static void
+trial_open(struct trial *trial, const char *backend)
+{
+    char data[4096];
+    snprintf(data, sizeof data, "%s/data", trial->directory);
+    mkdir(data, 0700);
+    csi__v1__volume_capability__init(&trial->capability);
+    csi__v1__volume_capability__mount_volume__init(&trial->mount);
+    csi__v1__volume_capability__block_volume__init(&trial->block);
+    csi__v1__volume_capability__access_mode__init(&trial->mode);
+    trial->mode.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
+    trial->capability.access_mode = &trial->mode;
+    csi_ends_open_parts(&trial->csi, backend, data);
+    trial->image = create(trial, "image", "ext4");
+    trial->path = stage(trial, trial->image, "ext4", false);
+}
+
+int
+main(int count, char **arguments)
+{
+    static struct trial trial;
+    if (count != 3)
+        return 2;
+    trial.directory = arguments[2];
+    trial_open(&trial, arguments[1]);
+    writers_wait_until_it_ends(&trial);
+    trees_and_devices_in_use_are_refused(&trial);
+    a_reader_is_in_nobodys_way(&trial);
+    a_freeze_of_somebody_else_stays(&trial);
+    all_goes_on_when_the_process_is_killed(&trial);
+    a_start_thaws_what_was_left(&trial);
+    it_never_lasts_longer_than_it_may(&trial);
+    nothing_is_left(&trial);
+    unstage(&trial, trial.image, trial.path);
+    succeed(volume_delete(trial.csi.engine, trial.image->handle));
+    csi_ends_close(&trial.csi);
+    return check_report("still");
+}
