@@ -10,6 +10,7 @@
 #include "csi/controller.h"
 #include "csi/group_controller.h"
 #include "csi/ids.h"
+#include "csi/snapshot_metadata.h"
 #include "rpc_ends.h"
 #include "store/store.h"
 
@@ -56,6 +57,7 @@ csi_ends_open(struct csi_ends *csi, const char *backend, const char *directory)
     csi->ends.server = server_new(csi->ends.runtime, &(struct server_options){0});
     controller_add(csi->ends.server, &csi->controller);
     group_controller_add(csi->ends.server, &csi->controller);
+    snapshot_metadata_add(csi->ends.server, &csi->controller);
     succeed(server_listen(csi->ends.server, csi->ends.address, NULL));
     succeed(channel_open(csi->ends.runtime, csi->ends.address, &(struct channel_options){0},
                          &csi->ends.channel));
