@@ -14,11 +14,13 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/storage.h"
+#include "csi/group_controller.h"
 #include "csi/identity.h"
 #include "csi/inventory.h"
 #include "csi/node.h"
 #include "csi/operations.h"
 #include "csi/registration.h"
+#include "csi/snapshot_metadata.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
@@ -299,6 +301,8 @@ open_server(struct process *process, const struct settings *settings)
     identity_add(process->server, &process->identity);
     controller_add(process->server, &process->controller);
     node_add(process->server, &process->controller);
+    group_controller_add(process->server, &process->controller);
+    snapshot_metadata_add(process->server, &process->controller);
     operations_add(process->server, &process->controller);
     inventory_add(process->server, process->controller.engine);
 }

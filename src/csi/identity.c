@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "proto/csi.rpc.h"
 #include "rpc/call.h"
+#include "volumes/group.h"
 
 #define MAX_NAME 63
 
@@ -96,6 +97,8 @@ get_plugin_capabilities(struct call *call, const Csi__V1__GetPluginCapabilitiesR
     } services[] = {
         {SERVICE(CONTROLLER_SERVICE), true},
         {SERVICE(VOLUME_ACCESSIBILITY_CONSTRAINTS), true},
+        {SERVICE(GROUP_CONTROLLER_SERVICE), group_is_possible(controller->engine)},
+        {SERVICE(SNAPSHOT_METADATA_SERVICE), ops->copy && ops->extents},
         {SERVICE(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS), ops->copy && controller->tells_1_13},
     };
     struct arena *arena = call_arena(call);
