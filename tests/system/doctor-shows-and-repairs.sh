@@ -26,7 +26,7 @@ expect_equal "nothing done yet" "$("$SKYCAP" doctor --data "$data")" "all is wel
 orphan=00000000000000000000000
 tree=$(find "$data" -type d -path "*volume-trees/$kept")
 cp -a "$tree" "$(dirname "$tree")/$orphan"
-rm -rf "${tree%/*}/$lost"
+rm -rf "${tree:?}/../${lost:?}"
 
 code=0
 "$SKYCAP" doctor --data "$data" >"$SKYCAP_TMP/shown" || code=$?
