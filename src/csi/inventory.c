@@ -15,9 +15,10 @@
 #include "volumes/place.h"
 #include "volumes/snapshot.h"
 #include "volumes/stage.h"
-#include "volumes/volume.h"
 
 #define MAX_ENTRIES 1000
+
+#define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
 /* ---- finding ---- */
 
@@ -165,32 +166,57 @@ tell_uses(struct engine *engine, const volume_record *volume, struct arena *aren
 }
 
 static struct error *
+tell_condition(struct engine *engine, const volume_record *record, struct arena *arena,
+               Skycap__V1__VolumeInfo *info)
+{
+    struct health_report health = {0};
+    health_check_volume(engine, record, arena, &health);
+    struct error *error = health_check_uses(engine, record, arena, &health);
+    info->condition = messages_condition(&health, arena);
+    return error;
+}
+
+static struct error *
 make_volume(struct engine *engine, const volume_record *record, struct arena *arena,
             Skycap__V1__VolumeInfo **out)
 {
     Skycap__V1__VolumeInfo *info = arena_alloc(arena, sizeof *info);
-    struct health_report health = {0};
     skycap__v1__volume_info__init(info);
     info->name = record->name;
     info->volume = messages_volume(engine, record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
-    info->ready = record->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY;
+    info->ready = record->state == STATE(READY);
     info->created = time_message(record->created_ns, arena);
     tell_parameters(record, arena, info);
     tell_capabilities(record, arena, info);
     info->node_ids = messages_node_ids(record, arena, &info->n_node_ids);
-    health_check_volume(engine, record, arena, &health);
-    struct error *error = health_check_uses(engine, record, arena, &health);
-    info->condition = messages_condition(&health, arena);
-    if (!error)
-        error = tell_source(engine, record, arena, info);
-    if (!error)
-        error = tell_uses(engine, record, arena, info);
     *out = info;
-    return error;
+    struct error *error = tell_source(engine, record, arena, info);
+    if (error || !info->ready)
+        return error;
+    error = tell_condition(engine, record, arena, info);
+    return error ? error : tell_uses(engine, record, arena, info);
 }
 
 /* ---- volumes ---- */
+
+/* Other than for CSI, a volume that is still being copied is there. */
+static bool
+is_told(const volume_record *record)
+{
+    return record->state != STATE(DELETING);
+}
+
+static struct error *
+read_volume(struct engine *engine, const char *handle, struct arena *arena, volume_record **out)
+{
+    struct row row;
+    struct error *error = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (error)
+        return error;
+    *out = (volume_record *)row.record;
+    return is_told(*out) ? NULL : not_found("volume", handle);
+}
 
 static struct error *
 get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
@@ -206,7 +232,7 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
         error = not_found("volume", request->volume);
     if (!error)
         error =
-            in_their_words(volume_get(engine, handle, arena, &record), "volume", request->volume);
+            in_their_words(read_volume(engine, handle, arena, &record), "volume", request->volume);
     return error ? error : make_volume(engine, record, arena, &reply->volume);
 }
 
@@ -232,18 +258,21 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
     struct arena *arena = call_arena(call);
     const char *after;
     size_t limit;
-    struct volume_page page;
+    struct row_page page;
     struct error *error =
         read_page(request->max_entries, request->starting_token, ID_VOLUME, &after, &limit);
     if (!error)
-        error = volume_list(engine, after, limit, arena, &page);
+        error = rows_list(engine, &volume_rows, after, limit, arena, &page);
     if (error)
         return error;
     reply->volumes = arena_alloc(arena, page.count * sizeof(void *));
-    for (size_t i = 0; i < page.count && !error; i++)
-        error = make_volume(engine, page.volumes[i], arena, &reply->volumes[reply->n_volumes++]);
-    if (page.next)
-        reply->next_token = ids_print(ID_VOLUME, page.next, arena);
+    for (size_t i = 0; i < page.count && !error; i++) {
+        const volume_record *record = (volume_record *)page.rows[i].record;
+        if (is_told(record) && !record->ephemeral)
+            error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
+        if (page.has_more && i + 1 == page.count)
+            reply->next_token = ids_print(ID_VOLUME, record->handle, arena);
+    }
     return error;
 }
 
