@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -13,6 +14,7 @@
 
 #define SYSTEM_SOCKET "/run/skycap/csi.sock"
 #define MAKE_RUN_SOCKET "run/csi.sock"
+#define NS_PER_SECOND UINT64_C(1000000000)
 
 /* ---- flags ---- */
 
@@ -92,6 +94,14 @@ read_flags(struct client *client, const struct client_usage *usage, int count, c
 
 /* ---- opening ---- */
 
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
 static struct error *
 open_tls(struct client *client)
 {
@@ -108,6 +118,7 @@ client_connect(struct client *client)
 {
     client->log = (struct log){.level = LOG_WARN, .fd = STDERR_FILENO};
     arena_init(&client->arena, NULL, 0, SIZE_MAX);
+    client->started_ns = now_ns();
     if (!client->flags.endpoint)
         client->flags.endpoint = client_default_endpoint();
     struct error *error = open_tls(client);
@@ -143,10 +154,31 @@ client_close(struct client *client)
 
 /* ---- calls ---- */
 
-static struct call_options
-options_of(const struct client *client)
+/* What is left of the command's time; 0: it has no end. */
+static uint64_t
+time_left_ns(const struct client *client)
 {
-    return (struct call_options){.timeout_ns = client->flags.timeout_s * UINT64_C(1000000000)};
+    uint64_t all_ns = client->flags.timeout_s * NS_PER_SECOND;
+    uint64_t used_ns = now_ns() - client->started_ns;
+    if (!all_ns)
+        return 0;
+    return used_ns < all_ns ? all_ns - used_ns : 1;
+}
+
+bool
+client_has_time(const struct client *client)
+{
+    return time_left_ns(client) != 1;
+}
+
+/* `limit_ns` 0: there is no other limit than the command's. */
+static struct call_options
+options_of(const struct client *client, uint64_t limit_ns)
+{
+    uint64_t left_ns = time_left_ns(client);
+    if (limit_ns && (!left_ns || limit_ns < left_ns))
+        left_ns = limit_ns;
+    return (struct call_options){.timeout_ns = left_ns};
 }
 
 /* The server's words are for people already; only that there is none needs a hint. */
@@ -160,12 +192,19 @@ explain(const struct client *client, struct error *error)
 }
 
 struct error *
-client_ask(struct client *client, const char *method, const void *request, void *reply)
+client_ask_within(struct client *client, uint64_t timeout_ms, const char *method,
+                  const void *request, void *reply)
 {
-    struct call_options options = options_of(client);
+    struct call_options options = options_of(client, timeout_ms * 1000000);
     *client->exit_code = EXIT_FAILED;
     return explain(client, channel_call(client->channel, service_find_method(method), request,
                                         &options, &client->arena, reply));
+}
+
+struct error *
+client_ask(struct client *client, const char *method, const void *request, void *reply)
+{
+    return client_ask_within(client, 0, method, request, reply);
 }
 
 static struct error *
@@ -190,7 +229,7 @@ struct error *
 client_ask_stream(struct client *client, const char *method, const void *request,
                   struct error *(*take)(void *context, const void *message), void *context)
 {
-    struct call_options options = options_of(client);
+    struct call_options options = options_of(client, 0);
     struct client_call *call;
     *client->exit_code = EXIT_FAILED;
     struct error *error =

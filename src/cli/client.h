@@ -27,7 +27,7 @@
 struct client_flags {
     const char *endpoint;
     const char *output;
-    unsigned long timeout_s; /* 0: never give up */
+    unsigned long timeout_s; /* for all calls together; 0: never give up */
     struct tls_options tls;
     const char *tls_name;
 };
@@ -44,6 +44,7 @@ struct client {
     struct tls_context *tls;
     struct runtime *runtime;
     struct channel *channel;
+    uint64_t started_ns;
 };
 
 struct client_usage {
@@ -80,6 +81,13 @@ void client_close(struct client *client);
  */
 MUST_CHECK struct error *client_ask(struct client *client, const char *method, const void *request,
                                     void *reply);
+
+/* As client_ask, but the server is to answer within this time if the command's own does not end before. */
+MUST_CHECK struct error *client_ask_within(struct client *client, uint64_t timeout_ms,
+                                           const char *method, const void *request, void *reply);
+
+/* Whether --timeout leaves any. */
+bool client_has_time(const struct client *client);
 
 /* As client_ask, for a server's stream: each message goes to `take`, in an arena of its own. */
 MUST_CHECK struct error *client_ask_stream(

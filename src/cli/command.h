@@ -23,6 +23,7 @@ struct command {
 
 extern const struct command call_command;
 extern const struct command doctor_command;
+extern const struct command op_command;
 extern const struct command probe_command;
 extern const struct command serve_command;
 extern const struct command snapshot_command;

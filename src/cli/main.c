@@ -5,10 +5,16 @@
 
 #include "cli/command.h"
 
-/* clang-format off: a line for each */
+/* clang-format off */
 static const struct command *const commands[] = {
-    &serve_command,  &volume_command, &snapshot_command, &probe_command,
-    &doctor_command, &call_command,   &version_command,
+    &serve_command,
+    &volume_command,
+    &snapshot_command,
+    &op_command,
+    &probe_command,
+    &doctor_command,
+    &call_command,
+    &version_command,
 };
 /* clang-format on */
 

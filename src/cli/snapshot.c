@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "rpc/message_json.h"
 
@@ -20,7 +21,9 @@ create(struct client *client, const char *source, const char *name)
         return error;
     request.source_volume_id = volume->volume->volume_id;
     request.name = (char *)name;
-    error = client_ask(client, "csi.v1.Controller/CreateSnapshot", &request, &reply);
+    error = progress_ask(client, "csi.v1.Controller/CreateSnapshot", &request, NULL, &reply);
+    if (!error && !reply->snapshot->ready_to_use)
+        error = progress_follow(client, reply->snapshot->snapshot_id);
     return error ? error : inventory_show_snapshot(client, reply->snapshot->snapshot_id);
 }
 

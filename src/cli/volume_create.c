@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "base/size_text.h"
+#include "cli/progress.h"
 #include "cli/volume.h"
 #include "rpc/message_map.h"
+
+#define CREATE_VOLUME "csi.v1.Controller/CreateVolume"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -148,7 +151,9 @@ volume_make(struct client *client, const struct volume_wish *wish)
     if (error)
         return error;
     add_capability(wish, source_type, &client->arena, &request);
-    error = client_ask(client, "csi.v1.Controller/CreateVolume", &request, &reply);
+    error = request.volume_content_source
+                ? progress_ask(client, CREATE_VOLUME, &request, wish->name, &reply)
+                : client_ask(client, CREATE_VOLUME, &request, &reply);
     if (!error && wish->path)
         error = publish(client, reply->volume->volume_id, wish->path);
     return error ? error : inventory_show_volume(client, reply->volume->volume_id);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap op: long work of a server, under way or ended not long ago. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/inventory.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "rpc/message_json.h"
+
+typedef Skycap__V1__Operation operation_message;
+
+#define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
+
+/* ---- showing ---- */
+
+static const char *
+state_of(const operation_message *operation)
+{
+    switch (operation->state) {
+    case STATE(RUNNING):
+        return operation->cancel_asked ? "ending" : "running";
+    case STATE(SUCCEEDED):
+        return "succeeded";
+    case STATE(FAILED):
+        return "failed";
+    case STATE(CANCELLED):
+        return "cancelled";
+    default:
+        return "";
+    }
+}
+
+static void
+print_operations(operation_message *const *operations, size_t count, struct arena *arena)
+{
+    static const char *const headings[] = {"KIND", "STATE", "DONE", "AMOUNT", "STARTED", "ID"};
+    struct table table AUTO(table_clear);
+    table_init(&table, headings, COUNT_OF(headings));
+    for (size_t i = 0; i < count; i++) {
+        table_add(&table, operations[i]->kind);
+        table_add(&table, state_of(operations[i]));
+        table_add(&table, progress_percent(operations[i], arena));
+        table_add(&table, progress_amount(operations[i], arena));
+        table_add(&table, inventory_time_text(operations[i]->started, arena));
+        table_add(&table, operations[i]->id);
+    }
+    table_print(&table);
+}
+
+static void
+print_operation(const operation_message *operation, struct arena *arena)
+{
+    table_print_fact("id", operation->id);
+    table_print_fact("kind", operation->kind);
+    table_print_fact("what", operation->description);
+    table_print_fact("for", operation->subject);
+    table_print_fact("state", state_of(operation));
+    table_print_fact("error", operation->error_message);
+    table_print_fact("done", progress_percent(operation, arena));
+    table_print_fact("amount", progress_amount(operation, arena));
+    table_print_fact("started", inventory_time_text(operation->started, arena));
+    table_print_fact("updated", inventory_time_text(operation->updated, arena));
+}
+
+/* ---- finding ---- */
+
+/* An operation has the id of what it makes: that may be given by its name, a volume's or a snapshot's. NULL: no name fits. */
+static struct error *
+find_by_name(struct client *client, const char *text, const char **id)
+{
+    volume_info *volume;
+    snapshot_info *snapshot;
+    struct error *error = inventory_find_volume(client, text, &volume);
+    if (!error) {
+        *id = volume->volume->volume_id;
+        return NULL;
+    }
+    if (error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    error = inventory_find_snapshot(client, text, &snapshot);
+    if (!error)
+        *id = snapshot->snapshot->snapshot_id;
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = NULL;
+    }
+    return error;
+}
+
+static struct error *
+find(struct client *client, const char *text, operation_message **out)
+{
+    Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
+    const char *id = NULL;
+    request.id = (char *)text;
+    struct error *error = client_ask(client, "skycap.v1.Operations/Get", &request, out);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    struct error *other = find_by_name(client, text, &id);
+    if (other || !id) {
+        error_free(other);
+        return error;
+    }
+    error_free(error);
+    request.id = (char *)id;
+    return client_ask(client, "skycap.v1.Operations/Get", &request, out);
+}
+
+/* ---- list and show ---- */
+
+/* Page by page, as one reply. */
+static struct error *
+list_all(struct client *client, Skycap__V1__ListOperationsResponse *all)
+{
+    Skycap__V1__ListOperationsRequest request = SKYCAP__V1__LIST_OPERATIONS_REQUEST__INIT;
+    Skycap__V1__ListOperationsResponse *page;
+    do {
+        struct error *error = client_ask(client, "skycap.v1.Operations/List", &request, &page);
+        if (error)
+            return error;
+        operation_message **more =
+            arena_alloc(&client->arena, (all->n_operations + page->n_operations) * sizeof *more);
+        memcpy(more, all->operations, all->n_operations * sizeof *more);
+        memcpy(more + all->n_operations, page->operations, page->n_operations * sizeof *more);
+        all->operations = more;
+        all->n_operations += page->n_operations;
+        request.starting_token = page->next_token;
+    } while (request.starting_token[0]);
+    return NULL;
+}
+
+static VERB(run_list)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {
+        "skycap op list [options]",
+        "Lists operations, the oldest first: those under way, and for a day those that have ended.",
+        NULL,
+        0,
+        0,
+        0};
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    Skycap__V1__ListOperationsResponse all = SKYCAP__V1__LIST_OPERATIONS_RESPONSE__INIT;
+    error = list_all(&client, &all);
+    if (!error && client.as_json)
+        client_print_json(&all, MESSAGE_JSON_PRETTY);
+    else if (!error)
+        print_operations(all.operations, all.n_operations, &client.arena);
+    return error;
+}
+
+static VERB(run_show)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {"skycap op show OPERATION [options]",
+                                       "Shows all that is known about an operation.",
+                                       NULL,
+                                       0,
+                                       1,
+                                       1};
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    operation_message *operation;
+    error = find(&client, client.words[0], &operation);
+    if (!error && client.as_json)
+        client_print_json(operation, MESSAGE_JSON_PRETTY);
+    else if (!error)
+        print_operation(operation, &client.arena);
+    return error;
+}
+
+/* ---- watch ---- */
+
+static struct error *
+print_change(void *context, const void *message)
+{
+    const struct client *client = context;
+    const operation_message *operation = message;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (client->as_json) {
+        client_print_json(operation, 0);
+        return NULL;
+    }
+    printf("%s %s %s %s %s\n", operation->id, operation->kind, state_of(operation),
+           progress_percent(operation, &arena), progress_amount(operation, &arena));
+    fflush(stdout);
+    return NULL;
+}
+
+static struct error *
+print_changes(struct client *client, char *id)
+{
+    Skycap__V1__WatchOperationsRequest request = SKYCAP__V1__WATCH_OPERATIONS_REQUEST__INIT;
+    request.id = id;
+    return client_ask_stream(client, "skycap.v1.Operations/Watch", &request, print_change, client);
+}
+
+static struct error *
+watch_one(struct client *client, const char *text)
+{
+    operation_message *operation;
+    struct error *error = find(client, text, &operation);
+    if (error)
+        return error;
+    if (isatty(STDOUT_FILENO) && !client->as_json)
+        return progress_follow(client, operation->id);
+    error = print_changes(client, operation->id);
+    if (!error)
+        error = find(client, operation->id, &operation);
+    return error ? error : progress_result(operation);
+}
+
+static VERB(run_watch)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {"skycap op watch [OPERATION] [options]",
+                                       "Waits for the end of an operation and shows how far it is; "
+                                       "the exit code says how it ended. "
+                                       "Without\nOPERATION tells of all, until it is interrupted.",
+                                       NULL,
+                                       0,
+                                       0,
+                                       1};
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    return client.word_count ? watch_one(&client, client.words[0]) : print_changes(&client, "");
+}
+
+/* ---- cancel ---- */
+
+static struct error *
+cancel(struct client *client, const char *text)
+{
+    Skycap__V1__CancelOperationRequest request = SKYCAP__V1__CANCEL_OPERATION_REQUEST__INIT;
+    operation_message *operation;
+    struct error *error = find(client, text, &operation);
+    if (error)
+        return error;
+    request.id = operation->id;
+    error = client_ask(client, "skycap.v1.Operations/Cancel", &request, &operation);
+    if (!error && client->as_json)
+        client_print_json(operation, MESSAGE_JSON_PRETTY);
+    else if (!error)
+        print_operations(&operation, 1, &client->arena);
+    return error;
+}
+
+static VERB(run_cancel)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {
+        "skycap op cancel OPERATION [options]",
+        "Asks an operation to end; what it was making goes with it. It ends a little later.",
+        NULL,
+        0,
+        1,
+        1};
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    return error || client.has_helped ? error : cancel(&client, client.words[0]);
+}
+
+/* ---- all of them ---- */
+
+static const struct command table[] = {
+    {"list", "operations under way or ended not long ago", run_list},
+    {"show", "all about one operation", run_show},
+    {"watch", "wait for the end of an operation", run_watch},
+    {"cancel", "ask an operation to end", run_cancel},
+};
+
+static VERB(run)
+{
+    static const struct verbs verbs = {"op",
+                                       "Works with operations: copies that take their time. "
+                                       "OPERATION is the id or the name of the "
+                                       "volume or\nsnapshot that is being made.",
+                                       table, COUNT_OF(table)};
+    return verbs_run(&verbs, count, arguments, exit_code);
+}
+
+const struct command op_command = {"op", "watch and cancel long work", run};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for operations: see progress.h. */
+#include "cli/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/size_text.h"
+#include "cli/inventory.h"
+
+#define BAR_COLUMNS 30
+/* What takes longer is worth a bar. */
+#define SOON_MS 500
+#define AGAIN_MS 100
+#define MOST_TRIES 600
+
+#define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
+
+/* ---- texts ---- */
+
+/* Of a hundred; -1: not known. A copy that was larger than foreseen is never more than done. */
+static int
+percent_of(const Skycap__V1__Operation *operation)
+{
+    if (operation->state == STATE(SUCCEEDED))
+        return 100;
+    if (operation->total <= 0 || operation->done < 0)
+        return -1;
+    int percent = (int)((double)operation->done * 100 / (double)operation->total);
+    return percent > 99 ? 99 : percent;
+}
+
+const char *
+progress_percent(const Skycap__V1__Operation *operation, struct arena *arena)
+{
+    int percent = percent_of(operation);
+    return percent < 0 ? "" : arena_print(arena, "%d%%", percent);
+}
+
+static const char *
+amount(int64_t number, const char *units, struct arena *arena)
+{
+    char *text = arena_alloc(arena, 32);
+    if (strcmp(units, "bytes") != 0)
+        return arena_print(arena, "%" PRId64 " %s", number, units);
+    size_text_print(number, text, 32);
+    return text;
+}
+
+const char *
+progress_amount(const Skycap__V1__Operation *operation, struct arena *arena)
+{
+    const char *done = amount(operation->done, operation->units, arena);
+    if (operation->total <= 0)
+        return operation->done ? done : "";
+    return arena_print(arena, "%s of %s", done, amount(operation->total, operation->units, arena));
+}
+
+struct error *
+progress_result(const Skycap__V1__Operation *operation)
+{
+    const char *message = operation->error_message;
+    if (operation->state == STATE(CANCELLED))
+        return error_new(CODE_CANCELLED, "%s", message[0] ? message : "it was cancelled");
+    if (operation->state == STATE(FAILED))
+        return error_new(operation->error_code > 0 && operation->error_code < CODE_COUNT
+                             ? (enum code)operation->error_code
+                             : CODE_UNKNOWN,
+                         "%s", message[0] ? message : "it failed");
+    return NULL;
+}
+
+/* ---- the bar ---- */
+
+struct follower {
+    bool draws;
+    bool has_drawn;
+    struct error *result; /* of the operation */
+    bool has_ended;
+};
+
+static void
+draw(const Skycap__V1__Operation *operation)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    char bar[BAR_COLUMNS + 1];
+    int percent = percent_of(operation);
+    int full = percent < 0 ? 0 : percent * BAR_COLUMNS / 100;
+    memset(bar, '.', BAR_COLUMNS);
+    memset(bar, '#', (size_t)full);
+    bar[BAR_COLUMNS] = '\0';
+    fprintf(stderr, "\r\033[K[%s] %4s  %s", bar, progress_percent(operation, &arena),
+            progress_amount(operation, &arena));
+    fflush(stderr);
+}
+
+/* Nothing of the bar stays: what comes then is the result. */
+static void
+wipe(const struct follower *follower)
+{
+    if (follower->has_drawn)
+        fputs("\r\033[K", stderr);
+}
+
+static struct error *
+take(void *context, const void *message)
+{
+    struct follower *follower = context;
+    const Skycap__V1__Operation *operation = message;
+    follower->has_ended = operation->state != STATE(RUNNING);
+    if (follower->has_ended) {
+        error_free(follower->result);
+        follower->result = progress_result(operation);
+    } else if (follower->draws) {
+        draw(operation);
+        follower->has_drawn = true;
+    }
+    return NULL;
+}
+
+/* Only the waiting has ended. */
+static struct error *
+goes_on(struct error *error, const char *id)
+{
+    error_free(error);
+    return error_new(CODE_DEADLINE_EXCEEDED,
+                     "the time is over, but the work goes on: see skycap op watch %s", id);
+}
+
+struct error *
+progress_follow(struct client *client, const char *id)
+{
+    Skycap__V1__WatchOperationsRequest request = SKYCAP__V1__WATCH_OPERATIONS_REQUEST__INIT;
+    struct follower follower = {.draws = isatty(STDERR_FILENO)};
+    request.id = (char *)id;
+    struct error *error =
+        client_ask_stream(client, "skycap.v1.Operations/Watch", &request, take, &follower);
+    wipe(&follower);
+    if (!error && !follower.has_ended)
+        error = error_new(CODE_UNAVAILABLE, "the server stopped telling of %s before its end", id);
+    if (!error)
+        return follower.result;
+    error_free(follower.result);
+    return error->code == CODE_DEADLINE_EXCEEDED ? goes_on(error, id) : error;
+}
+
+/* ---- asking for what may take long ---- */
+
+/* Whether it was only the answer that did not come soon. */
+static bool
+is_under_way(const struct client *client, const struct error *error)
+{
+    return error && client_has_time(client) &&
+           (error->code == CODE_ABORTED || error->code == CODE_DEADLINE_EXCEEDED);
+}
+
+/* Waits for the copy if there is one, and else for a moment. */
+static struct error *
+wait_for_copy(struct client *client, const char *volume_name)
+{
+    volume_info *volume;
+    struct error *error = volume_name ? inventory_find_volume(client, volume_name, &volume) : NULL;
+    if (volume_name && !error && !volume->ready)
+        return progress_follow(client, volume->volume->volume_id);
+    if (error && error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
+    return NULL;
+}
+
+/* A server that is still at work says ABORTED; the same request again never starts the work anew. */
+struct error *
+progress_ask(struct client *client, const char *method, const void *request,
+             const char *volume_name, void *reply)
+{
+    struct error *error = client_ask_within(client, SOON_MS, method, request, reply);
+    for (int i = 0; i < MOST_TRIES && is_under_way(client, error); i++) {
+        struct error *failure = wait_for_copy(client, volume_name);
+        error_free(error);
+        if (failure)
+            return failure;
+        error = client_ask(client, method, request, reply);
+    }
+    return error;
+}
