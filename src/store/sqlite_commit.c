@@ -10,6 +10,8 @@
  * The writes of a batch do not share their fate: what a write expects is looked at before any of it is applied, so one that is
  * refused leaves nothing to undo. Savepoints were rejected: they cost two statements for each write, and there is nothing to roll back to.
  */
+#include <errno.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +42,7 @@ struct pending {
     struct pending *next;
     const struct store_change *changes;
     size_t count;
-    pthread_cond_t wake; /* it is done, or has to lead */
+    sem_t wake; /* it is done, or has to lead */
     bool is_done;
     uint64_t revision;
     struct error *error;
@@ -245,23 +247,54 @@ take_batch(struct sqlite_committer *committer, size_t *count)
     return batch;
 }
 
-/* With the lock held, which is let go of meanwhile. */
+/* True: nobody leads, so it has to itself. */
+static bool
+queue_up(struct sqlite_committer *committer, struct pending *pending)
+{
+    pthread_mutex_lock(&committer->lock);
+    *committer->last = pending;
+    committer->last = &pending->next;
+    bool leads = !committer->has_leader;
+    committer->has_leader = true;
+    pthread_mutex_unlock(&committer->lock);
+    return leads;
+}
+
+static void
+wait_for_turn(struct pending *pending)
+{
+    while (sem_wait(&pending->wake) != 0 && errno == EINTR)
+        ;
+}
+
+/* The first of those that have come meanwhile leads next. */
+static void
+hand_over(struct sqlite_committer *committer)
+{
+    pthread_mutex_lock(&committer->lock);
+    struct pending *next = committer->first;
+    committer->has_leader = next;
+    pthread_mutex_unlock(&committer->lock);
+    if (next)
+        sem_post(&next->wake);
+}
+
+/* The leader is the first of its batch. The next one is woken before those that are done: the disk waits for it. */
 static void
 lead(struct sqlite_committer *committer)
 {
     size_t count;
+    pthread_mutex_lock(&committer->lock);
     struct pending *batch = take_batch(committer, &count);
-    committer->has_leader = true;
     pthread_mutex_unlock(&committer->lock);
     commit_batch(committer, batch, count);
-    pthread_mutex_lock(&committer->lock);
-    committer->has_leader = false;
-    for (; count; count--, batch = batch->next) {
-        batch->is_done = true;
-        pthread_cond_signal(&batch->wake);
+    hand_over(committer);
+    for (batch = batch->next; --count;) {
+        struct pending *done = batch;
+        batch = batch->next; /* one that is woken takes its place on the stack with it */
+        done->is_done = true;
+        sem_post(&done->wake);
     }
-    if (committer->first)
-        pthread_cond_signal(&committer->first->wake);
 }
 
 struct error *
@@ -269,19 +302,12 @@ sqlite_committer_write(struct sqlite_committer *committer, const struct store_ch
                        size_t count, uint64_t *revision)
 {
     struct pending pending = {.changes = changes, .count = count};
-    pthread_cond_init(&pending.wake, NULL);
-    pthread_mutex_lock(&committer->lock);
-    *committer->last = &pending;
-    /* cppcheck-suppress autoVariables ; it is out of the queue when this function returns */
-    committer->last = &pending.next;
-    while (!pending.is_done) {
-        if (!committer->has_leader && committer->first == &pending)
-            lead(committer);
-        else
-            pthread_cond_wait(&pending.wake, &committer->lock);
-    }
-    pthread_mutex_unlock(&committer->lock);
-    pthread_cond_destroy(&pending.wake);
+    sem_init(&pending.wake, 0, 0);
+    if (!queue_up(committer, &pending))
+        wait_for_turn(&pending);
+    if (!pending.is_done)
+        lead(committer);
+    sem_destroy(&pending.wake);
     if (!pending.error)
         *revision = pending.revision;
     return pending.error;
