@@ -43,9 +43,15 @@ server_find_method(const struct server *server, const char *path)
     return slot->method ? slot : NULL;
 }
 
+/* Room for so many more, with at least half of the slots empty. */
 static void
-grow_methods(struct server *server, size_t slots)
+make_room(struct server *server, size_t more)
 {
+    size_t slots = server->method_slots ? server->method_slots : 64;
+    while (slots < 2 * (server->method_count + more))
+        slots *= 2;
+    if (slots == server->method_slots)
+        return;
     struct server_method *bigger = memory_zeroed(slots * sizeof *bigger);
     for (size_t i = 0; i < server->method_slots; i++)
         if (server->methods[i].method)
@@ -67,7 +73,8 @@ add_service(void *argument)
 {
     struct add_service *add = argument;
     struct server *server = add->server;
-    grow_methods(server, server->method_slots * 2 + 64);
+    make_room(server, add->service->method_count);
+    server->method_count += add->service->method_count;
     for (size_t i = 0; i < add->service->method_count; i++) {
         const struct method *method = &add->service->methods[i];
         if (!method->exists(add->handlers))
@@ -241,7 +248,7 @@ server_new(struct runtime *runtime, const struct server_options *options)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&server->idle, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    grow_methods(server, 64);
+    make_room(server, 0);
     server->services = memory_zeroed(sizeof *server->services);
     loop_run(server->loop, init_on_loop, server);
     return server;

@@ -36,6 +36,7 @@ struct server {
     size_t service_count;
     struct server_method *methods; /* a hash table by path, open addressing */
     size_t method_slots;           /* a power of two */
+    size_t method_count;           /* at most */
     struct method_metrics *unknown_metrics;
     struct fallback fallback;
     struct listener *listeners;
