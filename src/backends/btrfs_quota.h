@@ -3,7 +3,7 @@
  * Limits of btrfs subvolumes. Internal to btrfs*.c.
  *
  * Of the kernel's two kinds of quota the simple one (6.7 and later) is taken where it can be had: it charges every extent to the subvolume that
- * wrote it, which costs nothing. The classic one works out who shares what at every commit: with 1,000 clones of one volume of
+ * wrote it, which costs the same for any number of clones. The classic one works out who shares what at every commit: with 1,000 clones of one volume of
  * 2,000 files a commit took 400 ms and a clone 470 ms here, instead of 12 and 14. The price of simple quotas is that sharing is not
  * seen: a volume is charged for what it has overwritten as long as a snapshot keeps it, and a clone is not charged for what it has got from its
  * source. So that no writer is stopped too early, a volume of which a snapshot was taken may write its size anew from then on, and a clone its
