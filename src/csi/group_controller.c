@@ -117,18 +117,19 @@ check_members(const group_record *group, char *const *ids, size_t count)
     return NULL;
 }
 
+/* The group is there, and has the members that are named, if any are. */
 static struct error *
-find_group(struct call *call, const char *id, char *const *snapshot_ids, size_t count,
-           group_record **out)
+check_group(struct call *call, const char *id, char *const *snapshot_ids, size_t count)
 {
+    group_record *group;
     struct error *error = checks_id("group_snapshot_id", id);
     if (error)
         return error;
     const char *handle = ids_handle(ID_GROUP, id);
     if (!handle)
         return error_new(CODE_NOT_FOUND, "there is no group \"%s\"", id);
-    error = group_get_record(engine_of(call), handle, call_arena(call), out);
-    return error ? error : check_members(*out, snapshot_ids, count);
+    error = group_get_record(engine_of(call), handle, call_arena(call), &group);
+    return error ? error : check_members(group, snapshot_ids, count);
 }
 
 static struct error *
@@ -136,14 +137,13 @@ delete_group(struct call *call, const Csi__V1__DeleteVolumeGroupSnapshotRequest 
              Csi__V1__DeleteVolumeGroupSnapshotResponse *reply)
 {
     (void)reply;
-    group_record *record;
-    struct error *error = find_group(call, request->group_snapshot_id, request->snapshot_ids,
-                                     request->n_snapshot_ids, &record);
+    const char *id = request->group_snapshot_id;
+    struct error *error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
     }
-    return error ? error : group_delete(engine_of(call), record->handle);
+    return error ? error : group_delete(engine_of(call), ids_handle(ID_GROUP, id));
 }
 
 static struct error *
@@ -151,12 +151,11 @@ get_group(struct call *call, const Csi__V1__GetVolumeGroupSnapshotRequest *reque
           Csi__V1__GetVolumeGroupSnapshotResponse *reply)
 {
     struct arena *arena = call_arena(call);
-    group_record *record;
+    const char *id = request->group_snapshot_id;
     struct group group;
-    struct error *error = find_group(call, request->group_snapshot_id, request->snapshot_ids,
-                                     request->n_snapshot_ids, &record);
+    struct error *error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
     if (!error)
-        error = group_get(engine_of(call), record->handle, arena, &group);
+        error = group_get(engine_of(call), ids_handle(ID_GROUP, id), arena, &group);
     if (!error)
         reply->group_snapshot = messages_group(&group, arena);
     return error;
