@@ -79,6 +79,29 @@ live_as_a_directory() {
     skycap snapshot delete monday
 }
 
+# holds FILE OFFSET: whether an extent in the output of diff covers the byte.
+holds() {
+    awk -v byte="$2" '$1 + 0 <= byte && byte < $1 + $2 && $2 > 0 { found = 1 } END { exit !found }' "$1"
+}
+
+compare_snapshots() {
+    dd if=/dev/urandom of="$at/device" bs=64K count=1 seek=64 oflag=direct status=none
+    skycap snapshot create raw one
+    dd if=/dev/urandom of="$at/device" bs=4K count=1 seek=2048 oflag=direct status=none
+    skycap snapshot create raw two
+    "$SKYCAP" snapshot diff two >"$SKYCAP_TMP/allocated"
+    holds "$SKYCAP_TMP/allocated" $((4 << 20)) || fail "data at 4 MiB is not told: $(cat "$SKYCAP_TMP/allocated")"
+    holds "$SKYCAP_TMP/allocated" $((8 << 20)) || fail "data at 8 MiB is not told: $(cat "$SKYCAP_TMP/allocated")"
+    ! holds "$SKYCAP_TMP/allocated" $((12 << 20)) || fail "data at 12 MiB is told: $(cat "$SKYCAP_TMP/allocated")"
+    "$SKYCAP" snapshot diff two one >"$SKYCAP_TMP/delta"
+    holds "$SKYCAP_TMP/delta" $((8 << 20)) || fail "what changed is not told: $(cat "$SKYCAP_TMP/delta")"
+    ! holds "$SKYCAP_TMP/delta" $((4 << 20)) || fail "what did not change is told: $(cat "$SKYCAP_TMP/delta")"
+    grep -Eqx '4 KiB of 16 MiB differ, in 1 extent' "$SKYCAP_TMP/delta" || fail "the sum: $(tail -n 1 "$SKYCAP_TMP/delta")"
+    expect_equal "nothing between a snapshot and itself" "$("$SKYCAP" snapshot diff one one)" "nothing differs"
+    grep -q '"byteOffset":"8388608"' <("$SKYCAP" snapshot diff two one -o json) || fail "the JSON of a diff does not tell the offset"
+    skycap snapshot delete one two
+}
+
 live_as_an_image() {
     skycap volume create disk --fs ext4 --size 64Mi
     skycap volume publish disk "$at/disk"
@@ -100,6 +123,7 @@ live_as_an_image() {
     skycap volume publish raw "$at/device"
     [ -b "$at/device" ] || fail "what is published of a raw volume is no block device"
     expect_equal "the size of the device" "$(blockdev --getsize64 "$at/device")" $((16 << 20))
+    compare_snapshots
     skycap volume unpublish raw "$at/device"
     skycap volume delete disk thawed raw
     skycap snapshot delete frozen
