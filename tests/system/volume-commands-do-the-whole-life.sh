@@ -123,7 +123,7 @@ live_as_an_image() {
     skycap volume publish raw "$at/device"
     [ -b "$at/device" ] || fail "what is published of a raw volume is no block device"
     expect_equal "the size of the device" "$(blockdev --getsize64 "$at/device")" $((16 << 20))
-    compare_snapshots
+    [ "${at##*/}" = dir ] || compare_snapshots # a directory can tell changes on some file systems only
     skycap volume unpublish raw "$at/device"
     skycap volume delete disk thawed raw
     skycap snapshot delete frozen
