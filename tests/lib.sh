@@ -107,6 +107,9 @@ stop_server() {
     wait "$1"
 }
 
+# A test may define it anew: what is to be undone when the servers have ended.
+after_servers() { :; }
+
 # Ends the servers that are left. One that ended badly, or a sanitizer's report in its log, fails the
 # test. 137: the test killed it with SIGKILL.
 cleanup() {
@@ -130,6 +133,7 @@ cleanup() {
             [ "$result" != 0 ] || result=1
         fi
     done
+    after_servers
     [ -z "$own_tmp" ] || rm -rf "$own_tmp"
     exit "$result"
 }

@@ -185,27 +185,18 @@ attach_device(struct engine *engine, const volume_record *volume, unsigned flags
     return error ? error : loop_attach(file, flags | LOOP_DIRECT_IO, out);
 }
 
-static bool
-may_be_written_raw(const volume_record *volume)
-{
-    for (size_t i = 0; i < volume->n_capabilities; i++)
-        if (place_is_block(volume->capabilities[i]))
-            return true;
-    return false;
-}
-
 static struct error *
 make_file_system(const volume_record *volume, const char *device, struct arena *arena)
 {
     struct text_map parameters = volume_parameters(volume, arena);
     const char *label = text_map_find(&parameters, "label");
-    struct error *error = format_ensure(device, volume->fs_type, label);
-    bool is_ours_alone = !volume->source && !may_be_written_raw(volume);
-    if (!error || error->code != CODE_FAILED_PRECONDITION || !is_ours_alone)
+    char found[FORMAT_NAME_SIZE] = "";
+    struct error *error = volume->blank ? format_probe(device, found, sizeof found) : NULL;
+    if (error)
         return error;
-    /* Nobody but an interrupted run of this function has ever written to it. */
-    error_free(error);
-    return format_again(device, volume->fs_type, label);
+    /* What is in a blank image is what an interrupted run of this function has left. */
+    return found[0] ? format_again(device, volume->fs_type, label)
+                    : format_ensure(device, volume->fs_type, label);
 }
 
 static struct error *

@@ -13,6 +13,7 @@
 #include "rpc/message_map.h"
 #include "volumes/copy.h"
 #include "volumes/handle.h"
+#include "volumes/place.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
@@ -26,6 +27,7 @@ struct source {
     int64_t size_bytes;
     const char *fs_type;
     int64_t formatted_bytes;
+    bool blank;
     struct key *held; /* so that nobody deletes it meanwhile */
 };
 
@@ -118,6 +120,7 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
     out->size_bytes = volume->size_bytes;
     out->fs_type = volume->fs_type;
     out->formatted_bytes = volume->formatted_bytes;
+    out->blank = volume->blank;
     return NULL;
 }
 
@@ -139,6 +142,7 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     out->size_bytes = snapshot->size_bytes;
     out->fs_type = snapshot->fs_type;
     out->formatted_bytes = snapshot->formatted_bytes;
+    out->blank = snapshot->blank;
     return NULL;
 }
 
@@ -240,6 +244,23 @@ make_record(const struct engine *engine, const struct volume_request *request,
     return record;
 }
 
+static bool
+may_be_written_raw(const volume_record *record)
+{
+    for (size_t i = 0; i < record->n_capabilities; i++)
+        if (place_is_block(record->capabilities[i]))
+            return true;
+    return false;
+}
+
+/* What the volume's image has in it from its source. */
+static void
+inherit(volume_record *record, const struct source *source)
+{
+    record->formatted_bytes = source->formatted_bytes;
+    record->blank = (source->kind == SOURCE_NONE || source->blank) && !may_be_written_raw(record);
+}
+
 /* ---- making it ---- */
 
 static struct error *
@@ -278,7 +299,7 @@ make_volume(struct engine *engine, const struct volume_request *request, struct 
     if (error)
         return error;
     *out = make_record(engine, request, &spec, arena);
-    (*out)->formatted_bytes = source.formatted_bytes;
+    inherit(*out, &source);
     if (source.kind == SOURCE_NONE || engine->backend->copies_are_instant)
         return make_data(engine, *out, &spec, &source, arena);
     error = copy_start(engine, &volume_rows, &(*out)->base, &source.data, &source.held);
