@@ -6,12 +6,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "backends/file_copy.h"
 #include "backends/files.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -262,9 +266,20 @@ format_check(const char *device, const char *fs_type)
                      code, device, buffer_text(&output));
 }
 
+bool
+format_grows_mounted(const char *fs_type)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (strcmp(fs_type, "ext4") != 0)
+        return true;
+    return syscall(SYS_capget, &header, sets) == 0 &&
+           sets[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
 /* A file system that is not mounted has to be checked in full before it may grow: resize2fs insists. */
 static struct error *
-grow_unmounted_ext4(const char *device)
+resize_unmounted(const char *device)
 {
     const char *const check[] = {"e2fsck", "-f", "-p", device, NULL};
     const char *const resize[] = {"resize2fs", device, NULL};
@@ -307,9 +322,7 @@ format_grow(const char *device, const char *fs_type, const char *mount_path)
     if (!format_is_known(fs_type))
         return refuse_unknown(fs_type);
     if (!strcmp(fs_type, "ext4"))
-        error = mount_path ? grow_mounted_ext4(device) : grow_unmounted_ext4(device);
-    else if (!mount_path)
-        return NULL;
+        error = grow_mounted_ext4(device);
     else if (!strcmp(fs_type, "xfs"))
         error = process_run(xfs_growfs, CHECK_TIMEOUT_MS, NULL, NULL);
     else
@@ -331,4 +344,64 @@ format_set_label(const char *mount_path, const char *fs_type, const char *label)
     if (fd < 0 || ioctl(fd, FS_IOC_SETFSLABEL, wanted) != 0)
         return error_from_errno(errno, "label the %s at %s", fs_type, mount_path);
     return NULL;
+}
+
+/* ---- growing a file ---- */
+
+/* What was set after the image was made stands on the image alone; where there is no such thing, there is nothing to keep. */
+static void
+keep_compression(int from, int to)
+{
+    static const char attribute[] = "btrfs.compression";
+    char value[16];
+    ssize_t size = fgetxattr(from, attribute, value, sizeof value);
+    if (size > 0 && fsetxattr(to, attribute, value, (size_t)size, 0) != 0)
+        return;
+}
+
+static struct error *
+grow_copy(int from, int to, const char *copy)
+{
+    struct copy_job job = {0};
+    keep_compression(from, to);
+    struct error *error = file_copy(&job, from, to);
+    if (!error)
+        error = resize_unmounted(copy);
+    if (!error && fsync(to) != 0)
+        error = error_from_errno(errno, "make %s durable", copy);
+    return error;
+}
+
+static struct error *
+put_in_place(const char *copy, const char *image)
+{
+    char *directory AUTO(memory_cleanup) = memory_string(image);
+    char *end = strrchr(directory, '/');
+    if (end)
+        *end = '\0';
+    int fd AUTO(files_close) = open(end ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || rename(copy, image) != 0 || fsync(fd) != 0)
+        return error_from_errno(errno, "rename %s to %s", copy, image);
+    return NULL;
+}
+
+struct error *
+format_grow_file(const char *image)
+{
+    char *copy AUTO(memory_cleanup) = NULL;
+    if (asprintf(&copy, "%s.growing", image) < 0)
+        memory_exhausted();
+    int from AUTO(files_close) = open(image, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (from < 0)
+        return error_from_errno(errno, "open %s", image);
+    unlink(copy); /* of a run that was interrupted */
+    int to AUTO(files_close) = open(copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (to < 0)
+        return error_from_errno(errno, "make %s", copy);
+    struct error *error = grow_copy(from, to, copy);
+    if (!error)
+        error = put_in_place(copy, image);
+    if (error)
+        unlink(copy);
+    return error_wrap(error, "grow the ext4 in %s", image);
 }

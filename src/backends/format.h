@@ -46,12 +46,20 @@ MUST_CHECK struct error *format_check(const char *device, const char *fs_type);
 MUST_CHECK struct error *format_set_label(const char *mount_path, const char *fs_type,
                                           const char *label);
 
+/* False: ext4, where we lack CAP_SYS_RESOURCE. */
+bool format_grows_mounted(const char *fs_type);
+
 /*
- * The file system takes all of a device that has become larger. `mount_path` is where it is mounted, or NULL; xfs and btrfs
- * grow only while mounted: without a path nothing is done for them, and it is done when they are. PERMISSION_DENIED: ext4 is mounted, and
- * we lack CAP_SYS_RESOURCE; it grows when it is not.
+ * The file system, mounted at `mount_path`, takes all of a device that has become larger. A crash on the way harms none of them: the kernel does
+ * it in its journal. PERMISSION_DENIED where format_grows_mounted is false.
  */
 MUST_CHECK struct error *format_grow(const char *device, const char *fs_type,
                                      const char *mount_path);
+
+/*
+ * The ext4 in an image file takes all of the file. Nobody has it attached. It grows in a copy, which then takes the file's place: resize2fs
+ * leaves a ruin when it is interrupted, and a snapshot of the file that is taken meanwhile would be one.
+ */
+MUST_CHECK struct error *format_grow_file(const char *image);
 
 #endif

@@ -246,29 +246,52 @@ grow_file_system(struct engine *engine, struct held_volume *held, const char *de
 
 /* A mount is never refused because it could not grow: there is no less than before. */
 static void
-try_to_grow(struct engine *engine, struct held_volume *held, const char *device,
-            const char *mount_path, struct arena *arena)
+tell_of_growth(struct engine *engine, const volume_record *volume, struct error *error)
 {
-    struct error *error AUTO(error_cleanup) =
-        grow_file_system(engine, held, device, mount_path, arena);
     if (error)
         log_warn(engine->log, "a file system did not grow to the size of its volume",
-                 LOG_TEXT("volume", held->record->handle), LOG_TEXT("error", error->message));
+                 LOG_TEXT("volume", volume->handle), LOG_TEXT("error", error->message));
+    error_free(error);
 }
 
-/* ext4 grows before it is mounted, which needs no privilege more; the others can only grow after it. */
+static bool
+is_attached(const char *file)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error AUTO(error_cleanup) = loop_find(file, &device);
+    return !error || error->code != CODE_NOT_FOUND;
+}
+
+static struct error *
+grow_unmounted(struct engine *engine, struct held_volume *held, struct arena *arena)
+{
+    volume_record *volume = held->record;
+    char file[PATH_MAX];
+    if (!volume->formatted_bytes || volume->formatted_bytes >= volume->size_bytes ||
+        format_grows_mounted(volume->fs_type))
+        return NULL;
+    struct error *error = find_data(engine, volume, file, sizeof file);
+    if (error || is_attached(file))
+        return error;
+    error = format_grow_file(file);
+    if (error)
+        return error;
+    volume->formatted_bytes = volume->size_bytes;
+    return held_save(engine, held, arena);
+}
+
 static struct error *
 place_file_system(struct engine *engine, struct held_volume *held, const struct use *use,
                   bool is_known, struct arena *arena)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    if (!use->read_only)
+        tell_of_growth(engine, held->record, grow_unmounted(engine, held, arena));
     struct error *error = attach_device(engine, held->record, LOOP_AUTOCLEAR, &device);
     if (error ||
         (is_mounted_from(device.path, use->path) && is_read_only(use->path) == use->read_only))
         return error;
     error = ensure_file_system(engine, held, device.path, arena);
-    if (!error && !use->read_only && strcmp(held->record->fs_type, "ext4") == 0)
-        try_to_grow(engine, held, device.path, NULL, arena);
     if (!error)
         error = clear_path(use->path, is_known);
     if (!error)
@@ -276,7 +299,8 @@ place_file_system(struct engine *engine, struct held_volume *held, const struct 
     if (!error)
         error = mount_device(held->record, device.path, use, arena);
     if (!error && !use->read_only) {
-        try_to_grow(engine, held, device.path, use->path, arena);
+        tell_of_growth(engine, held->record,
+                       grow_file_system(engine, held, device.path, use->path, arena));
         place_try_parameters(engine, held->record, use, arena);
     }
     return error;
