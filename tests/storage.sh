@@ -150,7 +150,7 @@ refuses() {
     local what=$1 code=$2 pattern=$3
     shift 3
     ! "$@" >"$SKYCAP_TMP/answer" 2>"$SKYCAP_TMP/complaint" || fail "$what: it is not refused"
-    grep -q "$code" "$SKYCAP_TMP/complaint" || fail "$what: no $code: $(cat "$SKYCAP_TMP/complaint")"
+    grep -qE "$code" "$SKYCAP_TMP/complaint" || fail "$what: no $code: $(cat "$SKYCAP_TMP/complaint")"
     grep -qE "$pattern" "$SKYCAP_TMP/complaint" ||
         fail "$what: nothing of '$pattern' in: $(cat "$SKYCAP_TMP/complaint")"
 }
