@@ -57,6 +57,8 @@ func fileBytes(seed uint64) []byte { return known(seed, int(seed%mostBytes)) }
 
 // change writes through the published volume, until it is durable, or removes a file.
 func (s *storm) change(r *rand.Rand, v *volume) error {
+	v.data.Lock()
+	defer v.data.Unlock()
 	before := v.contents[0]
 	name := fmt.Sprintf("file-%d", r.IntN(mostFiles))
 	seed := r.Uint64()
@@ -111,7 +113,9 @@ func (s *storm) verify(v *volume) error {
 	for _, c := range v.contents {
 		err := compare(s.targetPath(v), v.kind, c)
 		if err == nil {
+			v.data.Lock()
 			v.contents = []*content{c}
+			v.data.Unlock()
 			return s.verifySize(v)
 		}
 		differences = append(differences, err)

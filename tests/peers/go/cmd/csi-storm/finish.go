@@ -98,7 +98,7 @@ func (s *storm) readSnapshots() error {
 			continue
 		}
 		v.history = append([]string{}, i.history...)
-		if err := v.perform(s, s.copyVolume(v, &origin{&i.item, i.id, false}, i.kind, i.size)); err != nil {
+		if err := v.perform(s, s.copyVolume(v, &origin{&i.item, i.id}, i.kind, i.size)); err != nil {
 			return err
 		}
 		if err := s.read(v); err != nil {

@@ -44,8 +44,12 @@ type operation struct {
 var errBusy = errors.New("busy")
 
 // item is a volume or a snapshot: one of a fixed number of places, each of which has many lives.
+//
+// Its own lock is held by the client that works on it. Others may copy it meanwhile, unless its contents change: the second lock is
+// for what they need to know.
 type item struct {
-	sync.RWMutex
+	sync.Mutex
+	data       sync.RWMutex // id, kind, size, contents, unanswered
 	label      string
 	name       string // of this life
 	id         string // empty: absent, or its creation was not answered
@@ -89,16 +93,22 @@ func (i *item) perform(s *storm, op *operation) error {
 		return nil
 	case errors.Is(err, errUnanswered):
 		i.note("%s: unanswered", op.what)
-		i.unanswered = op
+		i.setUnanswered(op)
 		s.unanswered.Add(1)
 		return nil
 	case err != nil:
 		return i.fault("%s: %v", op.what, err)
 	}
 	i.note("%s: ok, %s", op.what, i.id)
-	i.unanswered = nil
+	i.setUnanswered(nil)
 	s.counts.add(op.what)
 	return nil
+}
+
+func (i *item) setUnanswered(op *operation) {
+	i.data.Lock()
+	defer i.data.Unlock()
+	i.unanswered = op
 }
 
 func (i *item) addContents(more []*content) {

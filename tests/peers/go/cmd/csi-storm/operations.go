@@ -31,7 +31,7 @@ func capability(k kind) *csi.VolumeCapability {
 // ---- making ----
 
 func (s *storm) create(v *volume, k kind, size int64) *operation {
-	v.name, v.kind, v.contents = s.newName("volume"), k, []*content{emptyContent}
+	v.begin(s.newName("volume"), k, emptyContent)
 	request := &csi.CreateVolumeRequest{Name: v.name, VolumeCapabilities: []*csi.VolumeCapability{capability(k)},
 		CapacityRange: &csi.CapacityRange{RequiredBytes: size}}
 	return &operation{"create", func(session *session) error {
@@ -43,10 +43,19 @@ func (s *storm) create(v *volume, k kind, size int64) *operation {
 	}}
 }
 
+// begin starts a new life.
+func (i *item) begin(name string, k kind, contents ...*content) {
+	i.data.Lock()
+	defer i.data.Unlock()
+	i.name, i.kind, i.contents = name, k, contents
+}
+
 func (v *volume) take(answer *csi.Volume, size int64) error {
 	if answer.GetVolumeId() == "" || answer.GetCapacityBytes() < size {
 		return fmt.Errorf("answered with the volume %v, %d bytes were asked for", answer, size)
 	}
+	v.data.Lock()
+	defer v.data.Unlock()
 	v.id, v.size, v.state = answer.GetVolumeId(), answer.GetCapacityBytes(), created
 	return nil
 }
@@ -54,30 +63,28 @@ func (v *volume) take(answer *csi.Volume, size int64) error {
 // origin is one life of an item that something is copied from.
 type origin struct {
 	*item
-	id     string
-	isHeld bool // its lock is held by the client that copies
+	id string
 }
 
-// look adds what a copy that is made now would hold, and tells whether the source exists for certain. It keeps the lock of the source.
-func (o *origin) look(to *item) (exists bool, unlock func(), err error) {
-	unlock = func() {}
-	if !o.isHeld {
-		if !o.TryRLock() {
-			return false, unlock, errBusy
-		}
-		unlock = o.RUnlock
+// look adds what a copy that is made now would hold, and tells whether the source exists for certain. The contents do not change before
+// `release`.
+func (o *origin) look(to *item) (exists bool, release func(), err error) {
+	release = func() {}
+	if !o.data.TryRLock() {
+		return false, release, errBusy
 	}
 	if o.item.id != o.id {
-		return false, unlock, nil
+		o.data.RUnlock()
+		return false, release, nil
 	}
 	to.addContents(o.contents)
-	return o.unanswered == nil || o.unanswered.what != "delete", unlock, nil
+	return o.unanswered == nil || o.unanswered.what != "delete", o.data.RUnlock, nil
 }
 
 // copyVolume makes a volume of a volume or a snapshot. It is not given up: a copy that goes on while its source changes holds
 // something that the model does not know.
 func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operation {
-	v.name, v.kind, v.contents = s.newName("copy"), k, nil
+	v.begin(s.newName("copy"), k)
 	source, what := &csi.VolumeContentSource{}, "clone"
 	if from.id[0] == 's' {
 		what = "restore"
@@ -88,13 +95,15 @@ func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operati
 	request := &csi.CreateVolumeRequest{Name: v.name, VolumeContentSource: source,
 		VolumeCapabilities: []*csi.VolumeCapability{capability(k)}, CapacityRange: &csi.CapacityRange{RequiredBytes: size}}
 	return &operation{what, func(session *session) error {
-		exists, unlock, err := from.look(&v.item)
-		defer unlock()
+		exists, release, err := from.look(&v.item)
+		defer release()
 		if err != nil {
 			return err
 		}
 		answer, err := call(session, session.controller.CreateVolume, request)
 		if status.Code(err) == codes.NotFound && !exists {
+			v.data.Lock()
+			defer v.data.Unlock()
 			v.vanish()
 			return nil
 		}
@@ -105,21 +114,25 @@ func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operati
 	}}
 }
 
+// vanish ends a life; with the lock of the data held.
 func (v *volume) vanish() {
 	v.id, v.size, v.growsTo, v.contents, v.state, v.readOnly = "", 0, 0, nil, absent, false
 }
 
 func (s *storm) takeSnapshot(to *snapshot, from *origin, k kind) *operation {
-	to.name, to.kind, to.contents, to.source = s.newName("snapshot"), k, nil, from.id
+	to.begin(s.newName("snapshot"), k)
+	to.source = from.id
 	request := &csi.CreateSnapshotRequest{Name: to.name, SourceVolumeId: from.id}
 	return &operation{"snapshot", func(session *session) error {
-		exists, unlock, err := from.look(&to.item)
-		defer unlock()
+		exists, release, err := from.look(&to.item)
+		defer release()
 		if err != nil {
 			return err
 		}
 		answer, err := call(session, session.controller.CreateSnapshot, request)
 		if status.Code(err) == codes.NotFound && !exists {
+			to.data.Lock()
+			defer to.data.Unlock()
 			to.vanish()
 			return nil
 		}
@@ -130,6 +143,8 @@ func (s *storm) takeSnapshot(to *snapshot, from *origin, k kind) *operation {
 		if made.GetSnapshotId() == "" || made.GetSourceVolumeId() != from.id || !made.GetReadyToUse() {
 			return fmt.Errorf("answered with the snapshot %v", made)
 		}
+		to.data.Lock()
+		defer to.data.Unlock()
 		to.id, to.size = made.GetSnapshotId(), made.GetSizeBytes()
 		return nil
 	}}
@@ -155,7 +170,9 @@ func (s *storm) expand(v *volume, size int64) *operation {
 			err = s.expandOnNode(session, v, capacity)
 		}
 		if err == nil {
+			v.data.Lock()
 			v.size, v.growsTo = answer.GetCapacityBytes(), 0
+			v.data.Unlock()
 		}
 		return err
 	}}
@@ -234,6 +251,8 @@ func (s *storm) unstage(v *volume) *operation {
 
 func (s *storm) deleteVolume(v *volume) *operation {
 	return &operation{"delete", func(session *session) error {
+		v.data.Lock()
+		defer v.data.Unlock()
 		_, err := callInHurry(session, session.controller.DeleteVolume, &csi.DeleteVolumeRequest{VolumeId: v.id})
 		if err != nil {
 			return err
@@ -246,6 +265,8 @@ func (s *storm) deleteVolume(v *volume) *operation {
 
 func (s *storm) deleteSnapshot(i *snapshot) *operation {
 	return &operation{"delete", func(session *session) error {
+		i.data.Lock()
+		defer i.data.Unlock()
 		_, err := callInHurry(session, session.controller.DeleteSnapshot, &csi.DeleteSnapshotRequest{SnapshotId: i.id})
 		if err != nil {
 			return err

@@ -98,17 +98,17 @@ func (s *storm) stepSnapshot(r *rand.Rand, i *snapshot) error {
 	return nil
 }
 
-// chooseVolume takes any volume that exists as the source of a copy. The caller has one of the others locked: who waited here for
-// a lock could wait for ever.
+// chooseVolume takes any volume that exists as the source of a copy, whatever another client does with it. Who waited here for a lock
+// could wait for ever.
 func (s *storm) chooseVolume(r *rand.Rand) (*origin, kind, int64) {
 	return chooseItem(&s.volumes[r.IntN(len(s.volumes))].item)
 }
 
 func chooseItem(i *item) (*origin, kind, int64) {
-	if !i.TryRLock() {
+	if !i.data.TryRLock() {
 		return nil, 0, 0
 	}
-	defer i.RUnlock()
+	defer i.data.RUnlock()
 	if i.id == "" {
 		return nil, 0, 0
 	}
@@ -149,7 +149,7 @@ func (s *storm) copyWhileDeleting(r *rand.Rand, v *volume) error {
 	}
 	// As another client would see it: not certain to exist.
 	gone := &item{id: source.id, contents: source.contents, unanswered: &operation{what: "delete"}}
-	op := s.copyVolume(v, &origin{gone, source.id, true}, source.kind, source.size)
+	op := s.copyVolume(v, &origin{gone, source.id}, source.kind, source.size)
 	deleted := make(chan error, 1)
 	go func() { deleted <- source.perform(s, s.deleteVolume(source)) }()
 	err := v.perform(s, op)
