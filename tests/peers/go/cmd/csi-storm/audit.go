@@ -20,22 +20,30 @@ import (
 
 const (
 	pageSize = 50
-	// What a crash has left of the data may be swept away behind the start.
+	// What a crash has left of the data may be swept away, and what was being copied may be copied again, behind the start.
 	sweepLimit = 5 * time.Second
 )
 
 // audit compares everything that is there with the model. No client works.
 func (s *storm) audit() error {
-	volumes, err := s.listVolumes()
+	for _, v := range s.volumes {
+		v.expectCopyOfNow()
+	}
+	for _, i := range s.snapshots {
+		i.expectCopyOfNow()
+	}
+	volumes, snapshots, err := s.waitForData()
 	if err != nil {
 		return err
 	}
-	snapshots, err := s.listSnapshots()
-	if err != nil {
-		return err
+	return errors.Join(s.auditVolumes(volumes), s.auditSnapshots(snapshots), s.auditDeleted(), s.auditMounts(),
+		s.auditLoops(), s.auditPublished())
+}
+
+func (i *item) expectCopyOfNow() {
+	if i.unanswered != nil && i.unanswered.begunAgain != nil {
+		i.unanswered.begunAgain()
 	}
-	return errors.Join(s.auditVolumes(volumes), s.auditSnapshots(snapshots), s.auditDeleted(),
-		s.auditData(volumes, snapshots), s.auditMounts(), s.auditLoops(), s.auditPublished())
 }
 
 // ---- what the daemon says ----
@@ -159,8 +167,31 @@ func (s *storm) auditDeleted() error {
 
 // ---- what is on disk ----
 
-// auditData compares the back end's directories with what the daemon lists.
-func (s *storm) auditData(volumes map[string]int64, snapshots map[string]string) error {
+// waitForData lists until what the daemon lists is what the back end holds.
+func (s *storm) waitForData() (map[string]int64, map[string]string, error) {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		volumes, err := s.listVolumes()
+		if err != nil {
+			return nil, nil, err
+		}
+		snapshots, err := s.listSnapshots()
+		if err != nil {
+			return nil, nil, err
+		}
+		mismatch, err := s.compareData(volumes, snapshots)
+		if err != nil {
+			return nil, nil, err
+		}
+		if mismatch == "" {
+			return volumes, snapshots, nil
+		}
+		if time.Since(began) > sweepLimit*time.Duration(s.options.slower) {
+			return nil, nil, fmt.Errorf("the data of the back end does not fit: %s", mismatch)
+		}
+	}
+}
+
+func (s *storm) compareData(volumes map[string]int64, snapshots map[string]string) (string, error) {
 	wanted := map[string]bool{}
 	for id := range volumes {
 		wanted["volume/"+handleOf(id)] = true
@@ -168,23 +199,19 @@ func (s *storm) auditData(volumes map[string]int64, snapshots map[string]string)
 	for id := range snapshots {
 		wanted["snapshot/"+handleOf(id)] = true
 	}
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		found, err := s.listData()
-		if err != nil {
-			return err
-		}
-		subvolumes, err := s.countSubvolumes()
-		if err != nil {
-			return err
-		}
-		if maps.Equal(found, wanted) && (subvolumes < 0 || subvolumes == len(wanted)) {
-			return nil
-		}
-		if time.Since(began) > sweepLimit*time.Duration(s.options.slower) {
-			return fmt.Errorf("data of the back end does not fit, %d subvolumes for %d volumes and snapshots: %s",
-				subvolumes, len(wanted), difference(found, wanted))
-		}
+	found, err := s.listData()
+	if err != nil {
+		return "", err
 	}
+	subvolumes, err := s.countSubvolumes()
+	if err != nil {
+		return "", err
+	}
+	if subvolumes >= 0 && subvolumes != len(wanted) {
+		return fmt.Sprintf("%d subvolumes for %d volumes and snapshots: %s", subvolumes, len(wanted),
+			difference(found, wanted)), nil
+	}
+	return difference(found, wanted), nil
 }
 
 func (s *storm) dataDirectory() string {

@@ -38,6 +38,8 @@ const (
 type operation struct {
 	what string
 	try  func(*session) error
+	// A copy that was begun before the daemon was killed may be made anew at its start, of what the source holds then. nil: no copy.
+	begunAgain func()
 }
 
 // errBusy: what the operation needs is in use by another client; it has not been tried.

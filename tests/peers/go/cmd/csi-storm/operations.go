@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -34,7 +35,7 @@ func (s *storm) create(v *volume, k kind, size int64) *operation {
 	v.begin(s.newName("volume"), k, emptyContent)
 	request := &csi.CreateVolumeRequest{Name: v.name, VolumeCapabilities: []*csi.VolumeCapability{capability(k)},
 		CapacityRange: &csi.CapacityRange{RequiredBytes: size}}
-	return &operation{"create", func(session *session) error {
+	return &operation{what: "create", try: func(session *session) error {
 		answer, err := callInHurry(session, session.controller.CreateVolume, request)
 		if err != nil {
 			return err
@@ -81,6 +82,13 @@ func (o *origin) look(to *item) (exists bool, release func(), err error) {
 	return o.unanswered == nil || o.unanswered.what != "delete", o.data.RUnlock, nil
 }
 
+// addTo is for a time when no client works.
+func (o *origin) addTo(to *item) {
+	if o.item.id == o.id {
+		to.addContents(o.contents)
+	}
+}
+
 // copyVolume makes a volume of a volume or a snapshot. It is not given up: a copy that goes on while its source changes holds
 // something that the model does not know.
 func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operation {
@@ -94,7 +102,7 @@ func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operati
 	}
 	request := &csi.CreateVolumeRequest{Name: v.name, VolumeContentSource: source,
 		VolumeCapabilities: []*csi.VolumeCapability{capability(k)}, CapacityRange: &csi.CapacityRange{RequiredBytes: size}}
-	return &operation{what, func(session *session) error {
+	return &operation{what: what, begunAgain: func() { from.addTo(&v.item) }, try: func(session *session) error {
 		exists, release, err := from.look(&v.item)
 		defer release()
 		if err != nil {
@@ -123,13 +131,17 @@ func (s *storm) takeSnapshot(to *snapshot, from *origin, k kind) *operation {
 	to.begin(s.newName("snapshot"), k)
 	to.source = from.id
 	request := &csi.CreateSnapshotRequest{Name: to.name, SourceVolumeId: from.id}
-	return &operation{"snapshot", func(session *session) error {
+	return &operation{what: "snapshot", begunAgain: func() { from.addTo(&to.item) }, try: func(session *session) error {
 		exists, release, err := from.look(&to.item)
 		defer release()
 		if err != nil {
 			return err
 		}
 		answer, err := call(session, session.controller.CreateSnapshot, request)
+		for err == nil && !answer.GetSnapshot().GetReadyToUse() {
+			time.Sleep(10 * time.Millisecond)
+			answer, err = call(session, session.controller.CreateSnapshot, request)
+		}
 		if status.Code(err) == codes.NotFound && !exists {
 			to.data.Lock()
 			defer to.data.Unlock()
@@ -140,7 +152,7 @@ func (s *storm) takeSnapshot(to *snapshot, from *origin, k kind) *operation {
 			return fmt.Errorf("of %s: %w", from.id, err)
 		}
 		made := answer.GetSnapshot()
-		if made.GetSnapshotId() == "" || made.GetSourceVolumeId() != from.id || !made.GetReadyToUse() {
+		if made.GetSnapshotId() == "" || made.GetSourceVolumeId() != from.id {
 			return fmt.Errorf("answered with the snapshot %v", made)
 		}
 		to.data.Lock()
@@ -157,7 +169,7 @@ func (s *snapshot) vanish() { s.id, s.size, s.contents, s.source = "", 0, nil, "
 func (s *storm) expand(v *volume, size int64) *operation {
 	v.growsTo = size
 	capacity := &csi.CapacityRange{RequiredBytes: size}
-	return &operation{"expand", func(session *session) error {
+	return &operation{what: "expand", try: func(session *session) error {
 		answer, err := callInHurry(session, session.controller.ControllerExpandVolume,
 			&csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: capacity})
 		if err != nil {
@@ -194,7 +206,7 @@ func (s *storm) expandOnNode(session *session, v *volume, capacity *csi.Capacity
 // ---- mounting ----
 
 func (s *storm) stage(v *volume) *operation {
-	return &operation{"stage", func(session *session) error {
+	return &operation{what: "stage", try: func(session *session) error {
 		if err := os.MkdirAll(s.stagingPath(v), 0o700); err != nil {
 			return err
 		}
@@ -209,7 +221,7 @@ func (s *storm) stage(v *volume) *operation {
 
 func (s *storm) publish(v *volume, readOnly bool) *operation {
 	v.readOnly = readOnly
-	return &operation{"publish", func(session *session) error {
+	return &operation{what: "publish", try: func(session *session) error {
 		_, err := callInHurry(session, session.node.NodePublishVolume, &csi.NodePublishVolumeRequest{VolumeId: v.id,
 			StagingTargetPath: s.stagingPath(v), TargetPath: s.targetPath(v), Readonly: readOnly,
 			VolumeCapability: capability(v.kind)})
@@ -221,7 +233,7 @@ func (s *storm) publish(v *volume, readOnly bool) *operation {
 }
 
 func (s *storm) unpublish(v *volume) *operation {
-	return &operation{"unpublish", func(session *session) error {
+	return &operation{what: "unpublish", try: func(session *session) error {
 		_, err := callInHurry(session, session.node.NodeUnpublishVolume,
 			&csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: s.targetPath(v)})
 		if err != nil {
@@ -236,7 +248,7 @@ func (s *storm) unpublish(v *volume) *operation {
 }
 
 func (s *storm) unstage(v *volume) *operation {
-	return &operation{"unstage", func(session *session) error {
+	return &operation{what: "unstage", try: func(session *session) error {
 		_, err := callInHurry(session, session.node.NodeUnstageVolume,
 			&csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: s.stagingPath(v)})
 		if err != nil {
@@ -249,8 +261,22 @@ func (s *storm) unstage(v *volume) *operation {
 
 // ---- deleting ----
 
+// deleteCopied is for a volume that may be copied from at the moment: that is refused.
+func (s *storm) deleteCopied(v *volume) *operation {
+	op := s.deleteVolume(v)
+	whole := op.try
+	op.try = func(session *session) error {
+		err := whole(session)
+		if status.Code(err) == codes.FailedPrecondition {
+			return errBusy
+		}
+		return err
+	}
+	return op
+}
+
 func (s *storm) deleteVolume(v *volume) *operation {
-	return &operation{"delete", func(session *session) error {
+	return &operation{what: "delete", try: func(session *session) error {
 		v.data.Lock()
 		defer v.data.Unlock()
 		_, err := callInHurry(session, session.controller.DeleteVolume, &csi.DeleteVolumeRequest{VolumeId: v.id})
@@ -264,7 +290,7 @@ func (s *storm) deleteVolume(v *volume) *operation {
 }
 
 func (s *storm) deleteSnapshot(i *snapshot) *operation {
-	return &operation{"delete", func(session *session) error {
+	return &operation{what: "delete", try: func(session *session) error {
 		i.data.Lock()
 		defer i.data.Unlock()
 		_, err := callInHurry(session, session.controller.DeleteSnapshot, &csi.DeleteSnapshotRequest{SnapshotId: i.id})

@@ -137,7 +137,7 @@ func (s *storm) stepAbsent(r *rand.Rand, v *volume) error {
 	return v.perform(s, s.copyVolume(v, from, k, size))
 }
 
-// copyWhileDeleting copies a volume while it is being deleted: the copy is whole, or there is none.
+// copyWhileDeleting copies a volume while it is being deleted: the copy is whole, or there is none; or the volume is not deleted.
 func (s *storm) copyWhileDeleting(r *rand.Rand, v *volume) error {
 	source := s.volumes[r.IntN(len(s.volumes))]
 	if !source.TryLock() {
@@ -151,7 +151,7 @@ func (s *storm) copyWhileDeleting(r *rand.Rand, v *volume) error {
 	gone := &item{id: source.id, contents: source.contents, unanswered: &operation{what: "delete"}}
 	op := s.copyVolume(v, &origin{gone, source.id}, source.kind, source.size)
 	deleted := make(chan error, 1)
-	go func() { deleted <- source.perform(s, s.deleteVolume(source)) }()
+	go func() { deleted <- source.perform(s, s.deleteCopied(source)) }()
 	err := v.perform(s, op)
 	return errors.Join(err, <-deleted)
 }
