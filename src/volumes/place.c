@@ -20,6 +20,7 @@
 
 #include "backends/format.h"
 #include "backends/loop.h"
+#include "volumes/copy.h"
 #include "volumes/io_limits.h"
 #include "volumes/mount_group.h"
 #include "volumes/mounts.h"
@@ -203,9 +204,13 @@ static struct error *
 ensure_file_system(struct engine *engine, struct held_volume *held, const char *device,
                    struct arena *arena)
 {
+    struct key *alone AUTO(keys_release) = NULL;
     if (held->record->formatted_bytes)
         return NULL;
-    struct error *error = make_file_system(held->record, device, arena);
+    /* A copy that is made meanwhile would not know whether what it got is a file system with somebody's data in it. */
+    struct error *error = copy_hold_alone(engine, &volume_rows, held->record->handle, &alone);
+    if (!error)
+        error = make_file_system(held->record, device, arena);
     if (error)
         return error;
     held->record->formatted_bytes = held->record->size_bytes;
