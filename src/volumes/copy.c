@@ -50,6 +50,13 @@ copy_hold_alone(struct engine *engine, const struct row_kind *kind, const char *
                      "the %s is being copied from: wait for that, or cancel it", kind->name);
 }
 
+struct error *
+copy_await_alone(struct engine *engine, const struct row_kind *kind, const char *handle,
+                 unsigned wait_ms, struct key **out)
+{
+    return keys_wait(&engine->keys, data_key(kind), handle, wait_ms, out);
+}
+
 /* ---- the copy ---- */
 
 static struct copy *

@@ -16,6 +16,8 @@
 
 #include "volumes/rows.h"
 
+#define COPY_WAIT_MS 10000 /* how long a change waits for copies from what it changes */
+
 #define COPY_VOLUME "copy-volume" /* kinds of operations */
 #define COPY_SNAPSHOT "copy-snapshot"
 
@@ -27,6 +29,10 @@ MUST_CHECK struct error *copy_hold_source(struct engine *engine, const struct ro
                                           const char *handle, struct key **out);
 MUST_CHECK struct error *copy_hold_alone(struct engine *engine, const struct row_kind *kind,
                                          const char *handle, struct key **out);
+
+/* Alone as well, for who would rather wait for copies to end, at most so long; then ABORTED. */
+MUST_CHECK struct error *copy_await_alone(struct engine *engine, const struct row_kind *kind,
+                                          const char *handle, unsigned wait_ms, struct key **out);
 
 /* `record` is what is to be there in the end; `*source` from copy_hold_source is taken. Returns when the start is durable. */
 MUST_CHECK struct error *copy_start(struct engine *engine, const struct row_kind *kind,

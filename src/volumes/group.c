@@ -158,9 +158,12 @@ take_sources(struct making *making, char *const *sorted, size_t count)
 {
     struct error *error = NULL;
     making->members = arena_zeroed(making->arena, count * sizeof *making->members);
-    for (; making->count < count && !error; making->count++)
-        error = held_take(making->engine, sorted[making->count], 0, making->arena,
-                          &making->members[making->count].source);
+    for (; making->count < count && !error; making->count++) {
+        struct held_volume *source = &making->members[making->count].source;
+        error = held_take(making->engine, sorted[making->count], 0, making->arena, source);
+        if (!error)
+            error = volume_adopt_size(making->engine, source->record);
+    }
     return error;
 }
 

@@ -208,7 +208,8 @@ ensure_file_system(struct engine *engine, struct held_volume *held, const char *
     if (held->record->formatted_bytes)
         return NULL;
     /* A copy that is made meanwhile would not know whether what it got is a file system with somebody's data in it. */
-    struct error *error = copy_hold_alone(engine, &volume_rows, held->record->handle, &alone);
+    struct error *error =
+        copy_await_alone(engine, &volume_rows, held->record->handle, COPY_WAIT_MS, &alone);
     if (!error)
         error = make_file_system(held->record, device, arena);
     if (error)

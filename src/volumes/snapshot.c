@@ -97,6 +97,8 @@ make_snapshot(struct engine *engine, const char *name, const char *source_handle
     struct error *error = copy_hold_source(engine, &volume_rows, source_handle, &held);
     if (!error)
         error = volume_get(engine, source_handle, arena, &source);
+    if (!error)
+        error = volume_adopt_size(engine, source);
     if (error)
         return error;
     *out = snapshot_make_record(engine, name, source, parameters, arena);

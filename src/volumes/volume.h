@@ -66,6 +66,12 @@ MUST_CHECK struct error *volume_attach(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle,
                                        const char *node_id);
 
+/*
+ * A crash between growing an image and its row leaves it larger than the row says. The record gets the size that there is; who holds the volume, or
+ * copies from it, does that first.
+ */
+MUST_CHECK struct error *volume_adopt_size(struct engine *engine, volume_record *volume);
+
 /* What the back end calls it, and how it is to keep it. */
 struct data volume_data(const volume_record *volume);
 /* Its parameters as they are in force: mutable ones win. */

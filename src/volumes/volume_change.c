@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rpc/message_map.h"
+#include "volumes/copy.h"
 #include "volumes/held.h"
 #include "volumes/publish.h"
 #include "volumes/spec.h"
@@ -42,13 +43,33 @@ apply_settings(struct engine *engine, const volume_record *volume, struct arena 
 }
 
 struct error *
+volume_adopt_size(struct engine *engine, volume_record *volume)
+{
+    struct data data = volume_data(volume);
+    struct data_usage usage;
+    if (data.kind == KIND_TREE)
+        return NULL;
+    struct error *error = backend_usage(engine->backend, &data, &usage);
+    if (!error && (int64_t)usage.total_bytes > volume->size_bytes)
+        volume->size_bytes = (int64_t)usage.total_bytes;
+    return error;
+}
+
+struct error *
 volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
               int64_t limit_bytes, int64_t *size_bytes)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
+    struct key *alone AUTO(keys_release) = NULL;
     struct error *error = held_take(engine, handle, 0, &arena, &held);
+    /* A copy has the size that its row says. */
+    if (!error)
+        error = copy_await_alone(engine, &volume_rows, handle, COPY_WAIT_MS, &alone);
+    int64_t told = error ? 0 : held.record->size_bytes;
+    if (!error)
+        error = volume_adopt_size(engine, held.record);
     if (error)
         return error;
     int64_t now = held.record->size_bytes;
@@ -58,7 +79,7 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
                          "the volume has %jd bytes already, and the limit is %jd", (intmax_t)now,
                          (intmax_t)limit_bytes);
     if (required_bytes <= now)
-        return NULL;
+        return now == told ? NULL : held_save(engine, &held, &arena);
     error = spec_choose_size(required_bytes, limit_bytes, now, now, size_bytes);
     if (error)
         return error;
@@ -75,6 +96,8 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     struct error *error = held_take(engine, handle, 0, &arena, &held);
+    if (!error)
+        error = volume_adopt_size(engine, held.record);
     if (!error)
         error = spec_check_mutable(mutable_parameters, volume_data(held.record).kind);
     if (error)

@@ -113,6 +113,8 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
     struct error *error = copy_hold_source(engine, &volume_rows, handle, &out->held);
     if (!error)
         error = volume_get(engine, handle, arena, &volume);
+    if (!error)
+        error = volume_adopt_size(engine, volume);
     if (error)
         return error_wrap(error, "source");
     out->kind = SOURCE_VOLUME;

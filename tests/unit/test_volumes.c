@@ -243,6 +243,36 @@ volumes_without_their_store_are_not_swept_away(void)
     bench_close(&bench);
 }
 
+/* The process died between growing the image and writing its row. */
+static void
+an_image_larger_than_its_row_is_copied_and_changed_as_it_is(void)
+{
+    struct bench bench;
+    volume_record *volume, *clone;
+    snapshot_record *snapshot;
+    int64_t size;
+    bench_open(&bench);
+    bench.mount_type.fs_type = "ext4";
+    struct volume_request request = request_for(&bench, "a", 8 << 20);
+    must(volume_create(bench.engine, &request, &bench.arena, &volume));
+    struct data data = volume_data(volume);
+    must(backend_change(bench.backend, &data, &(struct data_settings){.size_bytes = 16 << 20}));
+    struct text_map none = {0};
+    must(snapshot_create(bench.engine, "s", volume->handle, &none, 10000, &bench.arena, &snapshot));
+    CHECK_NUMBER(snapshot->size_bytes, 16 << 20);
+    struct volume_request copy = request_for(&bench, "b", 0);
+    copy.source_kind = SOURCE_VOLUME;
+    copy.source_handle = volume->handle;
+    copy.wait_ms = 10000;
+    must(volume_create(bench.engine, &copy, &bench.arena, &clone));
+    CHECK_NUMBER(clone->size_bytes, 16 << 20);
+    must(volume_expand(bench.engine, volume->handle, 12 << 20, 0, &size));
+    CHECK_NUMBER(size, 16 << 20);
+    must(volume_get(bench.engine, volume->handle, &bench.arena, &volume));
+    CHECK_NUMBER(volume->size_bytes, 16 << 20);
+    bench_close(&bench);
+}
+
 int
 main(void)
 {
@@ -257,5 +287,6 @@ main(void)
     data_without_a_row_is_swept_away_after_the_start();
     a_volume_that_a_power_failure_has_undone_is_made_again();
     volumes_without_their_store_are_not_swept_away();
+    an_image_larger_than_its_row_is_copied_and_changed_as_it_is();
     return check_report("test_volumes");
 }
