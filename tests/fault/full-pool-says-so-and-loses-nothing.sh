@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# time-limit: 240
+# time-limit: 300
 # A pool that is full to the last block says so: writers get ENOSPC, requests that need space RESOURCE_EXHAUSTED, or they succeed because
 # they need next to nothing. What is there stays readable, deleting works, and afterwards everything works again without a restart.
 source "$(dirname "$0")/../storage.sh"
 need_storage
-start_skycap --backend btrfs --pool-size 512Mi
+start_skycap --backend btrfs --pool-size 256Mi
 pool=$SOCKET.data/pool
 
 kept=$(make_volume kept tree 2048)
@@ -57,7 +57,7 @@ ask() { # ask METHOD REQUEST
 }
 volume_count=$(volumes | wc -l)
 snapshot_count=$(snapshots | wc -l)
-while [ "$refused" -lt 30 ] && [ "$late" -lt 3000 ]; do
+while [ "$refused" -lt 10 ] && [ "$late" -lt 3000 ]; do
     late=$((late + 1))
     ! ask Controller/CreateVolume "$(volume_request "late-$late" "$([ $((late % 2)) = 0 ] && echo tree || echo ext4)")" ||
         volume_count=$((volume_count + 1))
