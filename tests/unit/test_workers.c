@@ -142,6 +142,7 @@ the_pool_never_grows_beyond_its_limit(void)
     prepare(work, COUNT_OF(work), true);
     for (size_t i = 0; i < COUNT_OF(work); i++)
         CHECK(submit(workers, &work[i]));
+    relieve_until_started(workers, 3);
     for (int i = 0; i < 30; i++) {
         CHECK(workers_relieve(workers));
         sleep_ms(1);
