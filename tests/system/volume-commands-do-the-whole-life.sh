@@ -6,13 +6,12 @@
 #
 # It runs in a mount namespace of its own: whatever happens, no mount stays, and /run/skycap is not the machine's.
 if [ -z "${OWN_NAMESPACE:-}" ]; then
-    [ "$(id -u)" = 0 ] || { echo "needs root, to mount"; exit 77; }
     unshare --mount true 2>/dev/null || { echo "needs a mount namespace, which is not allowed here"; exit 77; }
     OWN_NAMESPACE=1 exec unshare --mount "$0" "$@"
 fi
 source "$(dirname "$0")/../lib.sh"
-requires mkfs.btrfs mkfs.ext4 losetup
-[ -e /dev/loop-control ] || { echo "needs loop devices, and there is no /dev/loop-control"; exit 77; }
+source "$(dirname "$0")/../file-systems.sh"
+requires mkfs.btrfs mkfs.ext4
 
 mkdir -p /run/skycap
 mount -t tmpfs tmpfs /run/skycap
@@ -136,7 +135,7 @@ live() {
     echo "--- $backend"
     at=$SKYCAP_TMP/$backend
     mkdir "$at"
-    start_skycap_at "$at.sock" --backend "$backend" "$@"
+    start_skycap_at "$at.sock" --data "$SKYCAP_TMP/ext4/$backend" --backend "$backend" "$@"
     export CSI_ENDPOINT=unix:$SOCKET
     live_as_a_directory
     live_as_an_image
@@ -146,5 +145,7 @@ live() {
     stop_server "$SERVER" || fail "the server ended with exit code $?"
 }
 
+make_mount ext4 ext4
 live dir
 live btrfs --pool-size 1Gi
+expect_no_loop_devices
