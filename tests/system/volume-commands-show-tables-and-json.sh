@@ -123,6 +123,14 @@ expect_equal "the names that are left" \
 import json, sys
 print(*sorted(volume["name"] for volume in json.load(sys.stdin)["volumes"]))')" "back copy data"
 
+# Pages of the service behind it: two and one, by a token.
+first=$("$SKYCAP" call "$CSI_ENDPOINT" skycap.v1.Inventory/ListVolumes '{"maxEntries":2}')
+token=$(field nextToken <<<"$first")
+second=$("$SKYCAP" call "$CSI_ENDPOINT" skycap.v1.Inventory/ListVolumes "{\"maxEntries\":2,\"startingToken\":\"$token\"}")
+expect_equal "the names on both pages" "$(field volumes 0 name <<<"$first") $(field volumes 1 name <<<"$first") \
+$(field volumes 0 name <<<"$second")" "data copy back"
+! grep -q nextToken <<<"$second" || fail "there is a page behind the last"
+
 says "a volume that is not there" 1 'there is no volume "disk"' volume show disk
 says "an id that is not there" 1 "$disk" volume delete "$disk"
 says "a snapshot that is not there" 1 'there is no snapshot "monday"' snapshot show monday
