@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "backends/files.h"
 #include "base/size_text.h"
 
 static struct error *
@@ -65,8 +66,10 @@ storage_open(const struct storage_options *options, struct storage *out)
     struct error *error = storage_open_parts(options, out);
     if (error)
         return error;
-    struct engine_options engine = {out->store, out->backend, options->node_id, options->log,
-                                    options->is_passive};
+    if (files_read_line("/proc/sys/kernel/random/boot_id", out->boot_id, sizeof out->boot_id) != 0)
+        out->boot_id[0] = '\0';
+    struct engine_options engine = {out->store,   out->backend,        options->node_id,
+                                    options->log, options->is_passive, out->boot_id};
     return engine_open(&engine, &out->engine);
 }
 

@@ -19,6 +19,7 @@ struct storage {
     struct store *store;
     struct backend *backend;
     struct engine *engine;
+    char boot_id[64];
 };
 
 /* Store and back end, without an engine. */

@@ -37,6 +37,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->store = options->store;
     engine->backend = options->backend;
     engine->node_id = options->node_id;
+    engine->boot_id = options->boot_id ? options->boot_id : "";
     engine->log = options->log;
     engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);

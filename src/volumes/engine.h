@@ -34,6 +34,7 @@ struct engine {
     struct keys keys;
     struct ops *ops;
     const char *node_id;
+    const char *boot_id;
     const struct log *log;
     uint64_t started_ms;       /* no handle that it makes is older */
     atomic_bool has_unsettled; /* something was made that a power failure may undo */
@@ -46,6 +47,8 @@ struct engine_options {
     const char *node_id;
     const struct log *log;
     bool is_passive; /* nothing is done by itself: for looking only */
+    const char
+        *boot_id; /* of the running kernel; NULL: every start counts as one after a power failure */
 };
 
 /*

@@ -16,6 +16,7 @@
 #include "volumes/volume.h"
 
 #define SETTLED_KEY "engine/settled"
+#define BOOT_KEY "engine/boot"
 #define SETTLE_SECONDS 30
 
 /* A clock that was set back makes younger things look older; so much is allowed for. */
@@ -34,18 +35,19 @@ struct upkeep {
 
 /* ---- settling ---- */
 
+/* NULL if there is none. */
 static struct error *
-read_settled(struct engine *engine, struct arena *arena, uint64_t *time_ms)
+read_text(struct engine *engine, const char *key, struct arena *arena, const char **text)
 {
     struct store_entry entry;
-    *time_ms = 0;
-    struct error *error = store_get(engine->store, SETTLED_KEY, arena, &entry);
+    *text = NULL;
+    struct error *error = store_get(engine->store, key, arena, &entry);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
     }
     if (!error)
-        *time_ms = strtoull(arena_copy(arena, entry.value, entry.value_size), NULL, 10);
+        *text = arena_copy(arena, entry.value, entry.value_size);
     return error;
 }
 
@@ -54,8 +56,11 @@ write_settled(struct engine *engine, uint64_t time_ms)
 {
     char text[24];
     int size = snprintf(text, sizeof text, "%" PRIu64, time_ms);
-    struct store_change change = {SETTLED_KEY, (const uint8_t *)text, (size_t)size, STORE_ANY};
-    return store_write(engine->store, &change, 1, NULL);
+    struct store_change changes[] = {
+        {SETTLED_KEY, (const uint8_t *)text, (size_t)size, STORE_ANY},
+        {BOOT_KEY, (const uint8_t *)engine->boot_id, strlen(engine->boot_id), STORE_ANY},
+    };
+    return store_write(engine->store, changes, COUNT_OF(changes), NULL);
 }
 
 static void
@@ -165,34 +170,54 @@ look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    char least[BACKEND_HANDLE_SIZE];
-    const char *after = least;
+    char after[BACKEND_HANDLE_SIZE];
     struct row_page page = {.has_more = true};
     struct error *error = NULL;
-    handle_print_least(since_ms, least);
+    handle_print_least(since_ms, after);
     while (!error && page.has_more) {
         error = rows_list(engine, kind, after, PAGE, &arena, &page);
         for (size_t i = 0; i < page.count && !error; i++)
             if (is_missing(engine, kind, page.rows[i].record))
                 error = deal(engine, page.rows[i].record, &arena);
         if (page.count)
-            after = rows_handle(kind, page.rows[page.count - 1].record);
+            snprintf(after, sizeof after, "%s",
+                     rows_handle(kind, page.rows[page.count - 1].record));
+        arena_clear(&arena);
     }
     return error;
+}
+
+/* The kernel that was told of everything still runs: whoever wrote it may be gone, nothing that was written is. */
+static bool
+is_same_boot(const struct engine *engine, const char *last_boot)
+{
+    return engine->boot_id[0] && last_boot && strcmp(last_boot, engine->boot_id) == 0;
+}
+
+static struct error *
+restore_since_settled(struct engine *engine)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *settled, *boot = NULL;
+    struct error *error = read_text(engine, SETTLED_KEY, &arena, &settled);
+    if (!error)
+        error = read_text(engine, BOOT_KEY, &arena, &boot);
+    if (error)
+        return error;
+    atomic_store(&engine->has_unsettled, settled != NULL); /* the last process may have left some */
+    if (is_same_boot(engine, boot))
+        return NULL;
+    uint64_t since_ms = settled ? strtoull(settled, NULL, 10) : 0;
+    return look_through(engine, &volume_rows, since_ms, restore_volume);
 }
 
 struct error *
 upkeep_restore(struct engine *engine)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    uint64_t settled_ms;
-    struct error *error;
-    if (!engine->backend->ops->is_volatile) {
-        error = read_settled(engine, &arena, &settled_ms);
-        return error ? error : look_through(engine, &volume_rows, settled_ms, restore_volume);
-    }
-    error = look_through(engine, &volume_rows, 0, forget_volume);
+    if (!engine->backend->ops->is_volatile)
+        return restore_since_settled(engine);
+    struct error *error = look_through(engine, &volume_rows, 0, forget_volume);
     return error ? error : look_through(engine, &snapshot_rows, 0, forget_snapshot);
 }
 

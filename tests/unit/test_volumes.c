@@ -221,6 +221,31 @@ a_volume_that_a_power_failure_has_undone_is_made_again(void)
     bench_close(&bench);
 }
 
+/* As long as the kernel runs nothing can be undone, so nobody looks: what is missing was taken away. */
+static void
+nothing_is_made_again_while_the_kernel_runs(void)
+{
+    struct bench bench;
+    struct stat found;
+    char path[4096];
+    bench_open(&bench);
+    engine_close(bench.engine);
+    bench.boot_id = "first";
+    open_engine(&bench);
+    volume_record *volume = create(&bench, "a");
+    struct data data = volume_data(volume);
+    must(backend_path(bench.backend, &data, path, sizeof path));
+    engine_close(bench.engine);
+    must(backend_remove(bench.backend, &data));
+    open_engine(&bench);
+    CHECK(stat(path, &found) != 0);
+    engine_close(bench.engine);
+    bench.boot_id = "second";
+    open_engine(&bench);
+    CHECK(stat(path, &found) == 0);
+    bench_close(&bench);
+}
+
 static void
 volumes_without_their_store_are_not_swept_away(void)
 {
@@ -286,6 +311,7 @@ main(void)
     a_name_that_is_being_worked_on_is_told_so();
     data_without_a_row_is_swept_away_after_the_start();
     a_volume_that_a_power_failure_has_undone_is_made_again();
+    nothing_is_made_again_while_the_kernel_runs();
     volumes_without_their_store_are_not_swept_away();
     an_image_larger_than_its_row_is_copied_and_changed_as_it_is();
     return check_report("test_volumes");

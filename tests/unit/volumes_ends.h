@@ -28,6 +28,7 @@ struct bench {
     Csi__V1__VolumeCapability__MountVolume mount_type;
     Csi__V1__VolumeCapability__AccessMode mode;
     volume_capability *capabilities[1];
+    const char *boot_id;
 };
 
 static inline void
@@ -50,8 +51,9 @@ take_code(struct error *error)
 static inline void
 open_engine(struct bench *bench)
 {
-    must(engine_open(&(struct engine_options){bench->store, bench->backend, "node-1", &quiet},
-                     &bench->engine));
+    struct engine_options options = {bench->store, bench->backend, "node-1", &quiet};
+    options.boot_id = bench->boot_id;
+    must(engine_open(&options, &bench->engine));
 }
 
 static inline void
