@@ -2,9 +2,9 @@
 /*
  * What the system calls under a CSI driver cost without the driver, as the limit of what it can reach:
  *
- *     bare-storage subvolumes DIRECTORY SECONDS THREADS    a btrfs subvolume made and deleted, again and again
- *     bare-storage snapshots DIRECTORY SECONDS SUBVOLUME   a snapshot of it made and deleted
- *     bare-storage mounts DIRECTORY SECONDS                a bind mount made and unmounted
+ *     bare-storage subvolumes DIRECTORY SECONDS THREADS          a btrfs subvolume made and deleted, again and again
+ *     bare-storage snapshots DIRECTORY SECONDS SUBVOLUME COUNT   a snapshot of it made and deleted, at most so often
+ *     bare-storage mounts DIRECTORY SECONDS                      a bind mount made and unmounted
  *
  * Prints one line of JSON in the form of tests/peers/go/cmd/csi-bench. DIRECTORY must be there; nothing stays in it.
  */
@@ -42,6 +42,7 @@ struct kind {
 };
 
 static double end_us;
+static size_t most_rounds = MAX_SAMPLES;
 
 static void
 check(int result, const char *what)
@@ -113,7 +114,7 @@ static void *
 work_until_end(void *argument)
 {
     struct worker *worker = argument;
-    for (double start = now_us(); start < end_us && worker->count < MAX_SAMPLES; worker->count++) {
+    for (double start = now_us(); start < end_us && worker->count < most_rounds; worker->count++) {
         kind->make(worker);
         double made = now_us();
         kind->undo(worker);
@@ -206,12 +207,14 @@ main(int count, char **arguments)
     static struct worker workers[MAX_THREADS];
     kind = count >= 4 ? find_kind(arguments[1]) : NULL;
     bool takes_snapshots = kind && kind->make == make_snapshot;
-    if (!kind || (takes_snapshots && count < 5)) {
+    if (!kind || (takes_snapshots && count < 6)) {
         fprintf(stderr, "usage: bare-storage subvolumes|snapshots|mounts DIRECTORY SECONDS "
-                        "[THREADS|SUBVOLUME]\n");
+                        "[THREADS|SUBVOLUME COUNT]\n");
         return 2;
     }
     size_t threads = count > 4 && !takes_snapshots ? strtoul(arguments[4], NULL, 10) : 1;
+    if (takes_snapshots && strtoul(arguments[5], NULL, 10) < most_rounds)
+        most_rounds = strtoul(arguments[5], NULL, 10);
     threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
     for (size_t i = 0; i < threads; i++)
         open_worker(&workers[i], arguments[2], i, takes_snapshots ? arguments[4] : NULL);

@@ -25,6 +25,7 @@ FILL_CLIENTS = 16
 PAGE = 1000
 FILES, FILE_BYTES = 10_000, 107_375  # 1 GiB in all
 POOL_SIZE = "40G"
+COPIES = 30
 STARTS = 5
 
 
@@ -84,13 +85,15 @@ class Bench:
 
     def start_skycap(self, name=OURS, label="skycap"):
         data = self.directory / f"{label}-data"
-        return self.start_driver(name, label, [self.build / "skycap", "serve", "--endpoint", "unix:SOCKET", "--data", data,
-                                               "--backend", "btrfs", "--pool-size", POOL_SIZE, "--log-level", "warn"], data)
+        return self.start_driver(name, label, [
+            self.build / "skycap", "serve", "--endpoint", "unix:SOCKET", "--data", data, "--backend", "btrfs",
+            "--pool-size", POOL_SIZE, "--log-level", "warn"], data)
 
     def start_hostpath(self):
         data = self.directory / "hostpath-data"
-        return self.start_driver(THEIRS, "hostpath", [self.hostpath, "--endpoint", "unix://SOCKET", "--nodeid", "bench",
-                                                      "--drivername", "hostpath.csi.k8s.io", "--statedir", data], data)
+        return self.start_driver(THEIRS, "hostpath", [
+            self.hostpath, "--endpoint", "unix://SOCKET", "--nodeid", "bench", "--drivername", "hostpath.csi.k8s.io",
+            "--statedir", data], data)
 
     def start_all(self):
         """Ours first; theirs only if it is there."""
@@ -134,6 +137,13 @@ def unmount_below(directory):
 # ---- create and delete ----
 
 
+def fill(driver, count):
+    """So many volumes. What the file systems still have to write of them is not to disturb what comes next."""
+    result = driver.run("fill", count=count, clients=FILL_CLIENTS)
+    os.sync()
+    return result
+
+
 def pair_figures(bench, drivers):
     """{name: (pairs a second, create us, delete us, create p99 us, pairs a second by a crowd)}"""
     steps = [(lambda d=d, n=n: d.run("pairs", clients=n)) for d in drivers for n in (1, CROWD)]
@@ -170,12 +180,11 @@ def limit_figures(bench, ours):
 
 
 def limit_rows(limits):
-    both = limits["create"] + limits["delete"]
-    return [["bare subvolume ioctls", f"{1e6 / both:,.0f}", f"{limits['create']:.0f}", f"{limits['delete']:.0f}", "-",
-             f"{limits['subvolumes']:,.0f}"],
-            ["bare commit of the store", f"{1e6 / (2 * limits['commit']):,.0f}", f"{limits['commit']:.0f}",
-             f"{limits['commit']:.0f}", "-", f"{limits['commits']:,.0f}"],
-            ["null RPC", f"{1e6 / (2 * limits['null']):,.0f}", f"{limits['null']:.0f}", f"{limits['null']:.0f}", "-", "-"]]
+    parts = [("bare subvolume ioctls", limits["create"], limits["delete"], f"{limits['subvolumes']:,.0f}"),
+             ("bare commit of the store", limits["commit"], limits["commit"], f"{limits['commits']:,.0f}"),
+             ("null RPC", limits["null"], limits["null"], "-")]
+    return [[name, f"{1e6 / (create + delete):,.0f}", f"{create:.0f}", f"{delete:.0f}", "-", crowd]
+            for name, create, delete, crowd in parts]
 
 
 def compare_rates(report, figures, column, least, what):
@@ -194,7 +203,7 @@ def pairs_topic(bench, report):
     print_table(f"CreateVolume and DeleteVolume, no volume beside ({bench.runs()})", PAIRS_HEAD,
                 pair_rows(empty) + limit_rows(limits))
     for driver in drivers:
-        driver.run("fill", count=SOME_VOLUMES, clients=FILL_CLIENTS)
+        fill(driver, SOME_VOLUMES)
     some = pair_figures(bench, drivers)
     print_table(f"The same with {SOME_VOLUMES:,} volumes beside", PAIRS_HEAD, pair_rows(some))
     for driver in drivers:
@@ -233,19 +242,30 @@ def fill_one(bench, driver, label):
     return volume, directory
 
 
+def copy_ours(bench, driver, volume, directory):
+    """p50 us of a snapshot, of a clone, and of the bare ioctl; they take turns."""
+    results = bench.rounds(lambda: driver.run("snapshots", volume=volume, count=COPIES),
+                           lambda: driver.run("clones", volume=volume, count=COPIES),
+                           lambda: bench.bare(driver, "snapshots", directory / "target", COPIES, seconds=60))
+    return [median_us(found, "create") for found in results]
+
+
+def copy_theirs(driver, volume):
+    """Once: it packs all files for a snapshot."""
+    return [driver.run(verb, volume=volume, count=1)["times"]["create"]["p50_us"] for verb in ("snapshots", "clones")]
+
+
 def copies_topic(bench, report):
-    drivers = bench.start_all()
     figures = {}
-    for number, driver in enumerate(drivers):
+    for number, driver in enumerate(bench.start_all()):
         volume, directory = fill_one(bench, driver, f"copies-{number}")
-        few = driver.name == THEIRS
-        figures[driver.name] = [driver.run(verb, volume=volume, count=1 if few else 100)["times"]["create"]["p50_us"]
-                                for verb in ("snapshots", "clones")]
         if driver.name == OURS:
-            bare = bench.bare(driver, "snapshots", directory / "target")["times"]["create"]["p50_us"]
+            *figures[OURS], bare = copy_ours(bench, driver, volume, directory)
+        else:
+            figures[THEIRS] = copy_theirs(driver, volume)
         driver.run("close", volume=volume, directory=directory)
     ours = figures[OURS]
-    print_table(f"A volume with {FILES:,} files and 1 GiB (p50 of 100; {THEIRS}: once)",
+    print_table(f"A volume with {FILES:,} files and 1 GiB ({bench.repeats} times {COPIES} copies, p50; {THEIRS}: one)",
                 ["", "CreateSnapshot ms", "clone ms"],
                 [[name, *(f"{value / 1e3:,.2f}" for value in values)] for name, values in figures.items()] +
                 [["bare snapshot ioctl", *[f"{bare / 1e3:.2f}"] * 2]])
@@ -254,7 +274,8 @@ def copies_topic(bench, report):
     what = f"a clone at least 50 times as fast as {THEIRS}'s"
     if THEIRS in figures:
         report.bar(50 * ours[1] <= figures[THEIRS][1], what,
-                   f"{ours[1] / 1e3:.2f} and {figures[THEIRS][1] / 1e3:,.0f} ms, {figures[THEIRS][1] / ours[1]:,.0f} times")
+                   f"{ours[1] / 1e3:.2f} and {figures[THEIRS][1] / 1e3:,.0f} ms, "
+                   f"{figures[THEIRS][1] / ours[1]:,.0f} times")
     else:
         report.miss_figure(what, f"no {THEIRS}")
 
@@ -270,11 +291,12 @@ def publish_topic(bench, report):
         directory.mkdir()
         steps.append(lambda driver=driver, directory=directory: driver.run("publish", directory=directory))
     *results, bare = bench.rounds(*steps, lambda: bench.bare(drivers[0], "mounts"))
-    rows = [[driver.name, f"{median_us(found, 'publish'):.0f}", f"{median_us(found, 'unpublish'):.0f}"]
+    rows = [[driver.name, median_us(found, "publish"), median_us(found, "unpublish")]
             for driver, found in zip(drivers, results)]
+    rows.append(["bare bind mount and umount", median_us(bare, "mount"), median_us(bare, "unmount")])
     print_table(f"NodePublishVolume and NodeUnpublishVolume, staged before ({bench.runs()})",
                 ["", "publish p50 us", "unpublish p50 us"],
-                rows + [["bare bind mount and umount", f"{median_us(bare, 'mount'):.0f}", f"{median_us(bare, 'unmount'):.0f}"]])
+                [[name, *(f"{us:.0f}" for us in times)] for name, *times in rows])
 
 
 # ---- very many volumes ----
@@ -303,13 +325,18 @@ def start_figures(driver):
 
 def many_topic(bench, report):
     if not bench.many:
+        print("\nleft out, by --many 0: very many volumes")
         return
     full_name = f"with {bench.many:,} volumes"
     full, empty = bench.start_skycap(full_name, "many"), bench.start_skycap("empty", "empty")
-    filled = full.run("fill", count=bench.many, clients=FILL_CLIENTS)
+    filled = fill(full, bench.many)
     memory = [full.memory_at_start, full.memory_mib()]
     figures = pair_figures(bench, [empty, full])
-    print_table(f"skycap alone, filled at {rate(filled):,.0f} volumes/s ({bench.runs()})", PAIRS_HEAD, pair_rows(figures))
+    bare = bench.rounds(*((lambda d=d: bench.bare(d, "subvolumes", 1)) for d in (empty, full)))
+    print_table(f"skycap alone, filled at {rate(filled):,.0f} volumes/s ({bench.runs()})", PAIRS_HEAD,
+                pair_rows(figures) + [[f"bare subvolume ioctls, {name}", f"{statistics.median(map(rate, found)):,.0f}",
+                                       *(f"{median_us(found, kind):.0f}" for kind in ("create", "delete")), "-", "-"]
+                                      for name, found in zip(figures, bare)])
     listed = full.run("list", page=PAGE)
     if listed["listed"] != bench.many:
         raise NotMeasured(f"{listed['listed']} of {bench.many} volumes were listed")
