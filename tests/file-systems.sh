@@ -6,17 +6,40 @@
 requires losetup
 [ -e /dev/loop-control ] || { echo "needs loop devices, and there is no /dev/loop-control"; exit 77; }
 
-# Nothing stays mounted or attached, whatever happened.
+# mounts_below DIR: the places, the last mounted first.
+mounts_below() {
+    awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/mounts | tac
+}
+
+# loops_below DIR: the devices of its files, behind those that stand upon them.
+loops_below() {
+    losetup --list --noheadings --raw --output NAME,BACK-FILE | awk -v below="$1/" '
+        { name[NR] = $1; file[NR] = $2 }
+        END {
+            for (i in file)
+                if (index(file[i], below) == 1) {
+                    for (j in file)
+                        if (file[j] == name[i]) print name[j]
+                    print name[i]
+                }
+        }'
+}
+
+# what_is_left DIR: a line for each mount and loop device below it.
+what_is_left() {
+    mounts_below "$1" | sed 's/^/mounted: /'
+    loops_below "$1" | sed 's/^/loop device: /'
+}
+
+# undo_mounts DIR: nothing stays mounted or attached, as after a reboot. A device in use goes with its mount.
 undo_mounts() {
-    local point file device
-    while read -r point; do
-        umount --lazy "$point" 2>/dev/null || true
-    done < <(awk -v top="$SKYCAP_TMP/" 'index($2, top) == 1 { print $2 }' /proc/mounts | tac)
-    while read -r device file; do
-        case $file in
-        "$SKYCAP_TMP"/*) losetup --detach "$device" 2>/dev/null || true ;;
-        esac
-    done < <(losetup --list --noheadings --output NAME,BACK-FILE)
+    local name
+    for name in $(loops_below "$1"); do
+        losetup --detach "$name" 2>/dev/null || true
+    done
+    for name in $(mounts_below "$1"); do
+        umount "$name" 2>/dev/null || umount --lazy "$name" 2>/dev/null || true
+    done
 }
 
 # make_mount NAME TYPE [MKFS-FLAG...]: a sparse file system of $mount_size (4 GiB) at $SKYCAP_TMP/NAME.
@@ -36,14 +59,14 @@ has_no_loop_devices() {
 
 # expect_no_loop_devices: all that were made are gone with their mounts, soon.
 expect_no_loop_devices() {
-    undo_mounts
+    undo_mounts "$SKYCAP_TMP"
     wait_for 10 has_no_loop_devices || fail "loop devices are left: $(losetup --list --output NAME,BACK-FILE)"
 }
 
 end_with_mounts() {
     local result=$?
     set +e
-    undo_mounts
+    undo_mounts "$SKYCAP_TMP"
     (exit "$result")
     cleanup
 }
