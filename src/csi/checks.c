@@ -5,8 +5,12 @@
 #include <limits.h>
 #include <string.h>
 
+#include "rpc/message_field.h"
+#include "rpc/message_map.h"
+
 #define MAX_TEXT 128
-#define MAX_MAP 4096
+#define MAX_NODE_ID 256
+#define MAX_LIST 4096 /* a map, or mount_flags */
 
 struct error *
 checks_present(const char *field, const char *value)
@@ -14,14 +18,25 @@ checks_present(const char *field, const char *value)
     return value[0] ? NULL : error_new(CODE_INVALID_ARGUMENT, "%s is missing", field);
 }
 
+static struct error *
+check_length(const char *field, size_t size, size_t limit)
+{
+    if (size <= limit)
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT, "%s has more than %zu bytes", field, limit);
+}
+
 struct error *
 checks_id(const char *field, const char *value)
 {
-    if (!value[0])
-        return checks_present(field, value);
-    if (strlen(value) > MAX_TEXT)
-        return error_new(CODE_INVALID_ARGUMENT, "%s has more than %d bytes", field, MAX_TEXT);
-    return NULL;
+    return value[0] ? check_length(field, strlen(value), MAX_TEXT) : checks_present(field, value);
+}
+
+struct error *
+checks_node_id(const char *field, const char *value)
+{
+    return value[0] ? check_length(field, strlen(value), MAX_NODE_ID)
+                    : checks_present(field, value);
 }
 
 /* C0 but tab, line feed and carriage return; DEL; and C1, which UTF-8 writes as C2 80 to C2 9F. */
@@ -64,15 +79,30 @@ checks_path(const char *field, const char *value)
     return NULL;
 }
 
-struct error *
-checks_map(const char *field, const struct text_map *map)
+static size_t
+map_size(const ProtobufCMessage *request, const ProtobufCFieldDescriptor *field)
 {
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const size_t *count = message_field_quantifier(request, field);
+    const void *const *entries = message_field_value(request, field);
+    struct text_map map = message_map_read(*entries, *count, &arena);
     size_t size = 0;
-    for (size_t i = 0; i < map->count; i++)
-        size += strlen(map->pairs[i].key) + strlen(map->pairs[i].value);
-    if (size > MAX_MAP)
-        return error_new(CODE_INVALID_ARGUMENT, "%s has more than %d bytes", field, MAX_MAP);
-    return NULL;
+    for (size_t i = 0; i < map.count; i++)
+        size += strlen(map.pairs[i].key) + strlen(map.pairs[i].value);
+    return size;
+}
+
+struct error *
+checks_maps(const ProtobufCMessage *request)
+{
+    const ProtobufCMessageDescriptor *type = request->descriptor;
+    struct error *error = NULL;
+    for (unsigned i = 0; i < type->n_fields && !error; i++)
+        if (message_field_is_map(&type->fields[i]))
+            error =
+                check_length(type->fields[i].name, map_size(request, &type->fields[i]), MAX_LIST);
+    return error;
 }
 
 struct error *
@@ -85,6 +115,20 @@ checks_capacity(const Csi__V1__CapacityRange *range)
     if (range->limit_bytes && range->required_bytes > range->limit_bytes)
         return error_new(CODE_INVALID_ARGUMENT, "capacity_range: required is more than the limit");
     return NULL;
+}
+
+static struct error *
+check_mount(const Csi__V1__VolumeCapability__MountVolume *mount)
+{
+    size_t flags = 0;
+    for (size_t i = 0; i < mount->n_mount_flags; i++)
+        flags += strlen(mount->mount_flags[i]);
+    struct error *error = check_length("mount_flags", flags, MAX_LIST);
+    if (!error)
+        error = check_length("fs_type", strlen(mount->fs_type), MAX_TEXT);
+    if (!error)
+        error = check_length("volume_mount_group", strlen(mount->volume_mount_group), MAX_TEXT);
+    return error;
 }
 
 struct error *
@@ -101,7 +145,9 @@ checks_capability(const Csi__V1__VolumeCapability *capability)
         CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_MULTI_WRITER)
         return error_new(CODE_INVALID_ARGUMENT, "access_mode %d is not known",
                          (int)capability->access_mode->mode);
-    return NULL;
+    return capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT
+               ? check_mount(capability->mount)
+               : NULL;
 }
 
 struct error *

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/text_map.h"
 #include "proto/csi.pb-c.h"
 
 MUST_CHECK struct error *checks_present(const char *field, const char *value);
@@ -21,8 +20,11 @@ MUST_CHECK struct error *checks_name(const char *field, const char *value);
 /* Absolute, no ".." in it, not longer than PATH_MAX. */
 MUST_CHECK struct error *checks_path(const char *field, const char *value);
 
-/* At most 4 KiB altogether. */
-MUST_CHECK struct error *checks_map(const char *field, const struct text_map *map);
+/* Not empty, at most 256 bytes. */
+MUST_CHECK struct error *checks_node_id(const char *field, const char *value);
+
+/* Every map<string, string> of the request has at most 4 KiB: parameters, contexts, secrets. */
+MUST_CHECK struct error *checks_maps(const ProtobufCMessage *request);
 
 MUST_CHECK struct error *checks_capacity(const Csi__V1__CapacityRange *range);
 

@@ -39,9 +39,11 @@ HANDLER(controller_publish_volume, ControllerPublishVolume)
 {
     (void)reply;
     struct controller *controller = call_context(call);
-    struct error *error = checks_id("volume_id", request->volume_id);
+    struct error *error = checks_maps(&request->base);
     if (!error)
-        error = checks_id("node_id", request->node_id);
+        error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_node_id("node_id", request->node_id);
     if (!error)
         error = checks_capability(request->volume_capability);
     const char *handle = ids_handle(ID_VOLUME, request->volume_id);
@@ -64,7 +66,9 @@ HANDLER(controller_unpublish_volume, ControllerUnpublishVolume)
 {
     (void)reply;
     struct controller *controller = call_context(call);
-    struct error *error = checks_id("volume_id", request->volume_id);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
     const char *handle = ids_handle(ID_VOLUME, request->volume_id);
     if (error || !handle)
         return error;

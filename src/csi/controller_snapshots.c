@@ -21,11 +21,11 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
     struct text_map parameters =
         message_map_read(request->parameters, request->n_parameters, arena);
     snapshot_record *record;
-    struct error *error = checks_name("name", request->name);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_name("name", request->name);
     if (!error)
         error = checks_id("source_volume_id", request->source_volume_id);
-    if (!error)
-        error = checks_map("parameters", &parameters);
     const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
     if (!error && !source)
         error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->source_volume_id);
@@ -40,7 +40,9 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
 HANDLER(controller_delete_snapshot, DeleteSnapshot)
 {
     (void)reply;
-    struct error *error = checks_id("snapshot_id", request->snapshot_id);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("snapshot_id", request->snapshot_id);
     const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
     if (error || !handle)
         return error;
@@ -51,7 +53,9 @@ HANDLER(controller_get_snapshot, GetSnapshot)
 {
     struct arena *arena = call_arena(call);
     snapshot_record *record;
-    struct error *error = checks_id("snapshot_id", request->snapshot_id);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("snapshot_id", request->snapshot_id);
     if (error)
         return error;
     const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
@@ -103,6 +107,9 @@ HANDLER(controller_list_snapshots, ListSnapshots)
     struct arena *arena = call_arena(call);
     struct snapshot_page page;
     const char *after = NULL, *source = NULL;
+    struct error *error = checks_maps(&request->base);
+    if (error)
+        return error;
     if (request->max_entries < 0)
         return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
     if (request->snapshot_id[0])
@@ -117,7 +124,7 @@ HANDLER(controller_list_snapshots, ListSnapshots)
         if (!after)
             return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
     }
-    struct error *error =
+    error =
         snapshot_list(engine_of(call), source, after, (size_t)request->max_entries, arena, &page);
     if (error)
         return error;

@@ -86,15 +86,13 @@ read_request(const Csi__V1__CreateVolumeRequest *request, struct arena *arena,
         out->required_bytes = request->capacity_range->required_bytes;
         out->limit_bytes = request->capacity_range->limit_bytes;
     }
-    struct error *error = checks_name("name", request->name);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_name("name", request->name);
     if (!error)
         error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
     if (!error)
         error = checks_capacity(request->capacity_range);
-    if (!error)
-        error = checks_map("parameters", &out->parameters);
-    if (!error)
-        error = checks_map("mutable_parameters", &out->mutable_parameters);
     if (!error)
         error = read_source(request->volume_content_source, out);
     return error;
@@ -120,7 +118,9 @@ HANDLER(controller_create_volume, CreateVolume)
 HANDLER(controller_delete_volume, DeleteVolume)
 {
     (void)reply;
-    struct error *error = checks_id("volume_id", request->volume_id);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
     const char *handle = ids_handle(ID_VOLUME, request->volume_id);
     if (error || !handle)
         return error;
@@ -145,7 +145,9 @@ HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
 {
     struct arena *arena = call_arena(call);
     volume_record *volume;
-    struct error *error = find_volume(call, request->volume_id, &volume);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = find_volume(call, request->volume_id, &volume);
     if (!error)
         error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
     if (error)
@@ -231,9 +233,12 @@ HANDLER(controller_get_capacity, GetCapacity)
     struct engine *engine = engine_of(call);
     struct arena *arena = call_arena(call);
     struct backend_capacity capacity;
+    struct error *error = checks_maps(&request->base);
+    if (error)
+        return error;
     if (request->accessible_topology && !is_here(engine, request->accessible_topology, arena))
         return NULL; /* nothing there, as far as this node can tell */
-    struct error *error = backend_capacity(engine->backend, &capacity);
+    error = backend_capacity(engine->backend, &capacity);
     if (error)
         return error;
     reply->available_capacity = (int64_t)capacity.available_bytes;
@@ -249,7 +254,9 @@ HANDLER(controller_get_capacity, GetCapacity)
 HANDLER(controller_expand_volume, ControllerExpandVolume)
 {
     volume_record *volume;
-    struct error *error = checks_id("volume_id", request->volume_id);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
     if (!error && !request->capacity_range)
         error = error_new(CODE_INVALID_ARGUMENT, "capacity_range is missing");
     if (!error)
@@ -272,9 +279,9 @@ HANDLER(controller_modify_volume, ControllerModifyVolume)
     volume_record *volume;
     struct text_map wanted = message_map_read(request->mutable_parameters,
                                               request->n_mutable_parameters, call_arena(call));
-    struct error *error = find_volume(call, request->volume_id, &volume);
+    struct error *error = checks_maps(&request->base);
     if (!error)
-        error = checks_map("mutable_parameters", &wanted);
+        error = find_volume(call, request->volume_id, &volume);
     if (!error && !wanted.count)
         error = error_new(CODE_INVALID_ARGUMENT, "mutable_parameters is missing");
     return error ? error : volume_modify(engine_of(call), volume->handle, &wanted);

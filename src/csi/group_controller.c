@@ -63,11 +63,11 @@ create_group(struct call *call, const Csi__V1__CreateVolumeGroupSnapshotRequest 
         message_map_read(request->parameters, request->n_parameters, arena);
     const char **sources = arena_alloc(arena, request->n_source_volume_ids * sizeof *sources);
     struct group group;
-    struct error *error = checks_name("name", request->name);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_name("name", request->name);
     if (!error && !request->n_source_volume_ids)
         error = error_new(CODE_INVALID_ARGUMENT, "source_volume_ids is missing");
-    if (!error)
-        error = checks_map("parameters", &parameters);
     if (!error)
         error = read_source_ids(request->source_volume_ids, request->n_source_volume_ids, sources);
     if (!error)
@@ -138,7 +138,9 @@ delete_group(struct call *call, const Csi__V1__DeleteVolumeGroupSnapshotRequest 
 {
     (void)reply;
     const char *id = request->group_snapshot_id;
-    struct error *error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
@@ -153,7 +155,9 @@ get_group(struct call *call, const Csi__V1__GetVolumeGroupSnapshotRequest *reque
     struct arena *arena = call_arena(call);
     const char *id = request->group_snapshot_id;
     struct group group;
-    struct error *error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
     if (!error)
         error = group_get(engine_of(call), ids_handle(ID_GROUP, id), arena, &group);
     if (!error)

@@ -120,7 +120,9 @@ HANDLER(node_expand_volume, NodeExpandVolume)
 {
     volume_record *volume;
     mount_record *at;
-    struct error *error = checks_id("volume_id", request->volume_id);
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
     if (!error)
         error = checks_present("volume_path", request->volume_path);
     if (!error)
