@@ -6,6 +6,7 @@
 #include "csi/controller_internal.h"
 #include "csi/ids.h"
 #include "csi/messages.h"
+#include "csi/topology.h"
 #include "rpc/message_map.h"
 #include "volumes/snapshot.h"
 
@@ -13,6 +14,14 @@ static struct engine *
 engine_of(struct call *call)
 {
     return ((struct controller *)call_context(call))->engine;
+}
+
+static Csi__V1__Snapshot *
+snapshot_message(struct call *call, const snapshot_record *record)
+{
+    Csi__V1__Snapshot *snapshot = messages_snapshot(record, call_arena(call));
+    messages_tell_place(call_context(call), snapshot, call_arena(call));
+    return snapshot;
 }
 
 HANDLER(controller_create_snapshot, CreateSnapshot)
@@ -26,6 +35,8 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
         error = checks_name("name", request->name);
     if (!error)
         error = checks_id("source_volume_id", request->source_volume_id);
+    if (!error)
+        error = topology_check(engine_of(call), request->accessibility_requirements, arena);
     const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
     if (!error && !source)
         error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->source_volume_id);
@@ -33,7 +44,7 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
         error = snapshot_create(engine_of(call), request->name, source, &parameters,
                                 controller_wait_ms(call), arena, &record);
     if (!error)
-        reply->snapshot = messages_snapshot(record, arena);
+        reply->snapshot = snapshot_message(call, record);
     return error;
 }
 
@@ -63,18 +74,18 @@ HANDLER(controller_get_snapshot, GetSnapshot)
         return error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", request->snapshot_id);
     error = snapshot_get(engine_of(call), handle, arena, &record);
     if (!error)
-        reply->snapshot = messages_snapshot(record, arena);
+        reply->snapshot = snapshot_message(call, record);
     return error;
 }
 
 /* ---- listing ---- */
 
 static void
-add_entry(Csi__V1__ListSnapshotsResponse *reply, const snapshot_record *record, struct arena *arena)
+add_entry(struct call *call, Csi__V1__ListSnapshotsResponse *reply, const snapshot_record *record)
 {
-    Csi__V1__ListSnapshotsResponse__Entry *entry = arena_alloc(arena, sizeof *entry);
+    Csi__V1__ListSnapshotsResponse__Entry *entry = arena_alloc(call_arena(call), sizeof *entry);
     csi__v1__list_snapshots_response__entry__init(entry);
-    entry->snapshot = messages_snapshot(record, arena);
+    entry->snapshot = snapshot_message(call, record);
     reply->entries[reply->n_entries++] = entry;
 }
 
@@ -98,7 +109,7 @@ list_one(struct call *call, const Csi__V1__ListSnapshotsRequest *request,
     const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
     reply->entries = arena_alloc(arena, sizeof(void *));
     if (!request->source_volume_id[0] || (source && strcmp(source, record->source_handle) == 0))
-        add_entry(reply, record, arena);
+        add_entry(call, reply, record);
     return NULL;
 }
 
@@ -130,7 +141,7 @@ HANDLER(controller_list_snapshots, ListSnapshots)
         return error;
     reply->entries = arena_alloc(arena, page.count * sizeof(void *));
     for (size_t i = 0; i < page.count; i++)
-        add_entry(reply, page.snapshots[i], arena);
+        add_entry(call, reply, page.snapshots[i]);
     if (page.next)
         reply->next_token = ids_print(ID_SNAPSHOT, page.next, arena);
     return NULL;

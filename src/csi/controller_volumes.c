@@ -6,6 +6,7 @@
 #include "csi/controller_internal.h"
 #include "csi/ids.h"
 #include "csi/messages.h"
+#include "csi/topology.h"
 #include "rpc/message_map.h"
 #include "volumes/place.h"
 #include "volumes/spec.h"
@@ -15,34 +16,6 @@ static struct engine *
 engine_of(struct call *call)
 {
     return ((struct controller *)call_context(call))->engine;
-}
-
-/* ---- topology ---- */
-
-static bool
-is_here(const struct engine *engine, const Csi__V1__Topology *topology, struct arena *arena)
-{
-    struct text_map segments = message_map_read(topology->segments, topology->n_segments, arena);
-    const char *node = text_map_find(&segments, CONTROLLER_TOPOLOGY_KEY);
-    return node && strcmp(node, engine->node_id) == 0;
-}
-
-/* This node is all there is: it must be among the requisite ones, or the preferred if there are no others. */
-static struct error *
-check_topology(const struct engine *engine, const Csi__V1__TopologyRequirement *wanted,
-               struct arena *arena)
-{
-    if (!wanted || (!wanted->n_requisite && !wanted->n_preferred))
-        return NULL;
-    for (size_t i = 0; i < wanted->n_requisite; i++)
-        if (is_here(engine, wanted->requisite[i], arena))
-            return NULL;
-    for (size_t i = 0; i < wanted->n_preferred && !wanted->n_requisite; i++)
-        if (is_here(engine, wanted->preferred[i], arena))
-            return NULL;
-    return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "the volume can be made on the node \"%s\" only, which the topology excludes",
-                     engine->node_id);
 }
 
 /* ---- create and delete ---- */
@@ -107,7 +80,7 @@ HANDLER(controller_create_volume, CreateVolume)
     struct error *error = read_request(request, arena, &wanted);
     wanted.wait_ms = controller_wait_ms(call);
     if (!error)
-        error = check_topology(engine, request->accessibility_requirements, arena);
+        error = topology_check(engine, request->accessibility_requirements, arena);
     if (!error)
         error = volume_create(engine, &wanted, arena, &record);
     if (!error)
@@ -236,7 +209,8 @@ HANDLER(controller_get_capacity, GetCapacity)
     struct error *error = checks_maps(&request->base);
     if (error)
         return error;
-    if (request->accessible_topology && !is_here(engine, request->accessible_topology, arena))
+    if (request->accessible_topology &&
+        !topology_is_here(engine, request->accessible_topology, arena))
         return NULL; /* nothing there, as far as this node can tell */
     error = backend_capacity(engine->backend, &capacity);
     if (error)

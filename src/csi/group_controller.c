@@ -54,6 +54,15 @@ read_source_ids(char *const *ids, size_t count, const char **handles)
     return NULL;
 }
 
+static Csi__V1__VolumeGroupSnapshot *
+group_message(struct call *call, const struct group *group)
+{
+    Csi__V1__VolumeGroupSnapshot *message = messages_group(group, call_arena(call));
+    for (size_t i = 0; i < message->n_snapshots; i++)
+        messages_tell_place(call_context(call), message->snapshots[i], call_arena(call));
+    return message;
+}
+
 static struct error *
 create_group(struct call *call, const Csi__V1__CreateVolumeGroupSnapshotRequest *request,
              Csi__V1__CreateVolumeGroupSnapshotResponse *reply)
@@ -74,7 +83,7 @@ create_group(struct call *call, const Csi__V1__CreateVolumeGroupSnapshotRequest 
         error = group_create(engine_of(call), request->name, sources, request->n_source_volume_ids,
                              &parameters, arena, &group);
     if (!error)
-        reply->group_snapshot = messages_group(&group, arena);
+        reply->group_snapshot = group_message(call, &group);
     return error;
 }
 
@@ -161,7 +170,7 @@ get_group(struct call *call, const Csi__V1__GetVolumeGroupSnapshotRequest *reque
     if (!error)
         error = group_get(engine_of(call), ids_handle(ID_GROUP, id), arena, &group);
     if (!error)
-        reply->group_snapshot = messages_group(&group, arena);
+        reply->group_snapshot = group_message(call, &group);
     return error;
 }
 

@@ -79,6 +79,17 @@ messages_snapshot(const snapshot_record *record, struct arena *arena)
     return snapshot;
 }
 
+void
+messages_tell_place(const struct controller *controller, Csi__V1__Snapshot *snapshot,
+                    struct arena *arena)
+{
+    if (!controller->tells_1_13)
+        return;
+    snapshot->accessible_topology = arena_alloc(arena, sizeof(void *));
+    snapshot->accessible_topology[0] = messages_topology(controller->engine->node_id, arena);
+    snapshot->n_accessible_topology = 1;
+}
+
 Csi__V1__VolumeGroupSnapshot *
 messages_group(const struct group *group, struct arena *arena)
 {

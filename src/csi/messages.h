@@ -3,6 +3,7 @@
 #ifndef CSI_MESSAGES_H
 #define CSI_MESSAGES_H
 
+#include "csi/controller.h"
 #include "proto/csi.pb-c.h"
 #include "volumes/engine.h"
 #include "volumes/group.h"
@@ -12,6 +13,10 @@ Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_recor
                                  struct arena *arena);
 Csi__V1__Snapshot *messages_snapshot(const snapshot_record *record, struct arena *arena);
 Csi__V1__VolumeGroupSnapshot *messages_group(const struct group *group, struct arena *arena);
+
+/* Where a snapshot is usable is told only to those who asked for CSI 1.13. */
+void messages_tell_place(const struct controller *controller, Csi__V1__Snapshot *snapshot,
+                         struct arena *arena);
 
 /* The one segment that says which node. */
 Csi__V1__Topology *messages_topology(const char *node_id, struct arena *arena);
