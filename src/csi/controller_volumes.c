@@ -114,6 +114,52 @@ find_volume(struct call *call, const char *id, volume_record **out)
     return volume_get(engine_of(call), handle, call_arena(call), out);
 }
 
+/* What of the request is not so; NULL: all of it is. A volume has no volume_context. */
+static const char *
+find_obstacle(const volume_record *volume,
+              const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena)
+{
+    for (size_t i = 0; i < request->n_volume_capabilities; i++) {
+        struct error *obstacle AUTO(error_cleanup) =
+            place_check_capability(volume, request->volume_capabilities[i]);
+        if (obstacle)
+            return arena_string(arena, obstacle->message);
+    }
+    struct text_map is = message_map_read(volume->parameters, volume->n_parameters, arena);
+    struct text_map asked = message_map_read(request->parameters, request->n_parameters, arena);
+    if (asked.count && !text_map_equal(&is, &asked))
+        return "the volume has other parameters";
+    is = message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
+    asked = message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena);
+    for (size_t i = 0; i < asked.count; i++) {
+        const char *value = text_map_find(&is, asked.pairs[i].key);
+        if (!value || strcmp(value, asked.pairs[i].value) != 0)
+            return "the volume has other mutable parameters";
+    }
+    return request->n_volume_context ? "the volume has no volume_context" : NULL;
+}
+
+#define CONFIRMED(name) csi__v1__validate_volume_capabilities_response__confirmed__##name
+
+static Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *
+confirm(const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena)
+{
+    Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
+        arena_alloc(arena, sizeof *confirmed);
+    CONFIRMED(init)(confirmed);
+    confirmed->volume_capabilities = request->volume_capabilities;
+    confirmed->n_volume_capabilities = request->n_volume_capabilities;
+    struct text_map parameters =
+        message_map_read(request->parameters, request->n_parameters, arena);
+    message_map_write(&parameters, arena, &CONFIRMED(parameters_entry__descriptor),
+                      &confirmed->parameters, &confirmed->n_parameters);
+    parameters =
+        message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena);
+    message_map_write(&parameters, arena, &CONFIRMED(mutable_parameters_entry__descriptor),
+                      &confirmed->mutable_parameters, &confirmed->n_mutable_parameters);
+    return confirmed;
+}
+
 HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
 {
     struct arena *arena = call_arena(call);
@@ -125,18 +171,11 @@ HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
         error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
     if (error)
         return error;
-    for (size_t i = 0; i < request->n_volume_capabilities; i++) {
-        struct error *obstacle AUTO(error_cleanup) =
-            place_check_capability(volume, request->volume_capabilities[i]);
-        if (obstacle) {
-            reply->message = arena_string(arena, obstacle->message);
-            return NULL;
-        }
-    }
-    reply->confirmed = arena_alloc(arena, sizeof *reply->confirmed);
-    csi__v1__validate_volume_capabilities_response__confirmed__init(reply->confirmed);
-    reply->confirmed->volume_capabilities = request->volume_capabilities;
-    reply->confirmed->n_volume_capabilities = request->n_volume_capabilities;
+    const char *obstacle = find_obstacle(volume, request, arena);
+    if (obstacle)
+        reply->message = (char *)obstacle;
+    else
+        reply->confirmed = confirm(request, arena);
     return NULL;
 }
 

@@ -59,10 +59,15 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
 }
 
 static struct error *
-answer_existing(snapshot_record *record, const char *source_handle, snapshot_record **out)
+answer_existing(snapshot_record *record, const char *source_handle,
+                const struct text_map *parameters, struct arena *arena, snapshot_record **out)
 {
+    struct text_map its = message_map_read(record->parameters, record->n_parameters, arena);
     if (strcmp(record->source_handle, source_handle) != 0)
         return error_new(CODE_ALREADY_EXISTS, "the snapshot \"%s\" exists, of another volume",
+                         record->name);
+    if (!text_map_equal(&its, parameters))
+        return error_new(CODE_ALREADY_EXISTS, "the snapshot \"%s\" exists with other parameters",
                          record->name);
     *out = record;
     return NULL;
@@ -121,7 +126,8 @@ find_or_make(struct engine *engine, const char *name, const char *source_handle,
         error = rows_find(engine, &snapshot_rows, name, arena, &existing);
     if (error)
         return error;
-    return existing.record ? answer_existing((snapshot_record *)existing.record, source_handle, out)
+    return existing.record ? answer_existing((snapshot_record *)existing.record, source_handle,
+                                             parameters, arena, out)
                            : make_snapshot(engine, name, source_handle, parameters, arena, out);
 }
 

@@ -7,8 +7,9 @@
 #include "volumes/rows.h"
 
 /*
- * The same name and source again give the same snapshot; another source: ALREADY_EXISTS. NOT_FOUND: the source. A copy that takes longer than
- * `wait_ms` goes on, and the snapshot that comes back is COPYING; if it fails within that time the snapshot is gone, and this is the error.
+ * The same name and source again give the same snapshot; another source or other parameters: ALREADY_EXISTS. NOT_FOUND: the source. A copy that
+ * takes longer than `wait_ms` goes on, and the snapshot that comes back is COPYING; if it fails within that time the snapshot is gone, and this
+ * is the error.
  */
 MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name,
                                          const char *source_handle,
