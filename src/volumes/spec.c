@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "backends/format.h"
 #include "volumes/io_limits.h"
 
 /* Sidecars add keys of their own; they are about Kubernetes' objects and ask for nothing. */
@@ -165,9 +166,16 @@ choose_kind(const struct volume_request *request, struct volume_spec *spec)
 
 /* ---- size ---- */
 
+static int64_t
+round_to_sectors(int64_t size, int64_t limit)
+{
+    int64_t up = (size + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+    return limit && up > limit ? up - SECTOR_BYTES : up;
+}
+
 struct error *
-spec_choose_size(int64_t required_bytes, int64_t limit_bytes, int64_t least_bytes,
-                 int64_t usual_bytes, int64_t *out)
+spec_choose_size(enum volume_kind kind, int64_t required_bytes, int64_t limit_bytes,
+                 int64_t least_bytes, int64_t usual_bytes, int64_t *out)
 {
     int64_t size = required_bytes ? required_bytes : usual_bytes;
     if (size < least_bytes)
@@ -180,31 +188,32 @@ spec_choose_size(int64_t required_bytes, int64_t limit_bytes, int64_t least_byte
     if (size > SPEC_LARGEST_BYTES)
         return error_new(CODE_OUT_OF_RANGE, "%jd bytes are more than a volume can have (%jd)",
                          (intmax_t)size, (intmax_t)SPEC_LARGEST_BYTES);
-    *out = size;
+    *out = kind == KIND_IMAGE ? round_to_sectors(size, limit_bytes) : size;
+    if (*out < required_bytes || *out < least_bytes)
+        return error_new(CODE_OUT_OF_RANGE,
+                         "a device has a multiple of %d bytes: there is none within the limits",
+                         SECTOR_BYTES);
     return NULL;
 }
 
+/* An image takes at least its source's data, or what its file system needs. */
 static int64_t
-round_up(int64_t size)
+least_image_bytes(const char *fs_type, int64_t source_bytes)
 {
-    return (size + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+    int64_t least = fs_type[0] ? (int64_t)format_smallest_bytes(fs_type) : 0;
+    if (least < SPEC_SMALLEST_IMAGE_BYTES)
+        least = SPEC_SMALLEST_IMAGE_BYTES;
+    return source_bytes > least ? source_bytes : least;
 }
 
 static struct error *
 choose_size(const struct volume_request *request, int64_t source_bytes, struct volume_spec *spec)
 {
     bool image = spec->kind == KIND_IMAGE;
-    int64_t least = image && source_bytes < SPEC_SMALLEST_IMAGE_BYTES ? SPEC_SMALLEST_IMAGE_BYTES
-                                                                      : source_bytes;
+    int64_t least = image ? least_image_bytes(spec->fs_type, source_bytes) : source_bytes;
     int64_t usual = source_bytes ? source_bytes : image ? SPEC_DEFAULT_IMAGE_BYTES : 0;
-    struct error *error = spec_choose_size(request->required_bytes, request->limit_bytes, least,
-                                           usual, &spec->size_bytes);
-    if (error || !image)
-        return error;
-    int64_t rounded = round_up(spec->size_bytes);
-    if (!request->limit_bytes || rounded <= request->limit_bytes)
-        spec->size_bytes = rounded;
-    return NULL;
+    return spec_choose_size(spec->kind, request->required_bytes, request->limit_bytes, least, usual,
+                            &spec->size_bytes);
 }
 
 struct error *

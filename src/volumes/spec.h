@@ -23,8 +23,9 @@ MUST_CHECK struct error *spec_make(const struct volume_request *request, int64_t
 /* Keys that ControllerModifyVolume and mutable_parameters may carry, and their values. */
 MUST_CHECK struct error *spec_check_mutable(const struct text_map *map, enum volume_kind kind);
 
-/* A size within the range: the required one, or what is usual; OUT_OF_RANGE if there is none. */
-MUST_CHECK struct error *spec_choose_size(int64_t required_bytes, int64_t limit_bytes,
-                                          int64_t least_bytes, int64_t usual_bytes, int64_t *out);
+/* A size within the range: the required one, or what is usual; OUT_OF_RANGE if there is none. Those of images are whole sectors. */
+MUST_CHECK struct error *spec_choose_size(enum volume_kind kind, int64_t required_bytes,
+                                          int64_t limit_bytes, int64_t least_bytes,
+                                          int64_t usual_bytes, int64_t *out);
 
 #endif

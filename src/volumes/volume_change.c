@@ -80,7 +80,8 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
                          (intmax_t)limit_bytes);
     if (required_bytes <= now)
         return now == told ? NULL : held_save(engine, &held, &arena);
-    error = spec_choose_size(required_bytes, limit_bytes, now, now, size_bytes);
+    error = spec_choose_size(volume_data(held.record).kind, required_bytes, limit_bytes, now, now,
+                             size_bytes);
     if (error)
         return error;
     held.record->size_bytes = *size_bytes;
