@@ -24,6 +24,13 @@ read_group(const char *text, gid_t *out)
 }
 
 struct error *
+mount_group_check(const char *text)
+{
+    gid_t ignored;
+    return read_group(text, &ignored);
+}
+
+struct error *
 mount_group_apply(const char *directory, const char *text)
 {
     gid_t group;

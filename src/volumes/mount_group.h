@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 
+/* INVALID_ARGUMENT: the text is no group's number. */
+MUST_CHECK struct error *mount_group_check(const char *group);
+
 /* See tree_give; `group` is its number as text. INVALID_ARGUMENT: it is none. */
 MUST_CHECK struct error *mount_group_apply(const char *directory, const char *group);
 

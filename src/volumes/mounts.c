@@ -164,16 +164,25 @@ apply_option(const char *option, unsigned long *flags)
     (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME | MS_RELATIME |     \
      MS_STRICTATIME)
 
+bool
+mounts_is_point_option(const char *option)
+{
+    unsigned long flags = 0;
+    return apply_option(option, &flags) && !(flags & ~(unsigned long)POINT_FLAGS);
+}
+
 static struct error *
 read_point_options(const char *const *options, unsigned long *flags)
 {
-    for (; options && *options; options++)
-        if (!apply_option(*options, flags) || (*flags & ~(unsigned long)POINT_FLAGS))
+    for (; options && *options; options++) {
+        if (!mounts_is_point_option(*options))
             return error_new(
                 CODE_INVALID_ARGUMENT,
                 "a directory does not take the mount flag \"%s\"; it takes ro, nosuid, "
                 "nodev, noexec, noatime, nodiratime, relatime and strictatime",
                 *options);
+        apply_option(*options, flags);
+    }
     return NULL;
 }
 

@@ -29,6 +29,9 @@ bool mounts_is_point(const char *path);
 MUST_CHECK struct error *mounts_bind(const char *from, const char *to, const char *const *options,
                                      bool read_only);
 
+/* Whether mounts_bind takes it. */
+bool mounts_is_point_option(const char *option);
+
 /* A file system on a device. `options` as mount(8) has them, NULL at the end; unknown ones go to the file system. */
 MUST_CHECK struct error *mounts_device(const char *device, const char *to, const char *fs_type,
                                        const char *const *options, bool read_only);

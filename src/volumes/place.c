@@ -38,11 +38,25 @@ place_is_block(const volume_capability *capability)
     return capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
 }
 
+/* Of ro and rw the last counts. */
+static bool
+has_flag_read_only(const volume_capability *capability)
+{
+    bool is_set = false;
+    for (size_t i = 0; !place_is_block(capability) && i < capability->mount->n_mount_flags; i++) {
+        const char *flag = capability->mount->mount_flags[i];
+        if (strcmp(flag, "ro") == 0 || strcmp(flag, "rw") == 0)
+            is_set = flag[1] == 'o';
+    }
+    return is_set;
+}
+
 bool
 place_reads_only(const volume_capability *capability)
 {
     return capability->access_mode->mode == MODE(SINGLE_NODE_READER_ONLY) ||
-           capability->access_mode->mode == MODE(MULTI_NODE_READER_ONLY);
+           capability->access_mode->mode == MODE(MULTI_NODE_READER_ONLY) ||
+           has_flag_read_only(capability);
 }
 
 static bool
@@ -61,6 +75,10 @@ place_check_capability(const volume_record *volume, const volume_capability *cap
                          "the volume is a directory tree and has no block device");
     }
     const char *wanted = capability->mount->fs_type;
+    const char *group = capability->mount->volume_mount_group;
+    struct error *error = group[0] ? mount_group_check(group) : NULL;
+    if (error)
+        return error;
     if (is_image(volume) && !volume->fs_type[0])
         return error_new(CODE_FAILED_PRECONDITION,
                          "the volume is a raw block device and has no file system to mount");
@@ -139,6 +157,20 @@ mount_flags(const volume_capability *capability, struct arena *arena)
     for (size_t i = 0; i < mount->n_mount_flags; i++)
         flags[i] = mount->mount_flags[i];
     flags[mount->n_mount_flags] = NULL;
+    return flags;
+}
+
+/* Those that a publication can have of its own. What the file system was to know, it was told when it was staged. */
+static const char *const *
+point_flags(const volume_capability *capability, struct arena *arena)
+{
+    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
+    const char **flags = arena_alloc(arena, (mount->n_mount_flags + 1) * sizeof *flags);
+    size_t count = 0;
+    for (size_t i = 0; i < mount->n_mount_flags; i++)
+        if (mounts_is_point_option(mount->mount_flags[i]))
+            flags[count++] = mount->mount_flags[i];
+    flags[count] = NULL;
     return flags;
 }
 
@@ -375,7 +407,7 @@ place_block(struct engine *engine, const volume_record *volume, const struct use
 
 struct error *
 place_staged(struct engine *engine, const volume_record *volume, const struct use *use,
-             bool is_known)
+             bool is_known, struct arena *arena)
 {
     if (place_is_block(use->capability))
         return place_block(engine, volume, use, is_known);
@@ -385,7 +417,8 @@ place_staged(struct engine *engine, const volume_record *volume, const struct us
     if (!error)
         error = make_directory(use->path);
     if (!error)
-        error = mounts_bind(use->staging_path, use->path, NULL, use->read_only);
+        error = mounts_bind(use->staging_path, use->path, point_flags(use->capability, arena),
+                            use->read_only);
     return error ? error : apply_group(use);
 }
 

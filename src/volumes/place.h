@@ -18,7 +18,7 @@ struct use {
 
 bool place_is_block(const volume_capability *capability);
 
-/* The mode allows only reading, whatever else was asked. */
+/* The mode, or the mount flag ro, allows only reading, whatever else was asked. */
 bool place_reads_only(const volume_capability *capability);
 
 /* FAILED_PRECONDITION says what speaks against using the volume so. */
@@ -34,7 +34,7 @@ MUST_CHECK struct error *place_volume(struct engine *engine, struct held_volume 
 
 /* What is staged appears at another path, which is made. */
 MUST_CHECK struct error *place_staged(struct engine *engine, const volume_record *volume,
-                                      const struct use *use, bool is_known);
+                                      const struct use *use, bool is_known, struct arena *arena);
 
 /*
  * What the volume's parameters say of its use at a path: the label of its file system, and for a publication how fast its device may be

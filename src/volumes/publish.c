@@ -10,10 +10,12 @@
 
 /* ---- may it be published there as well? ---- */
 
+/* By the specification's table, which has readers of a single node among them. */
 static bool
 is_exclusive(const volume_capability *capability)
 {
     return capability->access_mode->mode == MODE(SINGLE_NODE_WRITER) ||
+           capability->access_mode->mode == MODE(SINGLE_NODE_READER_ONLY) ||
            capability->access_mode->mode == MODE(SINGLE_NODE_SINGLE_WRITER);
 }
 
@@ -46,6 +48,8 @@ check_staged(struct engine *engine, const volume_record *volume, const struct mo
         return error_new(CODE_FAILED_PRECONDITION, "the volume is staged %s",
                          place_is_block(staging->capability) ? "as a block device"
                                                              : "as a file system");
+    if (staging->read_only && !use->read_only)
+        return error_new(CODE_FAILED_PRECONDITION, "the volume is staged for reading only");
     struct use staged = stage_use_of(staging);
     bool is_there;
     struct error *error = place_is_used(engine, volume, &staged, &is_there);
@@ -69,7 +73,7 @@ publish_held(struct engine *engine, struct held_volume *held, const struct use *
         stage_remember_use(engine, held->record->handle, use, arena, &record, &is_new);
     if (error)
         return error;
-    error = use->staging_path[0] ? place_staged(engine, held->record, use, !is_new)
+    error = use->staging_path[0] ? place_staged(engine, held->record, use, !is_new, arena)
                                  : place_volume(engine, held, use, !is_new, arena);
     if (error && is_new)
         error_free(mount_rows_delete(engine, record)); /* what stays, the next request repairs */
@@ -119,6 +123,21 @@ publish_volume(struct engine *engine, const char *handle, const struct use *use)
     return error ? error : publish_held(engine, &held, use, &arena);
 }
 
+/* It goes when it is unpublished, so it is published once. */
+static struct error *
+check_alone(struct engine *engine, const volume_record *volume, const char *path,
+            struct arena *arena)
+{
+    struct mount_list uses;
+    struct error *error = stage_list_uses(engine, volume, arena, &uses);
+    for (size_t i = 0; i < uses.count && !error; i++)
+        if (strcmp(uses.records[i]->path, path) != 0)
+            error =
+                error_new(CODE_FAILED_PRECONDITION,
+                          "the ephemeral volume is published at %s already", uses.records[i]->path);
+    return error;
+}
+
 struct error *
 publish_ephemeral(struct engine *engine, const char *handle, const struct use *use)
 {
@@ -128,6 +147,8 @@ publish_ephemeral(struct engine *engine, const char *handle, const struct use *u
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
     if (!error)
         error = place_check_capability(held.record, use->capability);
+    if (!error)
+        error = check_alone(engine, held.record, use->path, &arena);
     return error ? error : publish_held(engine, &held, use, &arena);
 }
 
