@@ -176,11 +176,9 @@ read_point_options(const char *const *options, unsigned long *flags)
 {
     for (; options && *options; options++) {
         if (!mounts_is_point_option(*options))
-            return error_new(
-                CODE_INVALID_ARGUMENT,
-                "a directory does not take the mount flag \"%s\"; it takes ro, nosuid, "
-                "nodev, noexec, noatime, nodiratime, relatime and strictatime",
-                *options);
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "a directory takes only the mount flags ro, nosuid, nodev, noexec, "
+                             "noatime, nodiratime, relatime and strictatime");
         apply_option(*options, flags);
     }
     return NULL;
