@@ -117,6 +117,8 @@ publish_volume(struct engine *engine, const char *handle, const struct use *use)
     if (!error)
         error = list_uses(engine, held.record, use->path, &arena, &uses);
     if (!error)
+        error = stage_check_same(&uses, use);
+    if (!error)
         error = check_staged(engine, held.record, &uses, use);
     if (!error)
         error = check_others(&uses, use);

@@ -66,19 +66,27 @@ make_record(const char *handle, const struct use *use, struct arena *arena)
 }
 
 struct error *
+stage_check_same(const struct mount_list *uses, const struct use *use)
+{
+    const mount_record *record = mount_rows_find(uses, use->path);
+    if (!record || is_same_use(record, use))
+        return NULL;
+    return error_new(CODE_ALREADY_EXISTS,
+                     "the volume is at %s already, with another capability or access", use->path);
+}
+
+struct error *
 stage_remember_use(struct engine *engine, const char *handle, const struct use *use,
                    struct arena *arena, mount_record **out, bool *is_new)
 {
     struct mount_list list;
     struct error *error = mount_rows_list(engine, handle, arena, &list);
+    if (!error)
+        error = stage_check_same(&list, use);
     if (error)
         return error;
     *out = mount_rows_find(&list, use->path);
     *is_new = !*out;
-    if (*out && !is_same_use(*out, use))
-        return error_new(CODE_ALREADY_EXISTS,
-                         "the volume is at %s already, with another capability or access",
-                         use->path);
     if (*out)
         return NULL;
     *out = make_record(handle, use, arena);

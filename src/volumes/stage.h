@@ -23,6 +23,9 @@ MUST_CHECK struct error *stage_list_uses(struct engine *engine, const volume_rec
 /* A use as its row has it. */
 struct use stage_use_of(const mount_record *record);
 
+/* ALREADY_EXISTS: one of the uses is at the same path, and differs. */
+MUST_CHECK struct error *stage_check_same(const struct mount_list *uses, const struct use *use);
+
 /* The row for a use: found or written. ALREADY_EXISTS: there is one at the path that differs. */
 MUST_CHECK struct error *stage_remember_use(struct engine *engine, const char *handle,
                                             const struct use *use, struct arena *arena,
