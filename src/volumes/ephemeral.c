@@ -64,6 +64,11 @@ ephemeral_find(struct engine *engine, const char *id, struct arena *arena, const
 struct error *
 ephemeral_remove(struct engine *engine, const char *handle, const char *path)
 {
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct mount_list uses = {0};
     struct error *error = publish_undo(engine, handle, path);
-    return error ? error : volume_delete(engine, handle);
+    if (!error)
+        error = mount_rows_list(engine, handle, &arena, &uses);
+    return error || uses.count ? error : volume_delete(engine, handle);
 }

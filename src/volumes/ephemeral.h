@@ -20,7 +20,7 @@ MUST_CHECK struct error *ephemeral_publish(struct engine *engine,
 MUST_CHECK struct error *ephemeral_find(struct engine *engine, const char *id, struct arena *arena,
                                         const char **handle);
 
-/* Unpublishes and deletes it. */
+/* Unpublishes and deletes it. Not published there: it stays where it is. */
 MUST_CHECK struct error *ephemeral_remove(struct engine *engine, const char *handle,
                                           const char *path);
 
