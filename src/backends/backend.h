@@ -156,6 +156,7 @@ struct backend {
     const struct backend_ops *ops;
     int directory;           /* where it was opened; of backend.c alone */
     bool copies_are_instant; /* copy costs the same for any amount of data */
+    bool cuts_images; /* a copy of an image is of one instant, whoever writes to it meanwhile */
     bool enforces_tree_size; /* a tree that is full says so to its writer */
     bool finds_changes;      /* extents works with a base */
 };

@@ -605,7 +605,8 @@ open_backend(const struct backend_options *options, struct backend **out)
     if (geteuid() != 0)
         return error_new(CODE_PERMISSION_DENIED, "the btrfs back end needs root");
     struct btrfs_backend *btrfs = memory_zeroed(sizeof *btrfs);
-    btrfs->base = (struct backend){.copies_are_instant = true, .finds_changes = true};
+    btrfs->base =
+        (struct backend){.copies_are_instant = true, .cuts_images = true, .finds_changes = true};
     btrfs->root = -1;
     btrfs->sweep_after = SMALLEST_SWEEP;
     struct error *error = find_directory(btrfs, options);

@@ -279,6 +279,7 @@ open_root(struct dir_backend *dir, const char *directory)
         return error_from_errno(errno, "open %s", dir->directory);
     dir->base.enforces_tree_size = project_quota_works(dir->root);
     dir->base.finds_changes = shares_extents(dir->directory);
+    dir->base.cuts_images = dir->base.finds_changes;
     return layout_make(dir->root);
 }
 

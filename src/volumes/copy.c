@@ -6,7 +6,9 @@
 
 #include "base/memory.h"
 #include "rpc/message_bytes.h"
+#include "volumes/held.h"
 #include "volumes/snapshot.h"
+#include "volumes/still.h"
 #include "volumes/volume.h"
 
 /* How long a delete waits for a copy to wind down. */
@@ -109,6 +111,67 @@ settings_of(struct copy *copy)
         .size_bytes = (uint64_t)((const snapshot_record *)copy->record)->size_bytes};
 }
 
+/* ---- a source that is written to meanwhile ---- */
+
+/* A file system whose blocks are read one after the other while it is in use would come out as none. */
+static bool
+must_be_still(const struct copy *copy)
+{
+    return copy->from.kind == KIND_IMAGE && copy->from.role == ROLE_VOLUME &&
+           !copy->engine->backend->cuts_images;
+}
+
+/* Who is not using it yet cannot begin to before the copy is done: see place.c. */
+static struct error *
+hold_source_still(struct copy *copy, struct still **out)
+{
+    struct held_volume source AUTO(held_release) = {0};
+    struct error *error =
+        held_take(copy->engine, copy->from.handle, COPY_WAIT_MS, &copy->arena, &source);
+    return error ? error : still_begin(copy->engine, &source.record, 1, out);
+}
+
+struct still_copy {
+    const struct progress *progress;
+    struct still *still;
+};
+
+static void
+report(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    const struct progress *progress = ((struct still_copy *)context)->progress;
+    progress->report(progress->context, done_bytes, total_bytes);
+}
+
+static bool
+is_cancelled(void *context)
+{
+    const struct still_copy *copy = context;
+    return still_is_over(copy->still) || copy->progress->cancelled(copy->progress->context);
+}
+
+static struct error *
+copy_data(struct copy *copy, const struct data *to, const struct progress *progress)
+{
+    struct data_settings settings = settings_of(copy);
+    return backend_copy(copy->engine->backend, &copy->from, to, &settings, progress);
+}
+
+static struct error *
+copy_still_data(struct copy *copy, const struct data *to, const struct progress *progress)
+{
+    struct still_copy context = {.progress = progress};
+    struct error *error = hold_source_still(copy, &context.still);
+    if (error)
+        return error;
+    error = copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
+    struct error *over = still_end(context.still);
+    if (!over)
+        return error;
+    error_free(error); /* that it was cancelled */
+    return over;
+}
+
 static struct error *
 run(void *context, const struct progress *progress)
 {
@@ -118,11 +181,10 @@ run(void *context, const struct progress *progress)
     if (progress->cancelled(progress->context))
         return error_new(CODE_CANCELLED, "the copy was cancelled before it began");
     struct data to = target_of(copy);
-    struct data_settings settings = settings_of(copy);
     size_t size;
     uint8_t *note = rows_pack(copy->record, &copy->arena, &size);
     struct error *error =
-        backend_copy(copy->engine->backend, &copy->from, &to, &settings, progress);
+        must_be_still(copy) ? copy_still_data(copy, &to, progress) : copy_data(copy, &to, progress);
     return error ? error : backend_write_note(copy->engine->backend, &to, note, size);
 }
 

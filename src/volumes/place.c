@@ -236,14 +236,9 @@ static struct error *
 ensure_file_system(struct engine *engine, struct held_volume *held, const char *device,
                    struct arena *arena)
 {
-    struct key *alone AUTO(keys_release) = NULL;
     if (held->record->formatted_bytes)
         return NULL;
-    /* A copy that is made meanwhile would not know whether what it got is a file system with somebody's data in it. */
-    struct error *error =
-        copy_await_alone(engine, &volume_rows, held->record->handle, COPY_WAIT_MS, &alone);
-    if (!error)
-        error = make_file_system(held->record, device, arena);
+    struct error *error = make_file_system(held->record, device, arena);
     if (error)
         return error;
     held->record->formatted_bytes = held->record->size_bytes;
@@ -353,16 +348,37 @@ apply_group(const struct use *use)
     return group[0] && !use->read_only ? mount_group_apply(use->path, group) : NULL;
 }
 
+/*
+ * A copy that is made while an image gets its first file system would not know whether somebody's data is in what it got. And where copies take
+ * their time, nobody may begin to write to their source.
+ */
+static struct error *
+await_copies(struct engine *engine, const volume_record *volume, const struct use *use,
+             struct key **out)
+{
+    bool is_blank = volume->fs_type[0] && !volume->formatted_bytes;
+    bool is_used;
+    if (!is_image(volume) || (engine->backend->cuts_images && !is_blank))
+        return NULL;
+    struct error *error = place_is_used(engine, volume, use, &is_used);
+    return error || is_used
+               ? error
+               : copy_await_alone(engine, &volume_rows, volume->handle, COPY_WAIT_MS, out);
+}
+
 struct error *
 place_volume(struct engine *engine, struct held_volume *held, const struct use *use, bool is_known,
              struct arena *arena)
 {
+    struct key *alone AUTO(keys_release) = NULL;
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error = await_copies(engine, held->record, use, &alone);
+    if (error)
+        return error;
     if (place_is_block(use->capability))
         return attach_device(engine, held->record, 0, &device);
-    struct error *error = is_image(held->record)
-                              ? place_file_system(engine, held, use, is_known, arena)
-                              : place_tree(engine, held->record, use, is_known, arena);
+    error = is_image(held->record) ? place_file_system(engine, held, use, is_known, arena)
+                                   : place_tree(engine, held->record, use, is_known, arena);
     return error ? error : apply_group(use);
 }
 
