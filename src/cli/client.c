@@ -244,6 +244,19 @@ client_ask_stream(struct client *client, const char *method, const void *request
     return explain(client, error);
 }
 
+void *
+client_join(struct client *client, void *first, size_t first_count, void *second,
+            size_t second_count)
+{
+    if (!first_count)
+        return second;
+    void **all = arena_alloc(&client->arena, (first_count + second_count) * sizeof *all);
+    memcpy(all, first, first_count * sizeof *all);
+    if (second_count)
+        memcpy(all + first_count, second, second_count * sizeof *all);
+    return all;
+}
+
 void
 client_print_json(const void *message, unsigned flags)
 {

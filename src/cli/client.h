@@ -94,6 +94,10 @@ MUST_CHECK struct error *client_ask_stream(
     struct client *client, const char *method, const void *request,
     struct error *(*take)(void *context, const void *message), void *context);
 
+/* The repeated fields of two pages as one: pointers to messages, one list behind the other, in the client's arena. */
+void *client_join(struct client *client, void *first, size_t first_count, void *second,
+                  size_t second_count);
+
 /* With -o json: the message on stdout. */
 void client_print_json(const void *message, unsigned flags);
 

@@ -122,11 +122,8 @@ list_all(struct client *client, Skycap__V1__ListOperationsResponse *all)
         struct error *error = client_ask(client, "skycap.v1.Operations/List", &request, &page);
         if (error)
             return error;
-        operation_message **more =
-            arena_alloc(&client->arena, (all->n_operations + page->n_operations) * sizeof *more);
-        memcpy(more, all->operations, all->n_operations * sizeof *more);
-        memcpy(more + all->n_operations, page->operations, page->n_operations * sizeof *more);
-        all->operations = more;
+        all->operations = client_join(client, all->operations, all->n_operations, page->operations,
+                                      page->n_operations);
         all->n_operations += page->n_operations;
         request.starting_token = page->next_token;
     } while (request.starting_token[0]);

@@ -58,11 +58,8 @@ list_all(struct client *client, const char *of_volume, Skycap__V1__ListSnapshots
             client_ask(client, "skycap.v1.Inventory/ListSnapshots", &request, &page);
         if (error)
             return error;
-        snapshot_info **more =
-            arena_alloc(&client->arena, (all->n_snapshots + page->n_snapshots) * sizeof *more);
-        memcpy(more, all->snapshots, all->n_snapshots * sizeof *more);
-        memcpy(more + all->n_snapshots, page->snapshots, page->n_snapshots * sizeof *more);
-        all->snapshots = more;
+        all->snapshots = client_join(client, all->snapshots, all->n_snapshots, page->snapshots,
+                                     page->n_snapshots);
         all->n_snapshots += page->n_snapshots;
         request.starting_token = page->next_token;
     } while (request.starting_token[0]);

@@ -21,11 +21,8 @@ list_all(struct client *client, Skycap__V1__ListVolumesResponse *all)
             client_ask(client, "skycap.v1.Inventory/ListVolumes", &request, &page);
         if (error)
             return error;
-        volume_info **more =
-            arena_alloc(&client->arena, (all->n_volumes + page->n_volumes) * sizeof *more);
-        memcpy(more, all->volumes, all->n_volumes * sizeof *more);
-        memcpy(more + all->n_volumes, page->volumes, page->n_volumes * sizeof *more);
-        all->volumes = more;
+        all->volumes =
+            client_join(client, all->volumes, all->n_volumes, page->volumes, page->n_volumes);
         all->n_volumes += page->n_volumes;
         request.starting_token = page->next_token;
     } while (request.starting_token[0]);
