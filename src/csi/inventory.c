@@ -64,7 +64,7 @@ not_found(const char *kind, const char *text)
 static struct error *
 in_their_words(struct error *error, const char *kind, const char *text)
 {
-    if (!error || error->code != CODE_NOT_FOUND)
+    if (error->code != CODE_NOT_FOUND)
         return error;
     error_free(error);
     return not_found(kind, text);
@@ -231,9 +231,10 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
     if (!error && !handle)
         error = not_found("volume", request->volume);
     if (!error)
-        error =
-            in_their_words(read_volume(engine, handle, arena, &record), "volume", request->volume);
-    return error ? error : make_volume(engine, record, arena, &reply->volume);
+        error = read_volume(engine, handle, arena, &record);
+    if (error)
+        return in_their_words(error, "volume", request->volume);
+    return make_volume(engine, record, arena, &reply->volume);
 }
 
 /* Where a list begins and how much of it is wanted. */
@@ -307,9 +308,10 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
     if (!error && !handle)
         error = not_found("snapshot", request->snapshot);
     if (!error)
-        error = in_their_words(snapshot_get(engine, handle, arena, &record), "snapshot",
-                               request->snapshot);
-    return error ? error : make_snapshot(engine, record, arena, &reply->snapshot);
+        error = snapshot_get(engine, handle, arena, &record);
+    if (error)
+        return in_their_words(error, "snapshot", request->snapshot);
+    return make_snapshot(engine, record, arena, &reply->snapshot);
 }
 
 static struct error *
