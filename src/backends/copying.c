@@ -46,7 +46,10 @@ copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress 
     return error;
 }
 
-/* One sync of the file system instead of one for each file. */
+/*
+ * One sync of the file system instead of one for each file. The seals come after it (tree_seal_all), and are as durable as the rename that
+ * follows them: a file system keeps the order of what it has in its journal.
+ */
 struct error *
 copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
 {
@@ -56,10 +59,10 @@ copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
     if (error)
         return error;
     job.total_bytes = size.allocated_bytes;
-    error = tree_copy(&job, from, to, seal);
+    error = tree_copy(&job, from, to);
     if (!error && syncfs(to) != 0)
         error = error_from_errno(errno, "make a copy durable");
-    return error;
+    return error || !seal ? error : tree_seal_all(&job, to);
 }
 
 static struct error *

@@ -33,7 +33,7 @@ MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_byte
 /* Makes a sparse image larger. OUT_OF_RANGE if it is larger already; 0 leaves it as it is. */
 MUST_CHECK struct error *copying_grow_image(int image, uint64_t size_bytes);
 
-/* Fills the empty directory `to`; durable when it returns. */
+/* Fills the empty directory `to`; durable when it returns, but for the seals. */
 MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
                                            const struct progress *progress);
 

@@ -17,13 +17,12 @@ struct tree_size {
 
 /*
  * Fills the empty directory `to` with everything that is in `from`: modes, owners, times, extended attributes (access lists and
- * capabilities among them), hard links, symbolic links, devices, holes; and gives it the metadata of `from` itself. `seal`: all of it
- * becomes immutable, where the file system and our privileges allow that.
+ * capabilities among them), hard links, symbolic links, devices, holes; and gives it the metadata of `from` itself.
  *
  * A tree that changes meanwhile is copied as it is met. FAILED_PRECONDITION for something mounted inside, or a tree deeper than a path
  * can name.
  */
-MUST_CHECK struct error *tree_copy(struct copy_job *job, int from, int to, bool seal);
+MUST_CHECK struct error *tree_copy(struct copy_job *job, int from, int to);
 
 /* Counts what a file with several names has once. */
 MUST_CHECK struct error *tree_measure(int directory, struct tree_size *out);
@@ -38,5 +37,11 @@ MUST_CHECK struct error *tree_remove(int parent, const char *name);
 
 /* The file or directory cannot be changed any more, or can again; false where that is not possible. */
 bool tree_seal(int fd, bool sealed);
+
+/*
+ * Seals every file and directory of a copy, where the file system and our privileges allow that. To be called when the copy is durable: it
+ * would be slow before.
+ */
+MUST_CHECK struct error *tree_seal_all(struct copy_job *job, int top);
 
 #endif

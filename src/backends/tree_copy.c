@@ -7,10 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -25,7 +23,6 @@ struct tree_copying {
     struct copy_job *job;
     struct tree_walk walk; /* over the source */
     int to;
-    bool seal;
     char *names; /* room for attributes */
     char *value;
 };
@@ -38,16 +35,6 @@ struct entry {
     int to;
     struct stat status;
 };
-
-bool
-tree_seal(int fd, bool sealed)
-{
-    unsigned flags = 0;
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0)
-        return false;
-    unsigned wanted = sealed ? flags | FS_IMMUTABLE_FL : flags & ~(FS_IMMUTABLE_FL | FS_APPEND_FL);
-    return wanted == flags || ioctl(fd, FS_IOC_SETFLAGS, &wanted) == 0;
-}
 
 /* Labels are the host's own business, and properties of btrfs mean nothing elsewhere. */
 static bool
@@ -95,8 +82,6 @@ copy_metadata(struct tree_copying *copying, int from, int to)
     const struct timespec times[] = {wanted.st_atim, wanted.st_mtim};
     if (futimens(to, times) != 0)
         return error_from_errno(errno, "set the times");
-    if (copying->seal)
-        tree_seal(to, true);
     return NULL;
 }
 
@@ -143,7 +128,7 @@ copy_other(const struct entry *entry)
     return NULL;
 }
 
-/* Gives its first name a second one; sets `*done` if it has a first one. A sealed file cannot get names, so it waits with its seal. */
+/* Gives its first name a second one; sets `*done` if it has a first one. */
 static struct error *
 copy_link(struct tree_copying *copying, const struct entry *entry, bool *done)
 {
@@ -152,15 +137,8 @@ copy_link(struct tree_copying *copying, const struct entry *entry, bool *done)
     *done = first != NULL;
     if (!first)
         return NULL;
-    int file AUTO(files_close) = copying->seal && S_ISREG(entry->status.st_mode)
-                                     ? files_open_below(copying->to, first, O_RDONLY)
-                                     : -1;
-    if (file >= 0)
-        tree_seal(file, false);
     if (linkat(copying->to, first, entry->to, entry->name, 0) != 0)
         return error_from_errno(errno, "make another name of %s", first);
-    if (file >= 0)
-        tree_seal(file, true);
     return NULL;
 }
 
@@ -215,12 +193,12 @@ take_step(struct tree_copying *copying, const struct tree_step *step)
 }
 
 struct error *
-tree_copy(struct copy_job *job, int from, int to, bool seal)
+tree_copy(struct copy_job *job, int from, int to)
 {
     char *names AUTO(memory_cleanup) = memory_new(ATTRIBUTES_BYTES);
     char *value AUTO(memory_cleanup) = memory_new(ATTRIBUTES_BYTES);
     struct tree_copying copying = {
-        .job = job, .walk = {.top = from}, .to = to, .seal = seal, .names = names, .value = value};
+        .job = job, .walk = {.top = from}, .to = to, .names = names, .value = value};
     struct error *error = NULL;
     struct tree_step *step;
     tree_walk_push(&copying.walk, ".", ".", false);
