@@ -290,12 +290,20 @@ open_storage(struct process *process, const struct settings *settings)
     return NULL;
 }
 
-static void
+/* The addresses are taken first: a mistake in them costs nothing, and who comes early waits. */
+static struct error *
 open_server(struct process *process, const struct settings *settings)
 {
-    process->server =
-        server_new(process->runtime,
-                   &(struct server_options){.max_message_bytes = settings->max_message_bytes});
+    process->server = server_new(
+        process->runtime,
+        &(struct server_options){.max_message_bytes = settings->max_message_bytes, .waits = true});
+    struct error *error = listen_everywhere(process, settings);
+    return error ? error : open_http(process, settings);
+}
+
+static void
+add_services(struct process *process)
+{
     process->health = health_new(process->server);
     reflection_add(process->server);
     identity_add(process->server, &process->identity);
@@ -315,18 +323,16 @@ open_process(struct process *process, const struct settings *settings)
     if (!error && wants_tls(settings))
         error = tls_context_open(&settings->tls, &process->tls);
     if (!error)
-        error = open_storage(process, settings);
-    if (!error)
         error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
+    if (!error)
+        error = open_server(process, settings);
+    if (!error)
+        error = open_storage(process, settings);
     if (error)
         return error;
-    open_server(process, settings);
-    error = listen_everywhere(process, settings);
-    if (!error)
-        error = open_registration(process, settings);
-    if (!error)
-        error = open_http(process, settings);
-    return error;
+    add_services(process);
+    server_begin(process->server);
+    return open_registration(process, settings);
 }
 
 static void

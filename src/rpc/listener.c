@@ -153,10 +153,15 @@ listener_open(struct server *server, const struct address *address,
 }
 
 void
-listener_start(struct listener *listener)
+listener_init(struct listener *listener)
 {
     uv_poll_init(&listener->server->loop->uv, &listener->poll, listener->fd);
     listener->poll.data = listener;
+}
+
+void
+listener_start(struct listener *listener)
+{
     uv_poll_start(&listener->poll, UV_READABLE, on_ready);
 }
 

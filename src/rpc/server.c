@@ -268,7 +268,9 @@ start_listener(void *argument)
         place = &(*place)->next;
     *place = start->listener;
     start->server->listener_count++;
-    listener_start(start->listener);
+    listener_init(start->listener);
+    if (!start->server->options.waits)
+        listener_start(start->listener);
 }
 
 struct error *
@@ -285,6 +287,21 @@ server_listen(struct server *server, const char *text, const struct listen_optio
     struct start_listener start = {server, listener};
     loop_run(server->loop, start_listener, &start);
     return NULL;
+}
+
+static void
+begin(void *argument)
+{
+    struct server *server = argument;
+    server->options.waits = false;
+    for (struct listener *listener = server->listeners; listener; listener = listener->next)
+        listener_start(listener);
+}
+
+void
+server_begin(struct server *server)
+{
+    loop_run(server->loop, begin, server);
 }
 
 const struct address *

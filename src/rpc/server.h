@@ -14,6 +14,7 @@
 #ifndef RPC_SERVER_H
 #define RPC_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -34,6 +35,8 @@ struct server_options {
     uint32_t preface_timeout_ms; /* 10 s from connecting to speaking HTTP/2 */
     uint32_t stall_timeout_ms;   /* 60 s during which a peer takes nothing of what is sent to it */
     uint32_t stream_stall_timeout_ms; /* 5 min, the same for one call: its client gives no window */
+    bool
+        waits; /* addresses are taken, but nobody is let in before server_begin: who comes, waits */
 };
 
 struct listen_options {
@@ -61,6 +64,9 @@ void server_set_fallback(struct server *server, const struct fallback *fallback)
  */
 MUST_CHECK struct error *server_listen(struct server *server, const char *address,
                                        const struct listen_options *options);
+
+/* Lets them in, of a server that waits. Until then services may be added. */
+void server_begin(struct server *server);
 
 /* Where it really listens: the n-th address, with the port that was chosen for port 0. */
 const struct address *server_address(const struct server *server, size_t n);

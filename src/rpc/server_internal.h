@@ -63,6 +63,7 @@ void server_note_call_freed(struct server *server);
 MUST_CHECK struct error *listener_open(struct server *server, const struct address *address,
                                        const struct listen_options *options, struct listener **out);
 /* Loop thread. */
+void listener_init(struct listener *listener);
 void listener_start(struct listener *listener);
 void listener_stop(struct listener *listener);
 /* After listener_stop. */

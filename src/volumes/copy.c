@@ -121,14 +121,17 @@ must_be_still(const struct copy *copy)
            !copy->engine->backend->cuts_images;
 }
 
-/* Who is not using it yet cannot begin to before the copy is done: see place.c. */
+/* Of a source that is in use the key is kept; who is not using it yet cannot begin to before the copy is done: see place.c. */
 static struct error *
-hold_source_still(struct copy *copy, struct still **out)
+hold_source_still(struct copy *copy, struct held_volume *source, struct still **out)
 {
-    struct held_volume source AUTO(held_release) = {0};
     struct error *error =
-        held_take(copy->engine, copy->from.handle, COPY_WAIT_MS, &copy->arena, &source);
-    return error ? error : still_begin(copy->engine, &source.record, 1, out);
+        held_take(copy->engine, copy->from.handle, COPY_WAIT_MS, &copy->arena, source);
+    if (!error)
+        error = still_begin(copy->engine, &source->record, 1, out);
+    if (!error && !still_is_frozen(*out))
+        held_release(source);
+    return error;
 }
 
 struct still_copy {
@@ -160,8 +163,9 @@ copy_data(struct copy *copy, const struct data *to, const struct progress *progr
 static struct error *
 copy_still_data(struct copy *copy, const struct data *to, const struct progress *progress)
 {
+    struct held_volume source AUTO(held_release) = {0};
     struct still_copy context = {.progress = progress};
-    struct error *error = hold_source_still(copy, &context.still);
+    struct error *error = hold_source_still(copy, &source, &context.still);
     if (error)
         return error;
     error = copy_data(copy, to, &(struct progress){report, is_cancelled, &context});

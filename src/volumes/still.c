@@ -309,6 +309,12 @@ still_begin(struct engine *engine, volume_record *const *volumes, size_t count, 
 }
 
 bool
+still_is_frozen(const struct still *still)
+{
+    return still->shared->count > 0;
+}
+
+bool
 still_is_over(void *still)
 {
     return atomic_load(&((struct still *)still)->shared->is_over);

@@ -19,6 +19,9 @@ struct still;
 MUST_CHECK struct error *still_begin(struct engine *engine, volume_record *const *volumes,
                                      size_t count, struct still **out);
 
+/* Something had to be frozen: the caller keeps the keys until the end. */
+bool still_is_frozen(const struct still *still);
+
 /* The time is over and all goes on (of progress, see backend.h: `still` is a struct still). */
 bool still_is_over(void *still);
 

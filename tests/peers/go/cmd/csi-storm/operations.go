@@ -109,7 +109,7 @@ func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operati
 			return err
 		}
 		answer, err := call(session, session.controller.CreateVolume, request)
-		if status.Code(err) == codes.NotFound && !exists {
+		if status.Code(err) == codes.NotFound && !exists || s.cannotBeStill(k, err) {
 			v.data.Lock()
 			defer v.data.Unlock()
 			v.vanish()
@@ -120,6 +120,11 @@ func (s *storm) copyVolume(v *volume, from *origin, k kind, size int64) *operati
 		}
 		return v.take(answer.GetVolume(), size)
 	}}
+}
+
+// cannotBeStill: a back end that copies block by block refuses to copy a raw device that is in use.
+func (s *storm) cannotBeStill(k kind, err error) bool {
+	return s.options.backend == "dir" && k == block && status.Code(err) == codes.FailedPrecondition
 }
 
 // vanish ends a life; with the lock of the data held.
@@ -142,7 +147,7 @@ func (s *storm) takeSnapshot(to *snapshot, from *origin, k kind) *operation {
 			time.Sleep(10 * time.Millisecond)
 			answer, err = call(session, session.controller.CreateSnapshot, request)
 		}
-		if status.Code(err) == codes.NotFound && !exists {
+		if status.Code(err) == codes.NotFound && !exists || s.cannotBeStill(k, err) {
 			to.data.Lock()
 			defer to.data.Unlock()
 			to.vanish()
