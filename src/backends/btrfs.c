@@ -28,6 +28,8 @@
 #include "backends/layout.h"
 #include "base/memory.h"
 
+#define MANY_SUBVOLUMES 2000
+
 #define NOTE_ATTRIBUTE "user.skycap.note"
 #define COMPRESSION_ATTRIBUTE "btrfs.compression"
 #define TREE_MODE 0755
@@ -547,12 +549,30 @@ grow(struct backend *backend, uint64_t size_bytes)
     return pool_grow(of(backend)->pool, size_bytes);
 }
 
+static struct error *
+count_entry(void *context, const struct backend_entry *entry)
+{
+    (void)entry;
+    size_t *left = context;
+    return --*left ? NULL : error_new(CODE_OUT_OF_RANGE, "there are many");
+}
+
+/* With quotas the kernel needs 25 us for each subvolume to mount the pool: with very many that is seconds at the next start. */
+static bool
+holds_many(const struct btrfs_backend *btrfs)
+{
+    size_t left = MANY_SUBVOLUMES;
+    struct error *error AUTO(error_cleanup) = layout_list(btrfs->root, count_entry, &left);
+    return error != NULL;
+}
+
 static void
 close_backend(struct backend *backend)
 {
     struct btrfs_backend *btrfs = of(backend);
+    bool stays_mounted = btrfs->pool && holds_many(btrfs);
     files_close(&btrfs->root);
-    pool_close(btrfs->pool);
+    pool_close(btrfs->pool, stays_mounted);
     free(btrfs->directory);
     free(btrfs);
 }

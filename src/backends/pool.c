@@ -396,17 +396,18 @@ pool_open(const char *directory, uint64_t size_bytes, const struct log *log, str
     if (!error)
         *out = pool;
     else if (pool->root >= 0)
-        pool_close(pool);
+        pool_close(pool, false);
     else
         free_pool(pool);
     return error_wrap(error, "open the pool in %s", directory);
 }
 
 void
-pool_close(struct pool *pool)
+pool_close(struct pool *pool, bool stays_mounted)
 {
     if (!pool)
         return;
-    unmount(pool);
+    if (!stays_mounted)
+        unmount(pool);
     free_pool(pool);
 }

@@ -11,6 +11,8 @@
 #ifndef BACKENDS_POOL_H
 #define BACKENDS_POOL_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/log.h"
 
@@ -24,8 +26,8 @@ struct pool;
 MUST_CHECK struct error *pool_open(const char *directory, uint64_t size_bytes,
                                    const struct log *log, struct pool **out);
 
-/* Unmounts it unless somebody uses it: volumes that are published stay where they are. */
-void pool_close(struct pool *pool);
+/* Unmounts it unless it is to stay, or somebody uses it: volumes that are published stay where they are. */
+void pool_close(struct pool *pool, bool stays_mounted);
 
 /* Where it is mounted, and the same directory, open; as long as the pool lives. */
 const char *pool_path(const struct pool *pool);

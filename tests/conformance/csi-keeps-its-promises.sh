@@ -69,11 +69,11 @@ run_backend() {
     check "$name: no mount and no loop device stays" "$(what_is_left "$data")$(what_is_left "$DIR")" ""
 }
 
-run_backend btrfs "$SKYCAP_TMP/pool" all yes "--enforces-trees --compresses --owns-space" \
+run_backend btrfs "$SKYCAP_TMP/pool" all yes "--cuts-devices --enforces-trees --compresses --owns-space" \
     --backend btrfs --pool-size 16Gi
 run_backend memory "$SKYCAP_TMP/ram" all no "--enforces-trees" --backend memory
 mount_size=16G make_mount xfs xfs -m reflink=1
-run_backend dir-on-xfs "$SKYCAP_TMP/xfs/data" all yes "--owns-space" --backend dir
+run_backend dir-on-xfs "$SKYCAP_TMP/xfs/data" all yes "--cuts-devices --owns-space" --backend dir
 # Where nothing can be shared, what differs is copying.
 mount_size=16G make_mount ext4 ext4
 run_backend dir-on-ext4 "$SKYCAP_TMP/ext4/data" copies yes "--owns-space" --backend dir

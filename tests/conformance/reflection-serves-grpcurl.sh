@@ -21,10 +21,16 @@ has() {
 
 # ---- list and describe ----------------------------------------------------------------------------
 
-check "list" "$(ask "$SOCKET" list)" "csi.v1.Identity
+check "list" "$(ask "$SOCKET" list)" "csi.v1.Controller
+csi.v1.GroupController
+csi.v1.Identity
+csi.v1.Node
+csi.v1.SnapshotMetadata
 grpc.health.v1.Health
 grpc.reflection.v1.ServerReflection
-grpc.reflection.v1alpha.ServerReflection"
+grpc.reflection.v1alpha.ServerReflection
+skycap.v1.Inventory
+skycap.v1.Operations"
 
 check "list a service" "$(ask "$SOCKET" list csi.v1.Identity)" "csi.v1.Identity.GetPluginCapabilities
 csi.v1.Identity.GetPluginInfo
@@ -58,7 +64,7 @@ check "describe what is not there" "$(ask "$SOCKET" describe csi.v1.Nothing)" \
 has "call by reflection" "$(ask "$SOCKET" csi.v1.Identity/GetPluginInfo)" '"name": "csi.skycap.dev",'
 has "an answer with a wrapper type" "$(ask "$SOCKET" csi.v1.Identity/Probe)" '"ready": true'
 has "a failing call" "$(ask -d '{"service":"none"}' "$SOCKET" grpc.health.v1.Health/Check)" "Code: NotFound"
-has "a method that comes later" "$(ask "$SOCKET" csi.v1.Controller/ListVolumes)" "Code: Unimplemented"
+has "a service that is known and not served" "$(ask "$SOCKET" oim.v0.Registry/GetValues)" "Code: Unimplemented"
 
 # ---- v1 and v1alpha, asked directly -----------------------------------------------------------------
 

@@ -26,10 +26,24 @@ var copyFacts = slices.Concat(
 	},
 )
 
+// atRest copies from a volume that is in use. Where a copy is made block by block, a raw device in use is refused, and has to be released first.
+func (t *trial) atRest(p place, k kind, copying func()) place {
+	if !k.isBlock() || t.cutsDevices {
+		copying()
+		return p
+	}
+	_, err := t.trySnapshot(t.unique("in-use"), p.id)
+	t.code("a raw device in use", err, codes.FailedPrecondition)
+	t.release(p)
+	copying()
+	return t.use(&csi.Volume{VolumeId: p.id}, k.capability())
+}
+
 func snapshotIsRestored(t *trial, k kind) {
+	var snapshot *csi.Snapshot
 	p := t.used(k)
 	t.write(p, 1)
-	snapshot := t.snapshot(p.id)
+	p = t.atRest(p, k, func() { snapshot = t.snapshot(p.id) })
 	t.write(p, 2)
 	restored := t.use(t.create(t.copyOf(k, fromSnapshot(snapshot.SnapshotId))), k.capability())
 	t.reads(restored, 1)
@@ -39,9 +53,10 @@ func snapshotIsRestored(t *trial, k kind) {
 }
 
 func snapshotOutlives(t *trial, k kind) {
+	var snapshot *csi.Snapshot
 	p := t.used(k)
 	t.write(p, 1)
-	snapshot := t.snapshot(p.id)
+	p = t.atRest(p, k, func() { snapshot = t.snapshot(p.id) })
 	t.release(p)
 	t.ok("DeleteVolume", t.deleteVolume(p.id))
 	found, err := t.GetSnapshot(t.ctx, &csi.GetSnapshotRequest{SnapshotId: snapshot.SnapshotId})
@@ -56,7 +71,9 @@ func snapshotOutlives(t *trial, k kind) {
 func cloneInUse(t *trial, k kind) {
 	p := t.used(k)
 	t.write(p, 1)
-	clone := t.use(t.create(t.copyOf(k, fromVolume(p.id))), k.capability())
+	var copied *csi.Volume
+	p = t.atRest(p, k, func() { copied = t.create(t.copyOf(k, fromVolume(p.id))) })
+	clone := t.use(copied, k.capability())
 	t.reads(clone, 1)
 	t.write(clone, 2)
 	t.write(p, 3)
@@ -68,8 +85,13 @@ func cloneInUse(t *trial, k kind) {
 func clonesAtOnce(t *trial, k kind) {
 	source := t.used(k)
 	t.write(source, 1)
-	one := t.use(t.create(t.copyOf(k, fromVolume(source.id))), k.capability())
-	two := t.use(t.create(t.copyOf(k, fromVolume(source.id))), k.capability())
+	var copies [2]*csi.Volume
+	source = t.atRest(source, k, func() {
+		for i := range copies {
+			copies[i] = t.create(t.copyOf(k, fromVolume(source.id)))
+		}
+	})
+	one, two := t.use(copies[0], k.capability()), t.use(copies[1], k.capability())
 	for i, p := range []place{source, one, two} {
 		t.reads(p, 1)
 		t.write(p, uint64(10+i))
@@ -86,7 +108,8 @@ func largerClone(t *trial, k kind) {
 	t.write(p, 1)
 	request := t.copyOf(k, fromVolume(p.id))
 	request.CapacityRange = bytesRange(2*k.size, 0)
-	volume := t.create(request)
+	var volume *csi.Volume
+	p = t.atRest(p, k, func() { volume = t.create(request) })
 	equal(t, "the size that is told", volume.CapacityBytes, 2*k.size)
 	clone := t.use(volume, k.capability())
 	t.reads(clone, 1)
@@ -115,7 +138,9 @@ func zerosBehind(t *trial) {
 	t.writeFile(p.target, content(1, int(device.size)))
 	request := t.copyOf(device, fromVolume(p.id))
 	request.CapacityRange = bytesRange(2*device.size, 0)
-	clone := t.use(t.create(request), block())
+	var volume *csi.Volume
+	t.atRest(p, device, func() { volume = t.create(request) })
+	clone := t.use(volume, block())
 	found, err := os.ReadFile(clone.target)
 	t.ok("read", err)
 	t.that(bytes.Equal(found[:device.size], content(1, int(device.size))), "the first half is the source")

@@ -23,6 +23,7 @@ type driver struct {
 	dir           string
 	log           string
 	enforcesTrees bool
+	cutsDevices   bool
 	compresses    bool
 	ownsSpace     bool
 }

@@ -36,6 +36,7 @@ func main() {
 	d := &driver{}
 	flag.StringVar(&d.dir, "dir", "", "`directory` for staging and target paths")
 	flag.StringVar(&d.log, "log", "", "`file` with the driver's log, at its most talkative")
+	flag.BoolVar(&d.cutsDevices, "cuts-devices", false, "a copy of a raw device in use is of one instant")
 	flag.BoolVar(&d.enforcesTrees, "enforces-trees", false, "volumes that are directories have a real limit")
 	flag.BoolVar(&d.compresses, "compresses", false, "the parameter compression is served")
 	flag.BoolVar(&d.ownsSpace, "owns-space", false, "nobody else uses the space that volumes are made of")
