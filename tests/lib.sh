@@ -74,8 +74,11 @@ start_skycap_at() {
     SOCKET=$1
     LOG=$SOCKET.log
     shift
-    "$SKYCAP" serve --endpoint "unix://$SOCKET" --data "$SOCKET.data" \
-        --backend dir "$@" >>"$LOG" 2>&1 &
+    case " $* " in
+    *" --backend "*) ;;
+    *) set -- --backend dir "$@" ;;
+    esac
+    "$SKYCAP" serve --endpoint "unix://$SOCKET" --data "$SOCKET.data" "$@" >>"$LOG" 2>&1 &
     SERVER=$!
     servers+=("$SERVER")
     logs+=("$LOG")

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/copying.h"
@@ -144,14 +145,22 @@ backend_open(const char *name, const struct backend_options *options, struct bac
     return NULL;
 }
 
-void
-backend_close(struct backend *backend)
+static void
+close_one(struct backend *backend)
 {
-    if (!backend)
-        return;
     int directory AUTO(files_close) = backend->directory;
     flock(directory, LOCK_EX);
     backend->ops->close(backend);
+}
+
+void
+backend_close(struct backend *backend)
+{
+    while (backend) {
+        struct backend *next = backend->next;
+        close_one(backend);
+        backend = next;
+    }
 }
 
 /* ---- checks ---- */
@@ -239,6 +248,7 @@ struct error *
 backend_create(struct backend *backend, const struct data *data,
                const struct data_settings *settings)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->create)
         return cannot(backend, "create");
     struct error *error = check_volume(data);
@@ -251,11 +261,16 @@ backend_create(struct backend *backend, const struct data *data,
     return error_wrap(error, "create %s", data->handle);
 }
 
+static const struct data_settings as_the_source = {0};
+
 struct error *
 backend_copy(struct backend *backend, const struct data *from, const struct data *to,
              const struct data_settings *settings, const struct progress *progress)
 {
-    static const struct data_settings as_the_source = {0};
+    struct backend *source = backend_of(backend, from->handle);
+    backend = backend_of(backend, to->handle);
+    if (source != backend)
+        return backend_copy_between(source, from, backend, to, settings, progress);
     if (!backend->ops->copy)
         return cannot(backend, "copy");
     struct error *error = check_pair(from, to);
@@ -269,11 +284,16 @@ backend_copy(struct backend *backend, const struct data *from, const struct data
 }
 
 static struct error *
-check_group(const struct data *const *from, const struct data *const *to, size_t count)
+check_group(struct backend *backend, const struct backend *home, const struct data *const *from,
+            const struct data *const *to, size_t count)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
         error = check_pair(from[i], to[i]);
+        if (!error && (backend_of(backend, from[i]->handle) != home ||
+                       backend_of(backend, to[i]->handle) != home))
+            error = error_new(CODE_FAILED_PRECONDITION,
+                              "data of several back ends cannot be cut at one instant");
         if (!error && to[i]->role != ROLE_SNAPSHOT)
             error = error_new(CODE_INVALID_ARGUMENT, "%s is not a snapshot", to[i]->handle);
     }
@@ -284,17 +304,19 @@ struct error *
 backend_snapshot_group(struct backend *backend, const struct data *const *from,
                        const struct data *const *to, size_t count)
 {
-    if (!backend->ops->snapshot_group)
-        return cannot(backend, "snapshot_group");
-    struct error *error = check_group(from, to, count);
+    struct backend *home = count ? backend_of(backend, from[0]->handle) : backend;
+    if (!home->ops->snapshot_group)
+        return cannot(home, "snapshot_group");
+    struct error *error = check_group(backend, home, from, to, count);
     if (!error && count)
-        error = backend->ops->snapshot_group(backend, from, to, count);
+        error = home->ops->snapshot_group(home, from, to, count);
     return error_wrap(error, "take snapshots of %zu volumes at once", count);
 }
 
 struct error *
 backend_remove(struct backend *backend, const struct data *data)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->remove)
         return cannot(backend, "remove");
     struct error *error = check_data(data);
@@ -307,6 +329,7 @@ struct error *
 backend_change(struct backend *backend, const struct data *data,
                const struct data_settings *settings)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->change)
         return cannot(backend, "change");
     struct error *error = check_volume(data);
@@ -320,6 +343,7 @@ backend_change(struct backend *backend, const struct data *data,
 struct error *
 backend_usage(struct backend *backend, const struct data *data, struct data_usage *usage)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->usage)
         return cannot(backend, "usage");
     *usage = (struct data_usage){0};
@@ -341,6 +365,7 @@ backend_capacity(struct backend *backend, struct backend_capacity *capacity)
 struct error *
 backend_path(struct backend *backend, const struct data *data, char *out, size_t size)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->path)
         return cannot(backend, "path");
     struct error *error = check_data(data);
@@ -350,17 +375,24 @@ backend_path(struct backend *backend, const struct data *data, char *out, size_t
 struct error *
 backend_list(struct backend *backend, backend_found *found, void *context)
 {
-    return backend->ops->list ? backend->ops->list(backend, found, context)
-                              : cannot(backend, "list");
+    struct error *error = NULL;
+    for (; backend && !error; backend = backend->next)
+        error = backend->ops->list ? backend->ops->list(backend, found, context)
+                                   : cannot(backend, "list");
+    return error;
 }
 
 struct error *
 backend_extents(struct backend *backend, const struct data *data, const struct data *base,
                 uint64_t offset, const struct extent_sink *sink)
 {
+    bool is_apart = base && backend_of(backend, base->handle) != backend_of(backend, data->handle);
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->extents)
         return cannot(backend, "extents");
     struct error *error = base ? check_pair(base, data) : check_data(data);
+    if (!error && is_apart)
+        error = error_new(CODE_FAILED_PRECONDITION, "%s is in another back end", base->handle);
     if (!error && data->kind != KIND_IMAGE)
         error = error_new(CODE_INVALID_ARGUMENT, "only images have extents");
     if (!error && base && !backend->finds_changes)
@@ -375,6 +407,7 @@ backend_extents(struct backend *backend, const struct data *data, const struct d
 struct error *
 backend_write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->write_note)
         return cannot(backend, "write_note");
     struct error *error = check_data(data);
@@ -388,6 +421,7 @@ struct error *
 backend_read_note(struct backend *backend, const struct data *data, void *note, size_t room,
                   size_t *size)
 {
+    backend = backend_of(backend, data->handle);
     if (!backend->ops->read_note)
         return cannot(backend, "read_note");
     struct error *error = check_data(data);
@@ -397,7 +431,10 @@ backend_read_note(struct backend *backend, const struct data *data, void *note, 
 struct error *
 backend_sync(struct backend *backend)
 {
-    return backend->ops->sync ? backend->ops->sync(backend) : NULL;
+    struct error *error = NULL;
+    for (; backend && !error; backend = backend->next)
+        error = backend->ops->sync ? backend->ops->sync(backend) : NULL;
+    return error;
 }
 
 struct error *
@@ -422,6 +459,20 @@ fill_between(const struct data *from, const char *from_path, const char *to_path
                    : copying_fill_image(source, target, size_bytes, progress);
 }
 
+static struct error *
+find_source(struct backend *backend, const struct data *from, char *path, size_t room,
+            uint64_t *size_bytes)
+{
+    struct stat status;
+    struct error *error = backend_path(backend, from, path, room);
+    if (error || from->kind == KIND_TREE || *size_bytes)
+        return error;
+    if (stat(path, &status) != 0)
+        return error_from_errno(errno, "look at %s", path);
+    *size_bytes = (uint64_t)status.st_size;
+    return NULL;
+}
+
 /* What a crash has left half full is thrown away first. */
 struct error *
 backend_copy_between(struct backend *from_backend, const struct data *from,
@@ -429,17 +480,21 @@ backend_copy_between(struct backend *from_backend, const struct data *from,
                      const struct data_settings *settings, const struct progress *progress)
 {
     char from_path[4096], to_path[4096];
+    struct data_settings own = settings ? *settings : as_the_source;
     struct error *error = check_pair(from, to);
     if (!error)
-        error = backend_path(from_backend, from, from_path, sizeof from_path);
+        error = find_source(from_backend, from, from_path, sizeof from_path, &own.size_bytes);
     if (!error)
         error = backend_remove(to_backend, to);
     if (!error)
-        error = backend_create(to_backend, to, settings);
+        error = backend_create(to_backend, to, &own);
     if (!error)
         error = backend_path(to_backend, to, to_path, sizeof to_path);
     if (!error)
-        error = fill_between(from, from_path, to_path, settings->size_bytes, progress);
+        error = fill_between(from, from_path, to_path, own.size_bytes, progress);
+    /* What fills the data makes it durable, but not a new subvolume around it. */
+    if (!error && to_backend->ops->sync)
+        error = to_backend->ops->sync(to_backend);
     if (error)
         error_free(backend_remove(to_backend, to));
     return error_wrap(error, "copy %s to %s in the %s back end", from->handle, to->handle,

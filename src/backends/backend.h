@@ -154,6 +154,7 @@ struct backend_ops {
 /* What every back end's own struct begins with. The flags are found out by open and stay. */
 struct backend {
     const struct backend_ops *ops;
+    struct backend *next;    /* of several: the one behind it */
     int directory;           /* where it was opened; of backend.c alone */
     bool copies_are_instant; /* copy costs the same for any amount of data */
     bool cuts_images; /* a copy of an image is of one instant, whoever writes to it meanwhile */
@@ -168,6 +169,35 @@ extern const struct backend_ops *const all_backends[];
 MUST_CHECK struct error *backend_open(const char *name, const struct backend_options *options,
                                       struct backend **out);
 void backend_close(struct backend *backend);
+
+/*
+ * Several at once. The first name is the default, and lives in the directory as if it were alone; any other one in DIRECTORY/backends/NAME. What has
+ * been used there once is opened again, named or not.
+ *
+ * What comes out stands for all of them: it is the first, and every function below finds out by the handle whose data it is. Handles
+ * of the others end in "-NAME". Flags, `ops`, capacity and grow are those of the first. FAILED_PRECONDITION: the first is volatile.
+ */
+MUST_CHECK struct error *backend_open_several(const char *const *names, size_t count,
+                                              const struct backend_options *options,
+                                              struct backend **out);
+
+/* The one that keeps what has this handle: of several, or the only one. */
+struct backend *backend_of(struct backend *backend, const char *handle);
+
+/* INVALID_ARGUMENT says which there are. */
+MUST_CHECK struct error *backend_find(struct backend *backend, const char *name,
+                                      struct backend **out);
+
+/* Makes a new handle one of `home`'s, which is among them. */
+void backend_mark_handle(const struct backend *backend, const struct backend *home,
+                         char handle[BACKEND_HANDLE_SIZE]);
+
+/* Whether a copy costs the same for any amount of data. From one back end to another it never does. */
+bool backend_copies_instantly(struct backend *backend, const struct data *from,
+                              const struct data *to);
+
+/* Whether a copy of an image is of one instant. `to` is NULL: wherever it may be copied to. */
+bool backend_cuts_images(struct backend *backend, const struct data *from, const struct data *to);
 
 MUST_CHECK struct error *backend_create(struct backend *backend, const struct data *data,
                                         const struct data_settings *settings);
@@ -197,7 +227,7 @@ MUST_CHECK struct error *backend_read_note(struct backend *backend, const struct
 MUST_CHECK struct error *backend_sync(struct backend *backend);
 MUST_CHECK struct error *backend_grow(struct backend *backend, uint64_t size_bytes);
 
-/* A volume `to` of one back end with the contents of `from` in another: file by file, or block by block. */
+/* A volume `to` of one back end with the contents of `from` in another: file by file, or block by block; durable when it returns. */
 MUST_CHECK struct error *backend_copy_between(struct backend *from_backend, const struct data *from,
                                               struct backend *to_backend, const struct data *to,
                                               const struct data_settings *settings,

@@ -15,6 +15,7 @@
 #define DEFAULT_DATA "/var/lib/skycap"
 
 struct settings {
+    const char *backend;
     struct storage_options storage;
     bool repairs;
     bool rebuilds;
@@ -33,8 +34,8 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
     const struct option table[] = {
         {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
          "the data directory of skycap serve; default " DEFAULT_DATA},
-        {"backend", 0, "NAME", OPTION_TEXT, &s->storage.backend,
-         "its back end; default: the one that it was made with"},
+        {"backend", 0, "NAME", OPTION_TEXT, &s->backend,
+         "its back end, of several the first; default: the one that it was made with"},
         {"repair", 0, NULL, OPTION_FLAG, &s->repairs,
          "put right what can be without losing anything"},
         {"rebuild", 0, NULL, OPTION_FLAG, &s->rebuilds,
@@ -61,8 +62,9 @@ set_defaults(struct settings *settings)
 {
     if (!settings->storage.directory)
         settings->storage.directory = DEFAULT_DATA;
-    if (!settings->storage.backend)
-        settings->storage.backend = "auto";
+    if (!settings->backend)
+        settings->backend = "auto";
+    settings->storage.backends = (struct option_list){&settings->backend, 1};
     if (!settings->output)
         settings->output = "text";
     settings->storage.node_id = "doctor";

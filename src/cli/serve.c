@@ -81,8 +81,9 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
          "also serve here, with mutual TLS; may be given several times"},
         {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
          "where volumes and state live, made if missing; default " DEFAULT_DATA},
-        {"backend", 0, "NAME", OPTION_TEXT, &s->storage.backend,
-         "btrfs, dir, memory, or auto: the best that works in --data; default auto"},
+        {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
+         "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
+         "several times, the first for volumes that name none"},
         {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
          "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
          "the disk"},
@@ -136,8 +137,6 @@ set_defaults(struct settings *settings)
         settings->endpoint = DEFAULT_ENDPOINT;
     if (!settings->storage.directory)
         settings->storage.directory = DEFAULT_DATA;
-    if (!settings->storage.backend)
-        settings->storage.backend = "auto";
     if (!settings->csi_version)
         settings->csi_version = "1.12";
     if (!settings->driver_name)
@@ -431,6 +430,7 @@ run(int count, char **arguments, enum exit_code *exit_code)
             error = serve(&settings);
     }
     options_free_list(&settings.listen);
+    options_free_list(&settings.storage.backends);
     return error;
 }
 

@@ -57,7 +57,11 @@ storage_open_parts(const struct storage_options *options, struct storage *out)
         .pool_bytes = (uint64_t)pool_bytes,
         .may_switch_quotas_on = options->may_switch_quotas_on,
     };
-    return backend_open(options->backend, &parts, &out->backend);
+    static const char *const best[] = {"auto"};
+    const struct option_list *names = &options->backends;
+    return backend_open_several(names->count ? names->items : best,
+                                names->count ? names->count : COUNT_OF(best), &parts,
+                                &out->backend);
 }
 
 struct error *

@@ -3,12 +3,13 @@
 #ifndef CLI_STORAGE_H
 #define CLI_STORAGE_H
 
+#include "cli/options.h"
 #include "volumes/engine.h"
 
 struct storage_options {
-    const char *directory; /* made if missing */
-    const char *backend;   /* "auto", or its name */
-    const char *pool_size; /* NULL: as large as may be; else like 100Gi */
+    const char *directory;       /* made if missing */
+    struct option_list backends; /* names, or "auto"; none: "auto". The first is the default */
+    const char *pool_size;       /* NULL: as large as may be; else like 100Gi */
     bool may_switch_quotas_on;
     const char *node_id;
     const struct log *log;

@@ -240,6 +240,17 @@ HANDLER(controller_get_volume, ControllerGetVolume)
     return error;
 }
 
+/* The back end that the parameters name, or the default; NULL: it is not here. */
+static struct backend *
+find_backend(struct engine *engine, const Csi__V1__GetCapacityRequest *request, struct arena *arena)
+{
+    struct text_map map = message_map_read(request->parameters, request->n_parameters, arena);
+    const char *name = text_map_find(&map, "backend");
+    struct backend *backend = engine->backend;
+    error_free(name ? backend_find(engine->backend, name, &backend) : NULL);
+    return backend;
+}
+
 HANDLER(controller_get_capacity, GetCapacity)
 {
     struct engine *engine = engine_of(call);
@@ -248,10 +259,12 @@ HANDLER(controller_get_capacity, GetCapacity)
     struct error *error = checks_maps(&request->base);
     if (error)
         return error;
-    if (request->accessible_topology &&
-        !topology_is_here(engine, request->accessible_topology, arena))
+    struct backend *backend = find_backend(engine, request, arena);
+    bool is_elsewhere = request->accessible_topology &&
+                        !topology_is_here(engine, request->accessible_topology, arena);
+    if (!backend || is_elsewhere)
         return NULL; /* nothing there, as far as this node can tell */
-    error = backend_capacity(engine->backend, &capacity);
+    error = backend_capacity(backend, &capacity);
     if (error)
         return error;
     reply->available_capacity = (int64_t)capacity.available_bytes;

@@ -115,10 +115,10 @@ settings_of(struct copy *copy)
 
 /* A file system whose blocks are read one after the other while it is in use would come out as none. */
 static bool
-must_be_still(const struct copy *copy)
+must_be_still(const struct copy *copy, const struct data *to)
 {
     return copy->from.kind == KIND_IMAGE && copy->from.role == ROLE_VOLUME &&
-           !copy->engine->backend->cuts_images;
+           !backend_cuts_images(copy->engine->backend, &copy->from, to);
 }
 
 /* Of a source that is in use the key is kept; who is not using it yet cannot begin to before the copy is done: see place.c. */
@@ -187,8 +187,8 @@ run(void *context, const struct progress *progress)
     struct data to = target_of(copy);
     size_t size;
     uint8_t *note = rows_pack(copy->record, &copy->arena, &size);
-    struct error *error =
-        must_be_still(copy) ? copy_still_data(copy, &to, progress) : copy_data(copy, &to, progress);
+    struct error *error = must_be_still(copy, &to) ? copy_still_data(copy, &to, progress)
+                                                   : copy_data(copy, &to, progress);
     return error ? error : backend_write_note(copy->engine->backend, &to, note, size);
 }
 

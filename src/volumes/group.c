@@ -286,12 +286,24 @@ group_of(const struct making *making)
     return group;
 }
 
+/* A volatile back end would take the group with it, and leave members in others. */
+static struct error *
+cut(struct making *making)
+{
+    struct backend *backend = making->engine->backend;
+    const struct backend *home = backend_of(backend, making->members[0].from.handle);
+    for (size_t i = 1; i < making->count; i++)
+        if (backend_of(backend, making->members[i].from.handle) != home)
+            return error_new(CODE_FAILED_PRECONDITION,
+                             "volumes of several back ends cannot be cut at one instant");
+    return home->ops->snapshot_group ? cut_at_once(making) : copy_while_still(making);
+}
+
 static struct error *
 make_data(struct making *making, struct group *out)
 {
     struct engine *engine = making->engine;
-    struct error *error =
-        engine->backend->ops->snapshot_group ? cut_at_once(making) : copy_while_still(making);
+    struct error *error = cut(making);
     if (!error)
         error = write_notes(making);
     *out = group_of(making);

@@ -51,6 +51,14 @@ handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE])
 }
 
 void
+handle_make_for(const struct engine *engine, const struct backend *home,
+                char out[BACKEND_HANDLE_SIZE])
+{
+    handle_make(engine, out);
+    backend_mark_handle(engine->backend, home, out);
+}
+
+void
 handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE])
 {
     *print(out, time_ms, TIME_DIGITS) = '\0';

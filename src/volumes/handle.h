@@ -11,6 +11,10 @@
  */
 void handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE]);
 
+/* Likewise, for data that one of the engine's back ends is to keep (backend_open_several). */
+void handle_make_for(const struct engine *engine, const struct backend *home,
+                     char out[BACKEND_HANDLE_SIZE]);
+
 /* The least that a handle made at this time, or later, can be. */
 void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);
 

@@ -73,11 +73,11 @@ health_check_uses(struct engine *engine, const volume_record *volume, struct are
     return error;
 }
 
-void
-health_check_backend(struct engine *engine, struct arena *arena, struct health_report *out)
+static void
+check_backend(struct backend *backend, struct arena *arena, struct health_report *out)
 {
     struct backend_capacity capacity;
-    struct error *error AUTO(error_cleanup) = backend_capacity(engine->backend, &capacity);
+    struct error *error AUTO(error_cleanup) = backend_capacity(backend, &capacity);
     if (error)
         complain(out, ILLNESS_INACCESSIBLE, "BackendUnreachable",
                  arena_string(arena, error->message));
@@ -85,6 +85,14 @@ health_check_backend(struct engine *engine, struct arena *arena, struct health_r
         complain(out, ILLNESS_DEGRADED, "NearlyFull",
                  arena_print(arena,
                              "%ju bytes are left of %ju: delete volumes or snapshots, or "
-                             "give the back end more space",
-                             (uintmax_t)capacity.available_bytes, (uintmax_t)capacity.total_bytes));
+                             "give the %s back end more space",
+                             (uintmax_t)capacity.available_bytes, (uintmax_t)capacity.total_bytes,
+                             backend->ops->name));
+}
+
+void
+health_check_backend(struct engine *engine, struct arena *arena, struct health_report *out)
+{
+    for (struct backend *one = engine->backend; one; one = one->next)
+        check_backend(one, arena, out);
 }

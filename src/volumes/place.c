@@ -358,7 +358,8 @@ await_copies(struct engine *engine, const volume_record *volume, const struct us
 {
     bool is_blank = volume->fs_type[0] && !volume->formatted_bytes;
     bool is_used;
-    if (!is_image(volume) || (engine->backend->cuts_images && !is_blank))
+    struct data data = volume_data(volume);
+    if (!is_image(volume) || (!is_blank && backend_cuts_images(engine->backend, &data, NULL)))
         return NULL;
     struct error *error = place_is_used(engine, volume, use, &is_used);
     return error || is_used

@@ -43,7 +43,7 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
     snapshot_record *record = arena_alloc(arena, sizeof *record);
     skycap__records__snapshot_record__init(record);
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
-    handle_make(engine, record->handle);
+    handle_make_for(engine, backend_of(engine->backend, source->handle), record->handle);
     record->name = (char *)name;
     record->source_handle = source->handle;
     record->kind = source->kind;
@@ -107,9 +107,10 @@ make_snapshot(struct engine *engine, const char *name, const char *source_handle
     if (error)
         return error;
     *out = snapshot_make_record(engine, name, source, parameters, arena);
-    if (engine->backend->copies_are_instant)
-        return make_data(engine, source, *out, arena);
     struct data from = volume_data(source);
+    struct data to = snapshot_data(*out);
+    if (backend_copies_instantly(engine->backend, &from, &to))
+        return make_data(engine, source, *out, arena);
     error = copy_start(engine, &snapshot_rows, &(*out)->base, &from, &held);
     (*out)->state = STATE(COPYING);
     return error;

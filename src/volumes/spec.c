@@ -37,6 +37,7 @@ static const struct parameter {
     {"nocow", switches, false},
     {"kind", kinds, false},
     {"label", NULL, true},
+    {"backend", NULL, false},
 };
 
 static const struct parameter io_limit = {"", NULL, true};
@@ -61,10 +62,11 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
         strncmp(pair->key, SIDECAR_PREFIX, strlen(SIDECAR_PREFIX)) == 0)
         return NULL;
     if (!parameter)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "unknown parameter \"%s\": known are compression, nocow, kind, label, and "
-                         "{read,write}-{bytes,operations}-per-second",
-                         pair->key);
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "unknown parameter \"%s\": known are backend, compression, nocow, kind, label, "
+            "and {read,write}-{bytes,operations}-per-second",
+            pair->key);
     if (must_be_mutable && !parameter->is_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
     if (parameter->values && !is_one_of(pair->value, parameter->values))

@@ -148,14 +148,17 @@ is_being_copied(const struct row_kind *kind, const ProtobufCMessage *record)
                                       SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
 }
 
+/* Only what is kept by a back end that is volatile, or by one that is not. */
 static bool
-is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record)
+is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record,
+           bool is_volatile)
 {
     char path[PATH_MAX];
-    if (is_being_copied(kind, record))
-        return false;
     struct data data = kind == &volume_rows ? volume_data((const volume_record *)record)
                                             : snapshot_data((const snapshot_record *)record);
+    if (is_being_copied(kind, record) ||
+        backend_of(engine->backend, data.handle)->ops->is_volatile != is_volatile)
+        return false;
     struct error *error AUTO(error_cleanup) =
         backend_path(engine->backend, &data, path, sizeof path);
     return error && error->code == CODE_NOT_FOUND;
@@ -166,7 +169,8 @@ typedef struct error *deal_with(struct engine *engine, const ProtobufCMessage *r
 
 /* Rows made since then, whose data is missing. */
 static struct error *
-look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_ms, deal_with *deal)
+look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_ms,
+             bool is_volatile, deal_with *deal)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -177,7 +181,7 @@ look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_
     while (!error && page.has_more) {
         error = rows_list(engine, kind, after, PAGE, &arena, &page);
         for (size_t i = 0; i < page.count && !error; i++)
-            if (is_missing(engine, kind, page.rows[i].record))
+            if (is_missing(engine, kind, page.rows[i].record, is_volatile))
                 error = deal(engine, page.rows[i].record, &arena);
         if (page.count)
             snprintf(after, sizeof after, "%s",
@@ -209,16 +213,25 @@ restore_since_settled(struct engine *engine)
     if (is_same_boot(engine, boot))
         return NULL;
     uint64_t since_ms = settled ? strtoull(settled, NULL, 10) : 0;
-    return look_through(engine, &volume_rows, since_ms, restore_volume);
+    return look_through(engine, &volume_rows, since_ms, false, restore_volume);
 }
 
+static struct error *
+forget_volatile(struct engine *engine)
+{
+    struct error *error = look_through(engine, &volume_rows, 0, true, forget_volume);
+    return error ? error : look_through(engine, &snapshot_rows, 0, true, forget_snapshot);
+}
+
+/* Of several back ends the first is not volatile, but another may be. */
 struct error *
 upkeep_restore(struct engine *engine)
 {
-    if (!engine->backend->ops->is_volatile)
-        return restore_since_settled(engine);
-    struct error *error = look_through(engine, &volume_rows, 0, forget_volume);
-    return error ? error : look_through(engine, &snapshot_rows, 0, forget_snapshot);
+    bool has_volatile = false;
+    for (const struct backend *one = engine->backend; one; one = one->next)
+        has_volatile |= one->ops->is_volatile;
+    struct error *error = engine->backend->ops->is_volatile ? NULL : restore_since_settled(engine);
+    return error || !has_volatile ? error : forget_volatile(engine);
 }
 
 /* ---- sweeping ---- */

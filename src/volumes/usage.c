@@ -36,7 +36,7 @@ measure_tree(struct engine *engine, const volume_record *volume, struct volume_u
     struct backend_capacity capacity;
     struct error *error = backend_usage(engine->backend, &data, &used);
     if (!error)
-        error = backend_capacity(engine->backend, &capacity);
+        error = backend_capacity(backend_of(engine->backend, data.handle), &capacity);
     if (error)
         return error;
     int64_t free_bytes = (int64_t)capacity.available_bytes;

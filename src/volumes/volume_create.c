@@ -214,12 +214,12 @@ now_ns(void)
 
 static volume_record *
 make_record(const struct engine *engine, const struct volume_request *request,
-            const struct volume_spec *spec, struct arena *arena)
+            const struct volume_spec *spec, const struct backend *home, struct arena *arena)
 {
     volume_record *record = arena_alloc(arena, sizeof *record);
     skycap__records__volume_record__init(record);
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
-    handle_make(engine, record->handle);
+    handle_make_for(engine, home, record->handle);
     record->name = (char *)request->name;
     record->kind = spec->kind == KIND_IMAGE ? SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE
                                             : SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE;
@@ -265,6 +265,27 @@ inherit(volume_record *record, const struct source *source)
 
 /* ---- making it ---- */
 
+/* The one that is asked for; else that of the source, where a copy costs least. */
+static struct error *
+choose_backend(const struct engine *engine, const struct volume_request *request,
+               const struct source *source, struct backend **out)
+{
+    const char *name = text_map_find(&request->parameters, "backend");
+    if (name)
+        return error_wrap(backend_find(engine->backend, name, out), "parameter \"backend\"");
+    *out = backend_of(engine->backend, source->data.handle);
+    return NULL;
+}
+
+static bool
+is_made_at_once(const struct engine *engine, const volume_record *record,
+                const struct source *source)
+{
+    struct data data = volume_data(record);
+    return source->kind == SOURCE_NONE ||
+           backend_copies_instantly(engine->backend, &source->data, &data);
+}
+
 static struct error *
 make_data(struct engine *engine, const volume_record *record, const struct volume_spec *spec,
           const struct source *source, struct arena *arena)
@@ -293,16 +314,19 @@ make_volume(struct engine *engine, const struct volume_request *request, struct 
 {
     struct source source AUTO(release_source) = {0};
     struct volume_spec spec;
+    struct backend *home;
     struct error *error = find_source(engine, request, arena, &source);
     if (!error)
         error = spec_make(request, source.size_bytes, &spec);
     if (!error)
         error = check_source_fits(&source, &spec);
+    if (!error)
+        error = choose_backend(engine, request, &source, &home);
     if (error)
         return error;
-    *out = make_record(engine, request, &spec, arena);
+    *out = make_record(engine, request, &spec, home, arena);
     inherit(*out, &source);
-    if (source.kind == SOURCE_NONE || engine->backend->copies_are_instant)
+    if (is_made_at_once(engine, *out, &source))
         return make_data(engine, *out, &spec, &source, arena);
     error = copy_start(engine, &volume_rows, &(*out)->base, &source.data, &source.held);
     (*out)->state = STATE(COPYING);
