@@ -140,8 +140,7 @@ backend_open(const char *name, const struct backend_options *options, struct bac
     if (error)
         return error;
     flock(directory, LOCK_UN);
-    (*out)->directory = directory;
-    directory = -1;
+    (*out)->directory = files_keep(&directory);
     return NULL;
 }
 

@@ -11,6 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+int
+files_keep(int *fd)
+{
+    int kept = *fd;
+    *fd = -1;
+    return kept;
+}
+
 void
 files_close(int *fd)
 {

@@ -11,6 +11,9 @@
 /* For `int fd AUTO(files_close) = open(...)`; -1 is no descriptor. */
 void files_close(int *fd);
 
+/* The descriptor, which its variable does not close any more. */
+int files_keep(int *fd);
+
 /*
  * Opens a path that stays below `directory` whatever anybody has put there: no symbolic link on the way or at the end, no "..", and nothing
  * that is mounted inside. -1 with errno as open(2): ELOOP for a link, EXDEV for a mount.

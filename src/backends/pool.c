@@ -172,8 +172,7 @@ open_mounted(const struct pool *pool, int *root)
         return error_new(CODE_FAILED_PRECONDITION,
                          "something else than %s is mounted at %s; unmount it", pool->image,
                          pool->path);
-    *root = fd;
-    fd = -1;
+    *root = files_keep(&fd);
     return NULL;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors as values: see error.h. */
 #include "base/error.h"
+#undef error_new
+#undef error_from_errno
 
 #include <errno.h>
 #include <stdarg.h>

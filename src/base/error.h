@@ -50,6 +50,18 @@ MUST_CHECK NEVER_NULL struct error *error_new(enum code code, const char *format
 MUST_CHECK NEVER_NULL struct error *error_from_errno(int errnum, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
+#ifdef __clang_analyzer__ /* it does not read returns_nonnull */
+static inline struct error *
+error_is_there(struct error *error)
+{
+    if (!error)
+        __builtin_unreachable();
+    return error;
+}
+#define error_new(...) error_is_there(error_new(__VA_ARGS__))
+#define error_from_errno(...) error_is_there(error_from_errno(__VA_ARGS__))
+#endif
+
 /* Puts "<message>: " before the cause's message and keeps its code. Takes the cause. NULL stays NULL. */
 MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...) PRINTF_LIKE(2, 3);
 

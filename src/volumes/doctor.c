@@ -19,11 +19,17 @@ struct examination {
     bool repairs;
     doctor_found *found;
     void *context;
-    struct arena *arena; /* of the page or entry that is looked at */
+    struct arena arena; /* of the page or entry that is looked at */
 };
 
 static void
-tell(const struct examination *exam, const char *kind, const char *subject, bool is_repaired,
+end_examination(struct examination *exam)
+{
+    arena_clear(&exam->arena);
+}
+
+static void
+tell(struct examination *exam, const char *kind, const char *subject, bool is_repaired,
      const char *message)
 {
     struct finding finding = {kind, subject, message, is_repaired};
@@ -33,7 +39,7 @@ tell(const struct examination *exam, const char *kind, const char *subject, bool
 /* ---- rows ---- */
 
 static bool
-has_data(const struct examination *exam, const struct data *data)
+has_data(struct examination *exam, const struct data *data)
 {
     char path[PATH_MAX];
     struct error *error AUTO(error_cleanup) =
@@ -42,13 +48,12 @@ has_data(const struct examination *exam, const struct data *data)
 }
 
 static struct error *
-check_name(const struct examination *exam, const struct row_kind *kind,
-           const ProtobufCMessage *record)
+check_name(struct examination *exam, const struct row_kind *kind, const ProtobufCMessage *record)
 {
     struct row named;
     const char *handle = rows_handle(kind, record);
     struct error *error AUTO(error_cleanup) =
-        rows_find(exam->engine, kind, rows_name(kind, record), exam->arena, &named);
+        rows_find(exam->engine, kind, rows_name(kind, record), &exam->arena, &named);
     if (!error && named.record && strcmp(rows_handle(kind, named.record), handle) == 0)
         return NULL;
     struct error *failed = exam->repairs ? rows_mend_name(exam->engine, kind, record) : NULL;
@@ -58,7 +63,7 @@ check_name(const struct examination *exam, const struct row_kind *kind,
 }
 
 static struct error *
-check_volume(const struct examination *exam, const ProtobufCMessage *record)
+check_volume(struct examination *exam, const ProtobufCMessage *record)
 {
     const volume_record *volume = (const volume_record *)record;
     struct data data = volume_data(volume);
@@ -69,7 +74,7 @@ check_volume(const struct examination *exam, const ProtobufCMessage *record)
 }
 
 static struct error *
-check_snapshot(const struct examination *exam, const ProtobufCMessage *record)
+check_snapshot(struct examination *exam, const ProtobufCMessage *record)
 {
     const snapshot_record *snapshot = (const snapshot_record *)record;
     struct data data = snapshot_data(snapshot);
@@ -79,7 +84,7 @@ check_snapshot(const struct examination *exam, const ProtobufCMessage *record)
     return snapshot->group_handle[0] ? NULL : check_name(exam, &snapshot_rows, record);
 }
 
-typedef struct error *check_row(const struct examination *exam, const ProtobufCMessage *record);
+typedef struct error *check_row(struct examination *exam, const ProtobufCMessage *record);
 
 static struct error *
 check_rows(struct examination *exam, const struct row_kind *kind, check_row *check)
@@ -88,10 +93,8 @@ check_rows(struct examination *exam, const struct row_kind *kind, check_row *che
     struct row_page page = {.has_more = true};
     struct error *error = NULL;
     while (!error && page.has_more) {
-        struct arena arena AUTO(arena_clear);
-        arena_init(&arena, NULL, 0, SIZE_MAX);
-        exam->arena = &arena;
-        error = rows_list(exam->engine, kind, after, PAGE, &arena, &page);
+        arena_clear(&exam->arena);
+        error = rows_list(exam->engine, kind, after, PAGE, &exam->arena, &page);
         for (size_t i = 0; i < page.count && !error; i++)
             error = check(exam, page.rows[i].record);
         if (page.count && !error)
@@ -104,12 +107,12 @@ check_rows(struct examination *exam, const struct row_kind *kind, check_row *che
 /* ---- data ---- */
 
 static bool
-is_known(const struct examination *exam, const struct data *data)
+is_known(struct examination *exam, const struct data *data)
 {
     struct row row;
     struct error *error AUTO(error_cleanup) =
         rows_get(exam->engine, data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows,
-                 data->handle, exam->arena, &row);
+                 data->handle, &exam->arena, &row);
     return !error || error->code != CODE_NOT_FOUND;
 }
 
@@ -117,10 +120,8 @@ static struct error *
 check_entry(void *context, const struct backend_entry *entry)
 {
     struct examination *exam = context;
-    struct arena arena AUTO(arena_clear);
     char start[BACKEND_HANDLE_SIZE];
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    exam->arena = &arena;
+    arena_clear(&exam->arena);
     handle_print_least(exam->engine->started_ms, start);
     /* What is not whole and has a row is being copied, or will be at the next start: the copy makes it anew itself. */
     if (strcmp(entry->data.handle, start) >= 0 || is_known(exam, &entry->data))
@@ -138,12 +139,12 @@ check_entry(void *context, const struct backend_entry *entry)
 
 /* Under the volume's key: a row whose mount is being made is not lost. */
 static struct error *
-forget_use(const struct examination *exam, const mount_record *record)
+forget_use(struct examination *exam, const mount_record *record)
 {
     struct held_volume held AUTO(held_release) = {0};
     bool is_used = false;
     struct use use = stage_use_of(record);
-    struct error *error = held_take(exam->engine, record->volume_handle, 0, exam->arena, &held);
+    struct error *error = held_take(exam->engine, record->volume_handle, 0, &exam->arena, &held);
     bool has_no_volume = error && error->code == CODE_NOT_FOUND;
     if (!error)
         error = place_is_used(exam->engine, held.record, &use, &is_used);
@@ -154,13 +155,13 @@ forget_use(const struct examination *exam, const mount_record *record)
 }
 
 static void
-check_use(const struct examination *exam, const mount_record *record)
+check_use(struct examination *exam, const mount_record *record)
 {
     volume_record *volume;
     bool is_used = false;
     struct use use = stage_use_of(record);
     struct error *error AUTO(error_cleanup) =
-        volume_get(exam->engine, record->volume_handle, exam->arena, &volume);
+        volume_get(exam->engine, record->volume_handle, &exam->arena, &volume);
     if (!error)
         error = place_is_used(exam->engine, volume, &use, &is_used);
     if (!error && is_used)
@@ -173,11 +174,9 @@ check_use(const struct examination *exam, const mount_record *record)
 static struct error *
 check_uses(struct examination *exam)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    exam->arena = &arena;
     struct mount_list uses;
-    struct error *error = mount_rows_list(exam->engine, NULL, &arena, &uses);
+    arena_clear(&exam->arena);
+    struct error *error = mount_rows_list(exam->engine, NULL, &exam->arena, &uses);
     for (size_t i = 0; i < uses.count && !error; i++)
         check_use(exam, uses.records[i]);
     return error;
@@ -185,7 +184,7 @@ check_uses(struct examination *exam)
 
 /* .../volume-images/HANDLE/disk/image, if that is an image of ours; false otherwise. */
 static bool
-find_handle(const struct examination *exam, const char *file, char handle[BACKEND_HANDLE_SIZE])
+find_handle(struct examination *exam, const char *file, char handle[BACKEND_HANDLE_SIZE])
 {
     static const char before[] = "/volume-images/";
     char path[PATH_MAX];
@@ -207,18 +206,17 @@ static struct error *
 check_device(void *context, const char *device, const char *file)
 {
     struct examination *exam = context;
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
     char handle[BACKEND_HANDLE_SIZE];
     struct mount_list uses;
     if (!find_handle(exam, file, handle))
         return NULL;
-    struct error *error = mount_rows_list(exam->engine, handle, &arena, &uses);
+    arena_clear(&exam->arena);
+    struct error *error = mount_rows_list(exam->engine, handle, &exam->arena, &uses);
     if (error || uses.count)
         return error;
     error = exam->repairs ? loop_drop(device) : NULL;
     tell(exam, "unused-device", device, exam->repairs && !error,
-         arena_print(&arena, "a device of the volume %s, which is not in use", handle));
+         arena_print(&exam->arena, "a device of the volume %s, which is not in use", handle));
     return error;
 }
 
@@ -232,14 +230,16 @@ check_rest(struct examination *exam)
 struct error *
 doctor_sweep(struct engine *engine, doctor_found *found, void *context)
 {
-    struct examination exam = {engine, true, found, context, NULL};
+    struct examination exam AUTO(end_examination) = {engine, true, found, context, {0}};
+    arena_init(&exam.arena, NULL, 0, SIZE_MAX);
     return check_rest(&exam);
 }
 
 struct error *
 doctor_examine(struct engine *engine, bool repairs, doctor_found *found, void *context)
 {
-    struct examination exam = {engine, repairs, found, context, NULL};
+    struct examination exam AUTO(end_examination) = {engine, repairs, found, context, {0}};
+    arena_init(&exam.arena, NULL, 0, SIZE_MAX);
     struct error *error = check_rows(&exam, &volume_rows, check_volume);
     if (!error)
         error = check_rows(&exam, &snapshot_rows, check_snapshot);

@@ -121,9 +121,7 @@ find_below(int directory, const char *uid, int depth, int *out)
         found = is_pod(entry->d_name, uid);
         if (found)
             *out = dup(below);
-        else if (depth > 1 && strncmp(entry->d_name, "kube", 4) == 0)
-            found = find_below(below, uid, depth - 1, out);
-        else if (depth > 1 && depth < MAX_DEPTH)
+        else if (depth > 1 && (depth < MAX_DEPTH || strncmp(entry->d_name, "kube", 4) == 0))
             found = find_below(below, uid, depth - 1, out);
     }
     closedir(listing);

@@ -67,7 +67,7 @@ take(struct keys *keys, const char *kind, const char *name, bool is_shared, unsi
     key->keys = keys;
     key->kind = kind;
     key->is_shared = is_shared;
-    strcpy(key->name, name);
+    memcpy(key->name, name, strlen(name) + 1);
     pthread_mutex_lock(&keys->lock);
     bool busy = is_held(keys, kind, name, is_shared);
     while (busy && timeout_ms && pthread_cond_timedwait(&keys->released, &keys->lock, &end) == 0)
@@ -106,12 +106,12 @@ keys_share(struct keys *keys, const char *kind, const char *name, struct key **o
 }
 
 void
-keys_release(struct key **place)
+keys_release(struct key **key_place)
 {
-    struct key *key = *place;
+    struct key *key = *key_place;
     if (!key)
         return;
-    *place = NULL;
+    *key_place = NULL;
     pthread_mutex_lock(&key->keys->lock);
     struct key **link = &key->keys->held;
     while (*link != key)

@@ -32,6 +32,6 @@ MUST_CHECK struct error *keys_share(struct keys *keys, const char *kind, const c
                                     struct key **out);
 
 /* Gives it back; NULL is fine. For `struct key *key AUTO(keys_release) = NULL`. */
-void keys_release(struct key **key);
+void keys_release(struct key **key_place);
 
 #endif

@@ -227,8 +227,8 @@ forget_volatile(struct engine *engine)
 struct error *
 upkeep_restore(struct engine *engine)
 {
-    bool has_volatile = false;
-    for (const struct backend *one = engine->backend; one; one = one->next)
+    bool has_volatile = engine->backend->ops->is_volatile;
+    for (const struct backend *one = engine->backend->next; one; one = one->next)
         has_volatile |= one->ops->is_volatile;
     struct error *error = engine->backend->ops->is_volatile ? NULL : restore_since_settled(engine);
     return error || !has_volatile ? error : forget_volatile(engine);

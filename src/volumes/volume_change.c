@@ -187,7 +187,7 @@ volume_attach(struct engine *engine, const char *handle, const char *node_id, bo
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
-    bool is_there;
+    bool is_there = false;
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
         error = check_attachments(held.record, node_id, read_only, capability, &is_there);
