@@ -10,6 +10,12 @@
 
 #define RPC(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
 
+struct engine *
+controller_engine(const struct call *call)
+{
+    return ((struct controller *)call_context(call))->engine;
+}
+
 static void
 add_capability(struct arena *arena, Csi__V1__ControllerGetCapabilitiesResponse *reply, int type)
 {

@@ -18,6 +18,9 @@ struct controller {
     bool tells_1_13;
 };
 
+/* Of a handler whose context is a controller. */
+struct engine *controller_engine(const struct call *call);
+
 /* `controller` must outlive the server. */
 void controller_add(struct server *server, struct controller *controller);
 

@@ -9,17 +9,11 @@
 /* How many volumes are looked at in one step of a list. */
 #define STEP 256
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
 static struct error *
 check(struct call *call, const volume_record *volume, struct health_report *out)
 {
-    health_check_volume(engine_of(call), volume, call_arena(call), out);
-    return health_check_uses(engine_of(call), volume, call_arena(call), out);
+    health_check_volume(controller_engine(call), volume, call_arena(call), out);
+    return health_check_uses(controller_engine(call), volume, call_arena(call), out);
 }
 
 HANDLER(controller_get_volume_health, ControllerGetVolumeHealth)
@@ -27,11 +21,11 @@ HANDLER(controller_get_volume_health, ControllerGetVolumeHealth)
     struct health_report health = {0};
     volume_record *volume;
     struct error *error = checks_id("volume_id", request->volume_id);
-    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
-    if (!error && !handle)
-        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->volume_id);
+    const char *handle;
     if (!error)
-        error = volume_get(engine_of(call), handle, call_arena(call), &volume);
+        error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
+    if (!error)
+        error = volume_get(controller_engine(call), handle, call_arena(call), &volume);
     if (!error)
         error = check(call, volume, &health);
     if (!error)
@@ -62,7 +56,7 @@ list_step(struct call *call, const Csi__V1__ControllerListVolumeHealthRequest *r
 {
     struct arena *arena = call_arena(call);
     struct volume_page page;
-    struct error *error = volume_list(engine_of(call), *after, STEP, arena, &page);
+    struct error *error = volume_list(controller_engine(call), *after, STEP, arena, &page);
     if (error)
         return error;
     for (size_t i = 0; i < page.count && !error; i++) {

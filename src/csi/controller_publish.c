@@ -46,9 +46,9 @@ HANDLER(controller_publish_volume, ControllerPublishVolume)
         error = checks_node_id("node_id", request->node_id);
     if (!error)
         error = checks_capability(request->volume_capability);
-    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
-    if (!error && !handle)
-        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->volume_id);
+    const char *handle;
+    if (!error)
+        error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
     volume_record *volume;
     if (!error)
         error = volume_get(controller->engine, handle, call_arena(call), &volume);

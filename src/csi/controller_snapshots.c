@@ -10,12 +10,6 @@
 #include "rpc/message_map.h"
 #include "volumes/snapshot.h"
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
 static Csi__V1__Snapshot *
 snapshot_message(struct call *call, const snapshot_record *record)
 {
@@ -36,12 +30,12 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
     if (!error)
         error = checks_id("source_volume_id", request->source_volume_id);
     if (!error)
-        error = topology_check(engine_of(call), request->accessibility_requirements, arena);
-    const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
-    if (!error && !source)
-        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->source_volume_id);
+        error = topology_check(controller_engine(call), request->accessibility_requirements, arena);
+    const char *source;
     if (!error)
-        error = snapshot_create(engine_of(call), request->name, source, &parameters,
+        error = ids_find_handle(ID_VOLUME, request->source_volume_id, &source);
+    if (!error)
+        error = snapshot_create(controller_engine(call), request->name, source, &parameters,
                                 controller_wait_ms(call), arena, &record);
     if (!error)
         reply->snapshot = snapshot_message(call, record);
@@ -57,7 +51,7 @@ HANDLER(controller_delete_snapshot, DeleteSnapshot)
     const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
     if (error || !handle)
         return error;
-    return snapshot_delete(engine_of(call), handle);
+    return snapshot_delete(controller_engine(call), handle);
 }
 
 HANDLER(controller_get_snapshot, GetSnapshot)
@@ -67,12 +61,11 @@ HANDLER(controller_get_snapshot, GetSnapshot)
     struct error *error = checks_maps(&request->base);
     if (!error)
         error = checks_id("snapshot_id", request->snapshot_id);
-    if (error)
-        return error;
-    const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
-    if (!handle)
-        return error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", request->snapshot_id);
-    error = snapshot_get(engine_of(call), handle, arena, &record);
+    const char *handle;
+    if (!error)
+        error = ids_find_handle(ID_SNAPSHOT, request->snapshot_id, &handle);
+    if (!error)
+        error = snapshot_get(controller_engine(call), handle, arena, &record);
     if (!error)
         reply->snapshot = snapshot_message(call, record);
     return error;
@@ -99,7 +92,7 @@ list_one(struct call *call, const Csi__V1__ListSnapshotsRequest *request,
     const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
     if (!handle)
         return NULL;
-    struct error *error = snapshot_get(engine_of(call), handle, arena, &record);
+    struct error *error = snapshot_get(controller_engine(call), handle, arena, &record);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
@@ -135,8 +128,8 @@ HANDLER(controller_list_snapshots, ListSnapshots)
         if (!after)
             return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
     }
-    error =
-        snapshot_list(engine_of(call), source, after, (size_t)request->max_entries, arena, &page);
+    error = snapshot_list(controller_engine(call), source, after, (size_t)request->max_entries,
+                          arena, &page);
     if (error)
         return error;
     reply->entries = arena_alloc(arena, page.count * sizeof(void *));

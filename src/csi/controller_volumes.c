@@ -12,12 +12,6 @@
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
 /* ---- create and delete ---- */
 
 static struct error *
@@ -73,7 +67,7 @@ read_request(const Csi__V1__CreateVolumeRequest *request, struct arena *arena,
 
 HANDLER(controller_create_volume, CreateVolume)
 {
-    struct engine *engine = engine_of(call);
+    struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     struct volume_request wanted;
     volume_record *record;
@@ -97,7 +91,7 @@ HANDLER(controller_delete_volume, DeleteVolume)
     const char *handle = ids_handle(ID_VOLUME, request->volume_id);
     if (error || !handle)
         return error;
-    return volume_delete(engine_of(call), handle);
+    return volume_delete(controller_engine(call), handle);
 }
 
 /* ---- asking ---- */
@@ -105,13 +99,11 @@ HANDLER(controller_delete_volume, DeleteVolume)
 static struct error *
 find_volume(struct call *call, const char *id, volume_record **out)
 {
+    const char *handle;
     struct error *error = checks_id("volume_id", id);
-    if (error)
-        return error;
-    const char *handle = ids_handle(ID_VOLUME, id);
-    if (!handle)
-        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
-    return volume_get(engine_of(call), handle, call_arena(call), out);
+    if (!error)
+        error = ids_find_handle(ID_VOLUME, id, &handle);
+    return error ? error : volume_get(controller_engine(call), handle, call_arena(call), out);
 }
 
 /* What of the request is not so; NULL: all of it is. A volume has no volume_context. */
@@ -198,7 +190,7 @@ list_entry(struct engine *engine, const volume_record *volume, struct arena *are
 /* A token is the handle of the last volume that was told. */
 HANDLER(controller_list_volumes, ListVolumes)
 {
-    struct engine *engine = engine_of(call);
+    struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     struct volume_page page;
     if (request->max_entries < 0)
@@ -228,14 +220,14 @@ HANDLER(controller_get_volume, ControllerGetVolume)
     struct error *error = find_volume(call, request->volume_id, &volume);
     if (error)
         return error;
-    reply->volume = messages_volume(engine_of(call), volume, arena);
+    reply->volume = messages_volume(controller_engine(call), volume, arena);
     reply->status = arena_alloc(arena, sizeof *reply->status);
     csi__v1__controller_get_volume_response__volume_status__init(reply->status);
     reply->status->published_node_ids =
         messages_node_ids(volume, arena, &reply->status->n_published_node_ids);
     struct health_report health = {0};
-    health_check_volume(engine_of(call), volume, arena, &health);
-    error = health_check_uses(engine_of(call), volume, arena, &health);
+    health_check_volume(controller_engine(call), volume, arena, &health);
+    error = health_check_uses(controller_engine(call), volume, arena, &health);
     reply->status->volume_condition = messages_condition(&health, arena);
     return error;
 }
@@ -253,7 +245,7 @@ find_backend(struct engine *engine, const Csi__V1__GetCapacityRequest *request, 
 
 HANDLER(controller_get_capacity, GetCapacity)
 {
-    struct engine *engine = engine_of(call);
+    struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     struct backend_capacity capacity;
     struct error *error = checks_maps(&request->base);
@@ -290,9 +282,9 @@ HANDLER(controller_expand_volume, ControllerExpandVolume)
     if (!error)
         error = find_volume(call, request->volume_id, &volume);
     if (!error)
-        error =
-            volume_expand(engine_of(call), volume->handle, request->capacity_range->required_bytes,
-                          request->capacity_range->limit_bytes, &reply->capacity_bytes);
+        error = volume_expand(controller_engine(call), volume->handle,
+                              request->capacity_range->required_bytes,
+                              request->capacity_range->limit_bytes, &reply->capacity_bytes);
     if (!error)
         reply->node_expansion_required =
             volume->kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE;
@@ -310,5 +302,5 @@ HANDLER(controller_modify_volume, ControllerModifyVolume)
         error = find_volume(call, request->volume_id, &volume);
     if (!error && !wanted.count)
         error = error_new(CODE_INVALID_ARGUMENT, "mutable_parameters is missing");
-    return error ? error : volume_modify(engine_of(call), volume->handle, &wanted);
+    return error ? error : volume_modify(controller_engine(call), volume->handle, &wanted);
 }

@@ -12,19 +12,13 @@
 #include "rpc/message_map.h"
 #include "volumes/group.h"
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
 static struct error *
 get_capabilities(struct call *call, const Csi__V1__GroupControllerGetCapabilitiesRequest *request,
                  Csi__V1__GroupControllerGetCapabilitiesResponse *reply)
 {
     (void)request;
     struct arena *arena = call_arena(call);
-    if (!group_is_possible(engine_of(call)))
+    if (!group_is_possible(controller_engine(call)))
         return NULL;
     Csi__V1__GroupControllerServiceCapability *capability = arena_alloc(arena, sizeof *capability);
     csi__v1__group_controller_service_capability__init(capability);
@@ -45,11 +39,10 @@ read_source_ids(char *const *ids, size_t count, const char **handles)
 {
     for (size_t i = 0; i < count; i++) {
         struct error *error = checks_id("source_volume_ids", ids[i]);
+        if (!error)
+            error = ids_find_handle(ID_VOLUME, ids[i], &handles[i]);
         if (error)
             return error;
-        handles[i] = ids_handle(ID_VOLUME, ids[i]);
-        if (!handles[i])
-            return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", ids[i]);
     }
     return NULL;
 }
@@ -80,8 +73,8 @@ create_group(struct call *call, const Csi__V1__CreateVolumeGroupSnapshotRequest 
     if (!error)
         error = read_source_ids(request->source_volume_ids, request->n_source_volume_ids, sources);
     if (!error)
-        error = group_create(engine_of(call), request->name, sources, request->n_source_volume_ids,
-                             &parameters, arena, &group);
+        error = group_create(controller_engine(call), request->name, sources,
+                             request->n_source_volume_ids, &parameters, arena, &group);
     if (!error)
         reply->group_snapshot = group_message(call, &group);
     return error;
@@ -131,13 +124,12 @@ static struct error *
 check_group(struct call *call, const char *id, char *const *snapshot_ids, size_t count)
 {
     group_record *group;
+    const char *handle;
     struct error *error = checks_id("group_snapshot_id", id);
-    if (error)
-        return error;
-    const char *handle = ids_handle(ID_GROUP, id);
-    if (!handle)
-        return error_new(CODE_NOT_FOUND, "there is no group \"%s\"", id);
-    error = group_get_record(engine_of(call), handle, call_arena(call), &group);
+    if (!error)
+        error = ids_find_handle(ID_GROUP, id, &handle);
+    if (!error)
+        error = group_get_record(controller_engine(call), handle, call_arena(call), &group);
     return error ? error : check_members(group, snapshot_ids, count);
 }
 
@@ -154,7 +146,7 @@ delete_group(struct call *call, const Csi__V1__DeleteVolumeGroupSnapshotRequest 
         error_free(error);
         return NULL;
     }
-    return error ? error : group_delete(engine_of(call), ids_handle(ID_GROUP, id));
+    return error ? error : group_delete(controller_engine(call), ids_handle(ID_GROUP, id));
 }
 
 static struct error *
@@ -168,7 +160,7 @@ get_group(struct call *call, const Csi__V1__GetVolumeGroupSnapshotRequest *reque
     if (!error)
         error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
     if (!error)
-        error = group_get(engine_of(call), ids_handle(ID_GROUP, id), arena, &group);
+        error = group_get(controller_engine(call), ids_handle(ID_GROUP, id), arena, &group);
     if (!error)
         reply->group_snapshot = group_message(call, &group);
     return error;

@@ -28,3 +28,18 @@ ids_handle(enum id_kind kind, const char *id)
     const char *handle = id + 1 + sizeof connection - 1;
     return is_handle(handle) ? handle : NULL;
 }
+
+static const char *
+kind_name(enum id_kind kind)
+{
+    return kind == ID_VOLUME ? "volume" : kind == ID_SNAPSHOT ? "snapshot" : "group";
+}
+
+struct error *
+ids_find_handle(enum id_kind kind, const char *id, const char **handle)
+{
+    *handle = ids_handle(kind, id);
+    if (*handle)
+        return NULL;
+    return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind_name(kind), id);
+}

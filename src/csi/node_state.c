@@ -11,17 +11,11 @@
 #include "volumes/usage.h"
 #include "volumes/volume.h"
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
 /* By an id of ours, or by that of an ephemeral volume. */
 static struct error *
 find_volume(struct call *call, const char *id, volume_record **out)
 {
-    struct engine *engine = engine_of(call);
+    struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     struct error *error = checks_id("volume_id", id);
     const char *handle = ids_handle(ID_VOLUME, id);
@@ -36,7 +30,8 @@ static struct error *
 find_use(struct call *call, const volume_record *volume, const char *path, mount_record **out)
 {
     struct mount_list uses;
-    struct error *error = mount_rows_list(engine_of(call), volume->handle, call_arena(call), &uses);
+    struct error *error =
+        mount_rows_list(controller_engine(call), volume->handle, call_arena(call), &uses);
     if (error)
         return error;
     *out = mount_rows_find(&uses, path);
@@ -75,9 +70,9 @@ HANDLER(node_get_volume_stats, NodeGetVolumeStats)
     if (!error)
         error = find_use(call, volume, request->volume_path, &at);
     if (!error)
-        error = usage_measure(engine_of(call), volume, request->volume_path, &usage);
+        error = usage_measure(controller_engine(call), volume, request->volume_path, &usage);
     if (!error)
-        error = health_check_uses(engine_of(call), volume, arena, &health);
+        error = health_check_uses(controller_engine(call), volume, arena, &health);
     if (error)
         return error;
     reply->usage = arena_alloc(arena, 2 * sizeof(void *));
@@ -134,7 +129,7 @@ HANDLER(node_expand_volume, NodeExpandVolume)
     if (!error)
         error = check_grown(volume, request->capacity_range);
     if (!error)
-        error = grow(engine_of(call), volume->handle, at, call_arena(call));
+        error = grow(controller_engine(call), volume->handle, at, call_arena(call));
     if (!error)
         reply->capacity_bytes = volume->size_bytes;
     return error;
@@ -150,8 +145,8 @@ HANDLER(node_get_volume_health, NodeGetVolumeHealth)
     struct error *error = find_volume(call, request->volume_id, &volume);
     if (error)
         return error;
-    health_check_volume(engine_of(call), volume, arena, &health);
-    error = health_check_uses(engine_of(call), volume, arena, &health);
+    health_check_volume(controller_engine(call), volume, arena, &health);
+    error = health_check_uses(controller_engine(call), volume, arena, &health);
     if (!error)
         reply->volume_health = messages_health(request->volume_id, &health, arena);
     return error;
@@ -162,7 +157,7 @@ HANDLER(node_get_storage_health, NodeGetStorageHealth)
     (void)request;
     struct arena *arena = call_arena(call);
     struct health_report health = {0};
-    health_check_backend(engine_of(call), arena, &health);
+    health_check_backend(controller_engine(call), arena, &health);
     reply->backend_health = arena_alloc(arena, health.count * sizeof(void *));
     for (; reply->n_backend_health < health.count; reply->n_backend_health++) {
         const struct complaint *complaint = &health.complaints[reply->n_backend_health];

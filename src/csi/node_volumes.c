@@ -11,18 +11,6 @@
 
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
-static struct error *
-unknown_volume(const char *id)
-{
-    return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
-}
-
 HANDLER(node_stage_volume, NodeStageVolume)
 {
     (void)reply;
@@ -33,14 +21,14 @@ HANDLER(node_stage_volume, NodeStageVolume)
         error = checks_path("staging_target_path", request->staging_target_path);
     if (!error)
         error = checks_capability(request->volume_capability);
-    const char *handle = ids_handle(ID_VOLUME, request->volume_id);
-    if (!error && !handle)
-        error = unknown_volume(request->volume_id);
+    const char *handle;
+    if (!error)
+        error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
     if (error)
         return error;
     struct use use = {request->staging_target_path, "", request->volume_capability,
                       place_reads_only(request->volume_capability)};
-    return stage_volume(engine_of(call), handle, &use);
+    return stage_volume(controller_engine(call), handle, &use);
 }
 
 HANDLER(node_unstage_volume, NodeUnstageVolume)
@@ -52,7 +40,7 @@ HANDLER(node_unstage_volume, NodeUnstageVolume)
     const char *handle = ids_handle(ID_VOLUME, request->volume_id);
     if (error || !handle)
         return error;
-    return stage_undo(engine_of(call), handle, request->staging_target_path);
+    return stage_undo(controller_engine(call), handle, request->staging_target_path);
 }
 
 /* ---- publishing ---- */
@@ -67,9 +55,10 @@ is_ephemeral(const struct text_map *context)
 static struct error *
 publish_named(struct engine *engine, const char *id, const struct use *use)
 {
-    const char *handle = ids_handle(ID_VOLUME, id);
-    if (!handle)
-        return unknown_volume(id);
+    const char *handle;
+    struct error *error = ids_find_handle(ID_VOLUME, id, &handle);
+    if (error)
+        return error;
     if (!use->staging_path[0])
         return error_new(CODE_FAILED_PRECONDITION,
                          "staging_target_path is missing: this node's volumes are staged first");
@@ -96,16 +85,16 @@ HANDLER(node_publish_volume, NodePublishVolume)
                       request->volume_capability,
                       request->readonly || place_reads_only(request->volume_capability)};
     if (!is_ephemeral(&context))
-        return publish_named(engine_of(call), request->volume_id, &use);
+        return publish_named(controller_engine(call), request->volume_id, &use);
     use.staging_path = "";
     struct ephemeral_request wanted = {request->volume_id, context, use};
-    return ephemeral_publish(engine_of(call), &wanted);
+    return ephemeral_publish(controller_engine(call), &wanted);
 }
 
 HANDLER(node_unpublish_volume, NodeUnpublishVolume)
 {
     (void)reply;
-    struct engine *engine = engine_of(call);
+    struct engine *engine = controller_engine(call);
     struct error *error = checks_id("volume_id", request->volume_id);
     if (!error)
         error = checks_path("target_path", request->target_path);

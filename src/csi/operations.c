@@ -17,12 +17,6 @@
 
 #define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
 
-static struct engine *
-engine_of(struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
-
 /* ---- ids ---- */
 
 /* Copies are named by handles inside, and by ids outside; other kinds are named alike. */
@@ -123,7 +117,7 @@ find_snapshot(struct call *call, const char *id, struct arena *arena, operation_
     const char *handle = ids_handle(ID_SNAPSHOT, id);
     if (!handle)
         return no_such_operation(id);
-    struct error *error = snapshot_get(engine_of(call), handle, arena, &snapshot);
+    struct error *error = snapshot_get(controller_engine(call), handle, arena, &snapshot);
     if (!error && snapshot->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         return no_such_operation(id);
     if (error && error->code == CODE_NOT_FOUND) {
@@ -142,7 +136,7 @@ find_operation(struct call *call, const char *id, struct arena *arena, operation
     struct error *error = checks_id("id", id);
     if (error)
         return error;
-    error = ops_get(engine_of(call)->ops, read_id(id), arena, out);
+    error = ops_get(controller_engine(call)->ops, read_id(id), arena, out);
     if (!error && strcmp(print_id((*out)->kind, (*out)->id, arena), id) != 0)
         return no_such_operation(id);
     if (!error || error->code != CODE_NOT_FOUND)
@@ -175,8 +169,8 @@ list(struct call *call, const Skycap__V1__ListOperationsRequest *request,
         limit = MAX_ENTRIES;
     struct error *error = token[0] ? checks_id("starting_token", token) : NULL;
     if (!error)
-        error =
-            ops_list(engine_of(call)->ops, token[0] ? read_id(token) : NULL, limit, arena, &page);
+        error = ops_list(controller_engine(call)->ops, token[0] ? read_id(token) : NULL, limit,
+                         arena, &page);
     if (error)
         return error;
     reply->operations = arena_alloc(arena, page.count * sizeof(void *));
@@ -199,9 +193,9 @@ cancel(struct call *call, const Skycap__V1__CancelOperationRequest *request,
     struct arena *arena = call_arena(call);
     struct error *error = find_operation(call, request->id, arena, &record);
     if (!error && record->state == OPERATION_STATE(RUNNING)) {
-        error = ops_cancel(engine_of(call)->ops, record->id);
+        error = ops_cancel(controller_engine(call)->ops, record->id);
         if (!error)
-            error = ops_get(engine_of(call)->ops, record->id, arena, &record);
+            error = ops_get(controller_engine(call)->ops, record->id, arena, &record);
     }
     if (!error)
         fill(reply, record, arena);
@@ -256,7 +250,7 @@ watch_one(struct call *call, const char *id)
         return error;
     if (record->state != OPERATION_STATE(RUNNING))
         return send(call, record, call_arena(call));
-    error = ops_watch_open(engine_of(call)->ops, record->id, &watch);
+    error = ops_watch_open(controller_engine(call)->ops, record->id, &watch);
     if (error)
         return error;
     error = pass_on_changes(call, watch, true);
@@ -268,7 +262,7 @@ static struct error *
 watch_all(struct call *call)
 {
     struct ops_watch *watch;
-    struct error *error = ops_watch_open(engine_of(call)->ops, NULL, &watch);
+    struct error *error = ops_watch_open(controller_engine(call)->ops, NULL, &watch);
     if (error)
         return error;
     error = pass_on_changes(call, watch, false);

@@ -102,13 +102,12 @@ static struct error *
 find_snapshot(struct call *call, const char *field, const char *id, snapshot_record **out)
 {
     struct controller *controller = call_context(call);
+    const char *handle;
     struct error *error = checks_id(field, id);
-    if (error)
-        return error;
-    const char *handle = ids_handle(ID_SNAPSHOT, id);
-    if (!handle)
-        return error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", id);
-    error = snapshot_get(controller->engine, handle, call_arena(call), out);
+    if (!error)
+        error = ids_find_handle(ID_SNAPSHOT, id, &handle);
+    if (!error)
+        error = snapshot_get(controller->engine, handle, call_arena(call), out);
     if (!error && (*out)->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready yet; try again", id);
     return error;
