@@ -21,6 +21,7 @@
 #include "backends/format.h"
 #include "backends/loop.h"
 #include "volumes/copy.h"
+#include "volumes/image_fs.h"
 #include "volumes/io_limits.h"
 #include "volumes/mount_group.h"
 #include "volumes/mounts.h"
@@ -175,13 +176,6 @@ point_flags(const volume_capability *capability, struct arena *arena)
 }
 
 static struct error *
-find_data(struct engine *engine, const volume_record *volume, char *out, size_t size)
-{
-    struct data data = volume_data(volume);
-    return backend_path(engine->backend, &data, out, size);
-}
-
-static struct error *
 make_directory(const char *path)
 {
     if (mkdir(path, 0750) == 0 || errno == EEXIST)
@@ -196,7 +190,7 @@ place_tree(struct engine *engine, const volume_record *volume, const struct use 
            struct arena *arena)
 {
     char source[PATH_MAX];
-    struct error *error = find_data(engine, volume, source, sizeof source);
+    struct error *error = volume_find_data(engine, volume, source, sizeof source);
     if (error || is_bound(source, use->path, use->read_only))
         return error;
     error = clear_path(use->path, is_known);
@@ -214,67 +208,8 @@ attach_device(struct engine *engine, const volume_record *volume, unsigned flags
               struct loop_device *out)
 {
     char file[PATH_MAX];
-    struct error *error = find_data(engine, volume, file, sizeof file);
+    struct error *error = volume_find_data(engine, volume, file, sizeof file);
     return error ? error : loop_attach(file, flags | LOOP_DIRECT_IO, out);
-}
-
-static struct error *
-make_file_system(const volume_record *volume, const char *device, struct arena *arena)
-{
-    struct text_map parameters = volume_parameters(volume, arena);
-    const char *label = text_map_find(&parameters, "label");
-    char found[FORMAT_NAME_SIZE] = "";
-    struct error *error = volume->blank ? format_probe(device, found, sizeof found) : NULL;
-    if (error)
-        return error;
-    /* What is in a blank image is what an interrupted run of this function has left. */
-    return found[0] ? format_again(device, volume->fs_type, label)
-                    : format_ensure(device, volume->fs_type, label);
-}
-
-static struct error *
-ensure_file_system(struct engine *engine, struct held_volume *held, const char *device,
-                   struct arena *arena)
-{
-    if (held->record->formatted_bytes)
-        return NULL;
-    struct error *error = make_file_system(held->record, device, arena);
-    if (error)
-        return error;
-    held->record->formatted_bytes = held->record->size_bytes;
-    return held_save(engine, held, arena);
-}
-
-/* A file system that was not left properly is repaired, and then mounted. */
-static struct error *
-mount_device(const volume_record *volume, const char *device, const struct use *use,
-             struct arena *arena)
-{
-    const char *const *flags = mount_flags(use->capability, arena);
-    struct error *error = mounts_device(device, use->path, volume->fs_type, flags, use->read_only);
-    if (!error || error->code == CODE_INVALID_ARGUMENT)
-        return error;
-    struct error *unrepaired = format_check(device, volume->fs_type);
-    if (unrepaired) {
-        error_free(error);
-        return unrepaired;
-    }
-    error_free(error);
-    return mounts_device(device, use->path, volume->fs_type, flags, use->read_only);
-}
-
-static struct error *
-grow_file_system(struct engine *engine, struct held_volume *held, const char *device,
-                 const char *mount_path, struct arena *arena)
-{
-    volume_record *volume = held->record;
-    if (volume->formatted_bytes >= volume->size_bytes)
-        return NULL;
-    struct error *error = format_grow(device, volume->fs_type, mount_path);
-    if (error)
-        return error;
-    volume->formatted_bytes = volume->size_bytes;
-    return held_save(engine, held, arena);
 }
 
 /* A mount is never refused because it could not grow: there is no less than before. */
@@ -287,53 +222,28 @@ tell_of_growth(struct engine *engine, const volume_record *volume, struct error 
     error_free(error);
 }
 
-static bool
-is_attached(const char *file)
-{
-    struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    struct error *error AUTO(error_cleanup) = loop_find(file, &device);
-    return !error || error->code != CODE_NOT_FOUND;
-}
-
-static struct error *
-grow_unmounted(struct engine *engine, struct held_volume *held, struct arena *arena)
-{
-    volume_record *volume = held->record;
-    char file[PATH_MAX];
-    if (!volume->formatted_bytes || volume->formatted_bytes >= volume->size_bytes ||
-        format_grows_mounted(volume->fs_type))
-        return NULL;
-    struct error *error = find_data(engine, volume, file, sizeof file);
-    if (error || is_attached(file))
-        return error;
-    error = format_grow_file(file);
-    if (error)
-        return error;
-    volume->formatted_bytes = volume->size_bytes;
-    return held_save(engine, held, arena);
-}
-
 static struct error *
 place_file_system(struct engine *engine, struct held_volume *held, const struct use *use,
                   bool is_known, struct arena *arena)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
     if (!use->read_only)
-        tell_of_growth(engine, held->record, grow_unmounted(engine, held, arena));
+        tell_of_growth(engine, held->record, image_fs_grow_unmounted(engine, held, arena));
     struct error *error = attach_device(engine, held->record, LOOP_AUTOCLEAR, &device);
     if (error ||
         (is_mounted_from(device.path, use->path) && is_read_only(use->path) == use->read_only))
         return error;
-    error = ensure_file_system(engine, held, device.path, arena);
+    error = image_fs_ensure(engine, held, device.path, arena);
     if (!error)
         error = clear_path(use->path, is_known);
     if (!error)
         error = make_directory(use->path);
     if (!error)
-        error = mount_device(held->record, device.path, use, arena);
+        error = image_fs_mount(held->record, device.path, use->path,
+                               mount_flags(use->capability, arena), use->read_only);
     if (!error && !use->read_only) {
         tell_of_growth(engine, held->record,
-                       grow_file_system(engine, held, device.path, use->path, arena));
+                       image_fs_grow(engine, held, device.path, use->path, arena));
         place_try_parameters(engine, held->record, use, arena);
     }
     return error;
@@ -456,7 +366,7 @@ find_devices(struct engine *engine, const volume_record *volume, struct loop_dev
              struct loop_device *reader)
 {
     char file[PATH_MAX];
-    struct error *error = find_data(engine, volume, file, sizeof file);
+    struct error *error = volume_find_data(engine, volume, file, sizeof file);
     if (!error)
         error = loop_find(file, own);
     if (!error)
@@ -482,7 +392,7 @@ place_is_at(struct engine *engine, const volume_record *volume, const char *path
     char source[PATH_MAX];
     if (is_image(volume))
         return image_is_at(engine, volume, path, is_there);
-    struct error *error = find_data(engine, volume, source, sizeof source);
+    struct error *error = volume_find_data(engine, volume, source, sizeof source);
     *is_there = !error && is_same_file(source, path) && mounts_is_point(path);
     return error;
 }
@@ -578,7 +488,7 @@ place_release_devices(struct engine *engine, const volume_record *volume, bool o
     if (!error && reader.fd >= 0)
         error = loop_detach(own.path);
     if (!error && own.fd >= 0 && !only_reader)
-        error = find_data(engine, volume, file, sizeof file);
+        error = volume_find_data(engine, volume, file, sizeof file);
     return error || own.fd < 0 || only_reader ? error : loop_detach(file);
 }
 
@@ -598,6 +508,6 @@ place_grow(struct engine *engine, struct held_volume *held, const char *mount_pa
     if (!error && reader.fd >= 0)
         error = loop_resize(&reader);
     if (!error && own.fd >= 0 && mount_path)
-        error = grow_file_system(engine, held, own.path, mount_path, arena);
+        error = image_fs_grow(engine, held, own.path, mount_path, arena);
     return error;
 }

@@ -21,6 +21,13 @@ volume_data(const volume_record *volume)
 }
 
 struct error *
+volume_find_data(struct engine *engine, const volume_record *volume, char *out, size_t size)
+{
+    struct data data = volume_data(volume);
+    return backend_path(engine->backend, &data, out, size);
+}
+
+struct error *
 volume_get(struct engine *engine, const char *handle, struct arena *arena, volume_record **out)
 {
     struct row row;

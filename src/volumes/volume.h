@@ -74,6 +74,10 @@ MUST_CHECK struct error *volume_adopt_size(struct engine *engine, volume_record 
 
 /* What the back end calls it, and how it is to keep it. */
 struct data volume_data(const volume_record *volume);
+/* Where its data is: the directory, or the image's file. */
+MUST_CHECK struct error *volume_find_data(struct engine *engine, const volume_record *volume,
+                                          char *out, size_t size);
+
 /* Its parameters as they are in force: mutable ones win. */
 struct text_map volume_parameters(const volume_record *volume, struct arena *arena);
 struct data_settings volume_settings(const volume_record *volume, struct arena *arena);

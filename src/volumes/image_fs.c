@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file system in an image: see image_fs.h. */
+#include "volumes/image_fs.h"
+
+#include <limits.h>
+
+#include "backends/format.h"
+#include "backends/loop.h"
+#include "volumes/mounts.h"
+#include "volumes/volume.h"
+
+static struct error *
+make_file_system(const volume_record *volume, const char *device, struct arena *arena)
+{
+    struct text_map parameters = volume_parameters(volume, arena);
+    const char *label = text_map_find(&parameters, "label");
+    char found[FORMAT_NAME_SIZE] = "";
+    struct error *error = volume->blank ? format_probe(device, found, sizeof found) : NULL;
+    if (error)
+        return error;
+    /* What is in a blank image is what an interrupted run of this function has left. */
+    return found[0] ? format_again(device, volume->fs_type, label)
+                    : format_ensure(device, volume->fs_type, label);
+}
+
+struct error *
+image_fs_ensure(struct engine *engine, struct held_volume *held, const char *device,
+                struct arena *arena)
+{
+    if (held->record->formatted_bytes)
+        return NULL;
+    struct error *error = make_file_system(held->record, device, arena);
+    if (error)
+        return error;
+    held->record->formatted_bytes = held->record->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+struct error *
+image_fs_mount(const volume_record *volume, const char *device, const char *path,
+               const char *const *flags, bool read_only)
+{
+    struct error *error = mounts_device(device, path, volume->fs_type, flags, read_only);
+    if (!error || error->code == CODE_INVALID_ARGUMENT)
+        return error;
+    error_free(error);
+    error = format_check(device, volume->fs_type);
+    return error ? error : mounts_device(device, path, volume->fs_type, flags, read_only);
+}
+
+struct error *
+image_fs_grow(struct engine *engine, struct held_volume *held, const char *device,
+              const char *mount_path, struct arena *arena)
+{
+    volume_record *volume = held->record;
+    if (volume->formatted_bytes >= volume->size_bytes)
+        return NULL;
+    struct error *error = format_grow(device, volume->fs_type, mount_path);
+    if (error)
+        return error;
+    volume->formatted_bytes = volume->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+static bool
+is_attached(const char *file)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error AUTO(error_cleanup) = loop_find(file, &device);
+    return !error || error->code != CODE_NOT_FOUND;
+}
+
+struct error *
+image_fs_grow_unmounted(struct engine *engine, struct held_volume *held, struct arena *arena)
+{
+    volume_record *volume = held->record;
+    char file[PATH_MAX];
+    if (!volume->formatted_bytes || volume->formatted_bytes >= volume->size_bytes ||
+        format_grows_mounted(volume->fs_type))
+        return NULL;
+    struct error *error = volume_find_data(engine, volume, file, sizeof file);
+    if (error || is_attached(file))
+        return error;
+    error = format_grow_file(file);
+    if (error)
+        return error;
+    volume->formatted_bytes = volume->size_bytes;
+    return held_save(engine, held, arena);
+}
