@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A driver is what stands behind a connection: this node's own engine (local), somebody else's CSI driver behind its socket (csi), an
+ * accelerator behind the registry (oim). All of them speak CSI messages, so one function carries every RPC; ids in the messages are
+ * the driver's own. A new driver is one file and one line in table.c.
+ *
+ * A driver is shared: by the connection, and by every call that is under way when the connection goes. Who lets go last closes it.
+ */
+#ifndef DRIVERS_DRIVER_H
+#define DRIVERS_DRIVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "proto/csi.pb-c.h"
+#include "rpc/call.h"
+#include "rpc/runtime.h"
+#include "rpc/service.h"
+
+/*
+ * What is known of a driver at an instant. Immutable, and shared by reference. Capabilities are bits: 1 << Type. Before the driver was first reached all
+ * of it is zero but `trouble`; afterwards what it said last stays, also while it is down.
+ */
+struct driver_facts {
+    atomic_uint references;
+    struct arena arena; /* of the texts */
+    bool is_known;      /* it has been reached once */
+    bool is_ready;
+    const char *trouble; /* why it is not ready; NULL when it is */
+    uint64_t since_ms;   /* Unix time of the last change of is_ready */
+    const char *plugin_name;
+    const char *plugin_version;
+    uint64_t services;            /* PluginCapability.Service.Type */
+    uint64_t expansion;           /* PluginCapability.VolumeExpansion.Type */
+    uint64_t controller;          /* ControllerServiceCapability.RPC.Type */
+    uint64_t node;                /* NodeServiceCapability.RPC.Type */
+    uint64_t group;               /* GroupControllerServiceCapability.RPC.Type */
+    const char *node_id;          /* its own name for this node; NULL: it has no node service */
+    int64_t max_volumes_per_node; /* 0: it names no limit */
+    struct text_map topology;     /* of this node */
+};
+
+struct driver_options {
+    const char *connection;         /* whose driver it is */
+    const struct setting *settings; /* `options:` of its file; NULL: none */
+    const char *data_directory;     /* the process'; what a driver keeps goes below it */
+    const char *node_id;            /* of this node, as the orchestrator knows it */
+    const char *instance;           /* of this process, unique: told to children to find loops */
+    int64_t max_calls;              /* under way at a time */
+    uint32_t timeout_ms;            /* the longest that a call may take */
+    struct runtime *runtime;
+    const struct log *log;
+};
+
+struct driver;
+
+/*
+ * Loop thread, once for each relayed call: what the client gets. As in rpc/relay.h: `reply` may be changed in place; `error` is taken; the result
+ * is the answer, NULL for `reply`.
+ */
+typedef struct error *driver_finish(struct call *call, void *context, ProtobufCMessage *reply,
+                                    struct error *error);
+
+struct driver_ops {
+    const char *name;
+    /* Its ids are of the form v:local/HANDLE: see csi/ids.h. */
+    bool speaks_our_ids;
+    /* INVALID_ARGUMENT: the settings are wrong. Does not wait for the other side. */
+    struct error *(*check)(const struct setting *settings);
+    struct error *(*open)(const struct driver_options *options, struct driver **out);
+    void (*close)(struct driver *driver);
+    /* One unary RPC, on a worker. `reply` is an initialised message of the method's output type. The call may be a detached one. */
+    struct error *(*call)(struct driver *driver, struct call *call, const struct method *method,
+                          const ProtobufCMessage *request, ProtobufCMessage *reply);
+    /* The same without a thread, on the loop; NULL: the driver needs one. An error: nothing was begun and `finish` does not run. */
+    struct error *(*relay)(struct driver *driver, struct call *call, const struct method *method,
+                           const ProtobufCMessage *request, driver_finish *finish, void *context);
+    /* A server-streaming RPC, on a worker: messages go to the client of `call` as they come. */
+    struct error *(*stream)(struct driver *driver, struct call *call, const struct method *method,
+                            const ProtobufCMessage *request);
+};
+
+/* What all drivers start with. */
+struct driver {
+    const struct driver_ops *ops;
+    atomic_uint references;
+    pthread_mutex_t facts_lock;
+    struct driver_facts *facts;
+};
+
+/* NULL: there is none of that name. */
+const struct driver_ops *driver_find(const char *name);
+
+/* The names there are, for messages: "local, csi". */
+const char *driver_names(void);
+
+MUST_CHECK struct error *driver_open(const struct driver_ops *ops,
+                                     const struct driver_options *options, struct driver **out);
+struct driver *driver_share(struct driver *driver);
+/* Any thread; the last one closes it, which may block: on the loop thread it is handed to a thread. */
+void driver_release(struct driver *driver);
+
+/* ---- facts ---- */
+
+struct driver_facts *driver_facts(struct driver *driver);
+void driver_facts_release(struct driver_facts *facts);
+void driver_facts_cleanup(struct driver_facts **facts);
+
+/* For drivers. */
+struct driver_facts *driver_facts_new(void);
+/* Takes them. */
+void driver_set_facts(struct driver *driver, struct driver_facts *taken);
+void driver_init(struct driver *driver, const struct driver_ops *ops);
+void driver_clear(struct driver *driver);
+
+#endif
