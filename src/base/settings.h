@@ -27,11 +27,6 @@ struct setting {
     const struct setting *next;  /* beside this one */
 };
 
-struct text_list {
-    const char **items;
-    size_t count;
-};
-
 /* `map` may be NULL, which has nothing. */
 const struct setting *settings_find(const struct setting *map, const char *key);
 

@@ -18,6 +18,11 @@ struct text_map {
     size_t count;
 };
 
+struct text_list {
+    const char **items;
+    size_t count;
+};
+
 /* NULL if there is none. */
 const char *text_map_find(const struct text_map *map, const char *key);
 

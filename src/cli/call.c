@@ -15,7 +15,7 @@
 #define DEFAULT_SECONDS 30
 
 struct settings {
-    struct option_list metadata;
+    struct text_list metadata;
     struct client_flags *flags;
     bool compact;
     const struct method *method;
@@ -76,7 +76,7 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
 }
 
 static struct error *
-read_metadata(const struct option_list *list, struct arena *arena, struct metadata *metadata)
+read_metadata(const struct text_list *list, struct arena *arena, struct metadata *metadata)
 {
     for (size_t i = 0; i < list->count; i++) {
         const char *equals = strchr(list->items[i], '=');

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/storage.h"
+#include "volumes/storage.h"
 
 #define DEFAULT_DATA "/var/lib/skycap"
 
@@ -64,7 +64,7 @@ set_defaults(struct settings *settings)
         settings->storage.directory = DEFAULT_DATA;
     if (!settings->backend)
         settings->backend = "auto";
-    settings->storage.backends = (struct option_list){&settings->backend, 1};
+    settings->storage.backends = (struct text_list){&settings->backend, 1};
     if (!settings->output)
         settings->output = "text";
     settings->storage.node_id = "doctor";

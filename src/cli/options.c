@@ -85,7 +85,7 @@ set_option(const struct option *option, const char *value)
         *(const char **)option->place = value;
         return NULL;
     case OPTION_LIST: {
-        struct option_list *list = option->place;
+        struct text_list *list = option->place;
         list->items = memory_resize(list->items, (list->count + 1) * sizeof *list->items);
         list->items[list->count++] = value;
         return NULL;
@@ -149,8 +149,8 @@ options_parse(const struct options *options, int count, char **arguments, int *r
 }
 
 void
-options_free_list(struct option_list *list)
+options_free_list(struct text_list *list)
 {
     free(list->items);
-    *list = (struct option_list){0};
+    *list = (struct text_list){0};
 }

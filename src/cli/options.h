@@ -11,15 +11,11 @@
 #include <stddef.h>
 
 #include "base/error.h"
-
-struct option_list {
-    const char **items;
-    size_t count;
-};
+#include "base/text_map.h"
 
 enum option_kind {
     OPTION_TEXT,   /* const char * */
-    OPTION_LIST,   /* struct option_list: may be given several times */
+    OPTION_LIST,   /* struct text_list: may be given several times */
     OPTION_NUMBER, /* unsigned long, decimal */
     OPTION_OCTAL,  /* unsigned long */
     OPTION_FLAG,   /* bool, no value */
@@ -51,6 +47,6 @@ MUST_CHECK struct error *options_parse(const struct options *options, int count,
 /* The part of --help that tells of the flags. */
 void options_print(const struct option *table, size_t count);
 
-void options_free_list(struct option_list *list);
+void options_free_list(struct text_list *list);
 
 #endif

@@ -13,18 +13,15 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/storage.h"
-#include "csi/group_controller.h"
-#include "csi/identity.h"
 #include "csi/inventory.h"
-#include "csi/node.h"
 #include "csi/operations.h"
 #include "csi/registration.h"
-#include "csi/snapshot_metadata.h"
+#include "csi/services.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
 #include "rpc/server.h"
+#include "volumes/storage.h"
 #include "web/http.h"
 
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
@@ -34,7 +31,7 @@
 
 struct settings {
     const char *endpoint;
-    struct option_list listen;
+    struct text_list listen;
     struct storage_options storage;
     const char *node_id;
     const char *driver_name;
@@ -305,11 +302,11 @@ add_services(struct process *process)
 {
     process->health = health_new(process->server);
     reflection_add(process->server);
-    identity_add(process->server, &process->identity);
-    controller_add(process->server, &process->controller);
-    node_add(process->server, &process->controller);
-    group_controller_add(process->server, &process->controller);
-    snapshot_metadata_add(process->server, &process->controller);
+    struct csi_service services[SERVICES_COUNT];
+    services_list(&process->identity, services);
+    for (size_t i = 0; i < COUNT_OF(services); i++)
+        server_add_service(process->server, services[i].service, services[i].handlers,
+                           services[i].context);
     operations_add(process->server, &process->controller);
     inventory_add(process->server, process->controller.engine);
 }

@@ -30,7 +30,7 @@ struct volume_wish {
     const char *size;
     const char *fs_type;
     bool block;
-    struct option_list parameters; /* KEY=VALUE */
+    struct text_list parameters; /* KEY=VALUE */
     const char *from_volume;       /* id or name, as all sources */
     const char *from_snapshot;
     const char *path; /* where to publish it */

@@ -22,7 +22,7 @@ volume_read_pair(const char *text, const char *what, struct arena *arena, struct
 }
 
 static struct error *
-read_parameters(const struct option_list *list, struct arena *arena,
+read_parameters(const struct text_list *list, struct arena *arena,
                 Csi__V1__CreateVolumeRequest *request)
 {
     struct text_map map = {0};

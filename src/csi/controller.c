@@ -81,7 +81,7 @@ controller_wait_ms(const struct call *call)
     return left_ms > margin_ms ? left_ms - margin_ms : 0;
 }
 
-static const struct csi_v1_controller handlers = {
+const struct csi_v1_controller controller_handlers = {
     .controller_get_capabilities = {get_capabilities, .on_loop = true},
     .create_volume = {controller_create_volume},
     .delete_volume = {controller_delete_volume},
@@ -100,9 +100,3 @@ static const struct csi_v1_controller handlers = {
     .list_snapshots = {controller_list_snapshots},
     .get_snapshot = {controller_get_snapshot},
 };
-
-void
-controller_add(struct server *server, struct controller *controller)
-{
-    server_add_service(server, &csi_v1_controller_service, &handlers, controller);
-}

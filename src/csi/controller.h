@@ -3,6 +3,7 @@
 #ifndef CSI_CONTROLLER_H
 #define CSI_CONTROLLER_H
 
+#include "proto/csi.rpc.h"
 #include "rpc/server.h"
 #include "volumes/engine.h"
 
@@ -21,7 +22,7 @@ struct controller {
 /* Of a handler whose context is a controller. */
 struct engine *controller_engine(const struct call *call);
 
-/* `controller` must outlive the server. */
-void controller_add(struct server *server, struct controller *controller);
+/* Their context is a struct controller. */
+extern const struct csi_v1_controller controller_handlers;
 
 #endif

@@ -166,15 +166,9 @@ get_group(struct call *call, const Csi__V1__GetVolumeGroupSnapshotRequest *reque
     return error;
 }
 
-static const struct csi_v1_group_controller handlers = {
+const struct csi_v1_group_controller group_controller_handlers = {
     .group_controller_get_capabilities = {get_capabilities, .on_loop = true},
     .create_volume_group_snapshot = {create_group},
     .delete_volume_group_snapshot = {delete_group},
     .get_volume_group_snapshot = {get_group},
 };
-
-void
-group_controller_add(struct server *server, struct controller *controller)
-{
-    server_add_service(server, &csi_v1_group_controller_service, &handlers, controller);
-}

@@ -5,7 +5,7 @@
 
 #include "csi/controller.h"
 
-/* `controller` must outlive the server. */
-void group_controller_add(struct server *server, struct controller *controller);
+/* Their context is a struct controller. */
+extern const struct csi_v1_group_controller group_controller_handlers;
 
 #endif

@@ -131,14 +131,8 @@ probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__ProbeRes
     return NULL;
 }
 
-static const struct csi_v1_identity handlers = {
+const struct csi_v1_identity identity_handlers = {
     .get_plugin_info = {get_plugin_info, .on_loop = true},
     .get_plugin_capabilities = {get_plugin_capabilities, .on_loop = true},
     .probe = {probe},
 };
-
-void
-identity_add(struct server *server, struct identity *identity)
-{
-    server_add_service(server, &csi_v1_identity_service, &handlers, identity);
-}

@@ -4,18 +4,19 @@
 #define CSI_IDENTITY_H
 
 #include "csi/controller.h"
+#include "proto/csi.rpc.h"
 #include "rpc/server.h"
 
 struct identity {
     const char *driver_name; /* domain form, at most 63 characters */
     const char *node_id;
-    const struct controller *controller; /* what is offered beside Identity; NULL: nothing */
+    struct controller *controller; /* what is offered beside Identity; NULL: nothing */
 };
 
 /* A name that the CSI specification allows. */
 MUST_CHECK struct error *identity_check_name(const char *driver_name);
 
-/* `identity` must outlive the server. */
-void identity_add(struct server *server, struct identity *identity);
+/* Their context is a struct identity. */
+extern const struct csi_v1_identity identity_handlers;
 
 #endif

@@ -60,7 +60,7 @@ get_info(struct call *call, const Csi__V1__NodeGetInfoRequest *request,
     return NULL;
 }
 
-static const struct csi_v1_node handlers = {
+const struct csi_v1_node node_handlers = {
     .node_get_capabilities = {get_capabilities, .on_loop = true},
     .node_get_info = {get_info, .on_loop = true},
     .node_stage_volume = {node_stage_volume},
@@ -72,9 +72,3 @@ static const struct csi_v1_node handlers = {
     .node_get_volume_health = {node_get_volume_health},
     .node_get_storage_health = {node_get_storage_health},
 };
-
-void
-node_add(struct server *server, struct controller *controller)
-{
-    server_add_service(server, &csi_v1_node_service, &handlers, controller);
-}

@@ -196,13 +196,7 @@ get_delta(struct call *call, const Csi__V1__GetMetadataDeltaRequest *request)
     return error ? error : answer(call, &query);
 }
 
-static const struct csi_v1_snapshot_metadata handlers = {
+const struct csi_v1_snapshot_metadata snapshot_metadata_handlers = {
     .get_metadata_allocated = {get_allocated},
     .get_metadata_delta = {get_delta},
 };
-
-void
-snapshot_metadata_add(struct server *server, struct controller *controller)
-{
-    server_add_service(server, &csi_v1_snapshot_metadata_service, &handlers, controller);
-}

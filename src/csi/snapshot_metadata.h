@@ -5,7 +5,7 @@
 
 #include "csi/controller.h"
 
-/* `controller` must outlive the server. */
-void snapshot_metadata_add(struct server *server, struct controller *controller);
+/* Their context is a struct controller. */
+extern const struct csi_v1_snapshot_metadata snapshot_metadata_handlers;
 
 #endif

@@ -157,7 +157,7 @@ main(int count, char **arguments)
     struct server *server = flags_server(&flags, runtime);
     struct health *health = health_new(server);
     reflection_add(server);
-    identity_add(server, &identity);
+    server_add_service(server, &csi_v1_identity_service, &identity_handlers, &identity);
     server_add_service(server, &grpc_testing_test_service_service, &handlers, NULL);
     flags_serve(&flags, server, tls);
     health_shut_down(health);

@@ -55,8 +55,10 @@ csi_ends_open(struct csi_ends *csi, const char *backend, const char *directory)
     ends_choose_address(csi->ends.address);
     ends_open_runtime(&csi->ends, (struct runtime_options){0});
     csi->ends.server = server_new(csi->ends.runtime, &(struct server_options){0});
-    controller_add(csi->ends.server, &csi->controller);
-    group_controller_add(csi->ends.server, &csi->controller);
+    server_add_service(csi->ends.server, &csi_v1_controller_service, &controller_handlers,
+                       &csi->controller);
+    server_add_service(csi->ends.server, &csi_v1_group_controller_service,
+                       &group_controller_handlers, &csi->controller);
     snapshot_metadata_add(csi->ends.server, &csi->controller);
     succeed(server_listen(csi->ends.server, csi->ends.address, NULL));
     succeed(channel_open(csi->ends.runtime, csi->ends.address, &(struct channel_options){0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a data directory: see storage.h. */
-#include "cli/storage.h"
+#include "volumes/storage.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -58,7 +58,7 @@ storage_open_parts(const struct storage_options *options, struct storage *out)
         .may_switch_quotas_on = options->may_switch_quotas_on,
     };
     static const char *const best[] = {"auto"};
-    const struct option_list *names = &options->backends;
+    const struct text_list *names = &options->backends;
     return backend_open_several(names->count ? names->items : best,
                                 names->count ? names->count : COUNT_OF(best), &parts,
                                 &out->backend);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store, the back end and the engine of a data directory, opened and closed together. */
-#ifndef CLI_STORAGE_H
-#define CLI_STORAGE_H
+#ifndef VOLUMES_STORAGE_H
+#define VOLUMES_STORAGE_H
 
-#include "cli/options.h"
+#include "base/text_map.h"
 #include "volumes/engine.h"
 
 struct storage_options {
     const char *directory;       /* made if missing */
-    struct option_list backends; /* names, or "auto"; none: "auto". The first is the default */
+    struct text_list backends; /* names, or "auto"; none: "auto". The first is the default */
     const char *pool_size;       /* NULL: as large as may be; else like 100Gi */
     bool may_switch_quotas_on;
     const char *node_id;

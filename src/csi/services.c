@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All services of CSI: see services.h. */
+#include "csi/services.h"
+
+#include "csi/group_controller.h"
+#include "csi/node.h"
+#include "csi/snapshot_metadata.h"
+#include "proto/csi.rpc.h"
+
+void
+services_list(struct identity *identity, struct csi_service out[SERVICES_COUNT])
+{
+    struct controller *controller = identity->controller;
+    out[0] = (struct csi_service){&csi_v1_identity_service, &identity_handlers, identity};
+    out[1] = (struct csi_service){&csi_v1_controller_service, &controller_handlers, controller};
+    out[2] = (struct csi_service){&csi_v1_node_service, &node_handlers, controller};
+    out[3] = (struct csi_service){&csi_v1_group_controller_service, &group_controller_handlers,
+                                  controller};
+    out[4] = (struct csi_service){&csi_v1_snapshot_metadata_service, &snapshot_metadata_handlers,
+                                  controller};
+}
