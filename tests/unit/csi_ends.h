@@ -59,7 +59,8 @@ csi_ends_open(struct csi_ends *csi, const char *backend, const char *directory)
                        &csi->controller);
     server_add_service(csi->ends.server, &csi_v1_group_controller_service,
                        &group_controller_handlers, &csi->controller);
-    snapshot_metadata_add(csi->ends.server, &csi->controller);
+    server_add_service(csi->ends.server, &csi_v1_snapshot_metadata_service,
+                       &snapshot_metadata_handlers, &csi->controller);
     succeed(server_listen(csi->ends.server, csi->ends.address, NULL));
     succeed(channel_open(csi->ends.runtime, csi->ends.address, &(struct channel_options){0},
                          &csi->ends.channel));

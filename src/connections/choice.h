@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which connection a new volume goes to: the one that the parameter `connection` names; else those whose labels fit `connection-selector`
+ * ("media=ssd,tier!=cold"), the best first; else the one that the content comes from; else the default one.
+ */
+#ifndef CONNECTIONS_CHOICE_H
+#define CONNECTIONS_CHOICE_H
+
+#include "connections/connection.h"
+
+#define CHOICE_NAME "connection"
+#define CHOICE_SELECTOR "connection-selector"
+
+struct choice {
+    struct connection **items; /* in the set; at least one, to be tried in this order */
+    size_t count;
+    bool is_selected; /* by labels: another may be tried, and which it was must be remembered */
+};
+
+/* INVALID_ARGUMENT tells what there is to choose from. `source` may be NULL: the connection that the content comes from. */
+MUST_CHECK struct error *choice_make(const struct connection_set *set,
+                                     const struct text_map *parameters, struct connection *source,
+                                     struct arena *arena, struct choice *out);
+
+/* By name; NULL: the default one. INVALID_ARGUMENT as above. */
+MUST_CHECK struct error *choice_of_name(const struct connection_set *set, const char *name,
+                                        struct arena *arena, struct connection **out);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections and sets of them: see connection.h. */
+#include "connections/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+static uint64_t
+now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+struct connection *
+connection_new(struct arena *arena, struct connection_spec *spec, struct driver *driver,
+               struct connection_counters *counters)
+{
+    struct connection *connection = memory_zeroed(sizeof *connection);
+    atomic_init(&connection->references, 1);
+    connection->arena = *arena;
+    arena_init(arena, NULL, 0, SIZE_MAX);
+    connection->spec = spec;
+    connection->driver = driver;
+    connection->counters = counters;
+    connection->loaded_ms = now_ms();
+    return connection;
+}
+
+struct connection *
+connection_share(struct connection *connection)
+{
+    atomic_fetch_add_explicit(&connection->references, 1, memory_order_relaxed);
+    return connection;
+}
+
+void
+connection_release(struct connection *connection)
+{
+    if (!connection ||
+        atomic_fetch_sub_explicit(&connection->references, 1, memory_order_acq_rel) != 1)
+        return;
+    driver_release(connection->driver);
+    arena_clear(&connection->arena);
+    free(connection);
+}
+
+void
+connection_cleanup(struct connection **connection)
+{
+    connection_release(*connection);
+}
+
+/* ---- sets ---- */
+
+struct connection_set *
+connection_set_new(size_t count)
+{
+    struct connection_set *set = memory_zeroed(sizeof *set);
+    atomic_init(&set->references, 1);
+    arena_init(&set->arena, NULL, 0, SIZE_MAX);
+    set->slots = arena_zeroed(&set->arena, count * sizeof *set->slots);
+    return set;
+}
+
+struct connection_set *
+connection_set_share(struct connection_set *set)
+{
+    atomic_fetch_add_explicit(&set->references, 1, memory_order_relaxed);
+    return set;
+}
+
+void
+connection_set_release(struct connection_set *set)
+{
+    if (!set || atomic_fetch_sub_explicit(&set->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < set->count; i++)
+        connection_release(set->slots[i].connection);
+    arena_clear(&set->arena);
+    free(set);
+}
+
+void
+connection_set_cleanup(struct connection_set **set)
+{
+    connection_set_release(*set);
+}
+
+static bool
+has_alias(const struct connection *connection, const char *name)
+{
+    const struct text_list *aliases = &connection->spec->aliases;
+    for (size_t i = 0; i < aliases->count; i++)
+        if (strcmp(aliases->items[i], name) == 0)
+            return true;
+    return false;
+}
+
+struct connection *
+connection_set_find(const struct connection_set *set, const char *name)
+{
+    struct connection *by_alias = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (!connection)
+            continue;
+        if (strcmp(set->slots[i].name, name) == 0)
+            return connection;
+        if (!by_alias && has_alias(connection, name))
+            by_alias = connection;
+    }
+    return by_alias;
+}
+
+struct connection *
+connection_set_default(const struct connection_set *set)
+{
+    struct connection *only = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (!connection)
+            continue;
+        if (connection->spec->is_default)
+            return connection;
+        only = connection;
+        count++;
+    }
+    return count == 1 ? only : NULL;
+}
+
+const char *
+connection_set_names(const struct connection_set *set, struct arena *arena)
+{
+    const char *names = "";
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            names =
+                arena_print(arena, "%s%s%s", names, names[0] ? ", " : "", set->slots[i].name);
+    return names[0] ? names : "none";
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections, and the set of them that is in force at an instant. Both are immutable and shared: a call takes a reference to the connection that
+ * it goes to, and finishes on it whatever happens to its file meanwhile. Any thread.
+ */
+#ifndef CONNECTIONS_CONNECTION_H
+#define CONNECTIONS_CONNECTION_H
+
+#include "connections/spec.h"
+#include "drivers/driver.h"
+
+/* What has gone to a connection's name, for metrics; it outlives the connections of that name. */
+struct connection_counters {
+    atomic_uint_fast64_t calls;
+    atomic_uint_fast64_t failures; /* answered with an error, whoever made it */
+    atomic_uint_fast64_t microseconds;
+};
+
+struct connection {
+    atomic_uint references;
+    struct arena arena; /* of the spec */
+    struct connection_spec *spec;
+    struct driver *driver;
+    struct connection_counters *counters;
+    uint64_t loaded_ms; /* Unix time */
+};
+
+/* Takes the arena's content and the driver. */
+struct connection *connection_new(struct arena *arena, struct connection_spec *spec,
+                                  struct driver *driver, struct connection_counters *counters);
+struct connection *connection_share(struct connection *connection);
+void connection_release(struct connection *connection);
+void connection_cleanup(struct connection **connection);
+
+/* A name that there is a file for. */
+struct connection_slot {
+    const char *name;
+    struct connection *connection; /* NULL: no good file was ever seen */
+    const char *trouble;           /* with the newest file; NULL: none */
+};
+
+struct connection_set {
+    atomic_uint references;
+    struct arena arena;
+    struct connection_slot *slots; /* by name */
+    size_t count;
+};
+
+struct connection_set *connection_set_new(size_t count);
+struct connection_set *connection_set_share(struct connection_set *set);
+void connection_set_release(struct connection_set *set);
+void connection_set_cleanup(struct connection_set **set);
+
+/* By name, or by an alias. NULL: there is none. It stays the set's. */
+struct connection *connection_set_find(const struct connection_set *set, const char *name);
+
+/* The one that says so, else the only one; NULL: there is no such. Of several that say so, the first by name. */
+struct connection *connection_set_default(const struct connection_set *set);
+
+/* "fast, slow", for messages. */
+const char *connection_set_names(const struct connection_set *set, struct arena *arena);
+
+#endif

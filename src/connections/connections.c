@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the directory and swapping sets: see connections.h.
+ *
+ * One thread loads: it makes a new set out of the files and of the connections that need no change, which both sets share, and puts it
+ * in the place of the old one under a lock that is held for a pointer's sake only. The old set goes when the last call lets go of it.
+ */
+#include "connections/connections.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "connections/directory.h"
+
+#define LOOK_MS 30000 /* also without notice from the kernel */
+
+struct counters_of_name {
+    struct counters_of_name *next;
+    struct connection_counters counters;
+    char name[];
+};
+
+struct connections {
+    struct connections_options options;
+    struct directory *directory;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_stopping;
+
+    pthread_mutex_t load_lock; /* one load at a time; of what follows */
+    struct counters_of_name *names;
+    atomic_uint_fast64_t loads;
+    atomic_uint_fast64_t bad_loads; /* files that were seen to be wrong */
+
+    pthread_mutex_t lock; /* of the pointer */
+    struct connection_set *current;
+};
+
+struct connection_set *
+connections_current(struct connections *connections)
+{
+    pthread_mutex_lock(&connections->lock);
+    struct connection_set *set = connection_set_share(connections->current);
+    pthread_mutex_unlock(&connections->lock);
+    return set;
+}
+
+static void
+swap(struct connections *connections, struct connection_set *set)
+{
+    pthread_mutex_lock(&connections->lock);
+    struct connection_set *old = connections->current;
+    connections->current = set;
+    pthread_mutex_unlock(&connections->lock);
+    connection_set_release(old);
+}
+
+/* ---- one file ---- */
+
+static struct connection_counters *
+find_counters(struct connections *connections, const char *name)
+{
+    for (struct counters_of_name *of = connections->names; of; of = of->next)
+        if (strcmp(of->name, name) == 0)
+            return &of->counters;
+    struct counters_of_name *of = memory_zeroed(sizeof *of + strlen(name) + 1);
+    memcpy(of->name, name, strlen(name) + 1);
+    of->next = connections->names;
+    connections->names = of;
+    return &of->counters;
+}
+
+static struct error *
+open_driver(struct connections *connections, const struct connection_spec *spec,
+            const struct connection *old, struct driver **out)
+{
+    if (old && spec_same_driver(spec, old->spec)) {
+        *out = driver_share(old->driver);
+        return NULL;
+    }
+    const struct connections_options *options = &connections->options;
+    struct driver_options driver = {
+        .connection = spec->name,
+        .settings = spec->options,
+        .data_directory = options->data_directory,
+        .node_id = options->node_id,
+        .instance = options->instance,
+        .max_calls = spec->max_calls,
+        .timeout_ms = spec->timeout_ms,
+        .runtime = options->runtime,
+        .log = options->log,
+    };
+    return driver_open(spec->driver, &driver, out);
+}
+
+static struct error *
+load_file(struct connections *connections, const struct directory_file *file,
+          const struct connection *old, struct connection **out)
+{
+    struct arena arena;
+    struct connection_spec *spec;
+    struct driver *driver;
+    if (file->trouble)
+        return error_new(CODE_INVALID_ARGUMENT, "%s", file->trouble);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = spec_read(file->name, file->text, file->size, &arena, &spec);
+    if (!error)
+        error = open_driver(connections, spec, old, &driver);
+    if (error) {
+        arena_clear(&arena);
+        return error;
+    }
+    *out = connection_new(&arena, spec, driver, find_counters(connections, file->name));
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static const struct connection_slot *
+find_slot(const struct connection_set *set, const char *name)
+{
+    for (size_t i = 0; set && i < set->count; i++)
+        if (strcmp(set->slots[i].name, name) == 0)
+            return &set->slots[i];
+    return NULL;
+}
+
+static bool
+same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void
+note_trouble(struct connections *connections, const struct connection_slot *slot,
+             const struct connection_slot *before)
+{
+    const struct log *log = connections->options.log;
+    if (before && same_text(before->trouble, slot->trouble))
+        return;
+    if (slot->trouble) {
+        atomic_fetch_add(&connections->bad_loads, 1);
+        log_error(log, "the connection's file is wrong", LOG_TEXT("connection", slot->name),
+                  LOG_TEXT("error", slot->trouble),
+                  LOG_TEXT("in_force", slot->connection ? "the last good one" : "none"));
+    }
+}
+
+static void
+fill_slot(struct connections *connections, const struct directory_file *file,
+          const struct connection_slot *before, struct connection_set *set)
+{
+    struct connection_slot *slot = &set->slots[set->count++];
+    struct connection *old = before ? before->connection : NULL;
+    slot->name = arena_string(&set->arena, file->name);
+    struct error *error AUTO(error_cleanup) =
+        load_file(connections, file, old, &slot->connection);
+    if (error) {
+        slot->trouble = arena_string(&set->arena, error->message);
+        slot->connection = old ? connection_share(old) : NULL;
+    } else if (!old || old->driver != slot->connection->driver) {
+        log_info(connections->options.log, "connection loaded", LOG_TEXT("connection", slot->name),
+                 LOG_TEXT("driver", slot->connection->spec->driver->name));
+    }
+    note_trouble(connections, slot, before);
+}
+
+static void
+note_removed(struct connections *connections, const struct connection_set *old,
+             const struct connection_set *set)
+{
+    for (size_t i = 0; old && i < old->count; i++)
+        if (!find_slot(set, old->slots[i].name))
+            log_info(connections->options.log, "connection removed",
+                     LOG_TEXT("connection", old->slots[i].name));
+}
+
+static void
+load(struct connections *connections)
+{
+    struct arena arena;
+    struct directory_files files;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    pthread_mutex_lock(&connections->load_lock);
+    struct connection_set *old = connections_current(connections);
+    struct error *error AUTO(error_cleanup) =
+        directory_read(connections->directory, &arena, &files);
+    if (error) {
+        log_error(connections->options.log, "the connections' directory cannot be read",
+                  LOG_TEXT("error", error->message));
+    } else {
+        struct connection_set *set = connection_set_new(files.count);
+        for (size_t i = 0; i < files.count; i++)
+            fill_slot(connections, &files.items[i], find_slot(old, files.items[i].name), set);
+        note_removed(connections, old, set);
+        swap(connections, set);
+        atomic_fetch_add(&connections->loads, 1);
+    }
+    connection_set_release(old);
+    pthread_mutex_unlock(&connections->load_lock);
+    arena_clear(&arena);
+}
+
+void
+connections_reload(struct connections *connections)
+{
+    load(connections);
+}
+
+/* ---- the thread ---- */
+
+static void *
+watch(void *argument)
+{
+    struct connections *connections = argument;
+    for (;;) {
+        directory_wait(connections->directory, LOOK_MS);
+        if (atomic_load(&connections->is_stopping))
+            return NULL;
+        load(connections);
+    }
+}
+
+struct error *
+connections_open(const struct connections_options *options, struct connections **out)
+{
+    struct connections *connections = memory_zeroed(sizeof *connections);
+    connections->options = *options;
+    pthread_mutex_init(&connections->load_lock, NULL);
+    pthread_mutex_init(&connections->lock, NULL);
+    connections->current = connection_set_new(0);
+    struct error *error = directory_open(options->directory, &connections->directory);
+    if (!error) {
+        load(connections);
+        int failed = pthread_create(&connections->thread, NULL, watch, connections);
+        connections->has_thread = failed == 0;
+        if (failed)
+            error = error_from_errno(failed, "start the thread that watches connections");
+    }
+    if (error) {
+        connections_close(connections);
+        return error;
+    }
+    *out = connections;
+    return NULL;
+}
+
+void
+connections_close(struct connections *connections)
+{
+    if (!connections)
+        return;
+    atomic_store(&connections->is_stopping, true);
+    if (connections->has_thread) {
+        directory_wake(connections->directory);
+        pthread_join(connections->thread, NULL);
+    }
+    directory_close(connections->directory);
+    connection_set_release(connections->current);
+    struct counters_of_name *next;
+    for (struct counters_of_name *of = connections->names; of; of = next) {
+        next = of->next;
+        free(of);
+    }
+    pthread_mutex_destroy(&connections->load_lock);
+    pthread_mutex_destroy(&connections->lock);
+    free(connections);
+}
+
+/* ---- metrics ---- */
+
+static void
+print_family(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void
+print_up(const struct connection_set *set, struct buffer *out)
+{
+    print_family(out, "skycap_connection_up", "gauge",
+                 "Whether the driver behind the connection answers and is ready.");
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection_slot *slot = &set->slots[i];
+        bool is_up = false;
+        if (slot->connection) {
+            struct driver_facts *facts AUTO(driver_facts_cleanup) =
+                driver_facts(slot->connection->driver);
+            is_up = facts->is_ready;
+        }
+        buffer_print(out, "skycap_connection_up{connection=\"%s\"} %d\n", slot->name, is_up);
+    }
+    print_family(out, "skycap_connection_file_bad", "gauge",
+                 "Whether the newest file of the connection is wrong and not in force.");
+    for (size_t i = 0; i < set->count; i++)
+        buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n",
+                     set->slots[i].name, set->slots[i].trouble != NULL);
+}
+
+static void
+print_calls(struct connections *connections, struct buffer *out)
+{
+    static const struct {
+        const char *name;
+        const char *help;
+        size_t offset;
+    } families[] = {
+        {"skycap_connection_calls_total", "Calls passed to the driver behind the connection.",
+         offsetof(struct connection_counters, calls)},
+        {"skycap_connection_failures_total", "Of them, those that ended with an error.",
+         offsetof(struct connection_counters, failures)},
+        {"skycap_connection_microseconds_total", "Time that they took.",
+         offsetof(struct connection_counters, microseconds)},
+    };
+    for (size_t i = 0; i < COUNT_OF(families); i++) {
+        print_family(out, families[i].name, "counter", families[i].help);
+        for (struct counters_of_name *of = connections->names; of; of = of->next) {
+            atomic_uint_fast64_t *value =
+                (atomic_uint_fast64_t *)((char *)&of->counters + families[i].offset);
+            buffer_print(out, "%s{connection=\"%s\"} %" PRIu64 "\n", families[i].name, of->name,
+                         (uint64_t)atomic_load(value));
+        }
+    }
+}
+
+void
+connections_print_metrics(struct connections *connections, struct buffer *out)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) = connections_current(connections);
+    print_up(set, out);
+    print_family(out, "skycap_connection_loads_total", "counter",
+                 "Times that the connections' directory was read.");
+    buffer_print(out, "skycap_connection_loads_total %" PRIu64 "\n",
+                 (uint64_t)atomic_load(&connections->loads));
+    print_family(out, "skycap_connection_bad_files_total", "counter",
+                 "Files that were seen to be wrong.");
+    buffer_print(out, "skycap_connection_bad_files_total %" PRIu64 "\n",
+                 (uint64_t)atomic_load(&connections->bad_loads));
+    pthread_mutex_lock(&connections->load_lock);
+    print_calls(connections, out);
+    pthread_mutex_unlock(&connections->load_lock);
+}

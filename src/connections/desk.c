@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes where: see desk.h.
+ *
+ * The services are those of CSI with every method's handler replaced by one: it looks the method's rule up, then the connection by the ids of the
+ * request. Where the driver behind can relay, all of that happens on the loop, without a thread; otherwise the call goes on
+ * on a worker.
+ */
+#include "connections/desk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "connections/desk_internal.h"
+#include "connections/id_fields.h"
+#include "connections/inline_volumes.h"
+#include "connections/pass.h"
+#include "connections/route.h"
+#include "proto/csi.rpc.h"
+
+#define VIA_KEY "skycap-via"
+
+#define CONTROLLER(name)                                                                           \
+    NEED_CONTROLLER, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
+#define NODE(name) NEED_NODE, CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name
+#define GROUP NEED_GROUP,                                                                          \
+    CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT
+#define METADATA NEED_SERVICE,                                                                     \
+    CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE
+
+#define STRAY_IS_FINE true
+#define LACKING_IS_FINE true
+#define FORGETS_CHOICE true
+#define MAY_BE_INLINE true
+
+/* clang-format off */
+static const struct rule rules[] = {
+    {"/csi.v1.Identity/GetPluginInfo", desk_plugin_info, true},
+    {"/csi.v1.Identity/GetPluginCapabilities", desk_plugin_capabilities, true},
+    {"/csi.v1.Identity/Probe", desk_probe, true},
+
+    {"/csi.v1.Controller/ControllerGetCapabilities", desk_controller_capabilities, true},
+    {"/csi.v1.Controller/CreateVolume", desk_create_volume},
+    {"/csi.v1.Controller/GetCapacity", desk_get_capacity},
+    {"/csi.v1.Controller/ListVolumes", desk_list_volumes},
+    {"/csi.v1.Controller/ListSnapshots", desk_list_snapshots},
+    {"/csi.v1.Controller/ControllerListVolumeHealth", desk_list_volume_health},
+    {"/csi.v1.Controller/DeleteVolume", NULL, false, STRAY_IS_FINE, false, CONTROLLER(CREATE_DELETE_VOLUME), FORGETS_CHOICE},
+    {"/csi.v1.Controller/ControllerPublishVolume", NULL, false, false, LACKING_IS_FINE, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME)},
+    {"/csi.v1.Controller/ControllerUnpublishVolume", NULL, false, STRAY_IS_FINE, LACKING_IS_FINE, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME)},
+    {"/csi.v1.Controller/ControllerGetVolume", NULL, false, false, false, CONTROLLER(GET_VOLUME)},
+    {"/csi.v1.Controller/ControllerGetVolumeHealth", NULL, false, false, false, CONTROLLER(GET_VOLUME_HEALTH)},
+    {"/csi.v1.Controller/ControllerExpandVolume", NULL, false, false, false, CONTROLLER(EXPAND_VOLUME)},
+    {"/csi.v1.Controller/ControllerModifyVolume", NULL, false, false, false, CONTROLLER(MODIFY_VOLUME)},
+    {"/csi.v1.Controller/CreateSnapshot", NULL, false, false, false, CONTROLLER(CREATE_DELETE_SNAPSHOT)},
+    {"/csi.v1.Controller/DeleteSnapshot", NULL, false, STRAY_IS_FINE, false, CONTROLLER(CREATE_DELETE_SNAPSHOT)},
+    {"/csi.v1.Controller/GetSnapshot", NULL, false, false, false, CONTROLLER(GET_SNAPSHOT)},
+
+    {"/csi.v1.GroupController/GroupControllerGetCapabilities", desk_group_capabilities, true},
+    {"/csi.v1.GroupController/CreateVolumeGroupSnapshot", NULL, false, false, false, GROUP},
+    {"/csi.v1.GroupController/DeleteVolumeGroupSnapshot", NULL, false, STRAY_IS_FINE, false, GROUP},
+    {"/csi.v1.GroupController/GetVolumeGroupSnapshot", NULL, false, false, false, GROUP},
+
+    {"/csi.v1.SnapshotMetadata/GetMetadataAllocated", NULL, false, false, false, METADATA},
+    {"/csi.v1.SnapshotMetadata/GetMetadataDelta", NULL, false, false, false, METADATA},
+
+    {"/csi.v1.Node/NodeGetCapabilities", desk_node_capabilities, true},
+    {"/csi.v1.Node/NodeGetInfo", desk_node_info},
+    {"/csi.v1.Node/NodeGetStorageHealth", desk_storage_health},
+    {"/csi.v1.Node/NodeStageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME)},
+    {"/csi.v1.Node/NodeUnstageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME)},
+    {"/csi.v1.Node/NodePublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE},
+    {"/csi.v1.Node/NodeUnpublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE},
+    {"/csi.v1.Node/NodeGetVolumeStats", NULL, false, false, false, NODE(GET_VOLUME_STATS), false, MAY_BE_INLINE},
+    {"/csi.v1.Node/NodeGetVolumeHealth", NULL, false, false, false, NODE(GET_VOLUME_HEALTH)},
+    {"/csi.v1.Node/NodeExpandVolume", NULL, false, false, false, NODE(EXPAND_VOLUME)},
+};
+/* clang-format on */
+
+/* By the ids alone. */
+static const struct rule plain_rule = {0};
+
+/* A service with handlers of the desk's. */
+struct desk_service {
+    struct service service;
+    const struct rule **rules; /* of each method */
+    bool *answers_without_ids; /* likewise */
+    struct method methods[];
+};
+
+const struct rule *
+desk_find_rule(const char *path)
+{
+    for (size_t i = 0; i < COUNT_OF(rules); i++)
+        if (strcmp(rules[i].path, path) == 0)
+            return &rules[i];
+    return &plain_rule;
+}
+
+struct desk *
+desk_of(const struct call *call)
+{
+    return call_context(call);
+}
+
+/* ---- one call ---- */
+
+/* A request that came from this very process goes round in circles. */
+static struct error *
+check_circle(const struct desk *desk, const struct call *call)
+{
+    const char *via = metadata_find(call_metadata(call), VIA_KEY);
+    if (!via || strcmp(via, desk->options.instance) != 0)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "a connection leads back to this server: its endpoint is our own socket");
+}
+
+/* A missing connection must not make what its volumes are forgotten: the orchestrator is to try again. */
+static struct error *
+explain_unknown(const struct rule *rule, struct error *error)
+{
+    if (error->code == CODE_NOT_FOUND && rule->stray_is_fine)
+        error->code = CODE_UNAVAILABLE;
+    return error;
+}
+
+static struct error *
+missing_id(const struct route *route)
+{
+    if (route->stray)
+        return error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->stray);
+    return error_new(CODE_INVALID_ARGUMENT, "the request has no id");
+}
+
+/* Where the call goes. A route without a connection, and no error: nowhere, the answer is an empty one. Waits for inline volumes only. */
+static struct error *
+find_connection(const struct desk *desk, const struct connection_set *set,
+                const struct rule *rule, const void *request, struct route *route)
+{
+    struct error *error = route_find(desk, set, request, route);
+    if (error)
+        return explain_unknown(rule, error);
+    if (!route->connection && route->stray && rule->stray_is_fine)
+        return NULL;
+    if (!route->connection && route->stray && rule->may_be_inline)
+        return inline_volumes_find(desk, set, request, &route->connection);
+    if (!route->connection)
+        return missing_id(route);
+    if (route->stray)
+        return error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->stray);
+    if (!pass_is_possible(rule, route->connection, &error))
+        route->connection = NULL;
+    return error;
+}
+
+static struct error *
+run_on_worker(struct call *call, const void *request, void *reply)
+{
+    struct desk *desk = desk_of(call);
+    const struct method *method = call_method(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    const struct rule *rule = desk_find_rule(method->path);
+    /* The request is changed on its way. */
+    const char *volume_id =
+        rule->forgets_choice ? ((const Csi__V1__DeleteVolumeRequest *)request)->volume_id : NULL;
+    struct route route;
+    struct error *error = find_connection(desk, set, rule, request, &route);
+    if (error || !route.connection)
+        return error;
+    error = pass_call(desk, set, route.connection, call, method, (ProtobufCMessage *)request, reply);
+    if (error && error->code == CODE_NOT_FOUND && rule->stray_is_fine) {
+        error_free(error);
+        error = NULL;
+    }
+    if (!error && route.stray)
+        error = inline_volumes_note(desk, request);
+    if (!error && rule->forgets_choice)
+        error = desk_forget_choice(desk, volume_id, call_arena(call));
+    return error;
+}
+
+/* On the loop. */
+static struct error *
+run_routed(struct desk *desk, struct call *call, const struct rule *rule, bool may_relay,
+           const void *request)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct route route;
+    if (rule->may_be_inline && inline_volumes_is_one(request)) {
+        call_continue(call, run_on_worker);
+        return NULL;
+    }
+    struct error *error = find_connection(desk, set, rule, request, &route);
+    if (error || !route.connection)
+        return error;
+    route.needs_thread |= rule->forgets_choice && atomic_load(&desk->has_choices);
+    if (may_relay && !route.needs_thread && route.connection->spec->driver->relay)
+        return pass_relay(desk, set, route.connection, call, call_method(call),
+                          (ProtobufCMessage *)request);
+    call_continue(call, run_on_worker);
+    return NULL;
+}
+
+/* Every method of every service comes here, on the loop. */
+static struct error *
+run(const void *handlers, struct call *call, const void *request, void *reply)
+{
+    const struct desk_service *service = handlers;
+    struct desk *desk = desk_of(call);
+    size_t index = (size_t)(call_method(call) - service->methods);
+    const struct rule *rule = service->rules[index];
+    struct error *error = check_circle(desk, call);
+    if (error)
+        return error;
+    if (rule->own && rule->own_on_loop)
+        return rule->own(call, request, reply);
+    if (rule->own) {
+        call_continue(call, rule->own);
+        return NULL;
+    }
+    return run_routed(desk, call, rule, reply && service->answers_without_ids[index], request);
+}
+
+static bool
+yes(const void *handlers)
+{
+    (void)handlers;
+    return true;
+}
+
+/* ---- the desk ---- */
+
+static struct desk_service *
+service_new(const struct service *original)
+{
+    size_t count = original->method_count;
+    struct desk_service *service = memory_zeroed(sizeof *service + count * sizeof(struct method));
+    service->rules = memory_zeroed(count * sizeof(void *));
+    service->answers_without_ids = memory_zeroed(count * sizeof(bool));
+    service->service = (struct service){original->name, service->methods, count};
+    for (size_t i = 0; i < count; i++) {
+        service->methods[i] = original->methods[i];
+        service->methods[i].run = run;
+        service->methods[i].exists = yes;
+        service->methods[i].on_loop = yes;
+        service->rules[i] = desk_find_rule(original->methods[i].path);
+        service->answers_without_ids[i] = !id_fields_are_in(original->methods[i].output);
+    }
+    return service;
+}
+
+struct desk *
+desk_new(const struct desk_options *options)
+{
+    static const struct service *const originals[SERVICES_COUNT] = {
+        &csi_v1_identity_service,          &csi_v1_controller_service,
+        &csi_v1_node_service,              &csi_v1_group_controller_service,
+        &csi_v1_snapshot_metadata_service,
+    };
+    struct desk *desk = memory_zeroed(sizeof *desk);
+    desk->options = *options;
+    for (size_t i = 0; i < SERVICES_COUNT; i++)
+        desk->services[i] = service_new(originals[i]);
+    atomic_init(&desk->has_choices, true); /* until a look into the store says otherwise */
+    desk_look_for_choices(desk);
+    return desk;
+}
+
+void
+desk_free(struct desk *desk)
+{
+    if (!desk)
+        return;
+    for (size_t i = 0; i < SERVICES_COUNT; i++) {
+        free(desk->services[i]->rules);
+        free(desk->services[i]->answers_without_ids);
+        free(desk->services[i]);
+    }
+    free(desk);
+}
+
+void
+desk_add(struct server *server, struct desk *desk)
+{
+    for (size_t i = 0; i < SERVICES_COUNT; i++)
+        server_add_service(server, &desk->services[i]->service, desk->services[i], desk);
+}

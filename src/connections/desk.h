@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The desk in front of all connections: the services of CSI as the orchestrator sees them. A request goes to the connection that its ids or its
+ * parameters name; ids are translated on the way in and on the way out; what concerns all connections (lists, capabilities, the node, Probe) is asked
+ * of all and put together.
+ */
+#ifndef CONNECTIONS_DESK_H
+#define CONNECTIONS_DESK_H
+
+#include "connections/connections.h"
+#include "rpc/server.h"
+#include "store/store.h"
+
+struct desk;
+
+/* All must outlive the desk. */
+struct desk_options {
+    struct connections *connections;
+    struct store *store; /* what the desk remembers: rows of its own */
+    const char *data_directory;
+    const char *driver_name;
+    const char *node_id;
+    const char *instance; /* as the drivers tell it to their children */
+    bool tells_1_13;      /* capabilities that came with CSI 1.13 */
+    struct runtime *runtime;
+    const struct log *log;
+};
+
+struct desk *desk_new(const struct desk_options *options);
+void desk_free(struct desk *desk);
+
+/* The desk must outlive the server. */
+void desk_add(struct server *server, struct desk *desk);
+
+#endif

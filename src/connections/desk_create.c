@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The desk: new volumes, and how much room there is for them.
+ *
+ * Where labels choose, the connections that fit are tried in their order until one takes the volume. Which one is tried is written down before it is
+ * asked (`choice/NAME`): a repeated request goes there first, whatever has changed meanwhile, so that a volume is never made twice. The row goes
+ * when a volume is deleted (`chosen/ID` leads back to it).
+ */
+#include <string.h>
+
+#include "connections/choice.h"
+#include "connections/copy.h"
+#include "connections/desk_internal.h"
+#include "connections/map_field.h"
+#include "connections/pass.h"
+#include "connections/places.h"
+#include "connections/route.h"
+
+typedef Csi__V1__CreateVolumeRequest create_request;
+typedef Csi__V1__CreateVolumeResponse create_response;
+
+#define MAX_NAME 128
+
+static const struct rule create_rule = {
+    .path = "/csi.v1.Controller/CreateVolume",
+    .need = NEED_CONTROLLER,
+    .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_VOLUME,
+};
+
+static const struct rule capacity_rule = {
+    .need = NEED_CONTROLLER,
+    .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__GET_CAPACITY,
+    .lacking_is_fine = true,
+};
+
+/* ---- the request as one connection is to see it ---- */
+
+/* The file's parameters, and over them those of the request without ours. */
+static void
+merge_parameters(const struct connection *connection, ProtobufCMessage *request,
+                 struct arena *arena)
+{
+    struct map_field field;
+    struct text_map merged = {0};
+    if (!map_field_find(request, "parameters", &field))
+        return;
+    const struct text_map *defaults = &connection->spec->parameters;
+    struct text_map asked = map_field_read(&field, arena);
+    for (size_t i = 0; i < defaults->count; i++)
+        text_map_set(&merged, arena, defaults->pairs[i].key, defaults->pairs[i].value);
+    for (size_t i = 0; i < asked.count; i++)
+        if (strcmp(asked.pairs[i].key, CHOICE_NAME) != 0 &&
+            strcmp(asked.pairs[i].key, CHOICE_SELECTOR) != 0)
+            text_map_set(&merged, arena, asked.pairs[i].key, asked.pairs[i].value);
+    map_field_write(&field, &merged, arena);
+}
+
+static struct error *
+check_answer(const struct connection *connection, const create_response *reply)
+{
+    if (reply->volume && reply->volume->volume_id[0])
+        return NULL;
+    return error_new(CODE_INTERNAL,
+                     "the driver behind connection \"%s\" has made a volume without an id",
+                     connection->spec->name);
+}
+
+struct error *
+desk_create_on(struct call *call, const struct connection_set *set, struct connection *connection,
+               const create_request *asked, create_response *reply)
+{
+    struct arena *arena = call_arena(call);
+    create_request *request = (create_request *)arena_copy(arena, asked, sizeof *asked);
+    struct error *error;
+    if (!pass_is_possible(&create_rule, connection, &error))
+        return error;
+    error = places_translate_in(set, connection, &request->accessibility_requirements, arena);
+    if (error)
+        return error;
+    merge_parameters(connection, &request->base, arena);
+    error = pass_call(desk_of(call), set, connection, call, service_find_method(create_rule.path),
+                      &request->base, &reply->base);
+    if (!error)
+        error = check_answer(connection, reply);
+    if (!error)
+        places_translate_out(set, connection, reply->volume, arena);
+    return error;
+}
+
+/* ---- remembering the choice ---- */
+
+static char *
+choice_key(const char *name, struct arena *arena)
+{
+    return arena_print(arena, "choice/%s", name);
+}
+
+static struct error *
+recall_choice(struct desk *desk, const struct connection_set *set, const char *name,
+              struct arena *arena, struct connection **out)
+{
+    struct store_entry entry;
+    *out = NULL;
+    struct error *error =
+        store_get(desk->options.store, choice_key(name, arena), arena, &entry);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (!error)
+        *out = connection_set_find(set, arena_copy(arena, entry.value, entry.value_size));
+    return error;
+}
+
+static struct error *
+write_row(struct desk *desk, const char *key, const char *value)
+{
+    struct store_change change = {key, (const uint8_t *)value, value ? strlen(value) : 0,
+                                  STORE_ANY};
+    return store_write(desk->options.store, &change, 1, NULL);
+}
+
+void
+desk_look_for_choices(struct desk *desk)
+{
+    struct arena arena;
+    struct store_list rows;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error AUTO(error_cleanup) =
+        store_list(desk->options.store, "chosen/", NULL, 1, &arena, &rows);
+    if (!error)
+        atomic_store(&desk->has_choices, rows.count > 0);
+    arena_clear(&arena);
+}
+
+struct error *
+desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena)
+{
+    struct store_entry entry;
+    const char *chosen = arena_print(arena, "chosen/%s", volume_id);
+    struct error *error = store_get(desk->options.store, chosen, arena, &entry);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    const char *name = arena_copy(arena, entry.value, entry.value_size);
+    struct store_change changes[] = {{choice_key(name, arena), NULL, 0, STORE_ANY},
+                                     {chosen, NULL, 0, STORE_ANY}};
+    return store_write(desk->options.store, changes, COUNT_OF(changes), NULL);
+}
+
+/* ---- trying ---- */
+
+/* Another connection may have what this one lacks. */
+static bool
+is_worth_another(const struct error *error)
+{
+    return error->code == CODE_RESOURCE_EXHAUSTED || error->code == CODE_UNAVAILABLE ||
+           error->code == CODE_OUT_OF_RANGE;
+}
+
+static struct error *
+try_selected(struct call *call, const struct connection_set *set, struct connection *connection,
+             const create_request *request, create_response *reply)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    const char *key = choice_key(request->name, arena);
+    struct error *error = write_row(desk, key, connection->spec->name);
+    if (!error)
+        error = desk_create_on(call, set, connection, request, reply);
+    atomic_store(&desk->has_choices, true);
+    if (!error)
+        error = write_row(desk, arena_print(arena, "chosen/%s", reply->volume->volume_id),
+                          request->name);
+    return error;
+}
+
+/* The connection of the choice that was made for this name goes first. */
+static void
+put_first(struct choice *choice, struct connection *first)
+{
+    for (size_t i = 0; i < choice->count; i++) {
+        if (choice->items[i] != first)
+            continue;
+        memmove(&choice->items[1], &choice->items[0], i * sizeof choice->items[0]);
+        choice->items[0] = first;
+        return;
+    }
+}
+
+static struct error *
+create_selected(struct call *call, const struct connection_set *set, struct choice *choice,
+                const create_request *request, create_response *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct connection *before;
+    const char *reasons = "";
+    struct error *error = recall_choice(desk_of(call), set, request->name, arena, &before);
+    if (error)
+        return error;
+    put_first(choice, before);
+    enum code code = CODE_RESOURCE_EXHAUSTED;
+    for (size_t i = 0; i < choice->count; i++) {
+        error = try_selected(call, set, choice->items[i], request, reply);
+        if (!error || !is_worth_another(error))
+            return error;
+        reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
+                              choice->items[i]->spec->name, error->message);
+        code = error->code;
+        error_free(error);
+        csi__v1__create_volume_response__init(reply);
+    }
+    return error_new(code, "no connection takes the volume: %s", reasons);
+}
+
+/* ---- CreateVolume ---- */
+
+static struct error *
+find_source(struct call *call, const struct connection_set *set, const create_request *request,
+            struct connection **out)
+{
+    struct route route;
+    *out = NULL;
+    if (!request->volume_content_source)
+        return NULL;
+    struct error *error =
+        route_find(desk_of(call), set, &request->volume_content_source->base, &route);
+    if (!error && route.stray)
+        error = error_new(CODE_NOT_FOUND, "there is no source \"%s\"", route.stray);
+    *out = route.connection;
+    return error;
+}
+
+static struct error *
+check_name(const char *name)
+{
+    size_t size = strlen(name);
+    if (size == 0)
+        return error_new(CODE_INVALID_ARGUMENT, "name is missing");
+    if (size > MAX_NAME)
+        return error_new(CODE_INVALID_ARGUMENT, "name has %zu bytes; at most %d are allowed", size,
+                         MAX_NAME);
+    return NULL;
+}
+
+struct error *
+desk_create_volume(struct call *call, const void *in, void *out)
+{
+    const create_request *request = in;
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct map_field field;
+    struct connection *source;
+    struct choice choice;
+    struct error *error = check_name(request->name);
+    if (!error)
+        error = find_source(call, set, request, &source);
+    if (error)
+        return error;
+    map_field_find((ProtobufCMessage *)in, "parameters", &field);
+    struct text_map parameters = map_field_read(&field, arena);
+    error = choice_make(set, &parameters, source, arena, &choice);
+    if (error)
+        return error;
+    put_first(&choice, source);
+    if (source && choice.items[0] != source)
+        return copy_volume(call, set, source, choice.items[0], request, out);
+    if (choice.is_selected && !source)
+        return create_selected(call, set, &choice, request, out);
+    return desk_create_on(call, set, choice.items[0], request, out);
+}
+
+/* ---- GetCapacity ---- */
+
+static struct error *
+capacity_of(struct call *call, const struct connection_set *set, struct connection *connection,
+            const Csi__V1__GetCapacityRequest *asked, Csi__V1__GetCapacityResponse *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct error *error;
+    if (!places_fit(connection, asked->accessible_topology, arena))
+        return NULL;
+    if (!pass_is_possible(&capacity_rule, connection, &error)) {
+        reply->available_capacity = connection->spec->capacity_bytes;
+        return NULL;
+    }
+    Csi__V1__GetCapacityRequest *request =
+        (Csi__V1__GetCapacityRequest *)arena_copy(arena, asked, sizeof *asked);
+    if (request->accessible_topology)
+        request->accessible_topology =
+            places_translate_one_in(set, connection, request->accessible_topology, arena);
+    merge_parameters(connection, &request->base, arena);
+    return pass_call(desk_of(call), set, connection, call, call_method(call), &request->base,
+                     &reply->base);
+}
+
+static void
+add_capacity(Csi__V1__GetCapacityResponse *sum, const Csi__V1__GetCapacityResponse *part)
+{
+    if (__builtin_add_overflow(sum->available_capacity, part->available_capacity,
+                               &sum->available_capacity))
+        sum->available_capacity = INT64_MAX;
+    if (part->maximum_volume_size &&
+        (!sum->maximum_volume_size ||
+         sum->maximum_volume_size->value < part->maximum_volume_size->value))
+        sum->maximum_volume_size = part->maximum_volume_size;
+    if (part->minimum_volume_size &&
+        (!sum->minimum_volume_size ||
+         sum->minimum_volume_size->value > part->minimum_volume_size->value))
+        sum->minimum_volume_size = part->minimum_volume_size;
+}
+
+/* Of the connection that is named, of all that fit the labels, of the default one; without any of these, of all. */
+static struct error *
+choose_for_capacity(const struct connection_set *set, const struct text_map *parameters,
+                    struct arena *arena, struct choice *out)
+{
+    bool names_one = text_map_find(parameters, CHOICE_NAME) ||
+                     text_map_find(parameters, CHOICE_SELECTOR) || connection_set_default(set);
+    if (names_one)
+        return choice_make(set, parameters, NULL, arena, out);
+    *out = (struct choice){.items = arena_alloc(arena, (set->count + 1) * sizeof(void *))};
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            out->items[out->count++] = set->slots[i].connection;
+    return NULL;
+}
+
+struct error *
+desk_get_capacity(struct call *call, const void *request, void *reply)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct map_field field;
+    struct choice choice;
+    map_field_find((ProtobufCMessage *)request, "parameters", &field);
+    struct text_map parameters = map_field_read(&field, arena);
+    struct error *error = choose_for_capacity(set, &parameters, arena, &choice);
+    for (size_t i = 0; !error && i < choice.count; i++) {
+        Csi__V1__GetCapacityResponse part = CSI__V1__GET_CAPACITY_RESPONSE__INIT;
+        error = capacity_of(call, set, choice.items[i], request, &part);
+        /* Of several, one that is down has no room now; of one, its error is the answer. */
+        if (error && choice.count > 1) {
+            error_free(error);
+            error = NULL;
+        } else if (!error) {
+            add_capacity(reply, &part);
+        }
+    }
+    return error;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The desk: who it is, and what it can: whatever one of the connections can, as their drivers said last. Nothing here waits: the drivers'
+ * keepers do the asking.
+ */
+#include <string.h>
+
+#include "base/version.h"
+#include "connections/desk_internal.h"
+#include "csi/messages.h"
+
+/* Capabilities that came with CSI 1.13: told only to those who know them. */
+#define CONTROLLER_BIT(name)                                                                       \
+    (UINT64_C(1) << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+#define NODE_BIT(name) (UINT64_C(1) << CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name)
+#define SERVICE_BIT(name) (UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##name)
+
+#define CONTROLLER_OF_1_13 (CONTROLLER_BIT(GET_VOLUME_HEALTH) | CONTROLLER_BIT(LIST_VOLUME_HEALTH))
+#define NODE_OF_1_13 (NODE_BIT(GET_VOLUME_HEALTH) | NODE_BIT(GET_STORAGE_HEALTH))
+#define SERVICES_OF_1_13 SERVICE_BIT(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS)
+
+/* What all connections have between them. */
+struct union_of_all {
+    uint64_t services;
+    uint64_t expansion;
+    uint64_t controller;
+    uint64_t node;
+    uint64_t group;
+    size_t count;
+    size_t ready;
+    const char *degraded; /* "slow, other"; empty: none */
+};
+
+static void
+add_connection(const struct connection *connection, struct arena *arena, struct union_of_all *all)
+{
+    const struct connection_spec *spec = connection->spec;
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    all->services |= facts->services;
+    all->expansion |= facts->expansion;
+    all->controller |= facts->controller & ~spec->without_controller;
+    all->node |= facts->node & ~spec->without_node;
+    all->group |= facts->group & ~spec->without_group;
+    if (spec->topology_count)
+        all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    all->count++;
+    all->ready += facts->is_ready;
+    if (!facts->is_ready)
+        all->degraded = arena_print(arena, "%s%s%s", all->degraded, all->degraded[0] ? ", " : "",
+                                    spec->name);
+}
+
+static void
+add_up(struct call *call, struct union_of_all *all)
+{
+    struct desk *desk = desk_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    *all = (struct union_of_all){.degraded = ""};
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            add_connection(set->slots[i].connection, call_arena(call), all);
+    all->services |= SERVICE_BIT(CONTROLLER_SERVICE);
+    if (!all->group)
+        all->services &= ~SERVICE_BIT(GROUP_CONTROLLER_SERVICE);
+    /* Where a driver tells no capacity its file does. */
+    all->controller |= CONTROLLER_BIT(GET_CAPACITY);
+    all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
+    if (desk->options.tells_1_13)
+        return;
+    all->services &= ~SERVICES_OF_1_13;
+    all->controller &= ~CONTROLLER_OF_1_13;
+    all->node &= ~NODE_OF_1_13;
+}
+
+/* ---- Identity ---- */
+
+struct error *
+desk_plugin_info(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__GetPluginInfoResponse *reply = out;
+    struct desk *desk = desk_of(call);
+    reply->name = (char *)desk->options.driver_name;
+    reply->vendor_version = (char *)SKYCAP_VERSION;
+    return NULL;
+}
+
+/* The n-th capability as a message of the list that `out` points to. */
+#define ADD(list, count, arena, Type, prefix, case_name, member, value)                            \
+    do {                                                                                           \
+        Csi__V1__##Type *capability = arena_alloc(arena, sizeof *capability);                      \
+        csi__v1__##prefix##__init(capability);                                                     \
+        capability->type_case = case_name;                                                         \
+        capability->member = arena_alloc(arena, sizeof *capability->member);                       \
+        csi__v1__##prefix##__##member##__init(capability->member);                                 \
+        capability->member->type = value;                                                          \
+        (list)[(count)++] = capability;                                                            \
+    } while (0)
+
+#define BITS 64
+
+struct error *
+desk_plugin_capabilities(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__GetPluginCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    add_up(call, &all);
+    reply->capabilities = arena_alloc(arena, 2 * BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++) {
+        if (all.services >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, PluginCapability,
+                plugin_capability, CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE, service, bit);
+        if (all.expansion >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, PluginCapability,
+                plugin_capability, CSI__V1__PLUGIN_CAPABILITY__TYPE_VOLUME_EXPANSION,
+                volume_expansion, bit);
+    }
+    return NULL;
+}
+
+/* Ready as long as one of the connections is: the others are told in a trailer, the metrics and `skycap connection list`. */
+struct error *
+desk_probe(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__ProbeResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    add_up(call, &all);
+    reply->ready = arena_alloc(arena, sizeof *reply->ready);
+    google__protobuf__bool_value__init(reply->ready);
+    reply->ready->value = all.ready > 0 || all.count == 0;
+    if (!all.degraded[0])
+        return NULL;
+    return call_add_trailer(call, "skycap-degraded", all.degraded, strlen(all.degraded));
+}
+
+/* ---- the other services ---- */
+
+struct error *
+desk_controller_capabilities(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__ControllerGetCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    add_up(call, &all);
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++)
+        if (all.controller >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, ControllerServiceCapability,
+                controller_service_capability,
+                CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+    return NULL;
+}
+
+struct error *
+desk_node_capabilities(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__NodeGetCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    add_up(call, &all);
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++)
+        if (all.node >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, NodeServiceCapability,
+                node_service_capability, CSI__V1__NODE_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+    return NULL;
+}
+
+struct error *
+desk_group_capabilities(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__GroupControllerGetCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    add_up(call, &all);
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++)
+        if (all.group >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena,
+                GroupControllerServiceCapability, group_controller_service_capability,
+                CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+    return NULL;
+}

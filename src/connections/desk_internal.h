@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the desk, for the files that make it up: one per topic; desk.c has the table of what goes where. */
+#ifndef CONNECTIONS_DESK_INTERNAL_H
+#define CONNECTIONS_DESK_INTERNAL_H
+
+#include "connections/desk.h"
+#include "csi/services.h"
+#include "rpc/call.h"
+
+struct desk_service;
+
+struct desk {
+    struct desk_options options;
+    struct desk_service *services[SERVICES_COUNT];
+    atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
+};
+
+/* Which of a driver's lists of capabilities a method needs something of. */
+enum rule_need { NEED_NOTHING, NEED_CONTROLLER, NEED_NODE, NEED_GROUP, NEED_SERVICE };
+
+typedef struct error *desk_handler(struct call *call, const void *request, void *reply);
+
+/* How a method is answered. */
+struct rule {
+    const char *path;
+    desk_handler *own;  /* answered here, on a worker; NULL: passed to the connection of its ids */
+    bool own_on_loop;   /* ... on the loop: it never waits */
+    bool stray_is_fine; /* an id that is none of ours is answered with OK: it does not exist, as was wanted */
+    bool lacking_is_fine; /* a driver that has no use for the call is taken to have done it */
+    enum rule_need need;
+    int capability;
+    bool forgets_choice; /* it ends a volume that labels may have chosen the place of */
+    bool may_be_inline; /* an id that is none of ours may be that of an inline volume */
+};
+
+const struct rule *desk_find_rule(const char *path);
+struct desk *desk_of(const struct call *call);
+
+/* ---- desk_identity.c ---- */
+struct error *desk_plugin_info(struct call *call, const void *request, void *reply);
+struct error *desk_plugin_capabilities(struct call *call, const void *request, void *reply);
+struct error *desk_probe(struct call *call, const void *request, void *reply);
+struct error *desk_controller_capabilities(struct call *call, const void *request, void *reply);
+struct error *desk_node_capabilities(struct call *call, const void *request, void *reply);
+struct error *desk_group_capabilities(struct call *call, const void *request, void *reply);
+
+/* ---- desk_node.c ---- */
+struct error *desk_node_info(struct call *call, const void *request, void *reply);
+struct error *desk_storage_health(struct call *call, const void *request, void *reply);
+
+/* ---- desk_create.c ---- */
+struct error *desk_create_volume(struct call *call, const void *request, void *reply);
+/* On this connection, whatever the parameters say. */
+MUST_CHECK struct error *desk_create_on(struct call *call, const struct connection_set *set,
+                                        struct connection *connection,
+                                        const Csi__V1__CreateVolumeRequest *request,
+                                        Csi__V1__CreateVolumeResponse *reply);
+/* Sets has_choices. */
+void desk_look_for_choices(struct desk *desk);
+/* A volume was deleted: how it was chosen where it goes is forgotten. */
+MUST_CHECK struct error *desk_forget_choice(struct desk *desk, const char *volume_id,
+                                            struct arena *arena);
+struct error *desk_get_capacity(struct call *call, const void *request, void *reply);
+
+/* ---- desk_lists.c ---- */
+struct error *desk_list_volumes(struct call *call, const void *request, void *reply);
+struct error *desk_list_snapshots(struct call *call, const void *request, void *reply);
+struct error *desk_list_volume_health(struct call *call, const void *request, void *reply);
+
+#endif

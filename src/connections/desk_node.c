@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The desk: what this node is to all connections together. */
+#include "connections/desk_internal.h"
+#include "connections/nodes.h"
+#include "connections/pass.h"
+#include "connections/places.h"
+
+/* The smallest limit is that of the node: it cannot be told for whose volumes it holds. */
+static void
+take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
+{
+    if (limit > 0 && (reply->max_volumes_per_node == 0 || limit < reply->max_volumes_per_node))
+        reply->max_volumes_per_node = limit;
+}
+
+/* What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps no kubelet waiting. */
+struct error *
+desk_node_info(struct call *call, const void *request, void *out)
+{
+    (void)request;
+    Csi__V1__NodeGetInfoResponse *reply = out;
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct error *error = NULL;
+    for (size_t i = 0; i < set->count && !error; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (!connection)
+            continue;
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+        take_limit(reply, facts->max_volumes_per_node);
+        if (facts->node_id && !connection->spec->driver->speaks_our_ids)
+            error = nodes_remember(desk, connection, facts->node_id, arena);
+    }
+    reply->node_id = (char *)desk->options.node_id;
+    reply->accessible_topology = places_of_node(set, arena);
+    return error;
+}
+
+/* ---- the health of what is behind ---- */
+
+#define HEALTH(name) csi__v1__node_get_storage_health_response__storage_backend_health__##name
+typedef Csi__V1__NodeGetStorageHealthResponse__StorageBackendHealth backend_health;
+
+static void
+append(Csi__V1__NodeGetStorageHealthResponse *reply, backend_health *const *items, size_t count,
+       struct arena *arena)
+{
+    backend_health **all = arena_alloc(arena, (reply->n_backend_health + count) * sizeof *all);
+    for (size_t i = 0; i < reply->n_backend_health; i++)
+        all[i] = reply->backend_health[i];
+    for (size_t i = 0; i < count; i++)
+        all[reply->n_backend_health++] = items[i];
+    reply->backend_health = all;
+}
+
+static void
+append_down(Csi__V1__NodeGetStorageHealthResponse *reply, const struct connection *connection,
+            const struct driver_facts *facts, struct arena *arena)
+{
+    backend_health *item = arena_alloc(arena, sizeof *item);
+    HEALTH(init)(item);
+    item->status = CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_UNREACHABLE;
+    item->reason = "ConnectionDown";
+    item->message = arena_print(arena, "connection \"%s\": %s", connection->spec->name,
+                                facts->trouble ? facts->trouble : "not ready");
+    append(reply, &item, 1, arena);
+}
+
+static struct error *
+append_connection(struct call *call, const struct connection_set *set,
+                  struct connection *connection, const ProtobufCMessage *request,
+                  Csi__V1__NodeGetStorageHealthResponse *reply)
+{
+    static const struct rule rule = {
+        .need = NEED_NODE,
+        .capability = CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_STORAGE_HEALTH,
+        .lacking_is_fine = true,
+    };
+    struct arena *arena = call_arena(call);
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    struct error *lacking;
+    if (!facts->is_ready) {
+        append_down(reply, connection, facts, arena);
+        return NULL;
+    }
+    if (!pass_is_possible(&rule, connection, &lacking))
+        return NULL;
+    Csi__V1__NodeGetStorageHealthResponse part = CSI__V1__NODE_GET_STORAGE_HEALTH_RESPONSE__INIT;
+    void *asked = arena_copy(arena, request, request->descriptor->sizeof_message);
+    struct error *error = pass_call(desk_of(call), set, connection, call, call_method(call), asked,
+                                    &part.base);
+    if (!error)
+        append(reply, part.backend_health, part.n_backend_health, arena);
+    return error;
+}
+
+/* All that the drivers tell, and the connections that are down. */
+struct error *
+desk_storage_health(struct call *call, const void *request, void *reply)
+{
+    struct desk *desk = desk_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct error *error = NULL;
+    for (size_t i = 0; i < set->count && !error; i++)
+        if (set->slots[i].connection)
+            error = append_connection(call, set, set->slots[i].connection, request, reply);
+    return error;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands behind --connections: see front.h. */
+#include "connections/front.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+
+#define INSTANCE_BYTES 8
+
+struct front {
+    char data_directory[PATH_MAX];
+    char instance[2 * INSTANCE_BYTES + 1];
+    struct store *store;
+    struct connections *connections;
+    struct desk *desk;
+};
+
+static void
+make_instance(char out[2 * INSTANCE_BYTES + 1])
+{
+    unsigned char bytes[INSTANCE_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        memory_exhausted();
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static struct error *
+open_store(struct front *front, const char *directory)
+{
+    char path[PATH_MAX + 32];
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the data directory %s", directory);
+    if (!realpath(directory, front->data_directory))
+        return error_from_errno(errno, "find the data directory %s", directory);
+    snprintf(path, sizeof path, "%s/connections", front->data_directory);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", path);
+    snprintf(path, sizeof path, "sqlite:%s/connections", front->data_directory);
+    return store_open(path, &front->store);
+}
+
+static struct error *
+open_parts(struct front *front, const struct front_options *options)
+{
+    struct error *error = open_store(front, options->data_directory);
+    if (error)
+        return error;
+    make_instance(front->instance);
+    struct connections_options connections = {
+        .directory = options->directory,
+        .data_directory = front->data_directory,
+        .node_id = options->node_id,
+        .instance = front->instance,
+        .runtime = options->runtime,
+        .log = options->log,
+    };
+    error = error_wrap(connections_open(&connections, &front->connections), "--connections");
+    if (error)
+        return error;
+    struct desk_options desk = {
+        .connections = front->connections,
+        .store = front->store,
+        .data_directory = front->data_directory,
+        .driver_name = options->driver_name,
+        .node_id = options->node_id,
+        .instance = front->instance,
+        .tells_1_13 = options->tells_1_13,
+        .runtime = options->runtime,
+        .log = options->log,
+    };
+    front->desk = desk_new(&desk);
+    return NULL;
+}
+
+struct error *
+front_open(const struct front_options *options, struct front **out)
+{
+    struct front *front = memory_zeroed(sizeof *front);
+    struct error *error = open_parts(front, options);
+    if (error) {
+        front_close(front);
+        return error;
+    }
+    *out = front;
+    return NULL;
+}
+
+void
+front_add(struct front *front, struct server *server)
+{
+    desk_add(server, front->desk);
+}
+
+void
+front_stop(struct front *front)
+{
+    (void)front;
+}
+
+void
+front_close(struct front *front)
+{
+    if (!front)
+        return;
+    desk_free(front->desk);
+    connections_close(front->connections);
+    store_close(front->store);
+    free(front);
+}
+
+void
+front_print_metrics(struct front *front, struct buffer *out)
+{
+    connections_print_metrics(front->connections, out);
+}

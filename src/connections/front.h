@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything behind `--connections`: the desk, the connections, and the store in which the desk remembers things, opened and closed together. */
+#ifndef CONNECTIONS_FRONT_H
+#define CONNECTIONS_FRONT_H
+
+#include "connections/desk.h"
+
+struct front;
+
+/* All texts must outlive the front. */
+struct front_options {
+    const char *directory;      /* of the connections' files */
+    const char *data_directory; /* made if missing */
+    const char *driver_name;
+    const char *node_id;
+    bool tells_1_13;
+    struct runtime *runtime;
+    const struct log *log;
+};
+
+MUST_CHECK struct error *front_open(const struct front_options *options, struct front **out);
+
+/* Its services. The front must outlive the server. */
+void front_add(struct front *front, struct server *server);
+
+/* Before the last calls are waited for: long work ends, to be taken up again at the next start. */
+void front_stop(struct front *front);
+
+/* After the server is gone; the runtime closes after it. */
+void front_close(struct front *front);
+
+void front_print_metrics(struct front *front, struct buffer *out);
+
+#endif

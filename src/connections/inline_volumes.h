@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inline volumes: the orchestrator makes their ids, so these say nothing about a connection. volume_context does, at the publication (`connection`,
+ * else the default one); a row in the store, `inline/ID`, remembers it until the volume is unpublished.
+ */
+#ifndef CONNECTIONS_INLINE_VOLUMES_H
+#define CONNECTIONS_INLINE_VOLUMES_H
+
+#include "connections/connection.h"
+#include "connections/desk_internal.h"
+
+/* Is the volume_id of this request of the Node service none of ours? */
+bool inline_volumes_is_one(const ProtobufCMessage *request);
+
+/* Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. */
+MUST_CHECK struct error *inline_volumes_find(const struct desk *desk,
+                                             const struct connection_set *set,
+                                             const ProtobufCMessage *request,
+                                             struct connection **out);
+
+/* The request was answered well: an unpublication ends the volume. */
+MUST_CHECK struct error *inline_volumes_note(const struct desk *desk,
+                                             const ProtobufCMessage *request);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of nodes: see nodes.h. */
+#include "connections/nodes.h"
+
+#include <string.h>
+
+/* As the connection's file has it: `options: {node-ids: {ours: theirs}}`. */
+static const struct setting *
+node_ids(const struct connection *connection)
+{
+    return settings_find(connection->spec->options, "node-ids");
+}
+
+static char *
+row_key(const struct connection *connection, const char *node_id, struct arena *arena)
+{
+    return arena_print(arena, "node/%s/%s", connection->spec->name, node_id);
+}
+
+static struct error *
+find_row(const struct desk *desk, const struct connection *connection, const char *node_id,
+         struct arena *arena, char **out)
+{
+    struct store_entry entry;
+    const char *key = row_key(connection, node_id, arena);
+    *out = NULL;
+    if (strlen(key) > STORE_MAX_KEY)
+        return NULL;
+    struct error *error = store_get(desk->options.store, key, arena, &entry);
+    if (!error) {
+        *out = arena_copy(arena, entry.value, entry.value_size);
+    } else if (error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    return error;
+}
+
+struct error *
+nodes_translate_in(const struct desk *desk, const struct connection *connection,
+                   struct arena *arena, char **node_id)
+{
+    if (connection->spec->driver->speaks_our_ids)
+        return NULL;
+    if (strcmp(*node_id, desk->options.node_id) == 0) {
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+        if (facts->node_id) {
+            *node_id = arena_string(arena, facts->node_id);
+            return NULL;
+        }
+    }
+    const struct setting *written = settings_find(node_ids(connection), *node_id);
+    if (written && written->kind == SETTING_TEXT) {
+        *node_id = (char *)written->text;
+        return NULL;
+    }
+    char *found;
+    struct error *error = find_row(desk, connection, *node_id, arena, &found);
+    if (!error && !found)
+        error = error_new(CODE_NOT_FOUND,
+                          "it is not known what the driver behind connection \"%s\" calls the node "
+                          "\"%s\": name it in the file's node-ids",
+                          connection->spec->name, *node_id);
+    if (!error)
+        *node_id = found;
+    return error;
+}
+
+/* Our name in the row whose value is this one. */
+static const char *
+find_row_of(const struct store_list *rows, const char *drivers_name, size_t prefix_size)
+{
+    size_t size = strlen(drivers_name);
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->entries[i].value_size == size &&
+            memcmp(rows->entries[i].value, drivers_name, size) == 0)
+            return rows->entries[i].key + prefix_size;
+    return NULL;
+}
+
+struct error *
+nodes_translate_out(const struct desk *desk, const struct connection *connection,
+                    struct arena *arena, char **node_id)
+{
+    if (connection->spec->driver->speaks_our_ids)
+        return NULL;
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    if (facts->node_id && strcmp(facts->node_id, *node_id) == 0) {
+        *node_id = (char *)desk->options.node_id;
+        return NULL;
+    }
+    const struct setting *map = node_ids(connection);
+    for (const struct setting *s = map ? map->first : NULL; s; s = s->next) {
+        if (s->kind == SETTING_TEXT && strcmp(s->text, *node_id) == 0) {
+            *node_id = (char *)s->key;
+            return NULL;
+        }
+    }
+    struct store_list rows;
+    const char *prefix = row_key(connection, "", arena);
+    struct error *error = store_list(desk->options.store, prefix, NULL, 0, arena, &rows);
+    const char *found = error ? NULL : find_row_of(&rows, *node_id, strlen(prefix));
+    if (found)
+        *node_id = (char *)found;
+    return error;
+}
+
+struct error *
+nodes_remember(const struct desk *desk, const struct connection *connection,
+               const char *drivers_name, struct arena *arena)
+{
+    char *known;
+    const char *key = row_key(connection, desk->options.node_id, arena);
+    struct error *error = find_row(desk, connection, desk->options.node_id, arena, &known);
+    if (error || (known && strcmp(known, drivers_name) == 0))
+        return error;
+    struct store_change change = {key, (const uint8_t *)drivers_name, strlen(drivers_name),
+                                  STORE_ANY};
+    return store_write(desk->options.store, &change, 1, NULL);
+}

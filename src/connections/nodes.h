@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of nodes. The orchestrator knows a node by our name; each third-party driver has its own name for it, which it tells in
+ * NodeGetInfo. A table in the store keeps them: `node/CONNECTION/NODE` is the driver's name. The row of this node is written when it is asked
+ * for its identity; those of others come with a shared store, or stand in the connection's file as node-ids.
+ */
+#ifndef CONNECTIONS_NODES_H
+#define CONNECTIONS_NODES_H
+
+#include "connections/connection.h"
+#include "connections/desk_internal.h"
+
+/* Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other nodes than this. */
+MUST_CHECK struct error *nodes_translate_in(const struct desk *desk,
+                                            const struct connection *connection,
+                                            struct arena *arena, char **node_id);
+
+/* The driver's becomes ours; one that is not known stays. Not on the loop. */
+MUST_CHECK struct error *nodes_translate_out(const struct desk *desk,
+                                             const struct connection *connection,
+                                             struct arena *arena, char **node_id);
+
+/* Remembers what the driver calls this node. */
+MUST_CHECK struct error *nodes_remember(const struct desk *desk,
+                                        const struct connection *connection,
+                                        const char *drivers_name, struct arena *arena);
+
+#endif

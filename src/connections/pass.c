@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passing a call on: see pass.h. */
+#include "connections/pass.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "connections/map_field.h"
+#include "connections/route.h"
+
+/* ---- what a driver has ---- */
+
+static uint64_t
+offered(const struct rule *rule, const struct connection *connection,
+        const struct driver_facts *facts)
+{
+    const struct connection_spec *spec = connection->spec;
+    switch (rule->need) {
+    case NEED_CONTROLLER:
+        return facts->controller & ~spec->without_controller;
+    case NEED_NODE:
+        return facts->node & ~spec->without_node;
+    case NEED_GROUP:
+        return facts->group & ~spec->without_group;
+    case NEED_SERVICE:
+        return facts->services;
+    case NEED_NOTHING:
+        break;
+    }
+    return UINT64_MAX;
+}
+
+static struct error *
+lacking_error(const struct connection *connection, const char *path)
+{
+    const char *name = strrchr(path, '/');
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "the driver behind connection \"%s\" does not support %s",
+                     connection->spec->name, name ? name + 1 : path);
+}
+
+bool
+pass_is_possible(const struct rule *rule, const struct connection *connection,
+                 struct error **error)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    *error = NULL;
+    if (!facts->is_known || (offered(rule, connection, facts) >> rule->capability & 1))
+        return true;
+    if (!rule->lacking_is_fine)
+        *error = lacking_error(connection, rule->path);
+    return false;
+}
+
+/* ---- secrets ---- */
+
+/* The connection that a key is meant for, `NAME.KEY`; NULL: for whoever gets the request. */
+static const struct connection *
+find_owner(const struct connection_set *set, const char *key, const char **rest)
+{
+    char name[SPEC_MAX_NAME + 1];
+    const char *dot = strchr(key, '.');
+    size_t size = dot ? (size_t)(dot - key) : 0;
+    if (size == 0 || size > SPEC_MAX_NAME)
+        return NULL;
+    memcpy(name, key, size);
+    name[size] = '\0';
+    *rest = dot + 1;
+    return connection_set_find(set, name);
+}
+
+static struct text_map
+filter_secrets(const struct connection_set *set, const struct connection *connection,
+               const struct text_map *secrets, struct arena *arena)
+{
+    struct text_map kept = {0};
+    enum spec_secrets policy = connection->spec->secrets;
+    for (size_t i = 0; i < secrets->count && policy != SPEC_SECRETS_NONE; i++) {
+        const struct text_pair *pair = &secrets->pairs[i];
+        const char *rest = "";
+        const struct connection *owner = find_owner(set, pair->key, &rest);
+        bool is_own = owner && strcmp(owner->spec->name, connection->spec->name) == 0;
+        if (is_own)
+            text_map_set(&kept, arena, rest, pair->value);
+        else if (!owner && policy == SPEC_SECRETS_ALL && !text_map_find(&kept, pair->key))
+            text_map_set(&kept, arena, pair->key, pair->value);
+    }
+    return kept;
+}
+
+static void
+scope_secrets(const struct connection_set *set, const struct connection *connection,
+              ProtobufCMessage *request, struct arena *arena)
+{
+    struct map_field field;
+    if (!map_field_find(request, "secrets", &field) || *field.count == 0)
+        return;
+    struct text_map secrets = map_field_read(&field, arena);
+    struct text_map kept = filter_secrets(set, connection, &secrets, arena);
+    map_field_write(&field, &kept, arena);
+}
+
+/* ---- the call ---- */
+
+static uint64_t
+now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* Takes the error and gives what the client is told: that a driver lacks a method must not look as if this one did. */
+static struct error *
+conclude(const struct connection *connection, const char *path, uint64_t started_us,
+         struct error *error)
+{
+    struct connection_counters *counters = connection->counters;
+    atomic_fetch_add_explicit(&counters->calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->microseconds, now_us() - started_us,
+                              memory_order_relaxed);
+    if (!error)
+        return NULL;
+    atomic_fetch_add_explicit(&counters->failures, 1, memory_order_relaxed);
+    if (error->code != CODE_UNIMPLEMENTED)
+        return error;
+    error_free(error);
+    return lacking_error(connection, path);
+}
+
+struct error *
+pass_call(const struct desk *desk, const struct connection_set *set, struct connection *connection,
+          struct call *call, const struct method *method, ProtobufCMessage *request,
+          ProtobufCMessage *reply)
+{
+    struct arena *arena = call_arena(call);
+    const struct driver_ops *ops = connection->spec->driver;
+    uint64_t started_us = now_us();
+    struct error *error = route_translate_in(desk, connection, request, arena);
+    if (error)
+        return error;
+    scope_secrets(set, connection, request, arena);
+    if (reply)
+        error = ops->call(connection->driver, call, method, request, reply);
+    else
+        error = ops->stream(connection->driver, call, method, request);
+    if (!error && reply)
+        error = route_translate_out(desk, connection, reply, arena);
+    return conclude(connection, method->path, started_us, error);
+}
+
+/* A call that is relayed; in its arena. */
+struct passage {
+    struct connection *connection; /* a reference of its own */
+    const struct method *method;
+    uint64_t started_us;
+};
+
+static struct error *
+finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
+{
+    (void)call;
+    (void)reply;
+    struct passage *passage = context;
+    error = conclude(passage->connection, passage->method->path, passage->started_us, error);
+    connection_release(passage->connection);
+    return error;
+}
+
+struct error *
+pass_relay(const struct desk *desk, const struct connection_set *set,
+           struct connection *connection, struct call *call, const struct method *method,
+           ProtobufCMessage *request)
+{
+    struct arena *arena = call_arena(call);
+    struct passage *passage = arena_alloc(arena, sizeof *passage);
+    *passage = (struct passage){connection_share(connection), method, now_us()};
+    struct error *error = route_translate_in(desk, connection, request, arena);
+    if (!error) {
+        scope_secrets(set, connection, request, arena);
+        error = connection->spec->driver->relay(connection->driver, call, method, request,
+                                                finish_relay, passage);
+    }
+    if (error) {
+        error = conclude(connection, method->path, passage->started_us, error);
+        connection_release(passage->connection);
+    }
+    return error;
+}

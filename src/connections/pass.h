@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passing one call to the driver behind a connection. */
+#ifndef CONNECTIONS_PASS_H
+#define CONNECTIONS_PASS_H
+
+#include "connections/connection.h"
+#include "connections/desk_internal.h"
+
+/*
+ * Whether the driver has what the rule's method needs, as far as is known. False: it lacks it; `*error` says so to the client, or is NULL where that is as
+ * good as done.
+ */
+bool pass_is_possible(const struct rule *rule, const struct connection *connection,
+                      struct error **error);
+
+/*
+ * On a worker: ids and secrets of the request are translated in place, the driver is called, the ids of its answer are translated. For a
+ * method that streams its answer `reply` is NULL.
+ */
+MUST_CHECK struct error *pass_call(const struct desk *desk, const struct connection_set *set,
+                                   struct connection *connection, struct call *call,
+                                   const struct method *method, ProtobufCMessage *request,
+                                   ProtobufCMessage *reply);
+
+/* The same on the loop, for an answer without ids; the driver can relay. Returns before the answer is there. */
+MUST_CHECK struct error *pass_relay(const struct desk *desk, const struct connection_set *set,
+                                    struct connection *connection, struct call *call,
+                                    const struct method *method, ProtobufCMessage *request);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topology across connections: see places.h. */
+#include "connections/places.h"
+
+#include <string.h>
+
+#include "rpc/message_map.h"
+
+static struct text_map
+read_segments(const Csi__V1__Topology *topology, struct arena *arena)
+{
+    return message_map_read(topology->segments, topology->n_segments, arena);
+}
+
+static Csi__V1__Topology *
+make_topology(const struct text_map *segments, struct arena *arena)
+{
+    Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
+    csi__v1__topology__init(topology);
+    message_map_write(segments, arena, &csi__v1__topology__segments_entry__descriptor,
+                      &topology->segments, &topology->n_segments);
+    return topology;
+}
+
+/* ---- keys ---- */
+
+/* Does a connection before this one give the key another value on this node? Then ours is told with our name before it. */
+static bool
+is_taken(const struct connection_set *set, const struct connection *connection, const char *key,
+         const char *value)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection *other = set->slots[i].connection;
+        if (!other)
+            continue;
+        if (strcmp(other->spec->name, connection->spec->name) == 0)
+            return false;
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(other->driver);
+        const char *others = text_map_find(&facts->topology, key);
+        if (others)
+            return strcmp(others, value) != 0;
+    }
+    return false;
+}
+
+static const char *
+key_for_all(const struct connection_set *set, const struct connection *connection, const char *key,
+            struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    const char *own = text_map_find(&facts->topology, key);
+    if (own && is_taken(set, connection, key, own))
+        return arena_print(arena, "%s.%s", connection->spec->name, key);
+    return key;
+}
+
+/* ---- the node ---- */
+
+Csi__V1__Topology *
+places_of_node(const struct connection_set *set, struct arena *arena)
+{
+    struct text_map all = {0};
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection *connection = set->slots[i].connection;
+        if (!connection)
+            continue;
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+        for (size_t k = 0; k < facts->topology.count; k++) {
+            const struct text_pair *pair = &facts->topology.pairs[k];
+            text_map_set(&all, arena,
+                         arena_string(arena, key_for_all(set, connection, pair->key, arena)),
+                         arena_string(arena, pair->value));
+        }
+    }
+    return all.count ? make_topology(&all, arena) : NULL;
+}
+
+/* ---- requirements ---- */
+
+/* Nothing that the two have in common differs. */
+static bool
+agree(const struct text_map *a, const struct text_map *b)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        const char *other = text_map_find(b, a->pairs[i].key);
+        if (other && strcmp(other, a->pairs[i].value) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool
+places_fit(const struct connection *connection, const Csi__V1__Topology *topology,
+           struct arena *arena)
+{
+    const struct connection_spec *spec = connection->spec;
+    if (!topology || !spec->topology_count)
+        return true;
+    struct text_map wanted = read_segments(topology, arena);
+    for (size_t i = 0; i < spec->topology_count; i++)
+        if (agree(&spec->topology[i], &wanted))
+            return true;
+    return false;
+}
+
+Csi__V1__Topology *
+places_translate_one_in(const struct connection_set *set, const struct connection *connection,
+                        const Csi__V1__Topology *topology, struct arena *arena)
+{
+    struct text_map seen = {0};
+    struct text_map wanted = read_segments(topology, arena);
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    for (size_t i = 0; i < facts->topology.count; i++) {
+        const char *key = facts->topology.pairs[i].key;
+        const char *value = text_map_find(&wanted, key_for_all(set, connection, key, arena));
+        if (value)
+            text_map_set(&seen, arena, arena_string(arena, key), value);
+    }
+    return seen.count ? make_topology(&seen, arena) : NULL;
+}
+
+/* The terms that fit, as the driver sees them. */
+static size_t
+translate_terms(const struct connection_set *set, const struct connection *connection,
+                Csi__V1__Topology **terms, size_t count, struct arena *arena, size_t *fitting)
+{
+    size_t kept = 0;
+    *fitting = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!places_fit(connection, terms[i], arena))
+            continue;
+        ++*fitting;
+        Csi__V1__Topology *seen = places_translate_one_in(set, connection, terms[i], arena);
+        if (seen)
+            terms[kept++] = seen;
+    }
+    return kept;
+}
+
+static bool
+driver_has_places(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return facts->services >>
+               CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS &
+           1;
+}
+
+struct error *
+places_translate_in(const struct connection_set *set, const struct connection *connection,
+                    Csi__V1__TopologyRequirement **requirement, struct arena *arena)
+{
+    Csi__V1__TopologyRequirement *wanted = *requirement;
+    if (!wanted)
+        return NULL;
+    size_t fitting, preferred;
+    Csi__V1__TopologyRequirement *seen = arena_alloc(arena, sizeof *seen);
+    *seen = *wanted;
+    seen->requisite = arena_copy(arena, wanted->requisite, wanted->n_requisite * sizeof(void *));
+    seen->preferred = arena_copy(arena, wanted->preferred, wanted->n_preferred * sizeof(void *));
+    seen->n_requisite = translate_terms(set, connection, seen->requisite, wanted->n_requisite,
+                                        arena, &fitting);
+    seen->n_preferred = translate_terms(set, connection, seen->preferred, wanted->n_preferred,
+                                        arena, &preferred);
+    bool fits = wanted->n_requisite ? fitting > 0 : wanted->n_preferred == 0 || preferred > 0;
+    if (!fits)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "volumes of connection \"%s\" can be in none of the places that are wanted",
+                         connection->spec->name);
+    *requirement =
+        driver_has_places(connection) && (seen->n_requisite || seen->n_preferred) ? seen : NULL;
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+static Csi__V1__Topology *
+translate_one_out(const struct connection_set *set, const struct connection *connection,
+                  const Csi__V1__Topology *topology, struct arena *arena)
+{
+    struct text_map told = {0};
+    struct text_map said = read_segments(topology, arena);
+    for (size_t i = 0; i < said.count; i++)
+        text_map_set(&told, arena, key_for_all(set, connection, said.pairs[i].key, arena),
+                     said.pairs[i].value);
+    return make_topology(&told, arena);
+}
+
+void
+places_translate_out(const struct connection_set *set, const struct connection *connection,
+                     Csi__V1__Volume *volume, struct arena *arena)
+{
+    const struct connection_spec *spec = connection->spec;
+    for (size_t i = 0; i < volume->n_accessible_topology; i++)
+        volume->accessible_topology[i] =
+            translate_one_out(set, connection, volume->accessible_topology[i], arena);
+    if (volume->n_accessible_topology || !spec->topology_count)
+        return;
+    volume->accessible_topology = arena_alloc(arena, spec->topology_count * sizeof(void *));
+    for (size_t i = 0; i < spec->topology_count; i++)
+        volume->accessible_topology[volume->n_accessible_topology++] =
+            make_topology(&spec->topology[i], arena);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes and ids: see route.h. */
+#include "connections/route.h"
+
+#include <string.h>
+
+#include "connections/global_id.h"
+#include "connections/handles.h"
+#include "connections/id_fields.h"
+#include "connections/nodes.h"
+
+#define LONGEST_HANDLE 1024 /* CSI allows 128; some drivers do not keep to it */
+
+static enum id_kind
+kind_of(enum id_field field)
+{
+    return field == ID_FIELD_VOLUME     ? ID_VOLUME
+           : field == ID_FIELD_SNAPSHOT ? ID_SNAPSHOT
+                                        : ID_GROUP;
+}
+
+/* ---- finding ---- */
+
+struct search {
+    const struct desk *desk;
+    const struct connection_set *set;
+    struct route *route;
+};
+
+static struct error *
+look_at_id(void *context, enum id_field field, char **id)
+{
+    struct search *search = context;
+    struct route *route = search->route;
+    struct global_id parts;
+    if (field == ID_FIELD_NODE) {
+        route->needs_thread |= strcmp(*id, search->desk->options.node_id) != 0;
+        return NULL;
+    }
+    if (!global_id_parse(kind_of(field), *id, &parts)) {
+        if (!route->stray)
+            route->stray = *id;
+        return NULL;
+    }
+    struct connection *found = connection_set_find(search->set, parts.connection);
+    if (!found)
+        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
+                         parts.connection, *id);
+    if (route->connection && route->connection != found)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "\"%s\" is of another connection than the rest of the request: \"%s\" and "
+                         "\"%s\" do nothing together",
+                         *id, found->spec->name, route->connection->spec->name);
+    route->connection = found;
+    route->needs_thread |= handles_is_short(parts.handle);
+    return NULL;
+}
+
+struct error *
+route_find(const struct desk *desk, const struct connection_set *set,
+           const ProtobufCMessage *message, struct route *out)
+{
+    struct search search = {desk, set, out};
+    *out = (struct route){0};
+    return id_fields_walk((ProtobufCMessage *)message, look_at_id, &search);
+}
+
+/* ---- translating ---- */
+
+struct translation {
+    const struct desk *desk;
+    const struct connection *connection;
+    struct arena *arena;
+};
+
+static struct error *
+translate_id_in(void *context, enum id_field field, char **id)
+{
+    struct translation *t = context;
+    const struct driver_ops *ops = t->connection->spec->driver;
+    struct global_id parts;
+    const char *handle;
+    if (field == ID_FIELD_NODE)
+        return nodes_translate_in(t->desk, t->connection, t->arena, id);
+    /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
+    if (!global_id_parse(kind_of(field), *id, &parts))
+        return NULL;
+    struct error *error = handles_read(t->desk->options.store, parts.handle, t->arena, &handle);
+    if (!error)
+        *id = ops->speaks_our_ids ? ids_print(kind_of(field), handle, t->arena) : (char *)handle;
+    return error;
+}
+
+struct error *
+route_translate_in(const struct desk *desk, const struct connection *connection,
+                   ProtobufCMessage *message, struct arena *arena)
+{
+    struct translation translation = {desk, connection, arena};
+    return id_fields_walk(message, translate_id_in, &translation);
+}
+
+static struct error *
+translate_id_out(void *context, enum id_field field, char **id)
+{
+    struct translation *t = context;
+    const struct connection_spec *spec = t->connection->spec;
+    const char *handle = *id;
+    if (field == ID_FIELD_NODE)
+        return nodes_translate_out(t->desk, t->connection, t->arena, id);
+    if (spec->driver->speaks_our_ids)
+        handle = ids_handle(kind_of(field), *id);
+    if (!handle || strlen(handle) > LONGEST_HANDLE)
+        return error_new(CODE_INTERNAL,
+                         "the driver behind connection \"%s\" answers with what is no id (%zu "
+                         "bytes)",
+                         spec->name, strlen(*id));
+    return handles_print_id(t->desk->options.store, kind_of(field), spec->name, handle, t->arena,
+                            id);
+}
+
+struct error *
+route_translate_out(const struct desk *desk, const struct connection *connection,
+                    ProtobufCMessage *message, struct arena *arena)
+{
+    struct translation translation = {desk, connection, arena};
+    return id_fields_walk(message, translate_id_out, &translation);
+}

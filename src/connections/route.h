@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the ids of a request to its connection, and the translation of ids in both directions. */
+#ifndef CONNECTIONS_ROUTE_H
+#define CONNECTIONS_ROUTE_H
+
+#include "connections/connection.h"
+#include "connections/desk_internal.h"
+
+struct route {
+    struct connection *connection; /* in the set; NULL: no id names one */
+    const char *stray;             /* the first id that is none of ours; NULL: all are */
+    bool needs_thread;             /* rows must be read to translate the ids */
+};
+
+/*
+ * Looks at all ids of the message. NOT_FOUND: an id names a connection that there is not. INVALID_ARGUMENT: ids of several connections.
+ * Never waits.
+ */
+MUST_CHECK struct error *route_find(const struct desk *desk, const struct connection_set *set,
+                                    const ProtobufCMessage *message, struct route *out);
+
+/* Ids become those that the driver knows; in place, texts in the arena. Waits only where route_find said so. */
+MUST_CHECK struct error *route_translate_in(const struct desk *desk,
+                                            const struct connection *connection,
+                                            ProtobufCMessage *message, struct arena *arena);
+
+/* Ids that a driver has answered with become ours. INTERNAL: it has answered with something that is no id. Not on the loop. */
+MUST_CHECK struct error *route_translate_out(const struct desk *desk,
+                                             const struct connection *connection,
+                                             ProtobufCMessage *message, struct arena *arena);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver `local`: volumes that this node keeps itself, by an engine of the connection's own.
+ *
+ *     options:
+ *       data: /var/lib/skycap/fast     # where volumes and state live; default: below --data
+ *       backend: [btrfs]               # as --backend of skycap serve
+ *       pool-size: 100Gi
+ *       quotas: true
+ *       max-volumes: 100
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "csi/services.h"
+#include "drivers/driver.h"
+#include "drivers/keeper_facts.h"
+#include "proto/csi.rpc.h"
+#include "volumes/storage.h"
+
+struct local {
+    struct driver driver; /* first */
+    struct arena arena;
+    struct storage storage;
+    struct controller controller;
+    struct identity identity;
+    struct csi_service services[SERVICES_COUNT];
+};
+
+static const char *const known_keys[] = {"data",   "backend",     "pool-size",
+                                         "quotas", "max-volumes", NULL};
+
+static struct error *
+read_options(const struct setting *settings, struct arena *arena, struct storage_options *out,
+             int64_t *max_volumes)
+{
+    struct error *error = settings_check_keys(settings, known_keys);
+    if (!error)
+        error = settings_read_text(settings, "data", &out->directory);
+    if (!error)
+        error = settings_read_list(settings, "backend", arena, &out->backends);
+    if (!error)
+        error = settings_read_text(settings, "pool-size", &out->pool_size);
+    if (!error)
+        error = settings_read_flag(settings, "quotas", &out->may_switch_quotas_on);
+    if (!error)
+        error = settings_read_number(settings, "max-volumes", 0, INT32_MAX, max_volumes);
+    if (!error && out->directory && out->directory[0] != '/')
+        error = error_new(CODE_INVALID_ARGUMENT, "data: \"%s\" is no absolute path",
+                          out->directory);
+    return error;
+}
+
+static struct error *
+check(const struct setting *settings)
+{
+    struct arena arena;
+    struct storage_options options = {0};
+    int64_t max_volumes = 0;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = read_options(settings, &arena, &options, &max_volumes);
+    arena_clear(&arena);
+    return error;
+}
+
+/* ---- opening ---- */
+
+static void
+close_local(struct driver *driver)
+{
+    struct local *local = (struct local *)driver;
+    if (local->storage.engine)
+        engine_stop(local->storage.engine);
+    storage_close(&local->storage);
+    arena_clear(&local->arena);
+    driver_clear(&local->driver);
+    free(local);
+}
+
+static struct error *
+make_default_directory(const struct driver_options *options, struct arena *arena,
+                       const char **directory)
+{
+    const char *parent = arena_print(arena, "%s/connections", options->data_directory);
+    if (mkdir(parent, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", parent);
+    *directory = arena_print(arena, "%s/%s", parent, options->connection);
+    return NULL;
+}
+
+static struct error *
+open_storage(struct local *local, const struct driver_options *options)
+{
+    struct storage_options storage = {
+        .node_id = arena_string(&local->arena, options->node_id),
+        .log = options->log,
+    };
+    int64_t max_volumes = 0;
+    struct error *error = read_options(options->settings, &local->arena, &storage, &max_volumes);
+    if (!error && !storage.directory)
+        error = make_default_directory(options, &local->arena, &storage.directory);
+    if (!error)
+        error = storage_open(&storage, &local->storage);
+    if (error)
+        return error;
+    local->controller = (struct controller){
+        .engine = local->storage.engine,
+        .max_volumes_per_node = (uint64_t)max_volumes,
+        .tells_1_13 = true,
+    };
+    local->identity =
+        (struct identity){"csi.skycap.dev", storage.node_id, &local->controller};
+    services_list(&local->identity, local->services);
+    return NULL;
+}
+
+/* ---- calls ---- */
+
+static const struct csi_service *
+find_service(const struct local *local, const struct method *method)
+{
+    size_t size = strcspn(method->path + 1, "/");
+    for (size_t i = 0; i < SERVICES_COUNT; i++) {
+        const char *name = local->services[i].service->name;
+        if (strlen(name) == size && memcmp(method->path + 1, name, size) == 0)
+            return &local->services[i];
+    }
+    return NULL;
+}
+
+/* The method of the same name that knows the engine's handlers. */
+static const struct method *
+find_method(const struct service *service, const struct method *like)
+{
+    for (size_t i = 0; i < service->method_count; i++)
+        if (strcmp(service->methods[i].path, like->path) == 0)
+            return &service->methods[i];
+    return NULL;
+}
+
+static struct error *
+call_local(struct driver *driver, struct call *call, const struct method *method,
+           const ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    struct local *local = (struct local *)driver;
+    const struct csi_service *service = find_service(local, method);
+    const struct method *own = service ? find_method(service->service, method) : NULL;
+    if (!own)
+        return error_new(CODE_UNIMPLEMENTED, "%s is not implemented", method->path);
+    return call_delegate(call, own, service->handlers, service->context, request, reply);
+}
+
+static struct error *
+stream_local(struct driver *driver, struct call *call, const struct method *method,
+             const ProtobufCMessage *request)
+{
+    return call_local(driver, call, method, request, NULL);
+}
+
+/* ---- facts ---- */
+
+#define ASK(local, call, method, Type, prefix, take, facts)                                        \
+    do {                                                                                           \
+        Csi__V1__##Type##Request request;                                                          \
+        Csi__V1__##Type##Response *reply = arena_alloc(call_arena(call), sizeof *reply);           \
+        csi__v1__##prefix##_request__init(&request);                                               \
+        csi__v1__##prefix##_response__init(reply);                                                 \
+        error_free(call_local(&(local)->driver, call, service_find_method(method), &request.base,  \
+                              &reply->base));                                                      \
+        take(facts, reply);                                                                        \
+    } while (0)
+
+/* The engine's own services are asked as a third-party driver would be; these answers cannot fail. */
+static void
+learn_facts(struct local *local, struct runtime *runtime)
+{
+    struct call *call = call_new_detached(runtime, 0);
+    struct driver_facts *facts = driver_facts_new();
+    facts->is_known = facts->is_ready = true;
+    ASK(local, call, "csi.v1.Identity.GetPluginInfo", GetPluginInfo, get_plugin_info,
+        keeper_facts_take_info, facts);
+    ASK(local, call, "csi.v1.Identity.GetPluginCapabilities", GetPluginCapabilities,
+        get_plugin_capabilities, keeper_facts_take_plugin, facts);
+    ASK(local, call, "csi.v1.Controller.ControllerGetCapabilities", ControllerGetCapabilities,
+        controller_get_capabilities, keeper_facts_take_controller, facts);
+    ASK(local, call, "csi.v1.Node.NodeGetCapabilities", NodeGetCapabilities,
+        node_get_capabilities, keeper_facts_take_node, facts);
+    ASK(local, call, "csi.v1.Node.NodeGetInfo", NodeGetInfo, node_get_info,
+        keeper_facts_take_node_info, facts);
+    ASK(local, call, "csi.v1.GroupController.GroupControllerGetCapabilities",
+        GroupControllerGetCapabilities, group_controller_get_capabilities,
+        keeper_facts_take_group, facts);
+    driver_set_facts(&local->driver, facts);
+    call_free_detached(call);
+}
+
+static struct error *
+open_local(const struct driver_options *options, struct driver **out)
+{
+    extern const struct driver_ops driver_local;
+    struct local *local = memory_zeroed(sizeof *local);
+    driver_init(&local->driver, &driver_local, options->runtime);
+    arena_init(&local->arena, NULL, 0, SIZE_MAX);
+    struct error *error = open_storage(local, options);
+    if (error) {
+        close_local(&local->driver);
+        return error;
+    }
+    learn_facts(local, options->runtime);
+    *out = &local->driver;
+    return NULL;
+}
+
+const struct driver_ops driver_local = {
+    .name = "local",
+    .speaks_our_ids = true,
+    .check = check,
+    .open = open_local,
+    .close = close_local,
+    .call = call_local,
+    .stream = stream_local,
+};
