@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/text_map.h"
 
@@ -36,22 +37,51 @@ bool settings_equal(const struct setting *a, const struct setting *b);
 /* Nothing but these keys, NULL at the end: the error names the first that is not known, and those that are. */
 MUST_CHECK struct error *settings_check_keys(const struct setting *map, const char *const *known);
 
+/* ---- readers ---- */
+
 MUST_CHECK struct error *settings_read_text(const struct setting *map, const char *key,
                                             const char **out);
+/* true or false. */
 MUST_CHECK struct error *settings_read_flag(const struct setting *map, const char *key, bool *out);
+/* Decimal, and without zeros in front, which some readers of YAML take for octal. */
 MUST_CHECK struct error *settings_read_number(const struct setting *map, const char *key,
                                               int64_t min, int64_t max, int64_t *out);
 /* "100Gi", as base/size_text.h reads it. */
 MUST_CHECK struct error *settings_read_size(const struct setting *map, const char *key,
                                             int64_t *out);
-/* "500ms", "30s", "2m"; from 1 ms to a day. */
+/* "500ms", "30s", "2m", "1h"; from 1 ms to a day. */
 MUST_CHECK struct error *settings_read_time(const struct setting *map, const char *key,
                                             uint32_t *milliseconds);
+/* One of these words, NULL at the end; gives its index. */
+MUST_CHECK struct error *settings_read_choice(const struct setting *map, const char *key,
+                                              const char *const *words, size_t *out);
 /* A map of texts. */
 MUST_CHECK struct error *settings_read_map(const struct setting *map, const char *key,
                                            struct arena *arena, struct text_map *out);
 /* A list of texts; a single text is a list of one. */
 MUST_CHECK struct error *settings_read_list(const struct setting *map, const char *key,
                                             struct arena *arena, struct text_list *out);
+/* The list or the map itself. */
+MUST_CHECK struct error *settings_read_part(const struct setting *map, const char *key,
+                                            enum setting_kind kind, const struct setting **out);
+/* The map itself as pairs of texts. */
+MUST_CHECK struct error *settings_read_pairs(const struct setting *map, struct arena *arena,
+                                             struct text_map *out);
+
+/* ---- errors ---- */
+
+/* INVALID_ARGUMENT "line N: KEY: ...", without the key where the setting has none. */
+MUST_CHECK NEVER_NULL struct error *settings_refuse(const struct setting *setting,
+                                                    const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* INVALID_ARGUMENT "line N: KEY: ..." for a key of the map, which need not be there; the line is the map's then, or 1. */
+MUST_CHECK NEVER_NULL struct error *settings_refuse_key(const struct setting *map, const char *key,
+                                                        const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* The line that such a message begins with; `*rest` is what follows it. 0: it has none. */
+unsigned settings_line_of(const char *message, const char **rest);
+
+/* Appends any text in quotes, escaped and cut: fit for a message. */
+void settings_quote(struct buffer *out, const char *text);
 
 #endif
