@@ -25,6 +25,7 @@
 
 #define SPEC_MAX_NAME 20
 #define SPEC_MAX_FILE_BYTES (256u << 10)
+#define SPEC_LARGEST_MAX_CALLS 1024
 #define SPEC_CAPACITY_UNLIMITED INT64_MAX
 
 /* What of a request's secrets the driver gets to see. A key NAME.KEY is for the connection NAME only, and reaches it as KEY. */
@@ -39,11 +40,11 @@ struct connection_spec {
     const struct driver_ops *driver;
     const struct setting *options; /* NULL: none */
     bool is_default;
-    int64_t priority; /* among those that a selector finds: the highest first, then by name */
+    int64_t priority; /* 0; among those that a selector finds: the highest first, then by name */
     struct text_map labels;
-    struct text_list aliases;   /* names that it had before: ids with them are taken for its own */
-    struct text_map parameters; /* for CreateVolume, where the request does not say otherwise */
-    enum spec_secrets secrets;
+    struct text_list aliases;    /* names that it had before: ids with them are taken for its own */
+    struct text_map parameters;  /* for CreateVolume, where the request does not say otherwise */
+    enum spec_secrets secrets;   /* all */
     uint64_t without_controller; /* capabilities that are not told and not used: 1 << Type */
     uint64_t without_node;
     uint64_t without_group;
@@ -64,7 +65,7 @@ MUST_CHECK struct error *spec_check_name(const char *name);
 MUST_CHECK struct error *spec_read(const char *name, const char *text, size_t size,
                                    struct arena *arena, struct connection_spec **out);
 
-/* The same driver with the same options: it need not be opened anew. */
+/* The same driver with the same options, those that all drivers have (max-calls, timeout) included: it need not be opened anew. */
 bool spec_same_driver(const struct connection_spec *a, const struct connection_spec *b);
 
 #endif
