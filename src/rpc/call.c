@@ -104,6 +104,8 @@ static void
 begin_call(struct call *call)
 {
     call->target = server_find_method(call->server, call->head.path);
+    call->scope.context = call->target ? call->target->context : call->server->fallback.context;
+    call->scope.path = call->head.path;
     call->is_begun = true;
     metrics_of(call)->in_flight++;
     struct error *error = judge_head(call);
@@ -392,7 +394,7 @@ call_open(struct conn *conn, int32_t id)
 void *
 call_context(const struct call *call)
 {
-    return call->target ? call->target->context : call->server->fallback.context;
+    return call->scope.context;
 }
 
 struct arena *
@@ -404,7 +406,7 @@ call_arena(struct call *call)
 const char *
 call_path(const struct call *call)
 {
-    return call->head.path;
+    return call->scope.path;
 }
 
 const struct peer *

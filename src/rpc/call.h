@@ -19,11 +19,13 @@
 
 struct call;
 struct channel;
+struct method;
 
-/* What was given to server_add_service beside the handlers. */
+/* What was given beside the handlers: to server_add_service, or to call_delegate. */
 void *call_context(const struct call *call);
 
 struct arena *call_arena(struct call *call);
+/* Of the method whose handler runs: "/csi.v1.Identity/Probe". */
 const char *call_path(const struct call *call);
 const struct peer *call_peer(const struct call *call);
 
@@ -47,6 +49,24 @@ MUST_CHECK struct error *call_recv(struct call *call, void *message);
 
 /* Streaming: sends a message (`&m->base`); waits while the client does not take what was sent before. */
 MUST_CHECK struct error *call_send(struct call *call, const ProtobufCMessage *message);
+
+/*
+ * Running the handler that another table has for a method, with its context, on behalf of this call; `request` and `reply` are of the
+ * method's types, NULL where its kind has none. For methods that take one message: unary ones, and, where the call itself streams, those that
+ * stream their answer. May be nested. UNIMPLEMENTED: the table has no such handler. A handler that is run so may say call_continue: then return
+ * NULL at once.
+ */
+MUST_CHECK struct error *call_delegate(struct call *call, const struct method *method,
+                                       const void *handlers, void *context, const void *request,
+                                       void *reply);
+
+/*
+ * From a handler on the loop that finds that it has to wait: once it has returned NULL, `run` goes on with the call on a worker, with the same request,
+ * reply and context (those of now). It may send where the method streams its answer, which a handler on the loop must not. The
+ * call ends with RESOURCE_EXHAUSTED when too many calls wait for a thread. Nothing happens if the handler returns an error.
+ */
+void call_continue(struct call *call,
+                   struct error *(*run)(struct call *call, const void *request, void *reply));
 
 /* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. The
    channel must be of the server's own runtime; the call fails with INTERNAL otherwise. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a server's call, for the files of rpc/ that make it up: call.c, call_reply.c, call_run.c, proxy.c, server.c. */
+/* The inside of a server's call, for the files of rpc/ that make it up: call*.c, proxy.c, server.c. */
 #ifndef RPC_CALL_INTERNAL_H
 #define RPC_CALL_INTERNAL_H
 
@@ -15,6 +15,18 @@
 
 struct client_call;
 struct proxied;
+
+/* Whose handlers run: call_delegate changes it for a while. */
+struct scope {
+    void *context;
+    const char *path;
+};
+
+/* What call_continue asked for. */
+struct continuation {
+    struct error *(*run)(struct call *call, const void *request, void *reply); /* NULL: nothing */
+    struct scope scope;
+};
 
 struct call {
     struct stream stream; /* first: the stream is the call */
@@ -34,6 +46,7 @@ struct call {
     /* Where the call stands; loop thread. */
     bool holds_stream_place; /* one of the loop's streaming calls */
     bool is_running;         /* a handler has been started and has not come back */
+    bool is_on_loop;         /* and it is the loop thread that runs it */
     bool is_answered;        /* the end of the answer is on its way, or will never be */
     bool head_sent;
     bool is_over;  /* the stream is gone */
@@ -58,7 +71,11 @@ struct call {
     struct mailbox mailbox;
     struct arena message_arena; /* of the message that call_recv gave last */
 
-    /* The handler's side of the answer; the loop reads it once the handler is back. */
+    /* The handler's; the loop reads it once the handler is back. */
+    struct scope scope;
+    const ProtobufCMessage *input; /* NULL where the method's kind has none, as the output is */
+    ProtobufCMessage *output;
+    struct continuation go_on;
     struct metadata reply_headers;
     struct metadata reply_trailers;
     bool sent_any;

@@ -33,63 +33,95 @@ gives_one_message(const struct method *method)
 }
 
 static struct error *
-unpack_request(struct call *call, ProtobufCMessage **request)
+unpack_request(struct call *call)
 {
     if (!takes_one_message(call->target->method))
         return NULL;
     struct message *message = STEAL(call->request);
+    ProtobufCMessage *request;
     struct error *error =
-        framing_unpack(call->target->method->input, message, &call->arena, request);
+        framing_unpack(call->target->method->input, message, &call->arena, &request);
     message_free(message, &call->peer->budget);
     if (!error)
-        log_message(call, "request", *request);
+        log_message(call, "request", request);
+    call->input = request;
     return error;
 }
 
-static ProtobufCMessage *
+static void
 make_reply(struct call *call)
 {
     if (!gives_one_message(call->target->method))
-        return NULL;
+        return;
     const ProtobufCMessageDescriptor *type = call->target->method->output;
-    ProtobufCMessage *reply = arena_alloc(&call->arena, type->sizeof_message);
-    protobuf_c_message_init(type, reply);
-    return reply;
+    call->output = arena_alloc(&call->arena, type->sizeof_message);
+    protobuf_c_message_init(type, call->output);
 }
 
 static struct error *
 run_method(struct call *call)
 {
-    ProtobufCMessage *request = NULL;
-    struct error *error = unpack_request(call, &request);
+    struct error *error = unpack_request(call);
     if (error)
         return error;
-    ProtobufCMessage *reply = make_reply(call);
-    error = call->target->method->run(call->target->handlers, call, request, reply);
-    if (error || !reply)
-        return error;
-    log_message(call, "reply", reply);
-    return framing_pack(reply, &call->reply);
+    make_reply(call);
+    const struct server_method *target = call->target;
+    return target->method->run(target->handlers, call, call->input, call->output);
+}
+
+static struct error *
+run_continuation(struct call *call)
+{
+    struct continuation go_on = call->go_on;
+    call->go_on = (struct continuation){0};
+    call->scope = go_on.scope;
+    return go_on.run(call, call->input, call->output);
+}
+
+/* NULL: the reply is packed, or there is none, or it is not complete yet. */
+static struct error *
+pack_reply(struct call *call)
+{
+    if (!call->output || call->go_on.run)
+        return NULL;
+    log_message(call, "reply", call->output);
+    return framing_pack(call->output, &call->reply);
 }
 
 static struct error *
 run_handler(struct call *call)
 {
-    struct error *error = call->target ? run_method(call) : call->server->fallback.run(call);
+    struct error *error = call->go_on.run ? run_continuation(call)
+                          : call->target  ? run_method(call)
+                                          : call->server->fallback.run(call);
     if (!error && call->is_misdirected)
         return error_new(CODE_INTERNAL, "the channel to pass the call to is of another runtime");
-    return error;
+    return error ? error : pack_reply(call);
 }
 
 /* ---- back on the loop ---- */
 
+static struct error *submit(struct call *call);
+
 static void
-finish(struct call *call)
+leave_stream_place(struct call *call)
 {
-    call->is_running = false;
     if (call->holds_stream_place)
         call->loop->streaming_calls--;
     call->holds_stream_place = false;
+}
+
+static void
+finish(struct call *call)
+{
+    leave_stream_place(call);
+    if (call->go_on.run && !call->result) {
+        struct error *error = submit(call);
+        if (!error)
+            return;
+        call->result = error;
+    }
+    call->is_running = false;
     struct channel *proxy_to = STEAL(call->proxy_to);
     if (proxy_to && !call->result && !call->is_answered) {
         proxy_begin(call, proxy_to);
@@ -139,7 +171,9 @@ call_run(struct call *call)
     bool on_loop = call->target ? call->target->on_loop : call->server->fallback.on_loop;
     call->is_running = true;
     if (on_loop) {
+        call->is_on_loop = true;
         call->result = run_handler(call);
+        call->is_on_loop = false;
         finish(call);
         return;
     }
@@ -203,6 +237,8 @@ call_recv(struct call *call, void *out)
 struct error *
 call_send(struct call *call, const ProtobufCMessage *message)
 {
+    if (call->is_on_loop)
+        return error_new(CODE_INTERNAL, "a handler on the loop must not send: it could wait there");
     struct chunk *chunk;
     struct error *error = framing_pack(message, &chunk);
     if (error)
@@ -233,6 +269,13 @@ struct error *
 call_add_trailer(struct call *call, const char *key, const void *value, size_t value_size)
 {
     return metadata_add(&call->reply_trailers, &call->arena, key, value, value_size);
+}
+
+void
+call_continue(struct call *call,
+              struct error *(*run)(struct call *call, const void *request, void *reply))
+{
+    call->go_on = (struct continuation){.run = run, .scope = call->scope};
 }
 
 void

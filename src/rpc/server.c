@@ -68,6 +68,13 @@ struct add_service {
     void *context;
 };
 
+/* A stream that comes may make its handler wait at any time: it is not for the loop. */
+static bool
+takes_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
+}
+
 static void
 add_service(void *argument)
 {
@@ -83,8 +90,7 @@ add_service(void *argument)
             .method = method,
             .handlers = add->handlers,
             .context = add->context,
-            /* A stream may make its handler wait at any time. */
-            .on_loop = method->kind == METHOD_UNARY && method->on_loop(add->handlers),
+            .on_loop = takes_one_message(method) && method->on_loop(add->handlers),
             .metrics = metrics_method(server->metrics, method->path),
         };
     }

@@ -186,25 +186,6 @@ a_large_frame_behind_many_pieces_finds_a_place(void)
     ends_close(&ends);
 }
 
-/* Streams are for workers, but the tables let any handler say that it never blocks. */
-static void
-a_streaming_handler_may_run_on_the_loop(void)
-{
-    static const struct generated_object_store handlers = {
-        .get_object = {get_object, .on_loop = true},
-    };
-    struct object_gates gates = {GATE_INIT, GATE_INIT, GATE_INIT};
-    struct ends ends;
-    ends_open(&ends, &(struct ends_setup){.service = &generated_object_store_service,
-                                          .handlers = &handlers,
-                                          .context = &gates});
-    for (unsigned i = 0; i < 20; i++) {
-        gate_pass(&gates.may_send);
-        CHECK_NUMBER(receive_object(ask_for_object(ends.channel, 5000)), 5000);
-    }
-    ends_close(&ends);
-}
-
 /* ---- a slow reader ---- */
 
 static void
@@ -527,6 +508,5 @@ main(void)
     a_large_request_may_outlive_its_call();
     a_turn_that_fills_the_write_buffer_stays_inside_it();
     a_large_frame_behind_many_pieces_finds_a_place();
-    a_streaming_handler_may_run_on_the_loop();
     return check_report("test_rpc_faults");
 }
