@@ -19,6 +19,8 @@ struct tree_size {
  * Fills the empty directory `to` with everything that is in `from`: modes, owners, times, extended attributes (access lists and
  * capabilities among them), hard links, symbolic links, devices, holes; and gives it the metadata of `from` itself.
  *
+ * A job that goes on finds part of that there already: a file of the same size, time, owner and mode is taken to be done, all else is made anew.
+ *
  * A tree that changes meanwhile is copied as it is met. FAILED_PRECONDITION for something mounted inside, or a tree deeper than a path
  * can name.
  */

@@ -142,20 +142,52 @@ copy_link(struct tree_copying *copying, const struct entry *entry, bool *done)
     return NULL;
 }
 
+/* The time is set last: a file that has it is whole. */
+static bool
+is_whole(const struct stat *there, const struct stat *wanted)
+{
+    return S_ISREG(there->st_mode) && there->st_mode == wanted->st_mode &&
+           there->st_size == wanted->st_size && there->st_uid == wanted->st_uid &&
+           there->st_gid == wanted->st_gid && there->st_mtim.tv_sec == wanted->st_mtim.tv_sec &&
+           there->st_mtim.tv_nsec == wanted->st_mtim.tv_nsec;
+}
+
+/* What an earlier attempt has left goes, unless it is what is wanted. Files with several names are always made anew: it is simpler to. */
+static struct error *
+make_way(struct tree_copying *copying, const struct entry *entry, bool *done)
+{
+    struct stat there;
+    const struct stat *wanted = &entry->status;
+    *done = false;
+    if (fstatat(entry->to, entry->name, &there, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? NULL : error_from_errno(errno, "look at the copy");
+    if (S_ISDIR(there.st_mode) && S_ISDIR(wanted->st_mode))
+        return NULL;
+    if (wanted->st_nlink == 1 && is_whole(&there, wanted)) {
+        *done = true;
+        return copy_job_advance(copying->job, (uint64_t)wanted->st_blocks * 512);
+    }
+    return tree_remove(entry->to, entry->name);
+}
+
 static struct error *
 copy_entry(struct tree_copying *copying, struct entry *entry)
 {
     if (fstatat(entry->from, entry->name, &entry->status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? NULL : error_from_errno(errno, "look at it");
+    bool done = false;
+    struct error *error = copying->job->goes_on ? make_way(copying, entry, &done) : NULL;
+    if (error || done)
+        return error;
     if (S_ISDIR(entry->status.st_mode)) {
-        if (mkdirat(entry->to, entry->name, 0700) != 0)
+        bool is_there = copying->job->goes_on;
+        if (mkdirat(entry->to, entry->name, 0700) != 0 && !(is_there && errno == EEXIST))
             return error_from_errno(errno, "make the directory");
         tree_walk_push(&copying->walk, entry->directory, entry->name, false);
         return NULL;
     }
     if (entry->status.st_nlink > 1) {
-        bool done = false;
-        struct error *error = copy_link(copying, entry, &done);
+        error = copy_link(copying, entry, &done);
         if (error || done)
             return error;
     }

@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "connections/front.h"
 #include "csi/inventory.h"
 #include "csi/operations.h"
 #include "csi/registration.h"
@@ -37,6 +38,7 @@ struct settings {
     const char *driver_name;
     const char *csi_version;
     const char *registration_directory;
+    const char *connections;
     const char *http;
     struct tls_options tls;
     unsigned long socket_mode;
@@ -55,6 +57,7 @@ struct process {
     struct storage storage;
     struct identity identity;
     struct controller controller;
+    struct front *front; /* with --connections: instead of the three before */
     struct tls_context *tls;
     struct runtime *runtime;
     struct server *server;
@@ -81,6 +84,9 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
         {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
          "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
          "several times, the first for volumes that name none"},
+        {"connections", 0, "DIR", OPTION_TEXT, &s->connections,
+         "serve the storage systems that the files NAME.yaml here describe, live; see "
+         "docs/connections.md"},
         {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
          "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
          "the disk"},
@@ -172,6 +178,10 @@ check_settings(const struct settings *settings)
         return error_new(CODE_INVALID_ARGUMENT, "--node-id must have 1 to 128 characters");
     if (strcmp(settings->csi_version, "1.12") != 0 && strcmp(settings->csi_version, "1.13") != 0)
         return error_new(CODE_INVALID_ARGUMENT, "--csi-version: 1.12 or 1.13");
+    if (settings->connections && settings->storage.backends.count)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--connections and --backend exclude each other: name the back end in the "
+                         "file of a connection with `driver: local`");
     if (settings->socket_mode > 0777)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
     if (settings->max_message_bytes > UINT32_MAX / 2)
@@ -200,6 +210,8 @@ print_metrics(void *context, struct buffer *body)
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
                  SKYCAP_VERSION, process->identity.driver_name);
     runtime_print_metrics(process->runtime, body);
+    if (process->front)
+        front_print_metrics(process->front, body);
     return 200;
 }
 
@@ -270,8 +282,25 @@ open_http(struct process *process, const struct settings *settings)
 }
 
 static struct error *
+open_front(struct process *process, const struct settings *settings)
+{
+    struct front_options options = {
+        .directory = settings->connections,
+        .data_directory = settings->storage.directory,
+        .driver_name = settings->driver_name,
+        .node_id = settings->node_id,
+        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
+        .runtime = process->runtime,
+        .log = &process->log,
+    };
+    return front_open(&options, &process->front);
+}
+
+static struct error *
 open_storage(struct process *process, const struct settings *settings)
 {
+    if (settings->connections)
+        return open_front(process, settings);
     struct storage_options options = settings->storage;
     options.node_id = settings->node_id;
     options.log = &process->log;
@@ -302,6 +331,10 @@ add_services(struct process *process)
 {
     process->health = health_new(process->server);
     reflection_add(process->server);
+    if (process->front) {
+        front_add(process->front, process->server);
+        return;
+    }
     struct csi_service services[SERVICES_COUNT];
     services_list(&process->identity, services);
     for (size_t i = 0; i < COUNT_OF(services); i++)
@@ -338,6 +371,7 @@ close_process(struct process *process)
     server_free(process->kubelet_server);
     server_free(process->server);
     health_free(process->health);
+    front_close(process->front);
     runtime_close(process->runtime);
     storage_close(&process->storage);
     tls_context_close(process->tls);
@@ -408,7 +442,10 @@ serve(const struct settings *settings)
     log_start(&process, settings);
     wait_for_end(&process, &signals);
     health_shut_down(process.health);
-    engine_stop(process.storage.engine);
+    if (process.front)
+        front_stop(process.front);
+    else
+        engine_stop(process.storage.engine);
     server_drain(process.server, GRACE_MS);
     return NULL;
 }

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume of one connection made from a volume or snapshot of another. */
+/*
+ * A volume of one connection made from a volume or snapshot of another: the two drivers know nothing of each other, so both volumes are brought to this
+ * node as an orchestrator would bring them, and the content goes from the one to the other.
+ *
+ *     the target   is made first, empty, by the driver it belongs to; then one durable row says what it is to become
+ *     the source   is a helping copy that its own driver makes (a clone, or a volume of the snapshot), so that nothing changes
+ *                  underneath; where the driver cannot, the volume itself, read only
+ *     the work     is an operation (ops/ops.h) with the target's id, that can be watched and cancelled; CreateVolume waits for it as
+ *                  long as its caller does, and says ABORTED then: the same request again waits on
+ *     the end      one durable write: the row says done. Or the target goes, then the row.
+ *
+ * After a crash the work is taken up again by itself, or, where it needs secrets, by the next repetition of the request.
+ */
 #ifndef CONNECTIONS_COPY_H
 #define CONNECTIONS_COPY_H
 
@@ -11,5 +23,8 @@ MUST_CHECK struct error *copy_volume(struct call *call, const struct connection_
                                      struct connection *from, struct connection *to,
                                      const Csi__V1__CreateVolumeRequest *request,
                                      Csi__V1__CreateVolumeResponse *reply);
+
+/* At start: goes on with what a crash has interrupted. */
+MUST_CHECK struct error *copy_resume_all(struct desk *desk);
 
 #endif

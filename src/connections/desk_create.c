@@ -4,7 +4,7 @@
  *
  * Where labels choose, the connections that fit are tried in their order until one takes the volume. Which one is tried is written down before it is
  * asked (`choice/NAME`): a repeated request goes there first, whatever has changed meanwhile, so that a volume is never made twice. The row goes
- * when a volume is deleted (`chosen/ID` leads back to it).
+ * when the volume is deleted: `chosen/ID` names the row.
  */
 #include <string.h>
 
@@ -66,8 +66,8 @@ check_answer(const struct connection *connection, const create_response *reply)
 }
 
 struct error *
-desk_create_on(struct call *call, const struct connection_set *set, struct connection *connection,
-               const create_request *asked, create_response *reply)
+desk_create_on(struct desk *desk, struct call *call, const struct connection_set *set,
+               struct connection *connection, const create_request *asked, create_response *reply)
 {
     struct arena *arena = call_arena(call);
     create_request *request = (create_request *)arena_copy(arena, asked, sizeof *asked);
@@ -78,7 +78,7 @@ desk_create_on(struct call *call, const struct connection_set *set, struct conne
     if (error)
         return error;
     merge_parameters(connection, &request->base, arena);
-    error = pass_call(desk_of(call), set, connection, call, service_find_method(create_rule.path),
+    error = pass_call(desk, set, connection, call, service_find_method(create_rule.path),
                       &request->base, &reply->base);
     if (!error)
         error = check_answer(connection, reply);
@@ -145,8 +145,8 @@ desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena
     }
     if (error)
         return error;
-    const char *name = arena_copy(arena, entry.value, entry.value_size);
-    struct store_change changes[] = {{choice_key(name, arena), NULL, 0, STORE_ANY},
+    const char *row = arena_copy(arena, entry.value, entry.value_size);
+    struct store_change changes[] = {{row, NULL, 0, STORE_ANY},
                                      {chosen, NULL, 0, STORE_ANY}};
     return store_write(desk->options.store, changes, COUNT_OF(changes), NULL);
 }
@@ -170,11 +170,10 @@ try_selected(struct call *call, const struct connection_set *set, struct connect
     const char *key = choice_key(request->name, arena);
     struct error *error = write_row(desk, key, connection->spec->name);
     if (!error)
-        error = desk_create_on(call, set, connection, request, reply);
+        error = desk_create_on(desk, call, set, connection, request, reply);
     atomic_store(&desk->has_choices, true);
     if (!error)
-        error = write_row(desk, arena_print(arena, "chosen/%s", reply->volume->volume_id),
-                          request->name);
+        error = write_row(desk, arena_print(arena, "chosen/%s", reply->volume->volume_id), key);
     return error;
 }
 
@@ -272,7 +271,7 @@ desk_create_volume(struct call *call, const void *in, void *out)
         return copy_volume(call, set, source, choice.items[0], request, out);
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
-    return desk_create_on(call, set, choice.items[0], request, out);
+    return desk_create_on(desk, call, set, choice.items[0], request, out);
 }
 
 /* ---- GetCapacity ---- */

@@ -8,10 +8,12 @@
 #include "rpc/call.h"
 
 struct desk_service;
+struct ops;
 
 struct desk {
     struct desk_options options;
     struct desk_service *services[SERVICES_COUNT];
+    struct ops *ops; /* copies across connections */
     atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
 };
 
@@ -51,7 +53,7 @@ struct error *desk_storage_health(struct call *call, const void *request, void *
 /* ---- desk_create.c ---- */
 struct error *desk_create_volume(struct call *call, const void *request, void *reply);
 /* On this connection, whatever the parameters say. */
-MUST_CHECK struct error *desk_create_on(struct call *call, const struct connection_set *set,
+MUST_CHECK struct error *desk_create_on(struct desk *desk, struct call *call, const struct connection_set *set,
                                         struct connection *connection,
                                         const Csi__V1__CreateVolumeRequest *request,
                                         Csi__V1__CreateVolumeResponse *reply);

@@ -2,6 +2,7 @@
 /* Inline volumes: see inline_volumes.h. */
 #include "connections/inline_volumes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "connections/choice.h"

@@ -137,6 +137,12 @@ translate_terms(const struct connection_set *set, const struct connection *conne
     return kept;
 }
 
+static Csi__V1__Topology **
+copy_terms(Csi__V1__Topology *const *terms, size_t count, struct arena *arena)
+{
+    return (Csi__V1__Topology **)(void *)arena_copy(arena, terms, count * sizeof *terms);
+}
+
 static bool
 driver_has_places(const struct connection *connection)
 {
@@ -156,8 +162,8 @@ places_translate_in(const struct connection_set *set, const struct connection *c
     size_t fitting, preferred;
     Csi__V1__TopologyRequirement *seen = arena_alloc(arena, sizeof *seen);
     *seen = *wanted;
-    seen->requisite = arena_copy(arena, wanted->requisite, wanted->n_requisite * sizeof(void *));
-    seen->preferred = arena_copy(arena, wanted->preferred, wanted->n_preferred * sizeof(void *));
+    seen->requisite = copy_terms(wanted->requisite, wanted->n_requisite, arena);
+    seen->preferred = copy_terms(wanted->preferred, wanted->n_preferred, arena);
     seen->n_requisite = translate_terms(set, connection, seen->requisite, wanted->n_requisite,
                                         arena, &fitting);
     seen->n_preferred = translate_terms(set, connection, seen->preferred, wanted->n_preferred,

@@ -409,6 +409,12 @@ call_path(const struct call *call)
     return call->scope.path;
 }
 
+const struct method *
+call_method(const struct call *call)
+{
+    return call->target ? call->target->method : NULL;
+}
+
 const struct peer *
 call_peer(const struct call *call)
 {

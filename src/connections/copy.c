@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies across connections, their rows and operations: see copy.h. */
+#include "connections/copy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/memory.h"
+#include "connections/copy_work.h"
+#include "connections/map_field.h"
+#include "csi/controller_internal.h"
+#include "rpc/message_bytes.h"
+
+#define KIND "copy-across"
+#define WORK_NAME_BYTES 8
+
+/* ---- rows ---- */
+
+static const char *
+row_key(const struct connection *to, const char *name, struct arena *arena)
+{
+    return arena_print(arena, "copy/%s/%s", to->spec->name, name);
+}
+
+/* NULL without an error: there is none. */
+static struct error *
+read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **out)
+{
+    struct store_entry entry;
+    *out = NULL;
+    struct error *error = store_get(desk->options.store, key, arena, &entry);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    *out = (copy_record *)message_bytes_unpack(&skycap__records__cross_copy_record__descriptor,
+                                               entry.value, entry.value_size, arena);
+    return *out ? NULL : error_new(CODE_DATA_LOSS, "the row %s cannot be read", key);
+}
+
+static struct store_change
+row_change(const char *key, const copy_record *record, struct arena *arena)
+{
+    struct store_change change = {.key = key, .expected = STORE_ANY};
+    change.value = message_bytes_pack(&record->base, arena, &change.value_size);
+    return change;
+}
+
+/* The row that leads from the volume to this one, for when it is deleted: see desk_create.c. */
+static struct store_change
+index_change(const char *volume_id, const char *key, struct arena *arena)
+{
+    return (struct store_change){.key = arena_print(arena, "chosen/%s", volume_id),
+                                 .value = (const uint8_t *)key,
+                                 .value_size = strlen(key),
+                                 .expected = STORE_ANY};
+}
+
+/* ---- the operation ---- */
+
+static void
+free_work(void *context)
+{
+    struct copy_work *work = context;
+    connection_release(work->from);
+    connection_release(work->to);
+    connection_set_release(work->set);
+    arena_clear(&work->arena);
+    free(work);
+}
+
+static struct error *
+run_work(void *context, const struct progress *progress)
+{
+    return copy_work_run(context, progress);
+}
+
+static void
+settle_work(void *context, const struct error *result, struct arena *arena,
+            struct ops_changes *out)
+{
+    struct copy_work *work = context;
+    if (result) {
+        copy_work_undo(work);
+        out->items[out->count++] = (struct store_change){.key = work->key, .expected = STORE_ANY};
+        struct store_change index = index_change(work->record->volume->volume_id, "", arena);
+        index.value = NULL;
+        out->items[out->count++] = index;
+        return;
+    }
+    work->record->done = true;
+    out->items[out->count++] = row_change(work->key, work->record, arena);
+}
+
+static struct copy_work *
+new_work(struct desk *desk, const struct connection_set *set, struct connection *from,
+         struct connection *to, const copy_record *record)
+{
+    struct copy_work *work = memory_zeroed(sizeof *work);
+    size_t size;
+    arena_init(&work->arena, NULL, 0, SIZE_MAX);
+    work->desk = desk;
+    work->set = connection_set_share((struct connection_set *)set);
+    work->from = connection_share(from);
+    work->to = connection_share(to);
+    uint8_t *bytes = message_bytes_pack(&record->base, &work->arena, &size);
+    work->record = (copy_record *)message_bytes_unpack(
+        &skycap__records__cross_copy_record__descriptor, bytes, size, &work->arena);
+    work->key = row_key(to, work->record->request->name, &work->arena);
+    return work;
+}
+
+static struct ops_spec
+spec_of(struct copy_work *work)
+{
+    return (struct ops_spec){
+        .id = work->record->volume->volume_id,
+        .kind = KIND,
+        .subject = work->record->volume->volume_id,
+        .units = "bytes",
+        .description = arena_print(&work->arena, "copy from connection %s to %s",
+                                   work->from->spec->name, work->to->spec->name),
+        .work = {.context = work, .run = run_work, .settle = settle_work, .free = free_work},
+    };
+}
+
+static void
+copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct copy_work *work)
+{
+    struct map_field field;
+    map_field_find((ProtobufCMessage *)&request->base, "secrets", &field);
+    struct text_map secrets = map_field_read(&field, &work->arena);
+    for (size_t i = 0; i < secrets.count; i++)
+        text_map_set(&work->secrets, &work->arena,
+                     arena_string(&work->arena, secrets.pairs[i].key),
+                     arena_string(&work->arena, secrets.pairs[i].value));
+}
+
+/* ---- the target ---- */
+
+static char *
+make_work_name(struct arena *arena)
+{
+    unsigned char bytes[WORK_NAME_BYTES];
+    char *name = arena_alloc(arena, 2 * sizeof bytes + 1);
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        memory_exhausted();
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(name + 2 * i, 3, "%02x", bytes[i]);
+    return name;
+}
+
+/* A copy that drivers may change in its own way. */
+static Csi__V1__CreateVolumeRequest *
+duplicate(const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
+{
+    size_t size;
+    uint8_t *bytes = message_bytes_pack(&request->base, arena, &size);
+    return (Csi__V1__CreateVolumeRequest *)message_bytes_unpack(request->base.descriptor, bytes,
+                                                                size, arena);
+}
+
+/* Makes the empty target, and the record of what it is to become. */
+static struct error *
+make_target(struct call *call, const struct connection_set *set, struct connection *from,
+            struct connection *to, const Csi__V1__CreateVolumeRequest *asked, copy_record *record)
+{
+    struct arena *arena = call_arena(call);
+    Csi__V1__CreateVolumeRequest *request = duplicate(asked, arena);
+    Csi__V1__CreateVolumeResponse made = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
+    request->volume_content_source = NULL;
+    struct error *error = desk_create_on(desk_of(call), call, set, to, request, &made);
+    if (error)
+        return error;
+    record->request = duplicate(asked, arena);
+    record->had_secrets = record->request->n_secrets > 0;
+    record->request->n_secrets = 0;
+    record->from_connection = (char *)from->spec->name;
+    record->to_connection = (char *)to->spec->name;
+    record->volume = made.volume;
+    record->volume->content_source = record->request->volume_content_source;
+    record->work_name = make_work_name(arena);
+    return NULL;
+}
+
+/* ---- CreateVolume ---- */
+
+static bool
+same_content(const copy_record *record, const Csi__V1__CreateVolumeRequest *request)
+{
+    struct arena arena;
+    size_t a_size, b_size;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    uint8_t *a = message_bytes_pack(&record->request->volume_content_source->base, &arena, &a_size);
+    uint8_t *b = message_bytes_pack(&request->volume_content_source->base, &arena, &b_size);
+    bool same = a_size == b_size && memcmp(a, b, a_size) == 0;
+    arena_clear(&arena);
+    return same;
+}
+
+static struct error *
+start(struct call *call, const struct connection_set *set, struct connection *from,
+      struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record *record)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    struct copy_work *work = new_work(desk, set, from, to, record);
+    copy_secrets(request, work);
+    struct store_change changes[] = {
+        row_change(work->key, record, arena),
+        index_change(record->volume->volume_id, work->key, arena),
+    };
+    struct ops_spec spec = spec_of(work);
+    spec.changes = changes;
+    spec.change_count = COUNT_OF(changes);
+    atomic_store(&desk->has_choices, true);
+    return ops_start(desk->ops, &spec);
+}
+
+static struct error *
+wait_for_end(struct call *call, const copy_record *record, Csi__V1__CreateVolumeResponse *reply)
+{
+    operation_record *operation;
+    const char *id = record->volume->volume_id;
+    struct error *error = ops_wait(desk_of(call)->ops, id, controller_wait_ms(call),
+                                   call_arena(call), &operation);
+    if (error)
+        return error_wrap(error, "wait for the copy");
+    switch (operation->state) {
+    case OPERATION_STATE(RUNNING):
+        return error_new(CODE_ABORTED,
+                         "the content is being copied from another connection (operation %s, "
+                         "%lld of %lld bytes); ask again",
+                         id, (long long)operation->done, (long long)operation->total);
+    case OPERATION_STATE(SUCCEEDED):
+        reply->volume = record->volume;
+        return NULL;
+    default:
+        return error_new((enum code)operation->error_code, "%s", operation->error_message);
+    }
+}
+
+struct error *
+copy_volume(struct call *call, const struct connection_set *set, struct connection *from,
+            struct connection *to, const Csi__V1__CreateVolumeRequest *request,
+            Csi__V1__CreateVolumeResponse *reply)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    copy_record *record;
+    if (!request->n_volume_capabilities)
+        return error_new(CODE_INVALID_ARGUMENT, "volume_capabilities is missing");
+    struct error *error = read_row(desk, row_key(to, request->name, arena), arena, &record);
+    if (error)
+        return error;
+    if (record && !same_content(record, request))
+        return error_new(CODE_ALREADY_EXISTS,
+                         "the volume \"%s\" was made from something else", request->name);
+    if (record && record->done) {
+        reply->volume = record->volume;
+        return NULL;
+    }
+    if (!record) {
+        record = arena_alloc(arena, sizeof *record);
+        skycap__records__cross_copy_record__init(record);
+        error = make_target(call, set, from, to, request, record);
+    }
+    if (!error)
+        error = start(call, set, from, to, request, record);
+    return error ? error : wait_for_end(call, record, reply);
+}
+
+/* ---- after a restart ---- */
+
+static struct error *
+resume(void *context, const operation_record *operation)
+{
+    struct desk *desk = context;
+    struct arena arena AUTO(arena_clear);
+    struct store_entry entry;
+    copy_record *record;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *index = arena_print(&arena, "chosen/%s", operation->id);
+    struct error *error = store_get(desk->options.store, index, &arena, &entry);
+    if (!error)
+        error = read_row(desk, arena_copy(&arena, entry.value, entry.value_size), &arena, &record);
+    if (error || !record || record->had_secrets)
+        return error;
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct connection *from = connection_set_find(set, record->from_connection);
+    struct connection *to = connection_set_find(set, record->to_connection);
+    if (!from || !to)
+        return error_new(CODE_UNAVAILABLE, "connection \"%s\" or \"%s\" is not there any more",
+                         record->from_connection, record->to_connection);
+    log_info(desk->options.log, "taking up a copy again", LOG_TEXT("volume", operation->id));
+    struct ops_spec spec = spec_of(new_work(desk, set, from, to, record));
+    spec.resumed = operation;
+    return ops_start(desk->ops, &spec);
+}
+
+struct error *
+copy_resume_all(struct desk *desk)
+{
+    static const struct ops_kind kinds[] = {{KIND, resume}};
+    return ops_resume(desk->ops, kinds, COUNT_OF(kinds), desk);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The work of a copy across connections: see copy.h. */
+#ifndef CONNECTIONS_COPY_WORK_H
+#define CONNECTIONS_COPY_WORK_H
+
+#include "backends/backend.h"
+#include "connections/connection.h"
+#include "connections/desk_internal.h"
+#include "proto/records.pb-c.h"
+
+typedef Skycap__Records__CrossCopyRecord copy_record;
+
+struct copy_work {
+    struct desk *desk;
+    struct connection_set *set; /* references of its own, as the two that follow */
+    struct connection *from;
+    struct connection *to;
+    struct arena arena;
+    copy_record *record;
+    struct text_map secrets;
+    const char *key; /* of its row */
+};
+
+/* Copies; both ends are let go of and the helping copy is gone, whatever happens. */
+MUST_CHECK struct error *copy_work_run(struct copy_work *work, const struct progress *progress);
+
+/* It has failed: removes the target. What cannot be removed is logged. */
+void copy_work_undo(struct copy_work *work);
+
+#endif
