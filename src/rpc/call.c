@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "rpc/call_internal.h"
-#include "rpc/client_call.h"
+#include "rpc/client_call_internal.h"
 #include "rpc/grpc_text.h"
 
 #define FIRST_BLOCK_BYTES 1536
@@ -323,12 +323,13 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
 {
     (void)http2_error;
     struct call *call = of_stream(stream);
-    call->is_over = true;
     loop_disarm(call->loop, &call->deadline);
     if (!call->is_answered && call->is_begun)
         call_count(call, CODE_CANCELLED, why);
     call->is_answered = true;
     call_cancel(call);
+    /* Only now: a relayed call comes back within call_cancel, and must not be freed there. */
+    call->is_over = true;
     call_maybe_free(call);
 }
 

@@ -15,6 +15,7 @@
 
 struct client_call;
 struct proxied;
+struct relayed;
 
 /* Whose handlers run: call_delegate changes it for a while. */
 struct scope {
@@ -76,6 +77,7 @@ struct call {
     const ProtobufCMessage *input; /* NULL where the method's kind has none, as the output is */
     ProtobufCMessage *output;
     struct continuation go_on;
+    struct relayed *relayed; /* what rpc_relay asked for, and until it has ended */
     struct metadata reply_headers;
     struct metadata reply_trailers;
     bool sent_any;
@@ -117,9 +119,18 @@ void call_reply_discharge(struct call *call, size_t size);
 
 /* ---- call_run.c ---- */
 void call_run(struct call *call);
+/* The handler has come back, or what it left the call to: call->result is the answer, unless there is more to come. */
+void call_finish(struct call *call);
+/* Packs the output for the answer, if it is complete. */
+MUST_CHECK struct error *call_pack_reply(struct call *call);
 
 /* ---- proxy.c ---- */
 void proxy_begin(struct call *call, struct channel *channel);
 void proxy_cancel(struct proxied *proxied);
+
+/* ---- relay.c: of a call with `relayed`; loop thread ---- */
+void relay_begin(struct call *call);
+/* The handler has failed: nothing is relayed. */
+void relay_drop(struct call *call);
 
 #endif

@@ -78,11 +78,10 @@ run_continuation(struct call *call)
     return go_on.run(call, call->input, call->output);
 }
 
-/* NULL: the reply is packed, or there is none, or it is not complete yet. */
-static struct error *
-pack_reply(struct call *call)
+struct error *
+call_pack_reply(struct call *call)
 {
-    if (!call->output || call->go_on.run)
+    if (!call->output || call->go_on.run || call->relayed)
         return NULL;
     log_message(call, "reply", call->output);
     return framing_pack(call->output, &call->reply);
@@ -96,7 +95,7 @@ run_handler(struct call *call)
                                           : call->server->fallback.run(call);
     if (!error && call->is_misdirected)
         return error_new(CODE_INTERNAL, "the channel to pass the call to is of another runtime");
-    return error ? error : pack_reply(call);
+    return error ? error : call_pack_reply(call);
 }
 
 /* ---- back on the loop ---- */
@@ -111,8 +110,8 @@ leave_stream_place(struct call *call)
     call->holds_stream_place = false;
 }
 
-static void
-finish(struct call *call)
+void
+call_finish(struct call *call)
 {
     leave_stream_place(call);
     if (call->go_on.run && !call->result) {
@@ -121,6 +120,12 @@ finish(struct call *call)
             return;
         call->result = error;
     }
+    if (call->relayed && !call->result) {
+        relay_begin(call);
+        return;
+    }
+    if (call->relayed)
+        relay_drop(call);
     call->is_running = false;
     struct channel *proxy_to = STEAL(call->proxy_to);
     if (proxy_to && !call->result && !call->is_answered) {
@@ -136,7 +141,7 @@ finish(struct call *call)
 static void
 finish_task(struct task *task)
 {
-    finish(CONTAINER_OF(task, struct call, finished));
+    call_finish(CONTAINER_OF(task, struct call, finished));
 }
 
 static void
@@ -174,14 +179,14 @@ call_run(struct call *call)
         call->is_on_loop = true;
         call->result = run_handler(call);
         call->is_on_loop = false;
-        finish(call);
+        call_finish(call);
         return;
     }
     /* Once it is submitted the call's result is the worker's. */
     struct error *error = submit(call);
     if (error) {
         call->result = error;
-        finish(call);
+        call_finish(call);
     }
 }
 

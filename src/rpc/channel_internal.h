@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a channel, for the files of rpc/ that make it up: channel.c, connector.c, client_call.c, proxy.c. */
+/* The inside of a channel, for the files of rpc/ that make it up: channel*.c, connector.c, client_call.c, proxy.c, relay.c. */
 #ifndef RPC_CHANNEL_INTERNAL_H
 #define RPC_CHANNEL_INTERNAL_H
 

@@ -1,56 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A call to a server: see channel.h.
- *
- * LIFE. Two hold a call: the thread that made it and the loop, which needs it until the HTTP/2 stream is gone, maybe longer than the
- * thread waits (a deadline that passes). Who lets go last frees it. Until client_call_start the thread owns all fields; then the loop
- * does, until it closes the mailbox; from there on they do not change.
- */
-#include "rpc/client_call.h"
-
+/* The loop's side of a call to a server: see client_call_internal.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "rpc/call_internal.h"
-#include "rpc/channel_internal.h"
+#include "rpc/client_call_internal.h"
 #include "rpc/request_fields.h"
-#include "rpc/response.h"
 
 #define MAX_ATTEMPTS 3
 #define MAX_HEADER_BYTES (64u << 10)
 #define FIELD_OVERHEAD 32
-
-struct client_call {
-    struct stream stream; /* first */
-    struct waiter waiter;
-    atomic_uint references;
-    struct channel *channel;
-    struct loop *loop;
-    const struct method *method;
-    struct metadata metadata; /* of the request */
-    struct arena arena;       /* the loop's, once started: fields, answers */
-    struct call *parent;
-    struct client_call *next_child;
-    struct client_call **child_link;
-    uint64_t deadline_at; /* 0: none */
-    struct timer deadline;
-    struct chunk *only_message; /* of a request with one message: kept for another attempt */
-    bool has_only_message;
-    unsigned attempts;
-    bool is_finished;
-    bool has_reply; /* a message of the server's has come */
-    atomic_bool cancel_asked;
-    size_t header_bytes;
-    struct message_reader reader;
-    size_t uncredited;
-    struct mailbox mailbox;
-    struct response response;
-    struct error *result; /* once finished; NULL: OK */
-    struct task start;
-    struct task news;
-    struct task cancel;
-};
 
 static struct client_call *
 of_stream(struct stream *stream)
@@ -58,8 +18,8 @@ of_stream(struct stream *stream)
     return (struct client_call *)stream;
 }
 
-static void
-release(struct client_call *call)
+void
+client_call_release(struct client_call *call)
 {
     if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -105,16 +65,24 @@ finish(struct client_call *call, struct error *error)
     if (has_stream && !(call->stream.in_ended && stream_is_sent(&call->stream)))
         stream_reset(&call->stream, NGHTTP2_CANCEL);
     mailbox_close(&call->mailbox);
+    if (call->finished)
+        call->finished(call);
     if (!has_stream)
-        release(call);
+        client_call_release(call);
     channel_release(channel);
+}
+
+/* For what the server did not say itself. Takes the error. */
+static struct error *
+say_where(const struct client_call *call, struct error *error)
+{
+    return error_wrap(error, "%s to %s", call->method->path, call->target);
 }
 
 static struct error *
 deadline_error(const struct client_call *call)
 {
-    return error_new(CODE_DEADLINE_EXCEEDED, "%s to %s: no answer before the deadline",
-                     call->method->path, call->channel->target);
+    return say_where(call, error_new(CODE_DEADLINE_EXCEEDED, "no answer before the deadline"));
 }
 
 static void
@@ -124,10 +92,13 @@ on_deadline(struct timer *timer)
     finish(call, deadline_error(call));
 }
 
-static void
-finish_cancelled(struct client_call *call)
+void
+client_call_end_cancelled(struct client_call *call)
 {
-    finish(call, error_new(CODE_CANCELLED, "%s: the call was cancelled", call->method->path));
+    if (call->deadline_at && call->deadline_at <= timers_now())
+        finish(call, deadline_error(call));
+    else
+        finish(call, error_new(CODE_CANCELLED, "%s: the call was cancelled", call->method->path));
 }
 
 void
@@ -136,7 +107,7 @@ client_call_cancel_children(struct call *parent)
     struct client_call *child = parent->children;
     while (child) {
         struct client_call *next = child->next_child;
-        finish_cancelled(child);
+        client_call_end_cancelled(child);
         child = next;
     }
 }
@@ -159,8 +130,8 @@ on_headers_done(struct stream *stream, bool end_of_stream)
     (void)end_of_stream;
     struct client_call *call = of_stream(stream);
     if (call->header_bytes > MAX_HEADER_BYTES)
-        finish(call, error_new(CODE_RESOURCE_EXHAUSTED,
-                               "%s: the headers of the answer are too large", call->method->path));
+        finish(call, say_where(call, error_new(CODE_RESOURCE_EXHAUSTED,
+                                               "the headers of the answer are too large")));
     else if (!call->is_finished && response_end_block(&call->response, &call->arena))
         call->reader.encoding = call->response.encoding;
 }
@@ -194,8 +165,8 @@ feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
     return NULL;
 }
 
-static void
-credit(struct client_call *call)
+void
+client_call_credit(struct client_call *call)
 {
     size_t held =
         mailbox_hold(&call->mailbox, call->uncredited, message_reader_pending(&call->reader));
@@ -220,9 +191,9 @@ on_data(struct stream *stream, const uint8_t *bytes, size_t size)
     call->uncredited += size;
     struct error *error = feed_reader(call, bytes, size);
     if (error)
-        finish(call, error_wrap(error, "%s: the server's answer", call->method->path));
+        finish(call, say_where(call, error_wrap(error, "the server's answer")));
     else
-        credit(call);
+        client_call_credit(call);
 }
 
 static void
@@ -246,15 +217,15 @@ static struct error *
 final_status(const struct client_call *call, uint32_t http2_error, const char *why)
 {
     if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status)
-        return error_new(CODE_UNAVAILABLE, "%s: %s", call->channel->target, why);
+        return error_new(CODE_UNAVAILABLE, "%s: %s", call->target, why);
     if (channel_is_deadline(http2_error, call->deadline_at) && !call->response.saw_status)
         return deadline_error(call);
     if (call->stream.headers_too_large)
-        return error_new(CODE_RESOURCE_EXHAUSTED, "%s: %s", call->method->path, why);
+        return say_where(call, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
     struct error *error = response_status(&call->response, http2_error, why);
-    if (!error)
-        error = message_reader_finish(&call->reader);
-    return error;
+    if (error && call->response.saw_status && !call->response.is_garbled)
+        return error;
+    return say_where(call, error ? error : message_reader_finish(&call->reader));
 }
 
 /* The server has said all: the call is over, whatever this side still wanted to send. */
@@ -278,7 +249,7 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
         return;
     }
     if (call->is_finished)
-        release(call);
+        client_call_release(call);
     else
         finish(call, final_status(call, http2_error, why));
 }
@@ -340,13 +311,12 @@ join_parent(struct client_call *call)
     parent->children = call;
 }
 
-static void
-start(struct task *task)
+void
+client_call_start(struct client_call *call)
 {
-    struct client_call *call = CONTAINER_OF(task, struct client_call, start);
     join_parent(call);
     if (call->parent && call_is_cancelled(call->parent)) {
-        finish_cancelled(call);
+        client_call_end_cancelled(call);
         return;
     }
     if (call->deadline_at)
@@ -354,7 +324,13 @@ start(struct task *task)
     channel_want(call->channel, &call->waiter);
 }
 
-static struct client_call *
+static void
+start_by_task(struct task *task)
+{
+    client_call_start(CONTAINER_OF(task, struct client_call, start));
+}
+
+struct client_call *
 client_call_new(struct channel *channel, const struct method *method,
                 const struct call_options *options)
 {
@@ -374,168 +350,39 @@ client_call_new(struct channel *channel, const struct method *method,
                                 ? 0
                                 : timers_now() + options->timeout_ns;
     arena_init(&call->arena, NULL, 0, SIZE_MAX);
+    call->target = arena_string(&call->arena, channel->target);
     if (options->metadata)
         for (struct metadata_entry *e = options->metadata->first; e; e = e->next)
             metadata_add_bytes(&call->metadata, &call->arena, e->key, e->key_size, e->value,
                                e->value_size);
     message_reader_init(&call->reader, &call->loop->budget, channel->max_message_bytes);
     mailbox_init(&call->mailbox);
-    call->start.run = start;
+    call->start.run = start_by_task;
     return call;
 }
 
-/* ---- the thread's side ---- */
-
-struct error *
-client_call_open(struct channel *channel, const struct method *method,
-                 const struct call_options *options, struct client_call **out)
-{
-    static const struct call_options plain;
-    *out = client_call_new(channel, method, options ? options : &plain);
-    loop_post(channel->loop, &(*out)->start);
-    return NULL;
-}
-
-static void
-take_news(struct task *task)
-{
-    struct client_call *call = CONTAINER_OF(task, struct client_call, news);
-    mailbox_hear(&call->mailbox);
-    if (call->is_finished || !call->stream.conn) {
-        release(call);
-        return;
-    }
-    bool ended = mailbox_collect(&call->mailbox, &call->stream.out);
-    if (ended && !call->stream.out_ended)
-        stream_end(&call->stream, NULL, 0);
-    else
-        stream_resume(&call->stream);
-    credit(call);
-    release(call);
-}
-
-/* The task holds the call: the thread may let go of it before the loop gets to the news. */
-static void
-tell_loop(struct client_call *call, bool wanted)
-{
-    if (!wanted)
-        return;
-    atomic_fetch_add_explicit(&call->references, 1, memory_order_relaxed);
-    call->news.run = take_news;
-    loop_post(call->loop, &call->news);
-}
-
-struct error *
-client_call_send(struct client_call *call, const ProtobufCMessage *message)
-{
-    struct chunk *chunk;
-    struct error *error = framing_pack(message, &chunk);
-    if (error)
-        return error;
-    bool tell;
-    bool open = mailbox_put(&call->mailbox, chunk, &tell);
-    tell_loop(call, tell);
-    return open ? NULL : error_new(CODE_CANCELLED, "%s: the call has ended", call->method->path);
-}
-
 void
-client_call_close_send(struct client_call *call)
+client_call_set_message(struct client_call *call, struct chunk *message)
 {
-    bool tell;
-    mailbox_end_out(&call->mailbox, &tell);
-    tell_loop(call, tell);
+    call->only_message = message;
+    call->has_only_message = true;
 }
 
-static struct error *
-unpack_reply(const struct client_call *call, const struct message *message, struct arena *arena,
-             ProtobufCMessage **out)
+/* ---- the reply ---- */
+
+struct error *
+client_call_unpack(const struct client_call *call, const struct message *message,
+                   struct arena *arena, ProtobufCMessage **out)
 {
     struct error *error = framing_unpack(call->method->output, message, arena, out);
     /* It was not the caller's argument. */
     if (error && error->code == CODE_INVALID_ARGUMENT)
         error->code = CODE_INTERNAL;
-    return error_wrap(error, "%s: the server's answer", call->method->path);
+    return say_where(call, error_wrap(error, "the server's answer"));
 }
 
 struct error *
-client_call_recv(struct client_call *call, struct arena *arena, void *out)
-{
-    ProtobufCMessage *decoded = NULL;
-    bool tell;
-    struct message *message = mailbox_take(&call->mailbox, &tell);
-    tell_loop(call, tell);
-    struct error *error = NULL;
-    if (message)
-        error = unpack_reply(call, message, arena, &decoded);
-    message_free(message, &call->loop->budget);
-    memcpy(out, &decoded, sizeof decoded);
-    return error;
-}
-
-struct error *
-client_call_finish(struct client_call *call)
-{
-    bool tell;
-    struct message *message;
-    while ((message = mailbox_take(&call->mailbox, &tell))) {
-        message_free(message, &call->loop->budget);
-        tell_loop(call, tell);
-    }
-    mailbox_wait_closed(&call->mailbox);
-    return STEAL(call->result);
-}
-
-static void
-cancel_on_loop(struct task *task)
-{
-    struct client_call *call = CONTAINER_OF(task, struct client_call, cancel);
-    finish_cancelled(call);
-    release(call);
-}
-
-void
-client_call_cancel(struct client_call *call)
-{
-    if (atomic_exchange(&call->cancel_asked, true))
-        return;
-    atomic_fetch_add_explicit(&call->references, 1, memory_order_relaxed);
-    call->cancel.run = cancel_on_loop;
-    loop_post(call->loop, &call->cancel);
-}
-
-const struct metadata *
-client_call_headers(const struct client_call *call)
-{
-    return &call->response.headers;
-}
-
-const struct metadata *
-client_call_trailers(const struct client_call *call)
-{
-    return &call->response.trailers;
-}
-
-static bool
-has_ended(struct client_call *call)
-{
-    pthread_mutex_lock(&call->mailbox.lock);
-    bool ended = call->mailbox.closed;
-    pthread_mutex_unlock(&call->mailbox.lock);
-    return ended;
-}
-
-void
-client_call_free(struct client_call *call)
-{
-    if (!call)
-        return;
-    if (!has_ended(call))
-        client_call_cancel(call);
-    release(call);
-}
-
-static struct error *
-take_only_reply(struct client_call *call, struct arena *arena, void *reply)
+client_call_take_reply(struct client_call *call, struct arena *arena, void *reply)
 {
     bool tell;
     ProtobufCMessage *decoded = NULL;
@@ -543,36 +390,15 @@ take_only_reply(struct client_call *call, struct arena *arena, void *reply)
     struct message *second = message ? mailbox_take(&call->mailbox, &tell) : NULL;
     struct error *error = NULL;
     if (!message)
-        error = error_new(CODE_INTERNAL, "%s: the server answered OK without a message",
-                          call->method->path);
+        error =
+            say_where(call, error_new(CODE_INTERNAL, "the server answered OK without a message"));
     else if (second)
-        error = error_new(CODE_INTERNAL, "%s: the server answered with more than one message",
-                          call->method->path);
+        error = say_where(
+            call, error_new(CODE_INTERNAL, "the server answered with more than one message"));
     else
-        error = unpack_reply(call, message, arena, &decoded);
+        error = client_call_unpack(call, message, arena, &decoded);
     message_free(message, &call->loop->budget);
     message_free(second, &call->loop->budget);
     memcpy(reply, &decoded, sizeof decoded);
-    return error;
-}
-
-struct error *
-channel_call(struct channel *channel, const struct method *method, const ProtobufCMessage *request,
-             const struct call_options *options, struct arena *arena, void *reply)
-{
-    static const struct call_options plain;
-    struct chunk *message;
-    struct error *error = framing_pack(request, &message);
-    if (error)
-        return error;
-    struct client_call *call = client_call_new(channel, method, options ? options : &plain);
-    call->only_message = message;
-    call->has_only_message = true;
-    loop_post(channel->loop, &call->start);
-    mailbox_wait_closed(&call->mailbox);
-    error = STEAL(call->result);
-    if (!error)
-        error = take_only_reply(call, arena, reply);
-    release(call);
     return error;
 }
