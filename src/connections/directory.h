@@ -22,8 +22,9 @@ MUST_CHECK struct error *directory_open(const char *path, struct directory **out
 void directory_close(struct directory *directory);
 
 /*
- * Waits until something has changed and nothing more has for a moment (writers are given the time to finish, at most half a second
- * of it), until directory_wake, or for so long. Without notice from the kernel (a network file system, no watches left) time alone makes it return.
+ * Waits until something may have changed and nothing more has for a moment (writers are given the time to finish, at most half a second
+ * of it), until directory_wake, or for so long. Without notice from the kernel (a network file system, links to files elsewhere, no watches
+ * left) time alone makes it return. A directory that is removed, replaced or mounted over is seen within a few seconds, and so is its return.
  */
 void directory_wait(struct directory *directory, uint32_t timeout_ms);
 
@@ -31,20 +32,27 @@ void directory_wait(struct directory *directory, uint32_t timeout_ms);
 void directory_wake(struct directory *directory);
 
 struct directory_file {
-    const char *name; /* without .yaml */
+    const char *file; /* its own name, fit to be shown */
+    const char *name; /* the same without .yaml: the connection's */
     const char *text; /* NULL: it could not be read */
     size_t size;
-    const char *trouble; /* why not: unreadable, too large, two files of one name; NULL: none */
+    const char *trouble; /* why not: no name, unreadable, too large, a name twice; NULL: none */
     bool is_exposed;     /* others than its owner and group may read it; it may hold secrets */
 };
 
 struct directory_files {
-    struct directory_file *items; /* by name */
+    struct directory_file
+        *items; /* by name; x.yaml and x.yml are both there, and both in trouble */
     size_t count;
 };
 
-/* All files as they are now, in the arena. An error: the directory itself cannot be read. */
+#define DIRECTORY_MAX_FILES 1024
+
+/* All files as they are now, in the arena. An error: the directory itself cannot be read, or has too many. */
 MUST_CHECK struct error *directory_read(struct directory *directory, struct arena *arena,
                                         struct directory_files *out);
+
+/* One file, wherever it is, as directory_read would give it; `file` is the path. */
+void directory_read_file(const char *path, struct arena *arena, struct directory_file *out);
 
 #endif
