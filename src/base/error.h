@@ -8,6 +8,7 @@
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,8 @@ struct error {
     /* A serialised google.rpc.Status for `grpc-status-details-bin`, or NULL. */
     uint8_t *details;
     size_t details_size;
+    /* A server said it: it was reached, whatever the code. */
+    bool from_peer;
 };
 
 MUST_CHECK NEVER_NULL struct error *error_new(enum code code, const char *format, ...)

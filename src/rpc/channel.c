@@ -167,6 +167,12 @@ with_jitter(uint64_t time_ns)
     return time_ns - spread / 2 + (timers_now() / 1000 * UINT64_C(2654435761)) % (spread + 1);
 }
 
+static uint64_t
+first_pause(const struct channel *channel)
+{
+    return channel->longest_pause_ns < FIRST_PAUSE_NS ? channel->longest_pause_ns : FIRST_PAUSE_NS;
+}
+
 static void
 pause_after_failure(struct channel *channel, const char *why)
 {
@@ -177,8 +183,8 @@ pause_after_failure(struct channel *channel, const char *why)
     channel->state = CHANNEL_PAUSING;
     loop_arm(channel->loop, &channel->pause, timers_now() + with_jitter(channel->pause_ns));
     channel->pause_ns = channel->pause_ns * 8 / 5;
-    if (channel->pause_ns > LONGEST_PAUSE_NS)
-        channel->pause_ns = LONGEST_PAUSE_NS;
+    if (channel->pause_ns > channel->longest_pause_ns)
+        channel->pause_ns = channel->longest_pause_ns;
     fail_waiters(channel, channel->is_closed);
 }
 
@@ -252,7 +258,7 @@ watch_conn(struct timer *timer)
         conn_kill(conn, "the server does not speak HTTP/2");
         return;
     }
-    channel->pause_ns = FIRST_PAUSE_NS;
+    channel->pause_ns = first_pause(channel);
     if (!channel->keepalive_ns)
         return;
     if (channel->pinged_at && conn->last_read_at < channel->pinged_at) {
@@ -350,7 +356,10 @@ channel_open(struct runtime *runtime, const char *target, const struct channel_o
     channel->keepalive_ns = options->keepalive_ms * UINT64_C(1000000);
     channel->max_message_bytes = options->max_message_bytes ? options->max_message_bytes : 4u << 20;
     channel->last_waiter = &channel->waiters;
-    channel->pause_ns = FIRST_PAUSE_NS;
+    channel->longest_pause_ns = options->longest_pause_ms
+                                    ? options->longest_pause_ms * UINT64_C(1000000)
+                                    : LONGEST_PAUSE_NS;
+    channel->pause_ns = first_pause(channel);
     channel->pause.fire = on_pause_over;
     channel->watch.fire = watch_conn;
     *out = channel;

@@ -25,6 +25,7 @@ struct channel_options {
     struct tls_context *tls;     /* NULL: plaintext. Must outlive the channel. */
     const char *tls_name;        /* the name that the server must prove; NULL: the target's host */
     uint32_t connect_timeout_ms; /* 10 s */
+    uint32_t longest_pause_ms;   /* 120 s: between attempts to connect, the first pause being 1 s */
     uint32_t keepalive_ms;       /* never: ask a silent server whether it lives, while calls wait */
     size_t max_message_bytes;    /* 4 MiB */
 };

@@ -35,6 +35,7 @@ struct channel {
     char *target;    /* as it was given, for messages */
     char *authority; /* what calls say in :authority */
     uint64_t connect_timeout_ns;
+    uint64_t longest_pause_ns;
     uint64_t keepalive_ns;
     size_t max_message_bytes;
     enum channel_state state;

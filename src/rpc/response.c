@@ -106,6 +106,7 @@ status_error(const struct response *response)
     struct error *error =
         error_new(response->code, "%.*s", (int)response->message.size,
                   response->message.size ? (const char *)response->message.bytes : "");
+    error->from_peer = true;
     if (response->details.size) {
         error->details = memory_new(response->details.size);
         memcpy(error->details, response->details.bytes, response->details.size);

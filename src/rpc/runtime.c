@@ -2,14 +2,20 @@
 /* The engine under servers and channels: see runtime.h. */
 #include "rpc/runtime.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "rpc/runtime_internal.h"
 
+#define SPAWNED_STACK_BYTES (256u * 1024)
+
 struct runtime {
     struct loop *loop;
     struct metrics metrics;
+    pthread_mutex_t lock;
+    pthread_cond_t none_spawned;
+    unsigned spawned; /* that have not ended */
 };
 
 struct error *
@@ -28,6 +34,8 @@ runtime_open(const struct runtime_options *options, struct runtime **out)
         free(runtime);
         return error;
     }
+    pthread_mutex_init(&runtime->lock, NULL);
+    pthread_cond_init(&runtime->none_spawned, NULL);
     *out = runtime;
     return NULL;
 }
@@ -37,9 +45,52 @@ runtime_close(struct runtime *runtime)
 {
     if (!runtime)
         return;
+    pthread_mutex_lock(&runtime->lock);
+    while (runtime->spawned)
+        pthread_cond_wait(&runtime->none_spawned, &runtime->lock);
+    pthread_mutex_unlock(&runtime->lock);
     loop_close(runtime->loop);
     metrics_clear(&runtime->metrics);
+    pthread_cond_destroy(&runtime->none_spawned);
+    pthread_mutex_destroy(&runtime->lock);
     free(runtime);
+}
+
+struct spawned {
+    struct runtime *runtime;
+    void (*function)(void *argument);
+    void *argument;
+};
+
+static void *
+run_spawned(void *argument)
+{
+    struct spawned spawned = *(struct spawned *)argument;
+    free(argument);
+    spawned.function(spawned.argument);
+    pthread_mutex_lock(&spawned.runtime->lock);
+    if (!--spawned.runtime->spawned)
+        pthread_cond_signal(&spawned.runtime->none_spawned);
+    pthread_mutex_unlock(&spawned.runtime->lock);
+    return NULL;
+}
+
+void
+runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument)
+{
+    struct spawned *spawned = memory_new(sizeof *spawned);
+    *spawned = (struct spawned){runtime, function, argument};
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&detached, SPAWNED_STACK_BYTES);
+    pthread_mutex_lock(&runtime->lock);
+    runtime->spawned++;
+    pthread_mutex_unlock(&runtime->lock);
+    pthread_t thread;
+    if (pthread_create(&thread, &detached, run_spawned, spawned) != 0)
+        memory_exhausted();
+    pthread_attr_destroy(&detached);
 }
 
 struct loop *
@@ -98,4 +149,17 @@ runtime_reload_tls(struct runtime *runtime, struct tls_context *context, bool *c
     struct reload_tls reload = {context, changed, NULL};
     loop_run(runtime->loop, reload_on_loop, &reload);
     return reload.error;
+}
+
+static void
+close_tls_on_loop(void *argument)
+{
+    tls_context_close(argument);
+}
+
+void
+runtime_close_tls(struct runtime *runtime, struct tls_context *context)
+{
+    if (context)
+        loop_run(runtime->loop, close_tls_on_loop, context);
 }

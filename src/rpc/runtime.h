@@ -22,8 +22,11 @@ struct runtime_options {
 
 MUST_CHECK struct error *runtime_open(const struct runtime_options *options, struct runtime **out);
 
-/* Every server and channel must have been freed before. */
+/* Waits for what runtime_spawn has begun. Every server and channel must have been freed before, or is by that. */
 void runtime_close(struct runtime *runtime);
+
+/* Any thread: runs function(argument), which may block and take its time, on a thread of its own. */
+void runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument);
 
 const struct log *runtime_log(const struct runtime *runtime);
 
@@ -33,5 +36,8 @@ void runtime_print_metrics(struct runtime *runtime, struct buffer *out);
 /* tls_context_reload on the thread that owns contexts in use. Any thread but the loop's. */
 MUST_CHECK struct error *runtime_reload_tls(struct runtime *runtime, struct tls_context *context,
                                             bool *changed);
+
+/* tls_context_close on that thread. Any thread but the loop's; NULL is fine. */
+void runtime_close_tls(struct runtime *runtime, struct tls_context *context);
 
 #endif
