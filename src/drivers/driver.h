@@ -56,6 +56,9 @@ struct driver_options {
 
 struct driver;
 
+/* Metadata of calls to children: the `instance` of each process on the way. Who finds its own in a call that comes in has found a loop. */
+#define DRIVER_VIA "skycap-via"
+
 /*
  * Loop thread, once for each relayed call: what the client gets. As in rpc/relay.h: `reply` may be changed in place; `error` is taken; the result
  * is the answer, NULL for `reply`.
@@ -85,34 +88,43 @@ struct driver_ops {
 /* What all drivers start with. */
 struct driver {
     const struct driver_ops *ops;
+    struct runtime *runtime;
     atomic_uint references;
     pthread_mutex_t facts_lock;
     struct driver_facts *facts;
 };
 
+/* table.c: all drivers, NULL at the end, and their names for messages: "local, csi". */
+extern const struct driver_ops *const all_drivers[];
+const char *driver_names(void);
+
 /* NULL: there is none of that name. */
 const struct driver_ops *driver_find(const char *name);
-
-/* The names there are, for messages: "local, csi". */
-const char *driver_names(void);
 
 MUST_CHECK struct error *driver_open(const struct driver_ops *ops,
                                      const struct driver_options *options, struct driver **out);
 struct driver *driver_share(struct driver *driver);
-/* Any thread; the last one closes it, which may block: on the loop thread it is handed to a thread. */
+/* Any thread, the loop's too; never waits. Who is last has it closed, by a thread of its own; runtime_close waits for that. NULL is fine. */
 void driver_release(struct driver *driver);
 
 /* ---- facts ---- */
 
+/* What is known now, never NULL; the caller releases it. Any thread. */
 struct driver_facts *driver_facts(struct driver *driver);
+/* NULL is fine. */
 void driver_facts_release(struct driver_facts *facts);
 void driver_facts_cleanup(struct driver_facts **facts);
 
-/* For drivers. */
+/* ---- for drivers ---- */
+
+/* All zero, and one reference; may be changed until they are set. */
 struct driver_facts *driver_facts_new(void);
+/* The same again, with texts of its own, to be changed. */
+struct driver_facts *driver_facts_copy(const struct driver_facts *facts);
 /* Takes them. */
 void driver_set_facts(struct driver *driver, struct driver_facts *taken);
-void driver_init(struct driver *driver, const struct driver_ops *ops);
+/* The facts are those of a driver that has not been reached yet. */
+void driver_init(struct driver *driver, const struct driver_ops *ops, struct runtime *runtime);
 void driver_clear(struct driver *driver);
 
 #endif

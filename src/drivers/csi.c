@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A third-party CSI driver behind its socket: see csi.h.
+ *
+ * DESIGN. One or two ends (sockets), each with a channel and a breaker. The keeper asks both at intervals; it is what lets calls pass again after a
+ * breaker has opened, so there is no half-open state that would risk a user's call.
+ */
+#include "drivers/csi.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "drivers/csi_options.h"
+#include "drivers/keeper.h"
+#include "rpc/address.h"
+#include "rpc/channel.h"
+#include "rpc/timers.h"
+
+#define MS_NS UINT64_C(1000000)
+#define LONGEST_PAUSE_MS 200u /* between attempts to connect; the keeper's pauses grow instead */
+#define KEEPALIVE_MS 30000u
+#define REPLY_ROOM (8u << 20) /* for one decoded reply */
+#define NODE_SERVICE "/csi.v1.Node/"
+
+extern const struct driver_ops driver_csi;
+
+enum { CONTROLLER, NODE, END_COUNT };
+
+struct csi_driver {
+    struct driver base; /* first */
+    struct arena arena; /* of the options and what else lives as long */
+    struct csi_options options;
+    const char *connection;
+    int64_t max_calls;
+    uint64_t timeout_ns;
+    struct metadata via;
+    struct tls_context *tls;
+    struct breaker breakers[END_COUNT];
+    struct keeper_end ends[END_COUNT]; /* the second is unused where there is one socket */
+    struct keeper_end *node;
+    struct keeper *keeper;
+    atomic_llong calls; /* under way */
+};
+
+/* ---- coming in and going out ---- */
+
+static uint64_t
+now_ms(void)
+{
+    return timers_now() / MS_NS;
+}
+
+static struct keeper_end *
+end_for(struct csi_driver *csi, const struct method *method)
+{
+    bool is_node = strncmp(method->path, NODE_SERVICE, sizeof NODE_SERVICE - 1) == 0;
+    return is_node ? csi->node : &csi->ends[CONTROLLER];
+}
+
+/* NULL: the call may go to the end, and csi_leave must follow. */
+static struct error *
+enter(struct csi_driver *csi, const struct keeper_end *end)
+{
+    struct error *error = breaker_check(end->breaker, now_ms());
+    if (error)
+        return error_wrap(error, "connection \"%s\"", csi->connection);
+    if (atomic_fetch_add(&csi->calls, 1) < csi->max_calls)
+        return NULL;
+    atomic_fetch_sub(&csi->calls, 1);
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "connection \"%s\": %" PRId64
+                     " calls are under way, as many as may be (max-calls); try again later",
+                     csi->connection, csi->max_calls);
+}
+
+/* Takes the error and gives what the caller is to be told. */
+static struct error *
+leave(struct csi_driver *csi, const struct keeper_end *end, struct error *error)
+{
+    atomic_fetch_sub(&csi->calls, 1);
+    if (breaker_note(end->breaker, error, now_ms()))
+        keeper_wake(csi->keeper);
+    if (error && !error->from_peer)
+        error = error_wrap(error, "connection \"%s\"", csi->connection);
+    return error;
+}
+
+/* Ours, behind those that the call has brought from processes before us. */
+static const struct metadata *
+tell_via(struct csi_driver *csi, struct call *call, struct metadata *own)
+{
+    const struct metadata *incoming = call_metadata(call);
+    if (!metadata_count(incoming, DRIVER_VIA))
+        return &csi->via;
+    for (const struct metadata_entry *one = incoming->first; one; one = one->next) {
+        if (!strcmp(one->key, DRIVER_VIA))
+            metadata_add_bytes(own, call_arena(call), one->key, one->key_size, one->value,
+                               one->value_size);
+    }
+    const struct metadata_entry *ours = csi->via.first;
+    metadata_add_bytes(own, call_arena(call), ours->key, ours->key_size, ours->value,
+                       ours->value_size);
+    return own;
+}
+
+/* ---- calls ---- */
+
+/* A call of ours may ask several times, page by page; the limit that its own request had to keep is not meant for the answers. */
+static void
+make_room(struct arena *arena)
+{
+    if (arena->limit - arena->used < REPLY_ROOM)
+        arena->limit = arena->used + REPLY_ROOM;
+}
+
+static struct error *
+csi_call(struct driver *driver, struct call *call, const struct method *method,
+         const ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    struct csi_driver *csi = (struct csi_driver *)driver;
+    struct keeper_end *end = end_for(csi, method);
+    struct error *error = enter(csi, end);
+    if (error)
+        return error;
+    struct metadata own = {0};
+    struct call_options options = {
+        .timeout_ns = csi->timeout_ns,
+        .metadata = tell_via(csi, call, &own),
+        .parent = call,
+    };
+    ProtobufCMessage *answer;
+    make_room(call_arena(call));
+    error = channel_call(end->channel, method, request, &options, call_arena(call), &answer);
+    if (!error)
+        memcpy(reply, answer, method->output->sizeof_message);
+    return leave(csi, end, error);
+}
+
+static struct error *
+pass_messages(struct client_call *from, struct call *to)
+{
+    struct error *error = NULL;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, REPLY_ROOM);
+    for (;;) {
+        ProtobufCMessage *message;
+        error = client_call_recv(from, &arena, &message);
+        if (error || !message)
+            return error;
+        error = call_send(to, message);
+        if (error)
+            return error;
+        arena_clear(&arena);
+    }
+}
+
+static struct error *
+run_stream(struct client_call *from, struct call *to, const ProtobufCMessage *request)
+{
+    error_free(client_call_send(from, request)); /* the end of the stream tells why */
+    client_call_close_send(from);
+    struct error *error = pass_messages(from, to);
+    return error ? error : client_call_finish(from);
+}
+
+static struct error *
+csi_stream(struct driver *driver, struct call *call, const struct method *method,
+           const ProtobufCMessage *request)
+{
+    struct csi_driver *csi = (struct csi_driver *)driver;
+    struct keeper_end *end = end_for(csi, method);
+    struct error *error = enter(csi, end);
+    if (error)
+        return error;
+    struct metadata own = {0};
+    struct call_options options = {
+        .timeout_ns = csi->timeout_ns,
+        .metadata = tell_via(csi, call, &own),
+        .parent = call,
+    };
+    struct client_call *from;
+    error = client_call_open(end->channel, method, &options, &from);
+    if (!error) {
+        error = run_stream(from, call, request);
+        client_call_free(from);
+    }
+    return leave(csi, end, error);
+}
+
+/* ---- opening and closing ---- */
+
+static struct error *
+csi_check(const struct setting *settings)
+{
+    struct csi_options options;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    return csi_options_read(settings, &arena, &options);
+}
+
+static struct error *
+open_end(struct csi_driver *csi, const char *endpoint, size_t index)
+{
+    struct address address;
+    struct error *error = address_parse(endpoint, &address);
+    if (error)
+        return error;
+    bool is_local = address_is_local(&address);
+    struct channel_options options = {
+        .tls = is_local ? NULL : csi->tls,
+        .tls_name = csi->options.tls_name,
+        .connect_timeout_ms = csi->options.probe_timeout_ms,
+        .longest_pause_ms = LONGEST_PAUSE_MS,
+        .keepalive_ms = is_local ? 0 : KEEPALIVE_MS,
+    };
+    csi->ends[index].breaker = &csi->breakers[index];
+    return channel_open(csi->base.runtime, endpoint, &options, &csi->ends[index].channel);
+}
+
+static struct error *
+open_ends(struct csi_driver *csi)
+{
+    struct error *error =
+        csi->options.has_tls ? tls_context_open(&csi->options.tls, &csi->tls) : NULL;
+    if (!error)
+        error = open_end(csi, csi->options.endpoint, CONTROLLER);
+    if (!error && csi->options.node_endpoint)
+        error = open_end(csi, csi->options.node_endpoint, NODE);
+    csi->node = &csi->ends[csi->options.node_endpoint ? NODE : CONTROLLER];
+    return error;
+}
+
+static struct error *
+open_keeper(struct csi_driver *csi, const struct log *log)
+{
+    struct keeper_options options = {
+        .connection = csi->connection,
+        .driver = &csi->base,
+        .controller = &csi->ends[CONTROLLER],
+        .node = csi->node,
+        .metadata = &csi->via,
+        .interval_ms = csi->options.probe_interval_ms,
+        .timeout_ms = csi->options.probe_timeout_ms,
+        .tls = csi->tls,
+        .log = log,
+    };
+    return keeper_open(&options, &csi->keeper);
+}
+
+static void
+csi_close(struct driver *driver)
+{
+    struct csi_driver *csi = (struct csi_driver *)driver;
+    keeper_close(csi->keeper);
+    for (size_t i = 0; i < END_COUNT; i++) {
+        channel_close(csi->ends[i].channel);
+        breaker_clear(&csi->breakers[i]);
+    }
+    runtime_close_tls(driver->runtime, csi->tls);
+    driver_clear(driver);
+    arena_clear(&csi->arena);
+    free(csi);
+}
+
+static struct csi_driver *
+csi_new(const struct driver_options *options)
+{
+    struct csi_driver *csi = memory_zeroed(sizeof *csi);
+    driver_init(&csi->base, &driver_csi, options->runtime);
+    arena_init(&csi->arena, NULL, 0, SIZE_MAX);
+    csi->connection = arena_string(&csi->arena, options->connection);
+    csi->max_calls = options->max_calls;
+    csi->timeout_ns = options->timeout_ms * MS_NS;
+    for (size_t i = 0; i < END_COUNT; i++)
+        breaker_init(&csi->breakers[i]);
+    return csi;
+}
+
+static struct error *
+csi_open(const struct driver_options *options, struct driver **out)
+{
+    struct csi_driver *csi = csi_new(options);
+    struct error *error = csi_options_read(options->settings, &csi->arena, &csi->options);
+    if (!error)
+        error = metadata_add(&csi->via, &csi->arena, DRIVER_VIA, options->instance,
+                             strlen(options->instance));
+    if (!error)
+        error = open_ends(csi);
+    if (!error)
+        error = open_keeper(csi, options->log);
+    if (error) {
+        csi_close(&csi->base);
+        return error;
+    }
+    *out = &csi->base;
+    return NULL;
+}
+
+const char *
+csi_find_node_id(const struct driver *driver, const char *node)
+{
+    if (driver->ops != &driver_csi)
+        return NULL;
+    return text_map_find(&((const struct csi_driver *)driver)->options.node_ids, node);
+}
+
+const struct driver_ops driver_csi = {
+    .name = "csi",
+    .check = csi_check,
+    .open = csi_open,
+    .close = csi_close,
+    .call = csi_call,
+    .stream = csi_stream,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The settings of driver `csi`:
+ *
+ *     endpoint: unix:///run/hostpath/csi.sock       # the controller's, or for all services
+ *     node-endpoint: unix:///run/hostpath/node.sock # for the Node service; one of both must be there
+ *     command: [/usr/bin/hostpathplugin, --nodeid, a]
+ *     environment: {NAME: value}
+ *     probe-interval: 10s
+ *     probe-timeout: 5s
+ *     node-ids: {worker-1: i-0123}
+ *     tls: {ca: /ca.crt, certificate: /our.crt, key: /our.key, name: host}
+ *     insecure: true                                # TCP without TLS
+ */
+#ifndef DRIVERS_CSI_OPTIONS_H
+#define DRIVERS_CSI_OPTIONS_H
+
+#include "base/settings.h"
+#include "rpc/tls.h"
+
+struct csi_options {
+    const char *endpoint;      /* never NULL: the node's, if that is the only one */
+    const char *node_endpoint; /* NULL: the same */
+    const char **command;      /* program and arguments, NULL at the end; NULL: it runs already */
+    struct text_map environment;
+    uint32_t probe_interval_ms;
+    uint32_t probe_timeout_ms;
+    struct text_map node_ids;
+    bool has_tls;
+    struct tls_options tls;
+    const char *tls_name; /* NULL: the endpoint's host */
+};
+
+/* INVALID_ARGUMENT says what is wrong, and where. All texts are copied into the arena. */
+MUST_CHECK struct error *csi_options_read(const struct setting *settings, struct arena *arena,
+                                          struct csi_options *out);
+
+#endif

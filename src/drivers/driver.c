@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all drivers have in common: who holds one, and what is known of it. See driver.h. */
+#include "drivers/driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+const struct driver_ops *
+driver_find(const char *name)
+{
+    for (size_t i = 0; all_drivers[i]; i++) {
+        if (!strcmp(all_drivers[i]->name, name))
+            return all_drivers[i];
+    }
+    return NULL;
+}
+
+/* ---- life ---- */
+
+struct error *
+driver_open(const struct driver_ops *ops, const struct driver_options *options, struct driver **out)
+{
+    return ops->open(options, out);
+}
+
+void
+driver_init(struct driver *driver, const struct driver_ops *ops, struct runtime *runtime)
+{
+    driver->ops = ops;
+    driver->runtime = runtime;
+    atomic_init(&driver->references, 1);
+    pthread_mutex_init(&driver->facts_lock, NULL);
+    driver->facts = driver_facts_new();
+    driver->facts->trouble = "it has not been reached yet";
+}
+
+void
+driver_clear(struct driver *driver)
+{
+    driver_facts_release(driver->facts);
+    pthread_mutex_destroy(&driver->facts_lock);
+}
+
+struct driver *
+driver_share(struct driver *driver)
+{
+    atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
+    return driver;
+}
+
+static void
+close_driver(void *argument)
+{
+    struct driver *driver = argument;
+    driver->ops->close(driver);
+}
+
+void
+driver_release(struct driver *driver)
+{
+    if (driver && atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) == 1)
+        runtime_spawn(driver->runtime, close_driver, driver);
+}
+
+/* ---- facts ---- */
+
+struct driver_facts *
+driver_facts_new(void)
+{
+    struct driver_facts *facts = memory_zeroed(sizeof *facts);
+    atomic_init(&facts->references, 1);
+    arena_init(&facts->arena, NULL, 0, SIZE_MAX);
+    return facts;
+}
+
+static const char *
+copy_text(struct arena *arena, const char *text)
+{
+    return text ? arena_string(arena, text) : NULL;
+}
+
+struct driver_facts *
+driver_facts_copy(const struct driver_facts *facts)
+{
+    struct driver_facts *copy = driver_facts_new();
+    struct arena *arena = &copy->arena;
+    copy->is_known = facts->is_known;
+    copy->is_ready = facts->is_ready;
+    copy->trouble = copy_text(arena, facts->trouble);
+    copy->since_ms = facts->since_ms;
+    copy->plugin_name = copy_text(arena, facts->plugin_name);
+    copy->plugin_version = copy_text(arena, facts->plugin_version);
+    copy->services = facts->services;
+    copy->expansion = facts->expansion;
+    copy->controller = facts->controller;
+    copy->node = facts->node;
+    copy->group = facts->group;
+    copy->node_id = copy_text(arena, facts->node_id);
+    copy->max_volumes_per_node = facts->max_volumes_per_node;
+    for (size_t i = 0; i < facts->topology.count; i++)
+        text_map_set(&copy->topology, arena, arena_string(arena, facts->topology.pairs[i].key),
+                     arena_string(arena, facts->topology.pairs[i].value));
+    return copy;
+}
+
+struct driver_facts *
+driver_facts(struct driver *driver)
+{
+    pthread_mutex_lock(&driver->facts_lock);
+    struct driver_facts *facts = driver->facts;
+    atomic_fetch_add_explicit(&facts->references, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&driver->facts_lock);
+    return facts;
+}
+
+void
+driver_facts_release(struct driver_facts *facts)
+{
+    if (!facts || atomic_fetch_sub_explicit(&facts->references, 1, memory_order_acq_rel) != 1)
+        return;
+    arena_clear(&facts->arena);
+    free(facts);
+}
+
+void
+driver_facts_cleanup(struct driver_facts **facts)
+{
+    driver_facts_release(*facts);
+}
+
+void
+driver_set_facts(struct driver *driver, struct driver_facts *taken)
+{
+    pthread_mutex_lock(&driver->facts_lock);
+    struct driver_facts *old = driver->facts;
+    driver->facts = taken;
+    pthread_mutex_unlock(&driver->facts_lock);
+    driver_facts_release(old);
+}

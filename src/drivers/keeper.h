@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeps an eye on somebody else's CSI driver: one thread asks what it can do, sets the driver's facts, and then asks at intervals whether it
+ * is ready; more often while it is not. Its answers count for the breakers too, which so let calls pass again. Changes are logged, nothing else.
+ */
+#ifndef DRIVERS_KEEPER_H
+#define DRIVERS_KEEPER_H
+
+#include "drivers/breaker.h"
+#include "drivers/driver.h"
+#include "rpc/channel.h"
+
+/* One of the driver's sockets. */
+struct keeper_end {
+    struct channel *channel;
+    struct breaker *breaker;
+};
+
+/* All of it must outlive the keeper. */
+struct keeper_options {
+    const char *connection;
+    struct driver *driver;               /* whose facts it sets; nobody else sets them */
+    const struct keeper_end *controller; /* for all but the Node service */
+    const struct keeper_end *node;       /* maybe the same */
+    const struct metadata *metadata;     /* sent with each call */
+    uint32_t interval_ms;                /* between questions, while it is ready */
+    uint32_t timeout_ms;                 /* of each question */
+    struct tls_context *tls;             /* whose files are looked after; NULL: none */
+    const struct log *log;
+};
+
+struct keeper;
+
+MUST_CHECK struct error *keeper_open(const struct keeper_options *options, struct keeper **out);
+
+/* Does not wait for an answer that does not come. Not from the loop thread. NULL is fine. */
+void keeper_close(struct keeper *keeper);
+
+/* Any thread: ask now. */
+void keeper_wake(struct keeper *keeper);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of drivers: a new one is its file, its declaration and its place in the list and in the names. */
+#include "drivers/driver.h"
+
+extern const struct driver_ops driver_csi;
+
+const struct driver_ops *const all_drivers[] = {
+    &driver_csi,
+    NULL,
+};
+
+const char *
+driver_names(void)
+{
+    return "csi";
+}
