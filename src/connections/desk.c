@@ -12,14 +12,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "connections/cross_copy.h"
 #include "connections/desk_internal.h"
 #include "connections/id_fields.h"
 #include "connections/inline_volumes.h"
 #include "connections/pass.h"
 #include "connections/route.h"
+#include "ops/ops.h"
 #include "proto/csi.rpc.h"
-
-#define VIA_KEY "skycap-via"
 
 #define CONTROLLER(name)                                                                           \
     NEED_CONTROLLER, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
@@ -110,7 +110,7 @@ desk_of(const struct call *call)
 static struct error *
 check_circle(const struct desk *desk, const struct call *call)
 {
-    const char *via = metadata_find(call_metadata(call), VIA_KEY);
+    const char *via = metadata_find(call_metadata(call), DRIVER_VIA);
     if (!via || strcmp(via, desk->options.instance) != 0)
         return NULL;
     return error_new(CODE_FAILED_PRECONDITION,
@@ -253,8 +253,8 @@ service_new(const struct service *original)
     return service;
 }
 
-struct desk *
-desk_new(const struct desk_options *options)
+struct error *
+desk_open(const struct desk_options *options, struct desk **out)
 {
     static const struct service *const originals[SERVICES_COUNT] = {
         &csi_v1_identity_service,          &csi_v1_controller_service,
@@ -267,14 +267,28 @@ desk_new(const struct desk_options *options)
         desk->services[i] = service_new(originals[i]);
     atomic_init(&desk->has_choices, true); /* until a look into the store says otherwise */
     desk_look_for_choices(desk);
-    return desk;
+    desk->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
+    struct error *error = cross_copy_resume_all(desk);
+    if (error) {
+        desk_close(desk);
+        return error;
+    }
+    *out = desk;
+    return NULL;
 }
 
 void
-desk_free(struct desk *desk)
+desk_stop(struct desk *desk)
+{
+    ops_stop(desk->ops);
+}
+
+void
+desk_close(struct desk *desk)
 {
     if (!desk)
         return;
+    ops_close(desk->ops);
     for (size_t i = 0; i < SERVICES_COUNT; i++) {
         free(desk->services[i]->rules);
         free(desk->services[i]->answers_without_ids);

@@ -26,8 +26,12 @@ struct desk_options {
     const struct log *log;
 };
 
-struct desk *desk_new(const struct desk_options *options);
-void desk_free(struct desk *desk);
+/* Goes on with copies that a crash has interrupted. */
+MUST_CHECK struct error *desk_open(const struct desk_options *options, struct desk **out);
+/* Before the last calls are waited for: copies end, to be taken up again at the next start. */
+void desk_stop(struct desk *desk);
+/* NULL is fine. */
+void desk_close(struct desk *desk);
 
 /* The desk must outlive the server. */
 void desk_add(struct server *server, struct desk *desk);

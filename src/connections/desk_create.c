@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "connections/choice.h"
-#include "connections/copy.h"
+#include "connections/cross_copy.h"
 #include "connections/desk_internal.h"
 #include "connections/map_field.h"
 #include "connections/pass.h"
@@ -268,7 +268,7 @@ desk_create_volume(struct call *call, const void *in, void *out)
         return error;
     put_first(&choice, source);
     if (source && choice.items[0] != source)
-        return copy_volume(call, set, source, choice.items[0], request, out);
+        return cross_copy_volume(call, set, source, choice.items[0], request, out);
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
     return desk_create_on(desk, call, set, choice.items[0], request, out);

@@ -75,8 +75,7 @@ open_parts(struct front *front, const struct front_options *options)
         .runtime = options->runtime,
         .log = options->log,
     };
-    front->desk = desk_new(&desk);
-    return NULL;
+    return desk_open(&desk, &front->desk);
 }
 
 struct error *
@@ -101,7 +100,7 @@ front_add(struct front *front, struct server *server)
 void
 front_stop(struct front *front)
 {
-    (void)front;
+    desk_stop(front->desk);
 }
 
 void
@@ -109,7 +108,7 @@ front_close(struct front *front)
 {
     if (!front)
         return;
-    desk_free(front->desk);
+    desk_close(front->desk);
     connections_close(front->connections);
     store_close(front->store);
     free(front);

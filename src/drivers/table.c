@@ -3,8 +3,10 @@
 #include "drivers/driver.h"
 
 extern const struct driver_ops driver_csi;
+extern const struct driver_ops driver_local;
 
 const struct driver_ops *const all_drivers[] = {
+    &driver_local,
     &driver_csi,
     NULL,
 };
@@ -12,5 +14,5 @@ const struct driver_ops *const all_drivers[] = {
 const char *
 driver_names(void)
 {
-    return "csi";
+    return "local, csi";
 }

@@ -12,19 +12,19 @@
  *
  * After a crash the work is taken up again by itself, or, where it needs secrets, by the next repetition of the request.
  */
-#ifndef CONNECTIONS_COPY_H
-#define CONNECTIONS_COPY_H
+#ifndef CONNECTIONS_CROSS_COPY_H
+#define CONNECTIONS_CROSS_COPY_H
 
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
 
 /* CreateVolume whose content comes from another connection. On a worker. */
-MUST_CHECK struct error *copy_volume(struct call *call, const struct connection_set *set,
+MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct connection_set *set,
                                      struct connection *from, struct connection *to,
                                      const Csi__V1__CreateVolumeRequest *request,
                                      Csi__V1__CreateVolumeResponse *reply);
 
 /* At start: goes on with what a crash has interrupted. */
-MUST_CHECK struct error *copy_resume_all(struct desk *desk);
+MUST_CHECK struct error *cross_copy_resume_all(struct desk *desk);
 
 #endif

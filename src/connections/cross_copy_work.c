@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doing the copy: see copy_work.h. All calls to drivers are made as an orchestrator would make them, with our ids. */
-#include "connections/copy_work.h"
+/* Doing the copy: see cross_copy_work.h. All calls to drivers are made as an orchestrator would make them, with our ids. */
+#include "connections/cross_copy_work.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 /* One run of the work. */
 struct run {
-    struct copy_work *work;
+    struct cross_copy_work *work;
     struct call *call; /* detached */
     const char *directory;
     Csi__V1__VolumeCapability capability; /* how both are published */
@@ -27,13 +27,13 @@ struct run {
 };
 
 static const Csi__V1__VolumeContentSource *
-content_of(const struct copy_work *work)
+content_of(const struct cross_copy_work *work)
 {
     return work->record->request->volume_content_source;
 }
 
 static bool
-is_snapshot(const struct copy_work *work)
+is_snapshot(const struct cross_copy_work *work)
 {
     return content_of(work)->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
 }
@@ -61,7 +61,7 @@ duplicate_content(const Csi__V1__VolumeContentSource *content, struct arena *are
 static struct error *
 make_helper(struct run *run)
 {
-    struct copy_work *work = run->work;
+    struct cross_copy_work *work = run->work;
     const Csi__V1__CreateVolumeRequest *asked = work->record->request;
     Csi__V1__CreateVolumeRequest request = CSI__V1__CREATE_VOLUME_REQUEST__INIT;
     Csi__V1__CreateVolumeResponse reply = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
@@ -99,7 +99,7 @@ delete_volume(struct run *run, struct connection *connection, const char *volume
 static struct error *
 find_source(struct run *run)
 {
-    struct copy_work *work = run->work;
+    struct cross_copy_work *work = run->work;
     if (is_snapshot(work) || driver_can(work->from, CAN(CLONE_VOLUME)))
         return make_helper(run);
     csi__v1__volume__init(&run->source);
@@ -112,7 +112,7 @@ find_source(struct run *run)
 static struct attachment
 end_of(const struct run *run, bool is_target)
 {
-    const struct copy_work *work = run->work;
+    const struct cross_copy_work *work = run->work;
     return (struct attachment){
         .desk = work->desk,
         .set = work->set,
@@ -189,7 +189,7 @@ set_capability(struct run *run)
 }
 
 struct error *
-copy_work_run(struct copy_work *work, const struct progress *progress)
+cross_copy_work_run(struct cross_copy_work *work, const struct progress *progress)
 {
     struct run run = {.work = work, .call = call_new_detached(work->desk->options.runtime, 0)};
     set_capability(&run);
@@ -205,7 +205,7 @@ copy_work_run(struct copy_work *work, const struct progress *progress)
 }
 
 void
-copy_work_undo(struct copy_work *work)
+cross_copy_work_undo(struct cross_copy_work *work)
 {
     struct run run = {.work = work, .call = call_new_detached(work->desk->options.runtime, 0)};
     struct error *error AUTO(error_cleanup) =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work of a copy across connections: see copy.h. */
-#ifndef CONNECTIONS_COPY_WORK_H
-#define CONNECTIONS_COPY_WORK_H
+/* The work of a copy across connections: see cross_copy.h. */
+#ifndef CONNECTIONS_CROSS_COPY_WORK_H
+#define CONNECTIONS_CROSS_COPY_WORK_H
 
 #include "backends/backend.h"
 #include "connections/connection.h"
@@ -10,7 +10,7 @@
 
 typedef Skycap__Records__CrossCopyRecord copy_record;
 
-struct copy_work {
+struct cross_copy_work {
     struct desk *desk;
     struct connection_set *set; /* references of its own, as the two that follow */
     struct connection *from;
@@ -22,9 +22,9 @@ struct copy_work {
 };
 
 /* Copies; both ends are let go of and the helping copy is gone, whatever happens. */
-MUST_CHECK struct error *copy_work_run(struct copy_work *work, const struct progress *progress);
+MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work, const struct progress *progress);
 
 /* It has failed: removes the target. What cannot be removed is logged. */
-void copy_work_undo(struct copy_work *work);
+void cross_copy_work_undo(struct cross_copy_work *work);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies across connections, their rows and operations: see copy.h. */
-#include "connections/copy.h"
+/* Copies across connections, their rows and operations: see cross_copy.h. */
+#include "connections/cross_copy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/memory.h"
-#include "connections/copy_work.h"
+#include "connections/cross_copy_work.h"
 #include "connections/map_field.h"
 #include "csi/controller_internal.h"
 #include "rpc/message_bytes.h"
@@ -65,7 +65,7 @@ index_change(const char *volume_id, const char *key, struct arena *arena)
 static void
 free_work(void *context)
 {
-    struct copy_work *work = context;
+    struct cross_copy_work *work = context;
     connection_release(work->from);
     connection_release(work->to);
     connection_set_release(work->set);
@@ -76,16 +76,16 @@ free_work(void *context)
 static struct error *
 run_work(void *context, const struct progress *progress)
 {
-    return copy_work_run(context, progress);
+    return cross_copy_work_run(context, progress);
 }
 
 static void
 settle_work(void *context, const struct error *result, struct arena *arena,
             struct ops_changes *out)
 {
-    struct copy_work *work = context;
+    struct cross_copy_work *work = context;
     if (result) {
-        copy_work_undo(work);
+        cross_copy_work_undo(work);
         out->items[out->count++] = (struct store_change){.key = work->key, .expected = STORE_ANY};
         struct store_change index = index_change(work->record->volume->volume_id, "", arena);
         index.value = NULL;
@@ -96,11 +96,11 @@ settle_work(void *context, const struct error *result, struct arena *arena,
     out->items[out->count++] = row_change(work->key, work->record, arena);
 }
 
-static struct copy_work *
+static struct cross_copy_work *
 new_work(struct desk *desk, const struct connection_set *set, struct connection *from,
          struct connection *to, const copy_record *record)
 {
-    struct copy_work *work = memory_zeroed(sizeof *work);
+    struct cross_copy_work *work = memory_zeroed(sizeof *work);
     size_t size;
     arena_init(&work->arena, NULL, 0, SIZE_MAX);
     work->desk = desk;
@@ -115,7 +115,7 @@ new_work(struct desk *desk, const struct connection_set *set, struct connection 
 }
 
 static struct ops_spec
-spec_of(struct copy_work *work)
+spec_of(struct cross_copy_work *work)
 {
     return (struct ops_spec){
         .id = work->record->volume->volume_id,
@@ -129,7 +129,7 @@ spec_of(struct copy_work *work)
 }
 
 static void
-copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct copy_work *work)
+copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct cross_copy_work *work)
 {
     struct map_field field;
     map_field_find((ProtobufCMessage *)&request->base, "secrets", &field);
@@ -208,7 +208,7 @@ start(struct call *call, const struct connection_set *set, struct connection *fr
 {
     struct desk *desk = desk_of(call);
     struct arena *arena = call_arena(call);
-    struct copy_work *work = new_work(desk, set, from, to, record);
+    struct cross_copy_work *work = new_work(desk, set, from, to, record);
     copy_secrets(request, work);
     struct store_change changes[] = {
         row_change(work->key, record, arena),
@@ -245,7 +245,7 @@ wait_for_end(struct call *call, const copy_record *record, Csi__V1__CreateVolume
 }
 
 struct error *
-copy_volume(struct call *call, const struct connection_set *set, struct connection *from,
+cross_copy_volume(struct call *call, const struct connection_set *set, struct connection *from,
             struct connection *to, const Csi__V1__CreateVolumeRequest *request,
             Csi__V1__CreateVolumeResponse *reply)
 {
@@ -304,7 +304,7 @@ resume(void *context, const operation_record *operation)
 }
 
 struct error *
-copy_resume_all(struct desk *desk)
+cross_copy_resume_all(struct desk *desk)
 {
     static const struct ops_kind kinds[] = {{KIND, resume}};
     return ops_resume(desk->ops, kinds, COUNT_OF(kinds), desk);
