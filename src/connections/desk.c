@@ -106,15 +106,18 @@ desk_of(const struct call *call)
 
 /* ---- one call ---- */
 
-/* A request that came from this very process goes round in circles. */
+/* A request that this very process has sent on goes round in circles. */
 static struct error *
 check_circle(const struct desk *desk, const struct call *call)
 {
-    const char *via = metadata_find(call_metadata(call), DRIVER_VIA);
-    if (!via || strcmp(via, desk->options.instance) != 0)
-        return NULL;
-    return error_new(CODE_FAILED_PRECONDITION,
-                     "a connection leads back to this server: its endpoint is our own socket");
+    const struct metadata *metadata = call_metadata(call);
+    for (const struct metadata_entry *entry = metadata->first; entry; entry = entry->next)
+        if (strcmp(entry->key, DRIVER_VIA) == 0 &&
+            strcmp(entry->value, desk->options.instance) == 0)
+            return error_new(CODE_FAILED_PRECONDITION,
+                             "a connection leads back to this server: its endpoint is our own "
+                             "socket");
+    return NULL;
 }
 
 /* A missing connection must not make what its volumes are forgotten: the orchestrator is to try again. */

@@ -20,7 +20,6 @@
 struct call;
 struct channel;
 struct method;
-struct runtime;
 
 /* What was given beside the handlers: to server_add_service, or to call_delegate. */
 void *call_context(const struct call *call);
@@ -68,8 +67,6 @@ MUST_CHECK struct error *call_delegate(struct call *call, const struct method *m
  * reply and context (those of now). It may send where the method streams its answer, which a handler on the loop must not. The
  * call ends with RESOURCE_EXHAUSTED when too many calls wait for a thread. Nothing happens if the handler returns an error.
  */
-struct call *call_new_detached(struct runtime *runtime, uint64_t timeout_ns);
-void call_free_detached(struct call *call);
 void call_continue(struct call *call,
                    struct error *(*run)(struct call *call, const void *request, void *reply));
 
