@@ -105,7 +105,7 @@ begin_call(struct call *call)
 {
     call->target = server_find_method(call->server, call->head.path);
     call->scope.context = call->target ? call->target->context : call->server->fallback.context;
-    call->scope.path = call->head.path;
+    call->scope.method = call->target ? call->target->method : NULL;
     call->is_begun = true;
     metrics_of(call)->in_flight++;
     struct error *error = judge_head(call);
@@ -407,7 +407,7 @@ call_arena(struct call *call)
 const char *
 call_path(const struct call *call)
 {
-    return call->scope.path;
+    return call->scope.method ? call->scope.method->path : call->head.path;
 }
 
 const struct method *
@@ -431,7 +431,9 @@ call_metadata(const struct call *call)
 bool
 call_is_cancelled(const struct call *call)
 {
-    return atomic_load_explicit(&call->is_cancelled, memory_order_acquire);
+    /* A server's call is cancelled by the timer of its deadline, which has answered the client first. */
+    return atomic_load_explicit(&call->is_cancelled, memory_order_acquire) ||
+           (!call->server && call_time_left(call) == 0);
 }
 
 uint64_t

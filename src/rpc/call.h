@@ -3,7 +3,7 @@
  * A call as its handler sees it. A handler is a plain function that may block; it runs on a worker thread (or on the loop where its service
  * says so, and then must not block). What it allocates for the call comes from the call's arena.
  *
- * All functions here are for the handler's own thread, while the handler runs.
+ * All functions here are for the handler's own thread, while the handler runs, unless they say otherwise.
  */
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
@@ -20,6 +20,7 @@
 struct call;
 struct channel;
 struct method;
+struct runtime;
 
 /* What was given beside the handlers: to server_add_service, or to call_delegate. */
 void *call_context(const struct call *call);
@@ -69,6 +70,17 @@ MUST_CHECK struct error *call_delegate(struct call *call, const struct method *m
  */
 void call_continue(struct call *call,
                    struct error *(*run)(struct call *call, const void *request, void *reply));
+
+/*
+ * A call that no client made, for running unary handlers from elsewhere by call_delegate: on a thread that may wait, one at a time; what they leave behind
+ * by call_continue or rpc_relay is done when call_delegate returns. It has an arena, the peer "internal", no metadata, and a deadline if timeout_ns
+ * is not 0; headers and trailers are taken and dropped. As a parent in call_options it counts as any other call.
+ */
+struct call *call_new_detached(struct runtime *runtime, uint64_t timeout_ns);
+/* Any thread, also the loop's, at any time before call_free_detached. */
+void call_cancel_detached(struct call *call);
+/* Any thread; before runtime_close. */
+void call_free_detached(struct call *call);
 
 /* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. The
    channel must be of the server's own runtime; the call fails with INTERNAL otherwise. */

@@ -11,8 +11,8 @@ call_delegate(struct call *call, const struct method *method, const void *handle
     if (method->kind != METHOD_UNARY && !call->has_mailbox)
         return error_new(CODE_INTERNAL, "%s streams, and the call does not", method->path);
     struct scope before = call->scope;
-    call->scope = (struct scope){.context = context, .path = method->path};
+    call->scope = (struct scope){context, method, request, reply};
     struct error *error = method->run(handlers, call, request, reply);
     call->scope = before;
-    return error;
+    return call->server ? error : call_detached_complete(call, method, reply, error);
 }

@@ -17,10 +17,12 @@ struct client_call;
 struct proxied;
 struct relayed;
 
-/* Whose handlers run: call_delegate changes it for a while. */
+/* The handler that runs, and what it works on: call_delegate changes it for a while. */
 struct scope {
     void *context;
-    const char *path;
+    const struct method *method; /* NULL: a fallback, or none */
+    const void *request;         /* NULL where the method's kind has none, as the reply is */
+    void *reply;
 };
 
 /* What call_continue asked for. */
@@ -30,8 +32,8 @@ struct continuation {
 };
 
 struct call {
-    struct stream stream; /* first: the stream is the call */
-    struct server *server;
+    struct stream stream;  /* first: the stream is the call */
+    struct server *server; /* NULL: no client made the call */
     struct loop *loop;
     struct peer *peer;
     struct request_head head;
@@ -74,8 +76,7 @@ struct call {
 
     /* The handler's; the loop reads it once the handler is back. */
     struct scope scope;
-    const ProtobufCMessage *input; /* NULL where the method's kind has none, as the output is */
-    ProtobufCMessage *output;
+    ProtobufCMessage *output; /* the answer's message; NULL where the method's kind has none */
     struct continuation go_on;
     struct relayed *relayed; /* what rpc_relay asked for, and until it has ended */
     struct metadata reply_headers;
@@ -123,6 +124,14 @@ void call_run(struct call *call);
 void call_finish(struct call *call);
 /* Packs the output for the answer, if it is complete. */
 MUST_CHECK struct error *call_pack_reply(struct call *call);
+MUST_CHECK struct error *call_run_continuation(struct call *call);
+
+/* ---- call_detached.c: of a call that no client made ---- */
+/* Does what the handler has left behind (call_continue, rpc_relay), and waits for it. Takes and gives the handler's error. */
+MUST_CHECK struct error *call_detached_complete(struct call *call, const struct method *method,
+                                                void *reply, struct error *error);
+/* Loop thread: what was relayed has ended. */
+void call_detached_wake(struct call *call);
 
 /* ---- proxy.c ---- */
 void proxy_begin(struct call *call, struct channel *channel);

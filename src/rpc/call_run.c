@@ -44,7 +44,7 @@ unpack_request(struct call *call)
     message_free(message, &call->peer->budget);
     if (!error)
         log_message(call, "request", request);
-    call->input = request;
+    call->scope.request = request;
     return error;
 }
 
@@ -56,6 +56,7 @@ make_reply(struct call *call)
     const ProtobufCMessageDescriptor *type = call->target->method->output;
     call->output = arena_alloc(&call->arena, type->sizeof_message);
     protobuf_c_message_init(type, call->output);
+    call->scope.reply = call->output;
 }
 
 static struct error *
@@ -66,22 +67,22 @@ run_method(struct call *call)
         return error;
     make_reply(call);
     const struct server_method *target = call->target;
-    return target->method->run(target->handlers, call, call->input, call->output);
+    return target->method->run(target->handlers, call, call->scope.request, call->output);
 }
 
-static struct error *
-run_continuation(struct call *call)
+struct error *
+call_run_continuation(struct call *call)
 {
     struct continuation go_on = call->go_on;
     call->go_on = (struct continuation){0};
     call->scope = go_on.scope;
-    return go_on.run(call, call->input, call->output);
+    return go_on.run(call, call->scope.request, call->scope.reply);
 }
 
 struct error *
 call_pack_reply(struct call *call)
 {
-    if (!call->output || call->go_on.run || call->relayed)
+    if (!call->output || !call->server || call->go_on.run || call->relayed)
         return NULL;
     log_message(call, "reply", call->output);
     return framing_pack(call->output, &call->reply);
@@ -90,7 +91,7 @@ call_pack_reply(struct call *call)
 static struct error *
 run_handler(struct call *call)
 {
-    struct error *error = call->go_on.run ? run_continuation(call)
+    struct error *error = call->go_on.run ? call_run_continuation(call)
                           : call->target  ? run_method(call)
                                           : call->server->fallback.run(call);
     if (!error && call->is_misdirected)
@@ -113,6 +114,10 @@ leave_stream_place(struct call *call)
 void
 call_finish(struct call *call)
 {
+    if (!call->server) {
+        call_detached_wake(call);
+        return;
+    }
     leave_stream_place(call);
     if (call->go_on.run && !call->result) {
         struct error *error = submit(call);

@@ -24,8 +24,10 @@ struct relayed {
 void
 rpc_relay(struct call *call, struct channel *channel, const struct relay *relay)
 {
+    const struct method *method = call->scope.method;
+    bool is_whole_call = !call->server || (call->target && call->target->method == method);
     bool can_go =
-        call->target && call->target->method->kind == METHOD_UNARY && channel->loop == call->loop;
+        method && is_whole_call && method->kind == METHOD_UNARY && channel->loop == call->loop;
     call->relayed = arena_alloc(&call->arena, sizeof *call->relayed);
     *call->relayed = (struct relayed){
         .relay = *relay,
@@ -53,7 +55,7 @@ end(struct call *call, ProtobufCMessage *reply, struct error *error)
     budget_give_back(&call->peer->budget, relayed->charged);
     call->scope = relayed->scope;
     if (reply)
-        call->output = reply;
+        call->scope.reply = call->output = reply;
     if (relay->finish)
         error = relay->finish(call, relay->context, reply, error);
     call->result = error ? error : call_pack_reply(call);
@@ -109,7 +111,7 @@ make_client_call(struct call *call, struct chunk *request)
         .metadata = relayed->relay.metadata,
         .parent = call,
     };
-    struct client_call *client = client_call_new(relayed->channel, call->target->method, &options);
+    struct client_call *client = client_call_new(relayed->channel, relayed->scope.method, &options);
     for (const struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
         if (!is_own_field(e))
             metadata_add_bytes(&client->metadata, &client->arena, e->key, e->key_size, e->value,
@@ -123,7 +125,8 @@ static struct error *
 pack_request(struct call *call, struct chunk **out)
 {
     struct relayed *relayed = call->relayed;
-    const ProtobufCMessage *request = relayed->relay.request ? relayed->relay.request : call->input;
+    const ProtobufCMessage *request =
+        relayed->relay.request ? relayed->relay.request : relayed->scope.request;
     if (!relayed->channel)
         return error_new(CODE_INTERNAL, "the call cannot be relayed, or not to this channel");
     struct error *error = framing_pack(request, out);

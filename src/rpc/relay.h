@@ -51,7 +51,7 @@ struct relay {
  * grpc-accept-encoding.
  *
  * It does not wait for a server that is not there: UNAVAILABLE. `relay` is copied. The channel must be of the call's own runtime; INTERNAL, by
- * `finish`, otherwise and where nobody could run the rest (a call that no client made). Nothing happens, not even `finish`, if the handler
+ * `finish`, otherwise, and where another method's handler has been delegated to. Nothing happens, not even `finish`, if the handler
  * returns an error.
  */
 void rpc_relay(struct call *call, struct channel *channel, const struct relay *relay);

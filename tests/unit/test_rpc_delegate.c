@@ -517,8 +517,9 @@ a_streaming_handler_of_another_table_streams(void)
 static struct error *
 name_context_on_worker(struct call *call, const void *request, void *reply)
 {
-    set_name(call, reply, call_context(call));
-    (void)request;
+    const Csi__V1__CreateSnapshotRequest *asked = request;
+    set_name(call, reply,
+             arena_print(call_arena(call), "%s %s", (const char *)call_context(call), asked->name));
     return NULL;
 }
 
@@ -537,12 +538,15 @@ delegate_to_one_that_continues(struct call *call, const Csi__V1__CreateSnapshotR
                                Csi__V1__CreateSnapshotResponse *reply)
 {
     static const struct csi_v1_controller handlers = {.create_snapshot = {continue_with_context}};
-    return call_delegate(call, CSI_V1_CONTROLLER_CREATE_SNAPSHOT, &handlers, "its own", request,
+    Csi__V1__CreateSnapshotRequest *inner = arena_alloc(call_arena(call), sizeof *inner);
+    *inner = *request;
+    inner->name = "request";
+    return call_delegate(call, CSI_V1_CONTROLLER_CREATE_SNAPSHOT, &handlers, "its own", inner,
                          reply);
 }
 
 static void
-who_goes_on_on_a_worker_keeps_its_context(void)
+who_goes_on_on_a_worker_keeps_its_context_and_request(void)
 {
     static const struct csi_v1_controller handlers = {
         .create_snapshot = {delegate_to_one_that_continues, .on_loop = true}};
@@ -552,7 +556,7 @@ who_goes_on_on_a_worker_keeps_its_context(void)
     stage_open(&ends, &stage,
                (struct ends_setup){.service = &csi_v1_controller_service, .handlers = &handlers});
     CHECK_NUMBER(ask(ends.channel, name), CODE_OK);
-    CHECK_TEXT(name, "its own");
+    CHECK_TEXT(name, "its own request");
     ends_close(&ends);
 }
 
@@ -570,6 +574,6 @@ main(void)
     another_tables_handler_runs_with_its_own_context();
     handlers_that_are_not_there_or_stream_are_refused();
     a_streaming_handler_of_another_table_streams();
-    who_goes_on_on_a_worker_keeps_its_context();
+    who_goes_on_on_a_worker_keeps_its_context_and_request();
     return check_report("test_rpc_delegate");
 }

@@ -395,6 +395,43 @@ a_channel_of_another_runtime_is_refused(void)
     path_close(&path);
 }
 
+static struct error *
+relay_deletion(struct call *call, const Csi__V1__DeleteSnapshotRequest *request,
+               Csi__V1__DeleteSnapshotResponse *reply)
+{
+    struct route *route = call_context(call);
+    (void)request;
+    (void)reply;
+    rpc_relay(call, route->channel, &(struct relay){.finish = rewrite_reply, .context = route});
+    return NULL;
+}
+
+static struct error *
+delegate_deletion(struct call *call, const Csi__V1__CreateSnapshotRequest *request,
+                  Csi__V1__CreateSnapshotResponse *reply)
+{
+    static const struct csi_v1_controller handlers = {.delete_snapshot = {relay_deletion}};
+    static const Csi__V1__DeleteSnapshotRequest inner = CSI__V1__DELETE_SNAPSHOT_REQUEST__INIT;
+    static Csi__V1__DeleteSnapshotResponse answer = CSI__V1__DELETE_SNAPSHOT_RESPONSE__INIT;
+    (void)request;
+    (void)reply;
+    return call_delegate(call, CSI_V1_CONTROLLER_DELETE_SNAPSHOT, &handlers, call_context(call),
+                         &inner, &answer);
+}
+
+/* Its answer could not be the call's. */
+static void
+another_methods_handler_cannot_relay_the_call(void)
+{
+    static const struct csi_v1_controller front = {
+        .create_snapshot = {delegate_deletion, .on_loop = true}};
+    struct path path;
+    path_open_with(&path, &good_handlers, &front, &(struct channel_options){0});
+    CHECK_CODE(snapshot_error(&path.ends, 0), CODE_INTERNAL);
+    CHECK_NUMBER(gate_count(&path.ends.route.finished), 1);
+    path_close(&path);
+}
+
 static void
 starve(void *loop)
 {
@@ -657,6 +694,7 @@ main(void)
     a_relay_that_changes_nothing_needs_no_more_than_a_channel();
     a_handler_that_fails_relays_nothing();
     a_channel_of_another_runtime_is_refused();
+    another_methods_handler_cannot_relay_the_call();
     a_call_for_which_there_is_no_memory_is_refused();
     a_client_that_cancels_is_heard_behind();
     a_client_that_hangs_up_is_heard_behind();
