@@ -10,7 +10,8 @@ struct copy_job {
     const struct progress *progress; /* may be NULL */
     uint64_t done_bytes;
     uint64_t total_bytes;
-    bool goes_on;      /* there may be something of an earlier attempt, which is kept where it is right */
+    bool
+        goes_on; /* there may be something of an earlier attempt, which is kept where it is right */
     bool cannot_share; /* found out on the way: these two file systems share no extents */
 };
 

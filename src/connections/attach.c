@@ -72,8 +72,8 @@ publish_by_controller(const struct attachment *a, struct text_map *publish_conte
     request.readonly = a->read_only;
     struct error *error = call_driver(a, path, &request.base, &reply.base);
     if (!error)
-        *publish_context = message_map_read(reply.publish_context, reply.n_publish_context,
-                                            call_arena(a->call));
+        *publish_context =
+            message_map_read(reply.publish_context, reply.n_publish_context, call_arena(a->call));
     return error;
 }
 

@@ -10,7 +10,7 @@ struct attachment {
     const struct desk *desk;
     const struct connection_set *set;
     struct connection *connection;
-    struct call *call; /* on whose behalf; maybe a detached one */
+    struct call *call;             /* on whose behalf; maybe a detached one */
     const Csi__V1__Volume *volume; /* its id is ours */
     const Csi__V1__VolumeCapability *capability;
     const struct text_map *secrets;

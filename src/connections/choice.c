@@ -21,9 +21,8 @@ choice_of_name(const struct connection_set *set, const char *name, struct arena 
     struct error *error = spec_check_name(name);
     *out = error ? NULL : connection_set_find(set, name);
     if (!error && !*out)
-        error = error_new(CODE_INVALID_ARGUMENT,
-                          "there is no connection \"%s\"; there are: %s", name,
-                          connection_set_names(set, arena));
+        error = error_new(CODE_INVALID_ARGUMENT, "there is no connection \"%s\"; there are: %s",
+                          name, connection_set_names(set, arena));
     return error;
 }
 
@@ -91,9 +90,8 @@ select_by_labels(const struct connection_set *set, const char *selector, struct 
     qsort(out->items, out->count, sizeof *out->items, compare);
     if (out->count)
         return NULL;
-    return error_new(CODE_INVALID_ARGUMENT,
-                     "no connection has the labels \"%s\"; there are: %s", selector,
-                     connection_set_names(set, arena));
+    return error_new(CODE_INVALID_ARGUMENT, "no connection has the labels \"%s\"; there are: %s",
+                     selector, connection_set_names(set, arena));
 }
 
 struct error *

@@ -140,7 +140,6 @@ connection_set_names(const struct connection_set *set, struct arena *arena)
     const char *names = "";
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
-            names =
-                arena_print(arena, "%s%s%s", names, names[0] ? ", " : "", set->slots[i].name);
+            names = arena_print(arena, "%s%s%s", names, names[0] ? ", " : "", set->slots[i].name);
     return names[0] ? names : "none";
 }

@@ -155,8 +155,7 @@ fill_slot(struct connections *connections, const struct directory_file *file,
     struct connection_slot *slot = &set->slots[set->count++];
     struct connection *old = before ? before->connection : NULL;
     slot->name = arena_string(&set->arena, file->name);
-    struct error *error AUTO(error_cleanup) =
-        load_file(connections, file, old, &slot->connection);
+    struct error *error AUTO(error_cleanup) = load_file(connections, file, old, &slot->connection);
     if (error) {
         slot->trouble = arena_string(&set->arena, error->message);
         slot->connection = old ? connection_share(old) : NULL;
@@ -295,8 +294,8 @@ print_up(const struct connection_set *set, struct buffer *out)
     print_family(out, "skycap_connection_file_bad", "gauge",
                  "Whether the newest file of the connection is wrong and not in force.");
     for (size_t i = 0; i < set->count; i++)
-        buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n",
-                     set->slots[i].name, set->slots[i].trouble != NULL);
+        buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n", set->slots[i].name,
+                     set->slots[i].trouble != NULL);
 }
 
 static void

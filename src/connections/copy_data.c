@@ -122,9 +122,8 @@ copy_tree(const char *from_path, const char *to_path, const struct progress *pro
     if (from < 0 || to < 0)
         return error_from_errno(errno, "open the published volumes");
     struct error *error = tree_measure(from, &size);
-    struct copy_job job = {.progress = progress,
-                           .total_bytes = error ? 0 : size.allocated_bytes,
-                           .goes_on = true};
+    struct copy_job job = {
+        .progress = progress, .total_bytes = error ? 0 : size.allocated_bytes, .goes_on = true};
     if (!error)
         error = tree_copy(&job, from, to);
     if (!error && syncfs(to) != 0)

@@ -80,8 +80,7 @@ run_work(void *context, const struct progress *progress)
 }
 
 static void
-settle_work(void *context, const struct error *result, struct arena *arena,
-            struct ops_changes *out)
+settle_work(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
 {
     struct cross_copy_work *work = context;
     if (result) {
@@ -135,8 +134,7 @@ copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct cross_copy_work
     map_field_find((ProtobufCMessage *)&request->base, "secrets", &field);
     struct text_map secrets = map_field_read(&field, &work->arena);
     for (size_t i = 0; i < secrets.count; i++)
-        text_map_set(&work->secrets, &work->arena,
-                     arena_string(&work->arena, secrets.pairs[i].key),
+        text_map_set(&work->secrets, &work->arena, arena_string(&work->arena, secrets.pairs[i].key),
                      arena_string(&work->arena, secrets.pairs[i].value));
 }
 
@@ -226,8 +224,8 @@ wait_for_end(struct call *call, const copy_record *record, Csi__V1__CreateVolume
 {
     operation_record *operation;
     const char *id = record->volume->volume_id;
-    struct error *error = ops_wait(desk_of(call)->ops, id, controller_wait_ms(call),
-                                   call_arena(call), &operation);
+    struct error *error =
+        ops_wait(desk_of(call)->ops, id, controller_wait_ms(call), call_arena(call), &operation);
     if (error)
         return error_wrap(error, "wait for the copy");
     switch (operation->state) {
@@ -246,8 +244,8 @@ wait_for_end(struct call *call, const copy_record *record, Csi__V1__CreateVolume
 
 struct error *
 cross_copy_volume(struct call *call, const struct connection_set *set, struct connection *from,
-            struct connection *to, const Csi__V1__CreateVolumeRequest *request,
-            Csi__V1__CreateVolumeResponse *reply)
+                  struct connection *to, const Csi__V1__CreateVolumeRequest *request,
+                  Csi__V1__CreateVolumeResponse *reply)
 {
     struct desk *desk = desk_of(call);
     struct arena *arena = call_arena(call);
@@ -258,8 +256,8 @@ cross_copy_volume(struct call *call, const struct connection_set *set, struct co
     if (error)
         return error;
     if (record && !same_content(record, request))
-        return error_new(CODE_ALREADY_EXISTS,
-                         "the volume \"%s\" was made from something else", request->name);
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made from something else",
+                         request->name);
     if (record && record->done) {
         reply->volume = record->volume;
         return NULL;

@@ -20,9 +20,9 @@
 
 /* CreateVolume whose content comes from another connection. On a worker. */
 MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct connection_set *set,
-                                     struct connection *from, struct connection *to,
-                                     const Csi__V1__CreateVolumeRequest *request,
-                                     Csi__V1__CreateVolumeResponse *reply);
+                                           struct connection *from, struct connection *to,
+                                           const Csi__V1__CreateVolumeRequest *request,
+                                           Csi__V1__CreateVolumeResponse *reply);
 
 /* At start: goes on with what a crash has interrupted. */
 MUST_CHECK struct error *cross_copy_resume_all(struct desk *desk);

@@ -74,7 +74,8 @@ make_helper(struct run *run)
     request.volume_content_source = duplicate_content(content_of(work), call_arena(run->call));
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, &work->secrets, call_arena(run->call));
-    struct error *error = desk_create_on(work->desk, run->call, work->set, work->from, &request, &reply);
+    struct error *error =
+        desk_create_on(work->desk, run->call, work->set, work->from, &request, &reply);
     if (error)
         return error_wrap(error, "make a helping copy of the source");
     run->source = *reply.volume;
@@ -121,8 +122,8 @@ end_of(const struct run *run, bool is_target)
         .volume = is_target ? work->record->volume : &run->source,
         .capability = &run->capability,
         .secrets = &work->secrets,
-        .directory = arena_print(call_arena(run->call), "%s/%s", run->directory,
-                                 is_target ? "to" : "from"),
+        .directory =
+            arena_print(call_arena(run->call), "%s/%s", run->directory, is_target ? "to" : "from"),
         .read_only = !is_target && !run->has_helper,
     };
 }
@@ -168,8 +169,8 @@ make_directories(struct run *run)
 {
     const char *parent = arena_print(call_arena(run->call), "%s/connections/copies",
                                      run->work->desk->options.data_directory);
-    run->directory = arena_print(call_arena(run->call), "%s/%s", parent,
-                                 run->work->record->work_name);
+    run->directory =
+        arena_print(call_arena(run->call), "%s/%s", parent, run->work->record->work_name);
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
         (mkdir(run->directory, 0700) != 0 && errno != EEXIST))
         return error_from_errno(errno, "make the directory %s", run->directory);
@@ -183,8 +184,7 @@ set_capability(struct run *run)
     const Csi__V1__CreateVolumeRequest *request = run->work->record->request;
     run->capability = *request->volume_capabilities[0];
     csi__v1__volume_capability__access_mode__init(&run->access_mode);
-    run->access_mode.mode =
-        CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
+    run->access_mode.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
     run->capability.access_mode = &run->access_mode;
 }
 

@@ -22,7 +22,8 @@ struct cross_copy_work {
 };
 
 /* Copies; both ends are let go of and the helping copy is gone, whatever happens. */
-MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work, const struct progress *progress);
+MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
+                                             const struct progress *progress);
 
 /* It has failed: removes the target. What cannot be removed is logged. */
 void cross_copy_work_undo(struct cross_copy_work *work);

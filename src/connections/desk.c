@@ -8,6 +8,7 @@
  */
 #include "connections/desk.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +22,12 @@
 #include "ops/ops.h"
 #include "proto/csi.rpc.h"
 
-#define CONTROLLER(name)                                                                           \
-    NEED_CONTROLLER, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
+#define CONTROLLER(name) NEED_CONTROLLER, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
 #define NODE(name) NEED_NODE, CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name
-#define GROUP NEED_GROUP,                                                                          \
-    CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT
-#define METADATA NEED_SERVICE,                                                                     \
-    CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE
+#define GROUP                                                                                      \
+    NEED_GROUP,                                                                                    \
+        CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT
+#define METADATA NEED_SERVICE, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE
 
 #define STRAY_IS_FINE true
 #define LACKING_IS_FINE true
@@ -47,13 +47,14 @@ static const struct rule rules[] = {
     {"/csi.v1.Controller/ListSnapshots", desk_list_snapshots},
     {"/csi.v1.Controller/ControllerListVolumeHealth", desk_list_volume_health},
     {"/csi.v1.Controller/DeleteVolume", NULL, false, STRAY_IS_FINE, false, CONTROLLER(CREATE_DELETE_VOLUME), FORGETS_CHOICE},
-    {"/csi.v1.Controller/ControllerPublishVolume", NULL, false, false, LACKING_IS_FINE, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME)},
+    {"/csi.v1.Controller/ControllerPublishVolume", NULL, false, false, LACKING_IS_FINE, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME), .required = "node_id volume_capability"},
     {"/csi.v1.Controller/ControllerUnpublishVolume", NULL, false, STRAY_IS_FINE, LACKING_IS_FINE, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME)},
     {"/csi.v1.Controller/ControllerGetVolume", NULL, false, false, false, CONTROLLER(GET_VOLUME)},
     {"/csi.v1.Controller/ControllerGetVolumeHealth", NULL, false, false, false, CONTROLLER(GET_VOLUME_HEALTH)},
-    {"/csi.v1.Controller/ControllerExpandVolume", NULL, false, false, false, CONTROLLER(EXPAND_VOLUME)},
-    {"/csi.v1.Controller/ControllerModifyVolume", NULL, false, false, false, CONTROLLER(MODIFY_VOLUME)},
-    {"/csi.v1.Controller/CreateSnapshot", NULL, false, false, false, CONTROLLER(CREATE_DELETE_SNAPSHOT)},
+    {"/csi.v1.Controller/ControllerExpandVolume", NULL, false, false, false, CONTROLLER(EXPAND_VOLUME), .required = "capacity_range"},
+    {"/csi.v1.Controller/ControllerModifyVolume", NULL, false, false, false, CONTROLLER(MODIFY_VOLUME), .required = "mutable_parameters"},
+    {"/csi.v1.Controller/ValidateVolumeCapabilities", .required = "volume_capabilities"},
+    {"/csi.v1.Controller/CreateSnapshot", NULL, false, false, false, CONTROLLER(CREATE_DELETE_SNAPSHOT), .required = "name"},
     {"/csi.v1.Controller/DeleteSnapshot", NULL, false, STRAY_IS_FINE, false, CONTROLLER(CREATE_DELETE_SNAPSHOT)},
     {"/csi.v1.Controller/GetSnapshot", NULL, false, false, false, CONTROLLER(GET_SNAPSHOT)},
 
@@ -68,13 +69,13 @@ static const struct rule rules[] = {
     {"/csi.v1.Node/NodeGetCapabilities", desk_node_capabilities, true},
     {"/csi.v1.Node/NodeGetInfo", desk_node_info},
     {"/csi.v1.Node/NodeGetStorageHealth", desk_storage_health},
-    {"/csi.v1.Node/NodeStageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME)},
-    {"/csi.v1.Node/NodeUnstageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME)},
-    {"/csi.v1.Node/NodePublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE},
-    {"/csi.v1.Node/NodeUnpublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE},
-    {"/csi.v1.Node/NodeGetVolumeStats", NULL, false, false, false, NODE(GET_VOLUME_STATS), false, MAY_BE_INLINE},
+    {"/csi.v1.Node/NodeStageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path volume_capability"},
+    {"/csi.v1.Node/NodeUnstageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path"},
+    {"/csi.v1.Node/NodePublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE, .required = "target_path volume_capability"},
+    {"/csi.v1.Node/NodeUnpublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE, .required = "target_path"},
+    {"/csi.v1.Node/NodeGetVolumeStats", NULL, false, false, false, NODE(GET_VOLUME_STATS), false, MAY_BE_INLINE, .required = "volume_path"},
     {"/csi.v1.Node/NodeGetVolumeHealth", NULL, false, false, false, NODE(GET_VOLUME_HEALTH)},
-    {"/csi.v1.Node/NodeExpandVolume", NULL, false, false, false, NODE(EXPAND_VOLUME)},
+    {"/csi.v1.Node/NodeExpandVolume", NULL, false, false, false, NODE(EXPAND_VOLUME), .required = "volume_path"},
 };
 /* clang-format on */
 
@@ -129,28 +130,57 @@ explain_unknown(const struct rule *rule, struct error *error)
     return error;
 }
 
-static struct error *
-missing_id(const struct route *route)
+static bool
+has_field(const ProtobufCMessage *request, const char *name)
 {
-    if (route->stray)
-        return error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->stray);
-    return error_new(CODE_INVALID_ARGUMENT, "the request has no id");
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, name);
+    const char *place = (const char *)request + field->offset;
+    if (field->label == PROTOBUF_C_LABEL_REPEATED)
+        return *(const size_t *)((const char *)request + field->quantifier_offset) > 0;
+    if (field->type == PROTOBUF_C_TYPE_STRING)
+        return (*(const char *const *)place)[0] != '\0';
+    return *(const void *const *)place != NULL;
+}
+
+/* No driver sees the request, so nobody else finds what it lacks. */
+static struct error *
+check_required(const struct rule *rule, const ProtobufCMessage *request)
+{
+    char names[64], *rest = names;
+    snprintf(names, sizeof names, "%s", rule->required ? rule->required : "");
+    for (char *name; (name = strsep(&rest, " "));)
+        if (name[0] && !has_field(request, name))
+            return error_new(CODE_INVALID_ARGUMENT, "%s is missing", name);
+    return NULL;
+}
+
+/* Of a request without an id that is ours. */
+static struct error *
+explain_stray(const struct rule *rule, const ProtobufCMessage *request, const struct route *route)
+{
+    if (!route->stray)
+        return error_new(CODE_INVALID_ARGUMENT, "the request has no id");
+    struct error *error = check_required(rule, request);
+    return error ? error : error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->stray);
 }
 
 /* Where the call goes. A route without a connection, and no error: nowhere, the answer is an empty one. Waits for inline volumes only. */
 static struct error *
-find_connection(const struct desk *desk, const struct connection_set *set,
-                const struct rule *rule, const void *request, struct route *route)
+find_connection(const struct desk *desk, const struct connection_set *set, const struct rule *rule,
+                const void *request, struct route *route)
 {
     struct error *error = route_find(desk, set, request, route);
     if (error)
         return explain_unknown(rule, error);
     if (!route->connection && route->stray && rule->stray_is_fine)
         return NULL;
-    if (!route->connection && route->stray && rule->may_be_inline)
-        return inline_volumes_find(desk, set, request, &route->connection);
+    if (!route->connection && route->stray && rule->may_be_inline) {
+        error = check_required(rule, request);
+        return error ? error : inline_volumes_find(desk, set, request, &route->connection);
+    }
     if (!route->connection)
-        return missing_id(route);
+        return explain_stray(rule, request, route);
     if (route->stray)
         return error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->stray);
     if (!pass_is_possible(rule, route->connection, &error))
@@ -173,7 +203,8 @@ run_on_worker(struct call *call, const void *request, void *reply)
     struct error *error = find_connection(desk, set, rule, request, &route);
     if (error || !route.connection)
         return error;
-    error = pass_call(desk, set, route.connection, call, method, (ProtobufCMessage *)request, reply);
+    error =
+        pass_call(desk, set, route.connection, call, method, (ProtobufCMessage *)request, reply);
     if (error && error->code == CODE_NOT_FOUND && rule->stray_is_fine) {
         error_free(error);
         error = NULL;
@@ -260,9 +291,8 @@ struct error *
 desk_open(const struct desk_options *options, struct desk **out)
 {
     static const struct service *const originals[SERVICES_COUNT] = {
-        &csi_v1_identity_service,          &csi_v1_controller_service,
-        &csi_v1_node_service,              &csi_v1_group_controller_service,
-        &csi_v1_snapshot_metadata_service,
+        &csi_v1_identity_service,         &csi_v1_controller_service,        &csi_v1_node_service,
+        &csi_v1_group_controller_service, &csi_v1_snapshot_metadata_service,
     };
     struct desk *desk = memory_zeroed(sizeof *desk);
     desk->options = *options;

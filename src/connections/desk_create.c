@@ -101,8 +101,7 @@ recall_choice(struct desk *desk, const struct connection_set *set, const char *n
 {
     struct store_entry entry;
     *out = NULL;
-    struct error *error =
-        store_get(desk->options.store, choice_key(name, arena), arena, &entry);
+    struct error *error = store_get(desk->options.store, choice_key(name, arena), arena, &entry);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
@@ -146,8 +145,7 @@ desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena
     if (error)
         return error;
     const char *row = arena_copy(arena, entry.value, entry.value_size);
-    struct store_change changes[] = {{row, NULL, 0, STORE_ANY},
-                                     {chosen, NULL, 0, STORE_ANY}};
+    struct store_change changes[] = {{row, NULL, 0, STORE_ANY}, {chosen, NULL, 0, STORE_ANY}};
     return store_write(desk->options.store, changes, COUNT_OF(changes), NULL);
 }
 

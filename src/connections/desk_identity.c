@@ -46,8 +46,8 @@ add_connection(const struct connection *connection, struct arena *arena, struct 
     all->count++;
     all->ready += facts->is_ready;
     if (!facts->is_ready)
-        all->degraded = arena_print(arena, "%s%s%s", all->degraded, all->degraded[0] ? ", " : "",
-                                    spec->name);
+        all->degraded =
+            arena_print(arena, "%s%s%s", all->degraded, all->degraded[0] ? ", " : "", spec->name);
 }
 
 static void
@@ -152,8 +152,8 @@ desk_controller_capabilities(struct call *call, const void *request, void *out)
     for (int bit = 0; bit < BITS; bit++)
         if (all.controller >> bit & 1)
             ADD(reply->capabilities, reply->n_capabilities, arena, ControllerServiceCapability,
-                controller_service_capability,
-                CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+                controller_service_capability, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC,
+                rpc, bit);
     return NULL;
 }
 
@@ -184,8 +184,8 @@ desk_group_capabilities(struct call *call, const void *request, void *out)
     reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
     for (int bit = 0; bit < BITS; bit++)
         if (all.group >> bit & 1)
-            ADD(reply->capabilities, reply->n_capabilities, arena,
-                GroupControllerServiceCapability, group_controller_service_capability,
+            ADD(reply->capabilities, reply->n_capabilities, arena, GroupControllerServiceCapability,
+                group_controller_service_capability,
                 CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
     return NULL;
 }

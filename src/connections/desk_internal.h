@@ -13,7 +13,7 @@ struct ops;
 struct desk {
     struct desk_options options;
     struct desk_service *services[SERVICES_COUNT];
-    struct ops *ops; /* copies across connections */
+    struct ops *ops;         /* copies across connections */
     atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
 };
 
@@ -25,14 +25,16 @@ typedef struct error *desk_handler(struct call *call, const void *request, void 
 /* How a method is answered. */
 struct rule {
     const char *path;
-    desk_handler *own;  /* answered here, on a worker; NULL: passed to the connection of its ids */
-    bool own_on_loop;   /* ... on the loop: it never waits */
-    bool stray_is_fine; /* an id that is none of ours is answered with OK: it does not exist, as was wanted */
+    desk_handler *own; /* answered here, on a worker; NULL: passed to the connection of its ids */
+    bool own_on_loop;  /* ... on the loop: it never waits */
+    bool
+        stray_is_fine; /* an id that is none of ours is answered with OK: it does not exist, as was wanted */
     bool lacking_is_fine; /* a driver that has no use for the call is taken to have done it */
     enum rule_need need;
     int capability;
-    bool forgets_choice; /* it ends a volume that labels may have chosen the place of */
-    bool may_be_inline; /* an id that is none of ours may be that of an inline volume */
+    bool forgets_choice;  /* it ends a volume that labels may have chosen the place of */
+    bool may_be_inline;   /* an id that is none of ours may be that of an inline volume */
+    const char *required; /* fields that must be there beside the id, if no driver is to be asked */
 };
 
 const struct rule *desk_find_rule(const char *path);
@@ -53,7 +55,8 @@ struct error *desk_storage_health(struct call *call, const void *request, void *
 /* ---- desk_create.c ---- */
 struct error *desk_create_volume(struct call *call, const void *request, void *reply);
 /* On this connection, whatever the parameters say. */
-MUST_CHECK struct error *desk_create_on(struct desk *desk, struct call *call, const struct connection_set *set,
+MUST_CHECK struct error *desk_create_on(struct desk *desk, struct call *call,
+                                        const struct connection_set *set,
                                         struct connection *connection,
                                         const Csi__V1__CreateVolumeRequest *request,
                                         Csi__V1__CreateVolumeResponse *reply);

@@ -243,10 +243,9 @@ run_list(struct call *call, const void *request, void *reply, const struct rule 
 }
 
 #define LIST_RULE(name)                                                                            \
-    (&(const struct rule){                                                                         \
-        .need = NEED_CONTROLLER,                                                                   \
-        .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name,                   \
-        .lacking_is_fine = true})
+    (&(const struct rule){.need = NEED_CONTROLLER,                                                 \
+                          .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name, \
+                          .lacking_is_fine = true})
 
 struct error *
 desk_list_volumes(struct call *call, const void *request, void *reply)

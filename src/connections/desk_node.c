@@ -89,8 +89,8 @@ append_connection(struct call *call, const struct connection_set *set,
         return NULL;
     Csi__V1__NodeGetStorageHealthResponse part = CSI__V1__NODE_GET_STORAGE_HEALTH_RESPONSE__INIT;
     void *asked = arena_copy(arena, request, request->descriptor->sizeof_message);
-    struct error *error = pass_call(desk_of(call), set, connection, call, call_method(call), asked,
-                                    &part.base);
+    struct error *error =
+        pass_call(desk_of(call), set, connection, call, call_method(call), asked, &part.base);
     if (!error)
         append(reply, part.backend_health, part.n_backend_health, arena);
     return error;

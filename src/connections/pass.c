@@ -40,8 +40,7 @@ lacking_error(const struct connection *connection, const char *path)
 }
 
 bool
-pass_is_possible(const struct rule *rule, const struct connection *connection,
-                 struct error **error)
+pass_is_possible(const struct rule *rule, const struct connection *connection, struct error **error)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     *error = NULL;
@@ -117,8 +116,7 @@ conclude(const struct connection *connection, const char *path, uint64_t started
 {
     struct connection_counters *counters = connection->counters;
     atomic_fetch_add_explicit(&counters->calls, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->microseconds, now_us() - started_us,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->microseconds, now_us() - started_us, memory_order_relaxed);
     if (!error)
         return NULL;
     atomic_fetch_add_explicit(&counters->failures, 1, memory_order_relaxed);
@@ -168,9 +166,8 @@ finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct e
 }
 
 struct error *
-pass_relay(const struct desk *desk, const struct connection_set *set,
-           struct connection *connection, struct call *call, const struct method *method,
-           ProtobufCMessage *request)
+pass_relay(const struct desk *desk, const struct connection_set *set, struct connection *connection,
+           struct call *call, const struct method *method, ProtobufCMessage *request)
 {
     struct arena *arena = call_arena(call);
     struct passage *passage = arena_alloc(arena, sizeof *passage);

@@ -164,15 +164,16 @@ places_translate_in(const struct connection_set *set, const struct connection *c
     *seen = *wanted;
     seen->requisite = copy_terms(wanted->requisite, wanted->n_requisite, arena);
     seen->preferred = copy_terms(wanted->preferred, wanted->n_preferred, arena);
-    seen->n_requisite = translate_terms(set, connection, seen->requisite, wanted->n_requisite,
-                                        arena, &fitting);
-    seen->n_preferred = translate_terms(set, connection, seen->preferred, wanted->n_preferred,
-                                        arena, &preferred);
+    seen->n_requisite =
+        translate_terms(set, connection, seen->requisite, wanted->n_requisite, arena, &fitting);
+    seen->n_preferred =
+        translate_terms(set, connection, seen->preferred, wanted->n_preferred, arena, &preferred);
     bool fits = wanted->n_requisite ? fitting > 0 : wanted->n_preferred == 0 || preferred > 0;
     if (!fits)
-        return error_new(CODE_RESOURCE_EXHAUSTED,
-                         "volumes of connection \"%s\" can be in none of the places that are wanted",
-                         connection->spec->name);
+        return error_new(
+            CODE_RESOURCE_EXHAUSTED,
+            "volumes of connection \"%s\" can be in none of the places that are wanted",
+            connection->spec->name);
     *requirement =
         driver_has_places(connection) && (seen->n_requisite || seen->n_preferred) ? seen : NULL;
     return NULL;

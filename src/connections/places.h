@@ -27,8 +27,7 @@ MUST_CHECK struct error *places_translate_in(const struct connection_set *set,
 /* As the driver is to see it; NULL: nothing that it knows. */
 Csi__V1__Topology *places_translate_one_in(const struct connection_set *set,
                                            const struct connection *connection,
-                                           const Csi__V1__Topology *topology,
-                                           struct arena *arena);
+                                           const Csi__V1__Topology *topology, struct arena *arena);
 
 /* Where a volume is, as the driver says it, or its connection's file. */
 void places_translate_out(const struct connection_set *set, const struct connection *connection,

@@ -49,8 +49,8 @@ read_options(const struct setting *settings, struct arena *arena, struct storage
     if (!error)
         error = settings_read_number(settings, "max-volumes", 0, INT32_MAX, max_volumes);
     if (!error && out->directory && out->directory[0] != '/')
-        error = error_new(CODE_INVALID_ARGUMENT, "data: \"%s\" is no absolute path",
-                          out->directory);
+        error =
+            error_new(CODE_INVALID_ARGUMENT, "data: \"%s\" is no absolute path", out->directory);
     return error;
 }
 
@@ -111,8 +111,7 @@ open_storage(struct local *local, const struct driver_options *options)
         .max_volumes_per_node = (uint64_t)max_volumes,
         .tells_1_13 = true,
     };
-    local->identity =
-        (struct identity){"csi.skycap.dev", storage.node_id, &local->controller};
+    local->identity = (struct identity){"csi.skycap.dev", storage.node_id, &local->controller};
     services_list(&local->identity, local->services);
     return NULL;
 }
@@ -186,13 +185,13 @@ learn_facts(struct local *local, struct runtime *runtime)
         get_plugin_capabilities, keeper_facts_take_plugin, facts);
     ASK(local, call, "csi.v1.Controller.ControllerGetCapabilities", ControllerGetCapabilities,
         controller_get_capabilities, keeper_facts_take_controller, facts);
-    ASK(local, call, "csi.v1.Node.NodeGetCapabilities", NodeGetCapabilities,
-        node_get_capabilities, keeper_facts_take_node, facts);
+    ASK(local, call, "csi.v1.Node.NodeGetCapabilities", NodeGetCapabilities, node_get_capabilities,
+        keeper_facts_take_node, facts);
     ASK(local, call, "csi.v1.Node.NodeGetInfo", NodeGetInfo, node_get_info,
         keeper_facts_take_node_info, facts);
     ASK(local, call, "csi.v1.GroupController.GroupControllerGetCapabilities",
-        GroupControllerGetCapabilities, group_controller_get_capabilities,
-        keeper_facts_take_group, facts);
+        GroupControllerGetCapabilities, group_controller_get_capabilities, keeper_facts_take_group,
+        facts);
     driver_set_facts(&local->driver, facts);
     call_free_detached(call);
 }
