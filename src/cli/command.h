@@ -22,6 +22,7 @@ struct command {
 };
 
 extern const struct command call_command;
+extern const struct command connection_command;
 extern const struct command doctor_command;
 extern const struct command op_command;
 extern const struct command probe_command;

@@ -11,6 +11,7 @@ static const struct command *const commands[] = {
     &volume_command,
     &snapshot_command,
     &op_command,
+    &connection_command,
     &probe_command,
     &doctor_command,
     &call_command,
@@ -25,7 +26,7 @@ print_help(void)
          "The porter of a cluster's volumes.\n\n"
          "commands:");
     for (size_t i = 0; i < COUNT_OF(commands); i++)
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     puts("\n`skycap COMMAND --help` tells more about each.");
 }
 

@@ -8,18 +8,27 @@
 #include "cli/client.h"
 
 static void
+print_flags(const char *asking)
+{
+    struct client_flags flags;
+    struct option table[CLIENT_FLAG_COUNT];
+    client_flag_table(&flags, table);
+    if (asking[0])
+        printf(" %s have these ", asking);
+    else
+        puts("\n");
+    options_print(table, asking[0] ? CLIENT_FLAG_COUNT : 0);
+}
+
+static void
 print_help(const struct verbs *verbs)
 {
     printf("usage: skycap %s COMMAND [options]\n\n%s\n\ncommands:\n", verbs->command,
            verbs->summary);
     for (size_t i = 0; i < verbs->count; i++)
         printf("  %-10s %s\n", verbs->table[i].name, verbs->table[i].summary);
-    printf("\n`skycap %s COMMAND --help` tells more about each. All of them have these ",
-           verbs->command);
-    struct client_flags flags;
-    struct option table[CLIENT_FLAG_COUNT];
-    client_flag_table(&flags, table);
-    options_print(table, CLIENT_FLAG_COUNT);
+    printf("\n`skycap %s COMMAND --help` tells more about each.", verbs->command);
+    print_flags(verbs->asking ? verbs->asking : "All of them");
 }
 
 static const struct command *

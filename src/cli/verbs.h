@@ -13,6 +13,7 @@ struct verbs {
     const char *summary; /* what --help says above the list; a sentence or two */
     const struct command *table;
     size_t count;
+    const char *asking; /* those that ask a server, "list and show"; NULL: all, "": none */
 };
 
 /* Runs the one that arguments[1] names, or prints the help. Without an error the exit code is EXIT_OK. */

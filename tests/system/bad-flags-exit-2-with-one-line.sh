@@ -49,6 +49,8 @@ refuses "an endpoint of an unknown kind" serve --endpoint ftp://here --data "$SK
 refuses "a call without a method" call "unix:$SKYCAP_TMP/new.sock"
 refuses "a flag that the command does not have" volume list --block
 refuses "certificates without a key" probe --tls-ca "$SKYCAP_TMP/none" --tls-cert "$SKYCAP_TMP/none"
+refuses "a check of no files" connection check
+refuses "a check in an unknown form" connection check x.yaml -o xml
 refuses "a version in an unknown form" version -o xml
 
 long=$(printf 'x%.0s' {1..200})

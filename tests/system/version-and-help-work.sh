@@ -30,7 +30,7 @@ commands() {
 
 prints --help
 top=$(commands)
-for command in serve volume snapshot op probe call version; do
+for command in serve volume snapshot op connection probe call version; do
     grep -qx "$command" <<<"$top" || fail "skycap --help does not name $command"
 done
 for command in $top; do
