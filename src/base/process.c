@@ -28,12 +28,6 @@
 static const char *const directories[] = {"/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin",
                                           "/bin"};
 
-struct child {
-    pid_t pid;
-    int ended; /* becomes readable when it has */
-    int output;
-};
-
 static bool
 find_program(const char *program, char *path, size_t size)
 {
@@ -60,15 +54,16 @@ now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* ---- a program that runs ---- */
+
 /*
- * In the child. Only calls that are allowed between fork and exec. The kernel's signal comes when the thread that forked ends, which is the one that
- * waits for the child; a parent that ended before prctl is seen by its number.
+ * In the child. Only calls that are allowed between fork and exec. The kernel's signal comes when the thread that forked ends; a parent that ended before
+ * prctl is seen by its number.
  */
 __attribute__((noreturn)) static void
-become(const char *path, const char *const *arguments, int output, pid_t parent)
+become(const char *path, const char *const *arguments, const char *const *environment, int output,
+       pid_t parent)
 {
-    static char *const environment[] = {"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
-                                        "LC_ALL=C", NULL};
     sigset_t none;
     sigemptyset(&none);
     int input = open("/dev/null", O_RDONLY);
@@ -78,35 +73,70 @@ become(const char *path, const char *const *arguments, int output, pid_t parent)
     close_range(3, ~0u, 0);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(path, (char *const *)arguments, environment);
+    execve(path, (char *const *)arguments, (char *const *)environment);
     _exit(CANNOT_START);
 }
 
 static struct error *
-start(const char *path, const char *const *arguments, struct child *child)
+watch_end(struct process *process, const char *path)
+{
+    setpgid(process->pid, process->pid); /* whoever of both is first */
+    process->ended = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (process->ended >= 0)
+        return NULL;
+    int failed = errno;
+    process_signal(process, SIGKILL);
+    process_reap(process);
+    return error_from_errno(failed, "watch over %s", path);
+}
+
+struct error *
+process_start(const char *path, const char *const *arguments, const char *const *environment,
+              struct process *out)
 {
     int ends[2];
     pid_t parent = getpid();
+    if (access(path, X_OK) != 0)
+        return error_from_errno(errno, "start %s", path);
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return error_from_errno(errno, "make a pipe for %s", arguments[0]);
-    child->pid = fork();
-    if (child->pid == 0)
-        become(path, arguments, ends[1], parent);
+        return error_from_errno(errno, "make a pipe for %s", path);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(path, arguments, environment, ends[1], parent);
     int failed = errno;
     close(ends[1]);
-    child->output = ends[0];
-    if (child->pid < 0) {
+    if (pid < 0) {
         close(ends[0]);
         return error_from_errno(failed, "start %s", path);
     }
-    setpgid(child->pid, child->pid); /* whoever of both is first */
-    child->ended = (int)syscall(SYS_pidfd_open, child->pid, 0);
-    return NULL;
+    *out = (struct process){.pid = pid, .ended = -1, .output = ends[0]};
+    return watch_end(out, path);
 }
+
+void
+process_signal(const struct process *process, int number)
+{
+    kill(-process->pid, number);
+}
+
+int
+process_reap(struct process *process)
+{
+    int status = 0;
+    while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (process->output >= 0)
+        close(process->output);
+    if (process->ended >= 0)
+        close(process->ended);
+    return status;
+}
+
+/* ---- a program that is waited for ---- */
 
 /* What is in the pipe; beyond the limit it is read and dropped, so that the program does not stand still. */
 static void
-read_output(struct child *child, struct buffer *output)
+read_output(struct process *child, struct buffer *output)
 {
     char bytes[4096];
     ssize_t size = read(child->output, bytes, sizeof bytes);
@@ -121,7 +151,7 @@ read_output(struct child *child, struct buffer *output)
 
 /* False: the time is over. */
 static bool
-follow(struct child *child, int timeout_ms, struct buffer *output)
+follow(struct process *child, int timeout_ms, struct buffer *output)
 {
     int64_t end_ms = now_ms() + timeout_ms;
     for (;;) {
@@ -135,19 +165,6 @@ follow(struct child *child, int timeout_ms, struct buffer *output)
         else if (ready > 0 && polled[1].revents)
             return true;
     }
-}
-
-static int
-reap(struct child *child)
-{
-    int status = 0;
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (child->output >= 0)
-        close(child->output);
-    if (child->ended >= 0)
-        close(child->ended);
-    return status;
 }
 
 /* The end of what was said, in one line. */
@@ -186,20 +203,22 @@ judge(const char *program, int status, struct buffer *output, int *exit_code)
 struct error *
 process_run(const char *const *arguments, int timeout_ms, struct buffer *output, int *exit_code)
 {
+    static const char *const environment[] = {"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+                                              "LC_ALL=C", NULL};
     char path[256];
     struct buffer own AUTO(buffer_clear) = {0};
-    struct child child = {.output = -1, .ended = -1};
+    struct process child;
     if (!output)
         output = &own;
     if (!find_program(arguments[0], path, sizeof path))
         return error_new(CODE_NOT_FOUND, "%s is not installed", arguments[0]);
-    struct error *error = start(path, arguments, &child);
+    struct error *error = process_start(path, arguments, environment, &child);
     if (error)
         return error;
-    bool in_time = child.ended >= 0 && follow(&child, timeout_ms, output);
+    bool in_time = follow(&child, timeout_ms, output);
     if (!in_time)
-        kill(-child.pid, SIGKILL);
-    int status = reap(&child);
+        process_signal(&child, SIGKILL);
+    int status = process_reap(&child);
     if (!in_time)
         return error_new(CODE_DEADLINE_EXCEEDED, "%s was not done after %d ms and was killed",
                          arguments[0], timeout_ms);
