@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "drivers/child_process.h"
 #include "drivers/csi_options.h"
 #include "drivers/keeper.h"
 #include "rpc/address.h"
@@ -19,7 +20,7 @@
 #include "rpc/timers.h"
 
 #define MS_NS UINT64_C(1000000)
-#define LONGEST_PAUSE_MS 200u /* between attempts to connect; the keeper's pauses grow instead */
+#define LONGEST_PAUSE_MS 100u /* between attempts to connect; the keeper's pauses grow instead */
 #define KEEPALIVE_MS 30000u
 #define REPLY_ROOM (8u << 20) /* for one decoded reply */
 #define NODE_SERVICE "/csi.v1.Node/"
@@ -41,7 +42,8 @@ struct csi_driver {
     struct keeper_end ends[END_COUNT]; /* the second is unused where there is one socket */
     struct keeper_end *node;
     struct keeper *keeper;
-    atomic_llong calls; /* under way */
+    struct child_process *process; /* NULL: it is not ours to run */
+    atomic_llong calls;            /* under way */
 };
 
 /* ---- coming in and going out ---- */
@@ -250,9 +252,31 @@ open_keeper(struct csi_driver *csi, const struct log *log)
 }
 
 static void
+note_program(void *context, const char *trouble)
+{
+    keeper_note_program(context, trouble);
+}
+
+static struct error *
+open_process(struct csi_driver *csi, const struct log *log)
+{
+    struct child_process_options options = {
+        .connection = csi->connection,
+        .command = csi->options.command,
+        .environment = &csi->options.environment,
+        .endpoint = csi->options.endpoint,
+        .changed = note_program,
+        .context = csi->keeper,
+        .log = log,
+    };
+    return csi->options.command ? child_process_open(&options, &csi->process) : NULL;
+}
+
+static void
 csi_close(struct driver *driver)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
+    child_process_close(csi->process); /* first: it tells the keeper */
     keeper_close(csi->keeper);
     for (size_t i = 0; i < END_COUNT; i++) {
         channel_close(csi->ends[i].channel);
@@ -290,6 +314,8 @@ csi_open(const struct driver_options *options, struct driver **out)
         error = open_ends(csi);
     if (!error)
         error = open_keeper(csi, options->log);
+    if (!error)
+        error = open_process(csi, options->log);
     if (error) {
         csi_close(&csi->base);
         return error;

@@ -7,6 +7,7 @@
  */
 #include "drivers/keeper.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,6 +32,8 @@ struct keeper {
     bool is_stopping;
     bool is_woken;
     struct client_call *question; /* under way */
+    bool is_restarted;            /* the program has, since the last look */
+    char program_trouble[256];    /* why it does not run; empty: it does, or is not ours to run */
 
     /* The thread's own. */
     struct arena arena; /* of the answers of one look */
@@ -298,6 +301,29 @@ reload_certificates(struct keeper *keeper)
                  LOG_TEXT("why", error->message));
 }
 
+/* Who was away, or has been started again, may be another version now. */
+static bool
+take_restart(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    bool was_restarted = keeper->is_restarted;
+    keeper->is_restarted = false;
+    pthread_mutex_unlock(&keeper->lock);
+    return was_restarted;
+}
+
+static struct error *
+explain(struct keeper *keeper, struct error *error)
+{
+    if (!breaker_is_failure(error))
+        return error;
+    pthread_mutex_lock(&keeper->lock);
+    if (keeper->program_trouble[0])
+        error = error_wrap(error, "%s", keeper->program_trouble);
+    pthread_mutex_unlock(&keeper->lock);
+    return error;
+}
+
 static void
 set_pause(struct keeper *keeper, bool is_ready)
 {
@@ -314,14 +340,14 @@ look(struct keeper *keeper)
 {
     struct driver_facts *old AUTO(driver_facts_cleanup) = driver_facts(keeper->options.driver);
     struct driver_facts *facts = driver_facts_copy(old);
-    bool reads = keeper->must_read;
+    bool reads = take_restart(keeper) || keeper->must_read;
     reload_certificates(keeper);
     struct error *error AUTO(error_cleanup) = reads ? read_facts(keeper, facts) : NULL;
     keeper->must_read = error != NULL;
     if (!error)
         error = check_ready(keeper);
-    /* Who was away may come back as another version. */
     keeper->must_read |= breaker_is_failure(error);
+    error = explain(keeper, error);
     set_pause(keeper, !error);
     if (!is_stopping(keeper) && (reads || !is_same_trouble(old->trouble, error)))
         publish(keeper, facts, error);
@@ -417,6 +443,17 @@ void
 keeper_wake(struct keeper *keeper)
 {
     pthread_mutex_lock(&keeper->lock);
+    keeper->is_woken = true;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void
+keeper_note_program(struct keeper *keeper, const char *trouble)
+{
+    pthread_mutex_lock(&keeper->lock);
+    snprintf(keeper->program_trouble, sizeof keeper->program_trouble, "%s", trouble ? trouble : "");
+    keeper->is_restarted |= !trouble;
     keeper->is_woken = true;
     pthread_cond_signal(&keeper->changed);
     pthread_mutex_unlock(&keeper->lock);

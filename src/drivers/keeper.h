@@ -39,4 +39,7 @@ void keeper_close(struct keeper *keeper);
 /* Any thread: ask now. */
 void keeper_wake(struct keeper *keeper);
 
+/* Any thread: the driver's program, which is ours to run, has started (NULL), or why it does not run. */
+void keeper_note_program(struct keeper *keeper, const char *trouble);
+
 #endif
