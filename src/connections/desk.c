@@ -15,7 +15,6 @@
 #include "base/memory.h"
 #include "connections/cross_copy.h"
 #include "connections/desk_internal.h"
-#include "connections/id_fields.h"
 #include "connections/inline_volumes.h"
 #include "connections/pass.h"
 #include "connections/route.h"
@@ -41,7 +40,7 @@ static const struct rule rules[] = {
     {"/csi.v1.Identity/Probe", desk_probe, true},
 
     {"/csi.v1.Controller/ControllerGetCapabilities", desk_controller_capabilities, true},
-    {"/csi.v1.Controller/CreateVolume", desk_create_volume},
+    {"/csi.v1.Controller/CreateVolume", desk_create_volume, true},
     {"/csi.v1.Controller/GetCapacity", desk_get_capacity},
     {"/csi.v1.Controller/ListVolumes", desk_list_volumes},
     {"/csi.v1.Controller/ListSnapshots", desk_list_snapshots},
@@ -86,7 +85,6 @@ static const struct rule plain_rule = {0};
 struct desk_service {
     struct service service;
     const struct rule **rules; /* of each method */
-    bool *answers_without_ids; /* likewise */
     struct method methods[];
 };
 
@@ -234,7 +232,7 @@ run_routed(struct desk *desk, struct call *call, const struct rule *rule, bool m
     route.needs_thread |= rule->forgets_choice && atomic_load(&desk->has_choices);
     if (may_relay && !route.needs_thread && route.connection->spec->driver->relay)
         return pass_relay(desk, set, route.connection, call, call_method(call),
-                          (ProtobufCMessage *)request);
+                          (ProtobufCMessage *)request, NULL);
     call_continue(call, run_on_worker);
     return NULL;
 }
@@ -256,7 +254,7 @@ run(const void *handlers, struct call *call, const void *request, void *reply)
         call_continue(call, rule->own);
         return NULL;
     }
-    return run_routed(desk, call, rule, reply && service->answers_without_ids[index], request);
+    return run_routed(desk, call, rule, reply != NULL, request);
 }
 
 static bool
@@ -274,7 +272,6 @@ service_new(const struct service *original)
     size_t count = original->method_count;
     struct desk_service *service = memory_zeroed(sizeof *service + count * sizeof(struct method));
     service->rules = memory_zeroed(count * sizeof(void *));
-    service->answers_without_ids = memory_zeroed(count * sizeof(bool));
     service->service = (struct service){original->name, service->methods, count};
     for (size_t i = 0; i < count; i++) {
         service->methods[i] = original->methods[i];
@@ -282,7 +279,6 @@ service_new(const struct service *original)
         service->methods[i].exists = yes;
         service->methods[i].on_loop = yes;
         service->rules[i] = desk_find_rule(original->methods[i].path);
-        service->answers_without_ids[i] = !id_fields_are_in(original->methods[i].output);
     }
     return service;
 }
@@ -324,7 +320,6 @@ desk_close(struct desk *desk)
     ops_close(desk->ops);
     for (size_t i = 0; i < SERVICES_COUNT; i++) {
         free(desk->services[i]->rules);
-        free(desk->services[i]->answers_without_ids);
         free(desk->services[i]);
     }
     free(desk);

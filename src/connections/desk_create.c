@@ -55,14 +55,31 @@ merge_parameters(const struct connection *connection, ProtobufCMessage *request,
     map_field_write(&field, &merged, arena);
 }
 
+/* Changes the request. */
 static struct error *
-check_answer(const struct connection *connection, const create_response *reply)
+prepare(const struct connection_set *set, struct connection *connection, create_request *request,
+        struct arena *arena)
 {
-    if (reply->volume && reply->volume->volume_id[0])
-        return NULL;
-    return error_new(CODE_INTERNAL,
-                     "the driver behind connection \"%s\" has made a volume without an id",
-                     connection->spec->name);
+    struct error *error;
+    if (!pass_is_possible(&create_rule, connection, &error))
+        return error;
+    error = places_translate_in(set, connection, &request->accessibility_requirements, arena);
+    if (!error)
+        merge_parameters(connection, &request->base, arena);
+    return error;
+}
+
+static struct error *
+finish(const struct connection_set *set, const struct connection *connection, struct arena *arena,
+       ProtobufCMessage *message)
+{
+    create_response *reply = (create_response *)message;
+    if (!reply->volume || !reply->volume->volume_id[0])
+        return error_new(CODE_INTERNAL,
+                         "the driver behind connection \"%s\" has made a volume without an id",
+                         connection->spec->name);
+    places_translate_out(set, connection, reply->volume, arena);
+    return NULL;
 }
 
 struct error *
@@ -71,20 +88,11 @@ desk_create_on(struct desk *desk, struct call *call, const struct connection_set
 {
     struct arena *arena = call_arena(call);
     create_request *request = (create_request *)arena_copy(arena, asked, sizeof *asked);
-    struct error *error;
-    if (!pass_is_possible(&create_rule, connection, &error))
-        return error;
-    error = places_translate_in(set, connection, &request->accessibility_requirements, arena);
-    if (error)
-        return error;
-    merge_parameters(connection, &request->base, arena);
-    error = pass_call(desk, set, connection, call, service_find_method(create_rule.path),
-                      &request->base, &reply->base);
+    struct error *error = prepare(set, connection, request, arena);
     if (!error)
-        error = check_answer(connection, reply);
-    if (!error)
-        places_translate_out(set, connection, reply->volume, arena);
-    return error;
+        error = pass_call(desk, set, connection, call, service_find_method(create_rule.path),
+                          &request->base, &reply->base);
+    return error ? error : finish(set, connection, arena, &reply->base);
 }
 
 /* ---- remembering the choice ---- */
@@ -243,33 +251,68 @@ check_name(const char *name)
     return NULL;
 }
 
-struct error *
-desk_create_volume(struct call *call, const void *in, void *out)
+/* Where the volume is to go, and where its content comes from (NULL: from nowhere). */
+static struct error *
+choose(struct call *call, const struct connection_set *set, const create_request *request,
+       struct connection **source, struct choice *out)
+{
+    struct arena *arena = call_arena(call);
+    struct map_field field;
+    struct error *error = check_name(request->name);
+    if (!error)
+        error = find_source(call, set, request, source);
+    if (error)
+        return error;
+    map_field_find((ProtobufCMessage *)&request->base, "parameters", &field);
+    struct text_map parameters = map_field_read(&field, arena);
+    error = choice_make(set, &parameters, *source, arena, out);
+    if (!error)
+        put_first(out, *source);
+    return error;
+}
+
+static struct error *
+create_on_worker(struct call *call, const void *in, void *out)
 {
     const create_request *request = in;
     struct desk *desk = desk_of(call);
-    struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
-    struct map_field field;
     struct connection *source;
     struct choice choice;
-    struct error *error = check_name(request->name);
-    if (!error)
-        error = find_source(call, set, request, &source);
+    struct error *error = choose(call, set, request, &source, &choice);
     if (error)
         return error;
-    map_field_find((ProtobufCMessage *)in, "parameters", &field);
-    struct text_map parameters = map_field_read(&field, arena);
-    error = choice_make(set, &parameters, source, arena, &choice);
-    if (error)
-        return error;
-    put_first(&choice, source);
     if (source && choice.items[0] != source)
         return cross_copy_volume(call, set, source, choice.items[0], request, out);
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
     return desk_create_on(desk, call, set, choice.items[0], request, out);
+}
+
+/* On the loop: where there is but one place for the volume and its driver can relay, no thread is needed. */
+struct error *
+desk_create_volume(struct call *call, const void *in, void *out)
+{
+    (void)out;
+    create_request *request = (create_request *)in;
+    struct desk *desk = desk_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct connection *source;
+    struct choice choice;
+    struct error *error = choose(call, set, request, &source, &choice);
+    if (error)
+        return error;
+    struct connection *connection = choice.items[0];
+    if (source || choice.is_selected || !connection->spec->driver->relay) {
+        call_continue(call, create_on_worker);
+        return NULL;
+    }
+    error = prepare(set, connection, request, call_arena(call));
+    return error
+               ? error
+               : pass_relay(desk, set, connection, call, call_method(call), &request->base, finish);
 }
 
 /* ---- GetCapacity ---- */

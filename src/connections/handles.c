@@ -20,6 +20,13 @@ handles_is_short(const char *handle)
     return handle[0] == SHORT_MARK;
 }
 
+bool
+handles_needs_row(const char *connection, const char *handle)
+{
+    /* The kind, a colon and a slash. */
+    return handles_is_short(handle) || strlen(connection) + strlen(handle) + 3 > GLOBAL_ID_MAX;
+}
+
 /* FNV-1a. */
 static uint64_t
 hash(const char *text)
@@ -66,7 +73,7 @@ handles_print_id(struct store *store, enum id_kind kind, const char *connection,
                  struct arena *arena, char **id)
 {
     *id = global_id_print(kind, connection, handle, arena);
-    if (strlen(*id) <= GLOBAL_ID_MAX && !handles_is_short(handle))
+    if (!handles_needs_row(connection, handle))
         return NULL;
     uint64_t number = hash(handle);
     for (unsigned i = 0; i < MAX_COLLISIONS; i++, number++) {

@@ -14,6 +14,9 @@
 /* Must a row be read to know what the handle of an id stands for? */
 bool handles_is_short(const char *handle);
 
+/* Is a row needed for the id of this handle of a driver's? */
+bool handles_needs_row(const char *connection, const char *handle);
+
 /* The id for a driver's handle. Durable when it returns. */
 MUST_CHECK struct error *handles_print_id(struct store *store, enum id_kind kind,
                                           const char *connection, const char *handle,

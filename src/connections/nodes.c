@@ -78,23 +78,38 @@ find_row_of(const struct store_list *rows, const char *drivers_name, size_t pref
     return NULL;
 }
 
+/* Our name, if the driver or the connection's file tells it. */
+static const char *
+find_known(const struct desk *desk, const struct connection *connection, const char *drivers_name)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    if (facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
+        return desk->options.node_id;
+    const struct setting *map = node_ids(connection);
+    for (const struct setting *s = map ? map->first : NULL; s; s = s->next)
+        if (s->kind == SETTING_TEXT && strcmp(s->text, drivers_name) == 0)
+            return s->key;
+    return NULL;
+}
+
+bool
+nodes_can_translate_out(const struct desk *desk, const struct connection *connection,
+                        const char *drivers_name)
+{
+    return connection->spec->driver->speaks_our_ids ||
+           find_known(desk, connection, drivers_name) != NULL;
+}
+
 struct error *
 nodes_translate_out(const struct desk *desk, const struct connection *connection,
                     struct arena *arena, char **node_id)
 {
     if (connection->spec->driver->speaks_our_ids)
         return NULL;
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (facts->node_id && strcmp(facts->node_id, *node_id) == 0) {
-        *node_id = (char *)desk->options.node_id;
+    const char *known = find_known(desk, connection, *node_id);
+    if (known) {
+        *node_id = (char *)known;
         return NULL;
-    }
-    const struct setting *map = node_ids(connection);
-    for (const struct setting *s = map ? map->first : NULL; s; s = s->next) {
-        if (s->kind == SETTING_TEXT && strcmp(s->text, *node_id) == 0) {
-            *node_id = (char *)s->key;
-            return NULL;
-        }
     }
     struct store_list rows;
     const char *prefix = row_key(connection, "", arena);

@@ -15,7 +15,11 @@ MUST_CHECK struct error *nodes_translate_in(const struct desk *desk,
                                             const struct connection *connection,
                                             struct arena *arena, char **node_id);
 
-/* The driver's becomes ours; one that is not known stays. Not on the loop. */
+/* Without reading the store? */
+bool nodes_can_translate_out(const struct desk *desk, const struct connection *connection,
+                             const char *drivers_name);
+
+/* The driver's becomes ours; one that is not known stays. */
 MUST_CHECK struct error *nodes_translate_out(const struct desk *desk,
                                              const struct connection *connection,
                                              struct arena *arena, char **node_id);

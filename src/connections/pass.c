@@ -147,40 +147,78 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     return conclude(connection, method->path, started_us, error);
 }
 
-/* A call that is relayed; in its arena. */
+/* A call that is relayed; in its arena, with references of its own. */
 struct passage {
-    struct connection *connection; /* a reference of its own */
+    const struct desk *desk;
+    struct connection_set *set;
+    struct connection *connection;
     const struct method *method;
+    pass_then *then;
     uint64_t started_us;
 };
+
+static struct passage *
+passage_new(const struct desk *desk, struct connection_set *set, struct connection *connection,
+            const struct method *method, pass_then *then, struct arena *arena)
+{
+    struct passage *passage = arena_alloc(arena, sizeof *passage);
+    *passage = (struct passage){
+        desk, connection_set_share(set), connection_share(connection), method, then, now_us()};
+    return passage;
+}
+
+/* Takes and gives the error. */
+static struct error *
+passage_end(struct passage *passage, struct error *error)
+{
+    error = conclude(passage->connection, passage->method->path, passage->started_us, error);
+    connection_release(passage->connection);
+    connection_set_release(passage->set);
+    return error;
+}
+
+static struct error *
+translate_answer(struct call *call, struct passage *passage, ProtobufCMessage *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct error *error = route_translate_out(passage->desk, passage->connection, reply, arena);
+    if (!error && passage->then)
+        error = passage->then(passage->set, passage->connection, arena, reply);
+    return passage_end(passage, error);
+}
+
+static struct error *
+translate_on_worker(struct call *call, const void *request, void *reply)
+{
+    (void)request;
+    return translate_answer(call, call_kept(call), reply);
+}
 
 static struct error *
 finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
 {
-    (void)call;
-    (void)reply;
     struct passage *passage = context;
-    error = conclude(passage->connection, passage->method->path, passage->started_us, error);
-    connection_release(passage->connection);
-    return error;
+    if (error)
+        return passage_end(passage, error);
+    if (route_can_translate_out(passage->desk, passage->connection, reply))
+        return translate_answer(call, passage, reply);
+    call_keep(call, passage);
+    call_continue(call, translate_on_worker);
+    return NULL;
 }
 
 struct error *
-pass_relay(const struct desk *desk, const struct connection_set *set, struct connection *connection,
-           struct call *call, const struct method *method, ProtobufCMessage *request)
+pass_relay(const struct desk *desk, struct connection_set *set, struct connection *connection,
+           struct call *call, const struct method *method, ProtobufCMessage *request,
+           pass_then *then)
 {
     struct arena *arena = call_arena(call);
-    struct passage *passage = arena_alloc(arena, sizeof *passage);
-    *passage = (struct passage){connection_share(connection), method, now_us()};
+    struct passage *passage = passage_new(desk, set, connection, method, then, arena);
     struct error *error = route_translate_in(desk, connection, request, arena);
     if (!error) {
         scope_secrets(set, connection, request, arena);
         error = connection->spec->driver->relay(connection->driver, call, method, request,
                                                 finish_relay, passage);
     }
-    if (error) {
-        error = conclude(connection, method->path, passage->started_us, error);
-        connection_release(passage->connection);
-    }
-    return error;
+    return error ? passage_end(passage, error) : NULL;
 }

@@ -22,9 +22,18 @@ MUST_CHECK struct error *pass_call(const struct desk *desk, const struct connect
                                    const struct method *method, ProtobufCMessage *request,
                                    ProtobufCMessage *reply);
 
-/* The same on the loop, for an answer without ids; the driver can relay. Returns before the answer is there. */
-MUST_CHECK struct error *pass_relay(const struct desk *desk, const struct connection_set *set,
+/* What remains to be done with an answer whose ids are ours; never waits. */
+typedef struct error *pass_then(const struct connection_set *set,
+                                const struct connection *connection, struct arena *arena,
+                                ProtobufCMessage *reply);
+
+/*
+ * The same on the loop; the driver can relay. Returns before the answer is there; `then` (may be NULL) runs when it is. Only an answer with ids that
+ * need a row of the store takes a thread.
+ */
+MUST_CHECK struct error *pass_relay(const struct desk *desk, struct connection_set *set,
                                     struct connection *connection, struct call *call,
-                                    const struct method *method, ProtobufCMessage *request);
+                                    const struct method *method, ProtobufCMessage *request,
+                                    pass_then *then);
 
 #endif

@@ -118,6 +118,32 @@ translate_id_out(void *context, enum id_field field, char **id)
                             id);
 }
 
+struct look_out {
+    struct translation translation;
+    bool can;
+};
+
+static struct error *
+look_at_answer(void *context, enum id_field field, char **id)
+{
+    struct look_out *look = context;
+    const struct translation *t = &look->translation;
+    if (field == ID_FIELD_NODE)
+        look->can &= nodes_can_translate_out(t->desk, t->connection, *id);
+    else
+        look->can &= !handles_needs_row(t->connection->spec->name, *id);
+    return NULL;
+}
+
+bool
+route_can_translate_out(const struct desk *desk, const struct connection *connection,
+                        const ProtobufCMessage *message)
+{
+    struct look_out look = {{desk, connection, NULL}, true};
+    error_free(id_fields_walk((ProtobufCMessage *)message, look_at_answer, &look));
+    return look.can;
+}
+
 struct error *
 route_translate_out(const struct desk *desk, const struct connection *connection,
                     ProtobufCMessage *message, struct arena *arena)

@@ -24,7 +24,12 @@ MUST_CHECK struct error *route_translate_in(const struct desk *desk,
                                             const struct connection *connection,
                                             ProtobufCMessage *message, struct arena *arena);
 
-/* Ids that a driver has answered with become ours. INTERNAL: it has answered with something that is no id. Not on the loop. */
+/* Can the ids of a driver's answer be translated without waiting? */
+bool route_can_translate_out(const struct desk *desk, const struct connection *connection,
+                             const ProtobufCMessage *message);
+
+/* Ids that a driver has answered with become ours. INTERNAL: it has answered with something that is no id. Waits, unless
+   route_can_translate_out. */
 MUST_CHECK struct error *route_translate_out(const struct desk *desk,
                                              const struct connection *connection,
                                              ProtobufCMessage *message, struct arena *arena);

@@ -416,6 +416,18 @@ call_method(const struct call *call)
     return call->target ? call->target->method : NULL;
 }
 
+void
+call_keep(struct call *call, void *kept)
+{
+    call->kept = kept;
+}
+
+void *
+call_kept(const struct call *call)
+{
+    return call->kept;
+}
+
 const struct peer *
 call_peer(const struct call *call)
 {

@@ -30,6 +30,11 @@ struct arena *call_arena(struct call *call);
 const char *call_path(const struct call *call);
 /* That the client has called, as it was given to server_add_service; NULL: one that the server does not know. */
 const struct method *call_method(const struct call *call);
+
+/* Something of the handler's own, from one of its functions to the next (call_continue); NULL at first. */
+void call_keep(struct call *call, void *kept);
+void *call_kept(const struct call *call);
+
 const struct peer *call_peer(const struct call *call);
 
 /* What the client sent; -bin values are decoded for methods that the server knows. */
