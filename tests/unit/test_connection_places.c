@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topology across connections: what a node tells, what a driver gets to see, what is judged for it. */
+#include "connections/places.h"
+
+#include "check.h"
+#include "connection_sets.h"
+#include "rpc/message_map.h"
+
+#define FILE_OF(more) "driver: csi\noptions: {endpoint: 'unix:///x'}\n" more
+
+static struct arena arena;
+static struct runtime *runtime;
+
+static Csi__V1__Topology *
+place(const char *key, const char *value, const char *key2, const char *value2)
+{
+    struct text_map map = {0};
+    Csi__V1__Topology *topology = arena_alloc(&arena, sizeof *topology);
+    csi__v1__topology__init(topology);
+    text_map_set(&map, &arena, key, value);
+    if (key2)
+        text_map_set(&map, &arena, key2, value2);
+    message_map_write(&map, &arena, &csi__v1__topology__segments_entry__descriptor,
+                      &topology->segments, &topology->n_segments);
+    return topology;
+}
+
+/* "key=value key=value" */
+static const char *
+text_of(const Csi__V1__Topology *topology)
+{
+    const char *text = "";
+    for (size_t i = 0; topology && i < topology->n_segments; i++)
+        text = arena_print(&arena, "%s%s%s=%s", text, i ? " " : "", topology->segments[i]->key,
+                           topology->segments[i]->value);
+    return text;
+}
+
+struct fixture {
+    struct connection_set *set;
+    struct connection *a, *b, *c;
+};
+
+/* Two drivers with the same key and other values, and one whose file tells where it is. */
+static void
+make_fixture(struct fixture *f)
+{
+    f->set = connection_set_new(3);
+    f->a = add_connection(f->set, silent_driver_new(runtime, "1", "x.io/node", "one"), "a",
+                          FILE_OF(""));
+    f->b = add_connection(f->set, silent_driver_new(runtime, "2", "x.io/node", "two"), "b",
+                          FILE_OF(""));
+    f->c = add_connection(f->set, silent_driver_new(runtime, "3", NULL, NULL), "c",
+                          FILE_OF("topology: [{zone: east}, {zone: west}]\n"));
+}
+
+static void
+test_node(const struct fixture *f)
+{
+    CHECK_TEXT(text_of(places_of_node(f->set, &arena)), "x.io/node=one b.x.io/node=two");
+}
+
+static struct error *
+translate(const struct fixture *f, struct connection *connection, Csi__V1__Topology **requisite,
+          size_t count, Csi__V1__TopologyRequirement **out)
+{
+    Csi__V1__TopologyRequirement *wanted = arena_alloc(&arena, sizeof *wanted);
+    csi__v1__topology_requirement__init(wanted);
+    wanted->requisite = requisite;
+    wanted->n_requisite = count;
+    *out = wanted;
+    return places_translate_in(f->set, connection, out, &arena);
+}
+
+static void
+test_requirements(const struct fixture *f)
+{
+    Csi__V1__TopologyRequirement *seen;
+    Csi__V1__Topology *node = place("x.io/node", "one", "b.x.io/node", "two");
+    CHECK(!translate(f, f->a, &node, 1, &seen));
+    CHECK(seen && seen->n_requisite == 1);
+    CHECK_TEXT(text_of(seen->requisite[0]), "x.io/node=one");
+    CHECK(!translate(f, f->b, &node, 1, &seen));
+    CHECK_TEXT(text_of(seen->requisite[0]), "x.io/node=two");
+    /* One that the driver knows nothing of is not shown to it. */
+    CHECK(!translate(f, f->c, &node, 1, &seen));
+    CHECK(!seen);
+    /* Any of the requisite ones is enough. */
+    Csi__V1__Topology *zones[] = {place("zone", "north", NULL, NULL),
+                                  place("zone", "west", NULL, NULL)};
+    CHECK(!translate(f, f->c, zones, 2, &seen));
+    struct error *error AUTO(error_cleanup) = translate(f, f->c, zones, 1, &seen);
+    CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);
+    CHECK(places_fit(f->c, NULL, &arena));
+    CHECK(places_fit(f->c, zones[1], &arena));
+    CHECK(!places_fit(f->c, zones[0], &arena));
+}
+
+static void
+test_answers(const struct fixture *f)
+{
+    Csi__V1__Volume volume = CSI__V1__VOLUME__INIT;
+    Csi__V1__Topology *is[] = {place("x.io/node", "two", NULL, NULL)};
+    volume.accessible_topology = is;
+    volume.n_accessible_topology = 1;
+    places_translate_out(f->set, f->b, &volume, &arena);
+    CHECK_TEXT(text_of(volume.accessible_topology[0]), "b.x.io/node=two");
+    Csi__V1__Volume bare = CSI__V1__VOLUME__INIT;
+    places_translate_out(f->set, f->c, &bare, &arena);
+    CHECK_NUMBER(bare.n_accessible_topology, 2);
+    CHECK_TEXT(text_of(bare.accessible_topology[1]), "zone=west");
+}
+
+int
+main(void)
+{
+    struct log log = {.fd = 2, .level = LOG_ERROR};
+    struct fixture fixture;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    CHECK(!runtime_open(&(struct runtime_options){.log = &log}, &runtime));
+    make_fixture(&fixture);
+    test_node(&fixture);
+    test_requirements(&fixture);
+    test_answers(&fixture);
+    connection_set_release(fixture.set);
+    runtime_close(runtime);
+    arena_clear(&arena);
+    return check_report("connection places");
+}
