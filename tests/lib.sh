@@ -75,7 +75,7 @@ start_skycap_at() {
     LOG=$SOCKET.log
     shift
     case " $* " in
-    *" --backend "*) ;;
+    *" --backend "* | *" --connections "*) ;;
     *) set -- --backend dir "$@" ;;
     esac
     "$SKYCAP" serve --endpoint "unix://$SOCKET" --data "$SOCKET.data" "$@" >>"$LOG" 2>&1 &

@@ -4,76 +4,36 @@
 # Every case of csi-sanity, on each back end, for volumes that are mounted and for block devices.
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../file-systems.sh"
+source "$(dirname "$0")/../sanity.sh"
 requires mkfs.ext4 mkfs.xfs mkfs.btrfs
 need_peers csi
 
-CASES=96       # of the pinned version; fewer would mean that csi-sanity gave up
 MOST_SKIPPED=0 # in one run
 VOLUMES=20     # the most that the node takes; the suite tries one more
-MIB=$((1 << 20))
 
-# report FILE: `RESULT<tab>NAME<tab>WHY` for each case of ginkgo's JUnit report.
-report() {
-    /usr/bin/python3 - "$1" <<'END'
-import sys
-import xml.etree.ElementTree as tree
-
-for case in tree.parse(sys.argv[1]).iter("testcase"):
-    if not case.get("name").startswith("[It]"):
-        continue
-    why = [child for child in case if child.tag in ("failure", "error", "skipped")]
-    text = " ".join(" ".join([child.get("message") or "", *child.itertext()][:2]) for child in why)
-    result = case.get("status")
-    if result not in ("passed", "skipped", "pending"):
-        result = "failed"
-    print(result, case.get("name")[len("[It] "):], " ".join(text.split())[:400], sep="\t")
-END
-}
-
-# read_report ROUTE FILE: counts its cases.
-read_report() {
-    local route=$1 result name why
-    local -A count=([passed]=0 [failed]=0 [skipped]=0 [pending]=0)
+# count_cases ROUTE: those of $SANITY.
+count_cases() {
+    local route=$1 result name why skipped_here=0
     while IFS=$'\t' read -r result name why; do
-        count[$result]=$((count[$result] + 1))
         case $result in
         passed) passed=$((passed + 1)) ;;
         failed) fails "$route: $name" "$why" ;;
         *) skips 1 "$route: $name: $why" ;;
         esac
-    done < <(report "$2")
-    echo "$route: ${count[passed]} passed, ${count[failed]} failed," \
-        "${count[skipped]} skipped, ${count[pending]} pending"
-    [ $((count[passed] + count[failed] + count[skipped] + count[pending])) -ge $CASES ] ||
-        fail "$route: csi-sanity ran fewer cases than $CASES"
-    [ "${count[skipped]}" -le $MOST_SKIPPED ] ||
-        fails "$route: at most $MOST_SKIPPED are skipped" "${count[skipped]} were"
-}
-
-# check_nothing_stays ROUTE WHAT METHOD
-check_nothing_stays() {
-    check "$1: no $2 stays" \
-        "$("$SKYCAP" call --compact "unix:$SOCKET" "csi.v1.Controller/$3" '{}')" '{}'
+        [ "$result" != skipped ] || skipped_here=$((skipped_here + 1))
+    done <"$SANITY"
+    echo "$route: $(sanity_counts)"
+    [ $skipped_here -le $MOST_SKIPPED ] ||
+        fails "$route: at most $MOST_SKIPPED are skipped" "$skipped_here were"
 }
 
 # run_sanity ROUTE DIR ACCESS MUTABLE-PARAMETER FLAG...: DIR is where the data is kept.
 run_sanity() {
-    local route="$1, $3" dir=$2 access=$3 junit=$SKYCAP_TMP/junit.xml
-    echo "$4" >"$SKYCAP_TMP/mutable.yaml"
+    local route="$1, $3" dir=$2 access=$3 mutable=$4
     shift 4
-    rm -f "$junit"
     start_skycap --data "$dir/data" --max-volumes $VOLUMES "$@"
-    timeout $((60 * SLOWER)) "$PEERS/csi-sanity" --csi.endpoint "unix://$SOCKET" \
-        --csi.mountdir "$SKYCAP_TMP/target" --csi.stagingdir "$SKYCAP_TMP/staging" \
-        --csi.testvolumeaccesstype "$access" --csi.testnodevolumeattachlimit \
-        --csi.testvolumesize $((32 * MIB)) --csi.testvolumeexpandsize $((48 * MIB)) \
-        --csi.testvolumemutableparameters "$SKYCAP_TMP/mutable.yaml" \
-        --ginkgo.no-color --ginkgo.junit-report "$junit" >"$SKYCAP_TMP/sanity.log" 2>&1 || true
-    if [ ! -s "$junit" ]; then
-        tail -n 20 "$SKYCAP_TMP/sanity.log"
-        fail "$route: csi-sanity did not finish"
-    fi
-    read_report "$route" "$junit"
+    run_csi_sanity "$route" "$SOCKET" "$access" "$mutable"
+    count_cases "$route"
     check_nothing_stays "$route" volume ListVolumes
     check_nothing_stays "$route" snapshot ListSnapshots
     stop_server "$SERVER" || fail "$route: the server ended badly"
