@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,11 +81,17 @@ settings_refuse_key(const struct setting *map, const char *key, const char *form
 unsigned
 settings_line_of(const char *message, const char **rest)
 {
-    unsigned line;
-    int used = 0;
-    bool is_there = sscanf(message, "line %u: %n", &line, &used) == 1 && used > 0;
-    *rest = is_there ? message + used : message;
-    return is_there ? line : 0;
+    static const char head[] = "line ";
+    const char *digits = message + strlen(head);
+    char *end = NULL;
+    *rest = message;
+    if (strncmp(message, head, strlen(head)) != 0 || !isdigit((unsigned char)digits[0]))
+        return 0;
+    unsigned long line = strtoul(digits, &end, 10);
+    if (line > UINT_MAX || strncmp(end, ": ", 2) != 0)
+        return 0;
+    *rest = end + 2;
+    return (unsigned)line;
 }
 
 /* "KEY: "TEXT" is no WANTED". */

@@ -291,6 +291,8 @@ test_messages(void)
     CHECK_TEXT(rest, "linear");
     CHECK_NUMBER(settings_line_of("line 12", &rest), 0);
     CHECK_TEXT(rest, "line 12");
+    CHECK_NUMBER(settings_line_of("line -1: key", &rest), 0);
+    CHECK_NUMBER(settings_line_of("line 4294967296: key", &rest), 0);
     CHECK_REFUSED(settings_refuse(&inner, "%d is wrong", 5), "line 6: 5 is wrong");
     CHECK_REFUSED(settings_refuse_key(&root, "map", "is %s", "odd"), "line 5: map: is odd");
     CHECK_REFUSED(settings_refuse_key(&inner, "q", "is missing"), "line 6: q: is missing");
