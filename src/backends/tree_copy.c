@@ -167,7 +167,11 @@ make_way(struct tree_copying *copying, const struct entry *entry, bool *done)
         *done = true;
         return copy_job_advance(copying->job, (uint64_t)wanted->st_blocks * 512);
     }
-    return tree_remove(entry->to, entry->name);
+    if (S_ISDIR(there.st_mode))
+        return tree_remove(entry->to, entry->name);
+    if (unlinkat(entry->to, entry->name, 0) != 0)
+        return error_from_errno(errno, "remove what an earlier attempt has left");
+    return NULL;
 }
 
 static struct error *

@@ -13,6 +13,9 @@
 #include "connections/pass.h"
 #include "rpc/message_bytes.h"
 
+#define LOOK_MS 50
+#define KNOWN_MS 60000
+
 #define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
 
 /* One run of the work. */
@@ -22,8 +25,7 @@ struct run {
     const char *directory;
     Csi__V1__VolumeCapability capability; /* how both are published */
     Csi__V1__VolumeCapability__AccessMode access_mode;
-    Csi__V1__Volume source; /* what is copied from */
-    bool has_helper;        /* that is a helping copy */
+    Csi__V1__Volume source; /* the volume itself, where there is no helping copy */
 };
 
 static const Csi__V1__VolumeContentSource *
@@ -48,14 +50,22 @@ driver_can(const struct connection *connection, int capability)
 
 /* ---- the helping copy ---- */
 
-/* The ids in it are changed on the way to the driver. */
-static Csi__V1__VolumeContentSource *
-duplicate_content(const Csi__V1__VolumeContentSource *content, struct arena *arena)
+static ProtobufCMessage *
+duplicate(const ProtobufCMessage *message, struct arena *arena)
 {
     size_t size;
-    uint8_t *bytes = message_bytes_pack(&content->base, arena, &size);
-    return (Csi__V1__VolumeContentSource *)message_bytes_unpack(content->base.descriptor, bytes,
-                                                                size, arena);
+    uint8_t *bytes = message_bytes_pack(message, arena, &size);
+    return message_bytes_unpack(message->descriptor, bytes, size, arena);
+}
+
+/* Another process must be able to let go of what this one has. */
+static struct error *
+remember(struct cross_copy_work *work, struct run *run)
+{
+    struct store_change change = {.key = work->key, .expected = STORE_ANY};
+    change.value =
+        message_bytes_pack(&work->record->base, call_arena(run->call), &change.value_size);
+    return store_write(work->desk->options.store, &change, 1, NULL);
 }
 
 static struct error *
@@ -71,16 +81,17 @@ make_helper(struct run *run)
     request.capacity_range = asked->capacity_range;
     request.volume_capabilities = capabilities;
     request.n_volume_capabilities = 1;
-    request.volume_content_source = duplicate_content(content_of(work), call_arena(run->call));
+    /* The ids in it are changed on the way to the driver. */
+    request.volume_content_source =
+        (Csi__V1__VolumeContentSource *)duplicate(&content_of(work)->base, call_arena(run->call));
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, &work->secrets, call_arena(run->call));
     struct error *error =
         desk_create_on(work->desk, run->call, work->set, work->from, &request, &reply);
     if (error)
         return error_wrap(error, "make a helping copy of the source");
-    run->source = *reply.volume;
-    run->has_helper = true;
-    return NULL;
+    work->record->helper = (Csi__V1__Volume *)duplicate(&reply.volume->base, &work->arena);
+    return remember(work, run);
 }
 
 static struct error *
@@ -101,11 +112,8 @@ static struct error *
 find_source(struct run *run)
 {
     struct cross_copy_work *work = run->work;
-    if (is_snapshot(work) || driver_can(work->from, CAN(CLONE_VOLUME)))
-        return make_helper(run);
-    csi__v1__volume__init(&run->source);
-    run->source.volume_id = content_of(work)->volume->volume_id;
-    return NULL;
+    bool needs_helper = is_snapshot(work) || driver_can(work->from, CAN(CLONE_VOLUME));
+    return needs_helper && !work->record->helper ? make_helper(run) : NULL;
 }
 
 /* ---- both ends ---- */
@@ -119,12 +127,14 @@ end_of(const struct run *run, bool is_target)
         .set = work->set,
         .connection = is_target ? work->to : work->from,
         .call = run->call,
-        .volume = is_target ? work->record->volume : &run->source,
+        .volume = is_target              ? work->record->volume
+                  : work->record->helper ? work->record->helper
+                                         : &run->source,
         .capability = &run->capability,
         .secrets = &work->secrets,
         .directory =
             arena_print(call_arena(run->call), "%s/%s", run->directory, is_target ? "to" : "from"),
-        .read_only = !is_target && !run->has_helper,
+        .read_only = !is_target && !work->record->helper,
     };
 }
 
@@ -156,9 +166,10 @@ let_go(struct run *run)
 {
     struct attachment from = end_of(run, false), to = end_of(run, true);
     struct error *error = attach_undo(&to);
-    keep_first(&error, attach_undo(&from));
-    if (!error && run->has_helper)
-        error = delete_volume(run, run->work->from, run->source.volume_id);
+    if (from.volume->volume_id[0])
+        keep_first(&error, attach_undo(&from));
+    if (!error && run->work->record->helper)
+        error = delete_volume(run, run->work->from, run->work->record->helper->volume_id);
     if (!error)
         rmdir(run->directory);
     return error_wrap(error, "let go of the copied volumes");
@@ -169,8 +180,6 @@ make_directories(struct run *run)
 {
     const char *parent = arena_print(call_arena(run->call), "%s/connections/copies",
                                      run->work->desk->options.data_directory);
-    run->directory =
-        arena_print(call_arena(run->call), "%s/%s", parent, run->work->record->work_name);
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
         (mkdir(run->directory, 0700) != 0 && errno != EEXIST))
         return error_from_errno(errno, "make the directory %s", run->directory);
@@ -188,18 +197,51 @@ set_capability(struct run *run)
     run->capability.access_mode = &run->access_mode;
 }
 
+/* After a start nobody has asked the drivers yet what they can do. */
+static struct error *
+wait_until_known(const struct connection *connection, const struct progress *progress)
+{
+    for (unsigned waited_ms = 0;; waited_ms += LOOK_MS) {
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+        if (facts->is_known)
+            return NULL;
+        if (progress->cancelled(progress->context))
+            return error_new(CODE_CANCELLED, "the copy is cancelled");
+        if (waited_ms >= KNOWN_MS)
+            return error_new(CODE_UNAVAILABLE, "connection \"%s\": %s", connection->spec->name,
+                             facts->trouble);
+        usleep(LOOK_MS * 1000);
+    }
+}
+
+static void
+begin_run(struct cross_copy_work *work, struct run *run)
+{
+    *run = (struct run){.work = work, .call = call_new_detached(work->desk->options.runtime, 0)};
+    csi__v1__volume__init(&run->source);
+    if (!is_snapshot(work))
+        run->source.volume_id = content_of(work)->volume->volume_id;
+    run->directory = arena_print(call_arena(run->call), "%s/connections/copies/%s",
+                                 work->desk->options.data_directory, work->record->work_name);
+    set_capability(run);
+}
+
 struct error *
 cross_copy_work_run(struct cross_copy_work *work, const struct progress *progress)
 {
-    struct run run = {.work = work, .call = call_new_detached(work->desk->options.runtime, 0)};
-    set_capability(&run);
-    struct error *error = make_directories(&run);
+    struct run run;
+    begin_run(work, &run);
+    struct error *error = wait_until_known(work->from, progress);
+    if (!error)
+        error = wait_until_known(work->to, progress);
+    if (!error)
+        error = make_directories(&run);
     if (!error)
         error = find_source(&run);
-    if (!error) {
+    if (!error)
         error = copy_between(&run, progress);
-        keep_first(&error, let_go(&run));
-    }
+    if (!error)
+        error = let_go(&run);
     call_free_detached(run.call);
     return error;
 }
@@ -207,9 +249,11 @@ cross_copy_work_run(struct cross_copy_work *work, const struct progress *progres
 void
 cross_copy_work_undo(struct cross_copy_work *work)
 {
-    struct run run = {.work = work, .call = call_new_detached(work->desk->options.runtime, 0)};
-    struct error *error AUTO(error_cleanup) =
-        delete_volume(&run, work->to, work->record->volume->volume_id);
+    struct run run;
+    begin_run(work, &run);
+    struct error *error AUTO(error_cleanup) = let_go(&run);
+    if (!error)
+        error = delete_volume(&run, work->to, work->record->volume->volume_id);
     if (error)
         log_error(work->desk->options.log, "the volume of a failed copy is left",
                   LOG_TEXT("volume", work->record->volume->volume_id),

@@ -21,11 +21,11 @@ struct cross_copy_work {
     const char *key; /* of its row */
 };
 
-/* Copies; both ends are let go of and the helping copy is gone, whatever happens. */
+/* Copies. When that has gone well both ends are let go of and the helping copy is gone; else cross_copy_work_undo is to follow, or another run. */
 MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
                                              const struct progress *progress);
 
-/* It has failed: removes the target. What cannot be removed is logged. */
+/* It has failed: lets go of both ends, removes the helping copy and the target. What cannot be removed is logged. */
 void cross_copy_work_undo(struct cross_copy_work *work);
 
 #endif

@@ -48,6 +48,9 @@ nodes_translate_in(const struct desk *desk, const struct connection *connection,
             *node_id = arena_string(arena, facts->node_id);
             return NULL;
         }
+        if (!facts->is_known)
+            return error_new(CODE_UNAVAILABLE, "connection \"%s\": %s", connection->spec->name,
+                             facts->trouble);
     }
     const struct setting *written = settings_find(node_ids(connection), *node_id);
     if (written && written->kind == SETTING_TEXT) {

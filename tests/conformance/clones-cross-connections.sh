@@ -102,15 +102,16 @@ copies_dir() { echo "$SOCKET.data/connections/copies"; }
 
 has_begun() { [ -n "$(find "$(copies_dir)" -maxdepth 5 -path '*/to/target/*' -print -quit 2>/dev/null)" ]; }
 
-# killed_copy NAME CONNECTION KIND SOURCE: as create, with a kill -9 of the server when the copy has begun. Prints the id.
+# killed_copy NAME CONNECTION KIND SOURCE: as create, with a kill -9 of the server when the copy has begun. Sets MADE.
 killed_copy() {
     create "$@" >"$SKYCAP_TMP/id" &
     local waiting=$!
     wait_for 20 has_begun || fail "$1: the copy never began: $(cat "$SKYCAP_TMP/create.err")"
     kill -KILL "$SERVER"
+    wait_for 10 has_ended "$SERVER" || fail "$1: the server outlives its end"
     start_connected --node-id node
     wait "$waiting" || fail "$1: $(cat "$SKYCAP_TMP/id")"
-    cat "$SKYCAP_TMP/id"
+    MADE=$(cat "$SKYCAP_TMP/id")
 }
 
 volumes_of() { # volumes_of SOCKET: how many it has
@@ -134,14 +135,16 @@ publish_it "$source_id" tree
 fill_tree "$(target_of "$source_id")"
 wanted=$(describe "$(target_of "$source_id")")
 unpublish_it "$source_id"
-there=$(killed_copy second fast tree "$source_id")
+killed_copy second fast tree "$source_id"
+there=$MADE
 check "the clone is of the connection that was asked for" "${there%/*}" v:fast
 publish_it "$there" tree
 check "$FILES files and $LARGE MiB are the same in the other connection" "$(describe "$(target_of "$there")")" "$wanted"
 unpublish_it "$there"
 check_clean "there" 2 1
 snapshot=$(make_snapshot still "$there")
-back=$(killed_copy third other tree "$snapshot")
+killed_copy third other tree "$snapshot"
+back=$MADE
 check "the volume of the snapshot is of the connection that was asked for" "${back%/*}" v:other
 publish_it "$back" tree
 check "and the same when they are back" "$(describe "$(target_of "$back")")" "$wanted"
