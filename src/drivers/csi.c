@@ -17,6 +17,7 @@
 #include "drivers/keeper.h"
 #include "rpc/address.h"
 #include "rpc/channel.h"
+#include "rpc/relay.h"
 #include "rpc/timers.h"
 
 #define MS_NS UINT64_C(1000000)
@@ -61,7 +62,7 @@ end_for(struct csi_driver *csi, const struct method *method)
     return is_node ? csi->node : &csi->ends[CONTROLLER];
 }
 
-/* NULL: the call may go to the end, and csi_leave must follow. */
+/* NULL: the call may go to the end, and `leave` must follow. */
 static struct error *
 enter(struct csi_driver *csi, const struct keeper_end *end)
 {
@@ -138,6 +139,47 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
     if (!error)
         memcpy(reply, answer, method->output->sizeof_message);
     return leave(csi, end, error);
+}
+
+struct relayed {
+    struct csi_driver *csi; /* shared */
+    struct keeper_end *end;
+    driver_finish *finish;
+    void *context;
+};
+
+static struct error *
+finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
+{
+    struct relayed *relayed = context;
+    error = leave(relayed->csi, relayed->end, error);
+    error = relayed->finish(call, relayed->context, reply, error);
+    driver_release(&relayed->csi->base);
+    return error;
+}
+
+static struct error *
+csi_relay(struct driver *driver, struct call *call, const struct method *method,
+          const ProtobufCMessage *request, driver_finish *finish, void *context)
+{
+    struct csi_driver *csi = (struct csi_driver *)driver;
+    struct keeper_end *end = end_for(csi, method);
+    struct error *error = enter(csi, end);
+    if (error)
+        return error;
+    driver_share(driver);
+    struct relayed *relayed = arena_alloc(call_arena(call), sizeof *relayed);
+    *relayed = (struct relayed){csi, end, finish, context};
+    /* What the call has brought goes along, so that the way before us needs not be told again. */
+    struct relay relay = {
+        .request = request,
+        .finish = finish_relay,
+        .context = relayed,
+        .metadata = &csi->via,
+        .timeout_ns = csi->timeout_ns,
+    };
+    rpc_relay(call, end->channel, &relay);
+    return NULL;
 }
 
 static struct error *
@@ -338,5 +380,6 @@ const struct driver_ops driver_csi = {
     .open = csi_open,
     .close = csi_close,
     .call = csi_call,
+    .relay = csi_relay,
     .stream = csi_stream,
 };

@@ -77,7 +77,10 @@ struct driver_ops {
     /* One unary RPC, on a worker. `reply` is an initialised message of the method's output type. The call may be a detached one. */
     struct error *(*call)(struct driver *driver, struct call *call, const struct method *method,
                           const ProtobufCMessage *request, ProtobufCMessage *reply);
-    /* The same without a thread, on the loop; NULL: the driver needs one. An error: nothing was begun and `finish` does not run. */
+    /*
+     * The same without a thread, from the method's own handler on the loop, which returns NULL after it; NULL: the driver needs a thread. The request is in
+     * the call's arena. An error: nothing was begun and `finish` does not run.
+     */
     struct error *(*relay)(struct driver *driver, struct call *call, const struct method *method,
                            const ProtobufCMessage *request, driver_finish *finish, void *context);
     /* A server-streaming RPC, on a worker: messages go to the client of `call` as they come. */

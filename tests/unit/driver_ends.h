@@ -172,6 +172,18 @@ child_create(struct call *call, const Csi__V1__CreateVolumeRequest *request,
 }
 
 static inline struct error *
+child_delete(struct call *call, const Csi__V1__DeleteVolumeRequest *request,
+             Csi__V1__DeleteVolumeResponse *reply)
+{
+    struct child *child = call_context(call);
+    (void)request;
+    (void)reply;
+    if (atomic_load(&child->hangs))
+        child_hang(child);
+    return child_refuse(child);
+}
+
+static inline struct error *
 child_node(struct call *call, const Csi__V1__NodeGetCapabilitiesRequest *request,
            Csi__V1__NodeGetCapabilitiesResponse *reply)
 {
@@ -226,6 +238,7 @@ static const struct csi_v1_identity child_identity_handlers = {
     {child_info}, {child_capabilities}, {child_probe}};
 static const struct csi_v1_controller child_controller_handlers = {
     .create_volume = {child_create},
+    .delete_volume = {child_delete},
     .controller_get_capabilities = {child_controller},
 };
 static const struct csi_v1_node child_node_handlers = {
@@ -279,6 +292,7 @@ struct front {
     struct ends ends; /* its channel is the user's */
     struct driver *driver;
     struct arena arena; /* of settings */
+    atomic_int relayed; /* answers that `front_finish` saw */
 };
 
 static inline struct error *
@@ -288,6 +302,27 @@ front_create(struct call *call, const Csi__V1__CreateVolumeRequest *request,
     struct front *front = call_context(call);
     return front->driver->ops->call(front->driver, call, CSI_V1_CONTROLLER_CREATE_VOLUME,
                                     &request->base, &reply->base);
+}
+
+/* Tells what it saw by adding to the message. */
+static inline struct error *
+front_finish(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
+{
+    struct front *front = context;
+    (void)call;
+    CHECK(!reply != !error);
+    atomic_fetch_add(&front->relayed, 1);
+    return error_wrap(error, "seen");
+}
+
+static inline struct error *
+front_delete(struct call *call, const Csi__V1__DeleteVolumeRequest *request,
+             Csi__V1__DeleteVolumeResponse *reply)
+{
+    struct front *front = call_context(call);
+    (void)reply;
+    return front->driver->ops->relay(front->driver, call, CSI_V1_CONTROLLER_DELETE_VOLUME,
+                                     &request->base, front_finish, front);
 }
 
 static inline struct error *
@@ -307,7 +342,10 @@ front_allocated(struct call *call, const Csi__V1__GetMetadataAllocatedRequest *r
         front->driver, call, CSI_V1_SNAPSHOT_METADATA_GET_METADATA_ALLOCATED, &request->base);
 }
 
-static const struct csi_v1_controller front_controller_handlers = {.create_volume = {front_create}};
+static const struct csi_v1_controller front_controller_handlers = {
+    .create_volume = {front_create},
+    .delete_volume = {front_delete, .on_loop = true},
+};
 static const struct csi_v1_node front_node_handlers = {.node_get_info = {front_node_info}};
 static const struct csi_v1_snapshot_metadata front_metadata_handlers = {
     .get_metadata_allocated = {front_allocated}};
@@ -386,6 +424,18 @@ create(struct front *front, const char *name, const struct call_options *options
     return error;
 }
 
+/* DeleteVolume through the front, by relay. */
+static inline struct error *
+remove_volume(struct front *front, const struct call_options *options)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    Csi__V1__DeleteVolumeRequest request = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
+    Csi__V1__DeleteVolumeResponse *reply;
+    return channel_call(front->ends.channel, CSI_V1_CONTROLLER_DELETE_VOLUME, &request.base,
+                        options, &arena, &reply);
+}
+
 /* ---- waiting ---- */
 
 static inline bool
@@ -394,6 +444,23 @@ facts_say(struct driver *driver, bool is_ready, const char *version)
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(driver);
     return facts->is_ready == is_ready &&
            (!version || (facts->plugin_version && !strcmp(facts->plugin_version, version)));
+}
+
+static inline bool
+trouble_has(struct driver *driver, const char *part)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(driver);
+    return facts->trouble && strstr(facts->trouble, part);
+}
+
+/* False: it did not come to that in time. */
+static inline bool
+wait_for_trouble(struct driver *driver, const char *part)
+{
+    uint64_t start = timers_now();
+    while (!trouble_has(driver, part) && ms_since(start) < PATIENCE_MS)
+        sleep_ms(2);
+    return trouble_has(driver, part);
 }
 
 /* False: it did not come to that in time. */

@@ -148,14 +148,8 @@ a_child_that_is_not_there_is_told(void)
     ends_choose_address(nobody.ends.address);
     front_prepare(&front);
     front_open(&front, &(struct front_setup){.settings = quick_settings(&front, &nobody)});
-    uint64_t start = timers_now();
+    CHECK(wait_for_trouble(front.driver, nobody.ends.address));
     struct driver_facts *facts = driver_facts(front.driver);
-    while (!strstr(facts->trouble, nobody.ends.address) && ms_since(start) < PATIENCE_MS) {
-        driver_facts_release(facts);
-        sleep_ms(2);
-        facts = driver_facts(front.driver);
-    }
-    CHECK(strstr(facts->trouble, nobody.ends.address));
     CHECK(!facts->is_known && !facts->is_ready);
     driver_facts_release(facts);
     front_close(&front);
@@ -315,6 +309,66 @@ a_stream_passes_and_ends_with_the_childs_status(void)
     atomic_store(&child.refusal, CODE_DATA_LOSS);
     CHECK_CODE(read_stream(&front, &sum), CODE_DATA_LOSS);
     CHECK_NUMBER(sum, 10 + 11 + 12);
+    close_both(&front, &child);
+}
+
+/* ---- relays ---- */
+
+static void
+a_relayed_call_passes_with_its_answer(void)
+{
+    struct child child;
+    struct front front;
+    open_both(&front, &child);
+    CHECK_CODE(remove_volume(&front, NULL), CODE_OK);
+    CHECK_NUMBER(atomic_load(&front.relayed), 1);
+    atomic_store(&child.refusal, CODE_FAILED_PRECONDITION);
+    struct error *error = remove_volume(&front, NULL);
+    CHECK_TEXT(error ? error->message : NULL, "seen: the child says no");
+    CHECK_CODE(error, CODE_FAILED_PRECONDITION);
+    CHECK_NUMBER(atomic_load(&front.relayed), 2);
+    close_both(&front, &child);
+}
+
+static void
+relayed_calls_are_bounded_too(void)
+{
+    struct child child;
+    struct front front;
+    child_open(&child, CHILD_BOTH);
+    front_prepare(&front);
+    front_open(&front, &(struct front_setup){.settings = calm_settings(&front, &child),
+                                             .max_calls = 1,
+                                             .timeout_ms = 200});
+    CHECK(wait_for_facts(front.driver, true, NULL));
+    atomic_store(&child.hangs, true);
+    for (unsigned n = 0; n < 5; n++) /* a place is free again after each */
+        CHECK_CODE(remove_volume(&front, NULL), CODE_DEADLINE_EXCEEDED);
+    CHECK_NUMBER(atomic_load(&front.relayed), 5);
+    atomic_store(&child.hangs, false);
+    close_both(&front, &child);
+}
+
+/* The call that is under way holds the driver, and lets go of it on the loop. */
+static void
+a_driver_that_is_let_go_ends_its_relayed_calls_first(void)
+{
+    struct child child;
+    struct front front;
+    struct client_call *call;
+    Csi__V1__DeleteVolumeRequest request = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
+    open_both(&front, &child);
+    atomic_store(&child.hangs, true);
+    succeed(client_call_open(front.ends.channel, CSI_V1_CONTROLLER_DELETE_VOLUME, NULL, &call));
+    succeed(client_call_send(call, &request.base));
+    client_call_close_send(call);
+    CHECK(gate_wait(&child.entered, 1));
+    driver_release(STEAL(front.driver));
+    CHECK_NUMBER(atomic_load(&front.relayed), 0);
+    gate_pass(&child.may_go);
+    CHECK_CODE(client_call_finish(call), CODE_OK);
+    CHECK_NUMBER(atomic_load(&front.relayed), 1);
+    client_call_free(call);
     close_both(&front, &child);
 }
 
@@ -510,6 +564,9 @@ main(void)
     node_calls_go_to_the_node_endpoint();
     node_ids_are_found();
     a_stream_passes_and_ends_with_the_childs_status();
+    a_relayed_call_passes_with_its_answer();
+    relayed_calls_are_bounded_too();
+    a_driver_that_is_let_go_ends_its_relayed_calls_first();
     more_calls_than_may_be_are_refused_at_once();
     a_call_takes_no_longer_than_it_may();
     a_child_that_hangs_is_left_alone_until_it_answers_again();

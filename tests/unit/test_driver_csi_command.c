@@ -96,9 +96,7 @@ a_program_that_crashes_comes_back(void)
     CHECK(wait_for_facts(place.front.driver, true, NULL));
     for (unsigned n = 0; n < 2; n++) {
         CHECK_CODE(create(&place.front, "crash", NULL, NULL), CODE_UNAVAILABLE);
-        CHECK(wait_for_facts(place.front.driver, false, NULL));
-        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(place.front.driver);
-        CHECK(facts->trouble && strstr(facts->trouble, "its program has ended with exit code 7"));
+        CHECK(wait_for_trouble(place.front.driver, "its program has ended with exit code 7"));
         CHECK(wait_for_facts(place.front.driver, true, NULL));
         CHECK_CODE(create(&place.front, "one", NULL, NULL), CODE_OK);
     }
