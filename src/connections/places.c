@@ -119,6 +119,17 @@ places_translate_one_in(const struct connection_set *set, const struct connectio
     return seen.count ? make_topology(&seen, arena) : NULL;
 }
 
+/*
+ * Whether a term is about the connection at all. Where a driver tells where its volumes are, or its file does, a place that is named by keys of
+ * others alone is none of theirs.
+ */
+static bool
+concerns(const struct connection *connection, const Csi__V1__Topology *seen)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return seen || !facts->topology.count || connection->spec->topology_count;
+}
+
 /* The terms that fit, as the driver sees them. */
 static size_t
 translate_terms(const struct connection_set *set, const struct connection *connection,
@@ -129,8 +140,8 @@ translate_terms(const struct connection_set *set, const struct connection *conne
     for (size_t i = 0; i < count; i++) {
         if (!places_fit(connection, terms[i], arena))
             continue;
-        ++*fitting;
         Csi__V1__Topology *seen = places_translate_one_in(set, connection, terms[i], arena);
+        *fitting += concerns(connection, seen);
         if (seen)
             terms[kept++] = seen;
     }
