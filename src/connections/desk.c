@@ -69,11 +69,11 @@ static const struct rule rules[] = {
     {"/csi.v1.Node/NodeGetInfo", desk_node_info},
     {"/csi.v1.Node/NodeGetStorageHealth", desk_storage_health},
     {"/csi.v1.Node/NodeStageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path volume_capability"},
-    {"/csi.v1.Node/NodeUnstageVolume", NULL, false, false, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path"},
+    {"/csi.v1.Node/NodeUnstageVolume", NULL, false, STRAY_IS_FINE, LACKING_IS_FINE, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path"},
     {"/csi.v1.Node/NodePublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE, .required = "target_path volume_capability"},
     {"/csi.v1.Node/NodeUnpublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE, .required = "target_path"},
     {"/csi.v1.Node/NodeGetVolumeStats", NULL, false, false, false, NODE(GET_VOLUME_STATS), false, MAY_BE_INLINE, .required = "volume_path"},
-    {"/csi.v1.Node/NodeGetVolumeHealth", NULL, false, false, false, NODE(GET_VOLUME_HEALTH)},
+    {"/csi.v1.Node/NodeGetVolumeHealth", NULL, false, false, false, NODE(GET_VOLUME_HEALTH), false, MAY_BE_INLINE},
     {"/csi.v1.Node/NodeExpandVolume", NULL, false, false, false, NODE(EXPAND_VOLUME), .required = "volume_path"},
 };
 /* clang-format on */
@@ -172,7 +172,7 @@ find_connection(const struct desk *desk, const struct connection_set *set, const
     if (error)
         return explain_unknown(rule, error);
     if (!route->connection && route->stray && rule->stray_is_fine)
-        return NULL;
+        return check_required(rule, request);
     if (!route->connection && route->stray && rule->may_be_inline) {
         error = check_required(rule, request);
         return error ? error : inline_volumes_find(desk, set, request, &route->connection);
@@ -222,7 +222,7 @@ run_routed(struct desk *desk, struct call *call, const struct rule *rule, bool m
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
     struct route route;
-    if (rule->may_be_inline && inline_volumes_is_one(request)) {
+    if (rule->may_be_inline && inline_volumes_id(request)) {
         call_continue(call, run_on_worker);
         return NULL;
     }

@@ -2,8 +2,10 @@
 /* Inline volumes: see inline_volumes.h. */
 #include "connections/inline_volumes.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "connections/choice.h"
 #include "connections/global_id.h"
@@ -12,26 +14,20 @@
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
 #define KEY_SIZE (sizeof "inline/" + GLOBAL_ID_MAX)
 
-static const char *
-volume_id_of(const ProtobufCMessage *request)
-{
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "volume_id");
-    return *(const char *const *)((const char *)request + field->offset);
-}
-
-bool
-inline_volumes_is_one(const ProtobufCMessage *request)
+const char *
+inline_volumes_id(const ProtobufCMessage *request)
 {
     struct global_id parts;
-    const char *id = volume_id_of(request);
-    return id[0] && !global_id_parse(ID_VOLUME, id, &parts);
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "volume_id");
+    const char *id = field ? *(const char *const *)((const char *)request + field->offset) : "";
+    return id[0] && !global_id_parse(ID_VOLUME, id, &parts) ? id : NULL;
 }
 
 static struct error *
 make_key(const ProtobufCMessage *request, char key[KEY_SIZE])
 {
-    const char *id = volume_id_of(request);
+    const char *id = inline_volumes_id(request);
     if (strlen(id) > GLOBAL_ID_MAX)
         return error_new(CODE_INVALID_ARGUMENT, "volume_id has %zu bytes; %d are allowed",
                          strlen(id), GLOBAL_ID_MAX);
@@ -52,17 +48,22 @@ as_publication(const ProtobufCMessage *request, struct arena *arena, struct text
     return ephemeral && strcmp(ephemeral, "true") == 0 ? publish : NULL;
 }
 
-static struct error *
-remember(const struct desk *desk, const char *key, const struct connection *connection)
+static bool
+is_gone(const char *path)
 {
-    const char *name = connection->spec->name;
-    struct store_change change = {key, (const uint8_t *)name, strlen(name), STORE_ANY};
-    return store_write(desk->options.store, &change, 1, NULL);
+    struct stat at;
+    return lstat(path, &at) && errno == ENOENT;
 }
 
+/* ---- rows: "CONNECTION PATH", PATH being where it was published first ---- */
+
+struct row {
+    const char *connection;
+    const char *path;
+};
+
 static struct error *
-recall(const struct desk *desk, const struct connection_set *set, const char *key,
-       struct arena *arena, struct connection **out)
+read_row(const struct desk *desk, const char *key, struct arena *arena, struct row *out)
 {
     struct store_entry entry;
     struct error *error = store_get(desk->options.store, key, arena, &entry);
@@ -72,12 +73,67 @@ recall(const struct desk *desk, const struct connection_set *set, const char *ke
     }
     if (error)
         return error;
-    const char *name = arena_copy(arena, entry.value, entry.value_size);
-    *out = connection_set_find(set, name);
+    char *rest = arena_copy(arena, entry.value, entry.value_size);
+    out->connection = strsep(&rest, " ");
+    out->path = rest ? rest : "";
+    return NULL;
+}
+
+static struct error *
+write_row(const struct desk *desk, const char *key, const struct row *row, struct arena *arena)
+{
+    const char *text = arena_print(arena, "%s %s", row->connection, row->path);
+    struct store_change change = {key, (const uint8_t *)text, strlen(text), STORE_ANY};
+    return store_write(desk->options.store, &change, 1, NULL);
+}
+
+/* ---- finding ---- */
+
+/* A row whose path is there still is kept: a publication at a second path may fail, and must not make the first one forgotten. */
+static struct error *
+find_for_publication(const struct desk *desk, const struct connection_set *set, const char *key,
+                     const Csi__V1__NodePublishVolumeRequest *publish,
+                     const struct text_map *context, struct arena *arena, struct connection **out)
+{
+    struct row row;
+    struct error *error = read_row(desk, key, arena, &row);
+    if (!error && !is_gone(row.path) && (*out = connection_set_find(set, row.connection)))
+        return NULL;
+    if (error && error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    error = choice_of_name(set, text_map_find(context, CHOICE_NAME), arena, out);
+    if (error)
+        return error;
+    row = (struct row){(*out)->spec->name, publish->target_path};
+    return write_row(desk, key, &row, arena);
+}
+
+/* To unpublish again what is gone is no error. */
+static bool
+is_unpublished(const ProtobufCMessage *request)
+{
+    return request->descriptor == &csi__v1__node_unpublish_volume_request__descriptor &&
+           is_gone(((const Csi__V1__NodeUnpublishVolumeRequest *)request)->target_path);
+}
+
+static struct error *
+find_by_row(const struct desk *desk, const struct connection_set *set, const char *key,
+            const ProtobufCMessage *request, struct arena *arena, struct connection **out)
+{
+    struct row row;
+    struct error *error = read_row(desk, key, arena, &row);
+    if (error && error->code == CODE_NOT_FOUND && is_unpublished(request)) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    *out = connection_set_find(set, row.connection);
     if (*out)
         return NULL;
-    return error_new(CODE_UNAVAILABLE, "there is no connection \"%s\", which \"%s\" is of", name,
-                     key + strlen("inline/"));
+    return error_new(CODE_UNAVAILABLE, "there is no connection \"%s\", which \"%s\" is of",
+                     row.connection, key + strlen("inline/"));
 }
 
 struct error *
@@ -92,13 +148,11 @@ inline_volumes_find(const struct desk *desk, const struct connection_set *set,
     if (error)
         return error;
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    if (as_publication(request, &arena, &context)) {
-        error = choice_of_name(set, text_map_find(&context, "connection"), &arena, out);
-        if (!error)
-            error = remember(desk, key, *out);
-    } else {
-        error = recall(desk, set, key, &arena, out);
-    }
+    const Csi__V1__NodePublishVolumeRequest *publish = as_publication(request, &arena, &context);
+    if (publish)
+        error = find_for_publication(desk, set, key, publish, &context, &arena, out);
+    else
+        error = find_by_row(desk, set, key, request, &arena, out);
     arena_clear(&arena);
     return error;
 }
@@ -106,10 +160,23 @@ inline_volumes_find(const struct desk *desk, const struct connection_set *set,
 struct error *
 inline_volumes_note(const struct desk *desk, const ProtobufCMessage *request)
 {
+    struct arena arena;
+    struct row row;
     char key[KEY_SIZE];
     if (request->descriptor != &csi__v1__node_unpublish_volume_request__descriptor)
         return NULL;
+    const char *path = ((const Csi__V1__NodeUnpublishVolumeRequest *)request)->target_path;
     struct error *error = make_key(request, key);
+    if (error)
+        return error;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    error = read_row(desk, key, &arena, &row);
+    bool has_ended = !error && (strcmp(path, row.path) == 0 || is_gone(row.path));
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = NULL;
+    }
+    arena_clear(&arena);
     struct store_change change = {key, NULL, 0, STORE_ANY};
-    return error ? error : store_write(desk->options.store, &change, 1, NULL);
+    return has_ended ? store_write(desk->options.store, &change, 1, NULL) : error;
 }

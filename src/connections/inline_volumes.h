@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inline volumes: the orchestrator makes their ids, so these say nothing about a connection. volume_context does, at the publication (`connection`,
- * else the default one); a row in the store, `inline/ID`, remembers it until the volume is unpublished.
+ * else the default one); a row in the store, `inline/ID`, remembers it until the volume is unpublished where
+ * it was published.
  */
 #ifndef CONNECTIONS_INLINE_VOLUMES_H
 #define CONNECTIONS_INLINE_VOLUMES_H
@@ -9,10 +10,13 @@
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
 
-/* Is the volume_id of this request of the Node service none of ours? */
-bool inline_volumes_is_one(const ProtobufCMessage *request);
+/* The volume_id of a request if it is none of ours: one that the orchestrator has made, maybe. NULL: it is, or there is none. */
+const char *inline_volumes_id(const ProtobufCMessage *request);
 
-/* Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. */
+/*
+ * Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. NULL: what is to be unpublished
+ * is not there (any more).
+ */
 MUST_CHECK struct error *inline_volumes_find(const struct desk *desk,
                                              const struct connection_set *set,
                                              const ProtobufCMessage *request,

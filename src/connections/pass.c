@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "connections/inline_volumes.h"
 #include "connections/map_field.h"
 #include "connections/route.h"
 
@@ -133,6 +134,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
 {
     struct arena *arena = call_arena(call);
     const struct driver_ops *ops = connection->spec->driver;
+    const char *inline_id = inline_volumes_id(request);
     uint64_t started_us = now_us();
     struct error *error = route_translate_in(desk, connection, request, arena);
     if (error)
@@ -143,7 +145,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     else
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
-        error = route_translate_out(desk, connection, reply, arena);
+        error = route_translate_out(desk, connection, reply, inline_id, arena);
     return conclude(connection, method->path, started_us, error);
 }
 
@@ -181,7 +183,8 @@ static struct error *
 translate_answer(struct call *call, struct passage *passage, ProtobufCMessage *reply)
 {
     struct arena *arena = call_arena(call);
-    struct error *error = route_translate_out(passage->desk, passage->connection, reply, arena);
+    struct error *error =
+        route_translate_out(passage->desk, passage->connection, reply, NULL, arena);
     if (!error && passage->then)
         error = passage->then(passage->set, passage->connection, arena, reply);
     return passage_end(passage, error);

@@ -10,6 +10,7 @@
 #include "connections/nodes.h"
 
 #define LONGEST_HANDLE 1024 /* CSI allows 128; some drivers do not keep to it */
+#define LONGEST_NODE_ID 256
 
 static enum id_kind
 kind_of(enum id_field field)
@@ -28,11 +29,24 @@ struct search {
 };
 
 static struct error *
+check_length(enum id_field field, const char *id)
+{
+    size_t size = strlen(id), most = field == ID_FIELD_NODE ? LONGEST_NODE_ID : GLOBAL_ID_MAX;
+    if (size <= most)
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT, "an id has %zu bytes; at most %zu are allowed", size,
+                     most);
+}
+
+static struct error *
 look_at_id(void *context, enum id_field field, char **id)
 {
     struct search *search = context;
     struct route *route = search->route;
     struct global_id parts;
+    struct error *error = check_length(field, *id);
+    if (error)
+        return error;
     if (field == ID_FIELD_NODE) {
         route->needs_thread |= strcmp(*id, search->desk->options.node_id) != 0;
         return NULL;
@@ -71,6 +85,7 @@ struct translation {
     const struct desk *desk;
     const struct connection *connection;
     struct arena *arena;
+    const char *inline_id; /* on the way out; NULL: none */
 };
 
 static struct error *
@@ -95,7 +110,7 @@ struct error *
 route_translate_in(const struct desk *desk, const struct connection *connection,
                    ProtobufCMessage *message, struct arena *arena)
 {
-    struct translation translation = {desk, connection, arena};
+    struct translation translation = {desk, connection, arena, NULL};
     return id_fields_walk(message, translate_id_in, &translation);
 }
 
@@ -107,6 +122,8 @@ translate_id_out(void *context, enum id_field field, char **id)
     const char *handle = *id;
     if (field == ID_FIELD_NODE)
         return nodes_translate_out(t->desk, t->connection, t->arena, id);
+    if (t->inline_id && strcmp(*id, t->inline_id) == 0)
+        return NULL;
     if (spec->driver->speaks_our_ids)
         handle = ids_handle(kind_of(field), *id);
     if (!handle || strlen(handle) > LONGEST_HANDLE)
@@ -146,8 +163,8 @@ route_can_translate_out(const struct desk *desk, const struct connection *connec
 
 struct error *
 route_translate_out(const struct desk *desk, const struct connection *connection,
-                    ProtobufCMessage *message, struct arena *arena)
+                    ProtobufCMessage *message, const char *inline_id, struct arena *arena)
 {
-    struct translation translation = {desk, connection, arena};
+    struct translation translation = {desk, connection, arena, inline_id};
     return id_fields_walk(message, translate_id_out, &translation);
 }

@@ -13,7 +13,8 @@ struct route {
 };
 
 /*
- * Looks at all ids of the message. NOT_FOUND: an id names a connection that there is not. INVALID_ARGUMENT: ids of several connections.
+ * Looks at all ids of the message. NOT_FOUND: an id names a connection that there is not. INVALID_ARGUMENT: ids of several connections, or one
+ * that is longer than CSI allows.
  * Never waits.
  */
 MUST_CHECK struct error *route_find(const struct desk *desk, const struct connection_set *set,
@@ -32,6 +33,7 @@ bool route_can_translate_out(const struct desk *desk, const struct connection *c
    route_can_translate_out. */
 MUST_CHECK struct error *route_translate_out(const struct desk *desk,
                                              const struct connection *connection,
-                                             ProtobufCMessage *message, struct arena *arena);
+                                             ProtobufCMessage *message, const char *inline_id,
+                                             struct arena *arena);
 
 #endif
