@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 600
-# What CSI asks for beyond the cases of csi-sanity, on each back end, with real mounts and devices; see
+# What CSI asks for beyond the cases of csi-sanity, on each back end and through a connection, with real mounts and devices; see
 # tests/peers/go/cmd/csi-facts. In between the machine is "rebooted": all mounts and loop devices go.
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../file-systems.sh"
@@ -71,6 +71,10 @@ run_backend() {
 
 run_backend btrfs "$SKYCAP_TMP/pool" all yes "--cuts-devices --enforces-trees --compresses --owns-space" \
     --backend btrfs --pool-size 16Gi
+mkdir "$SKYCAP_TMP/connections"
+echo "{driver: local, options: {backend: [btrfs], pool-size: 16Gi}}" >"$SKYCAP_TMP/connections/local.yaml"
+run_backend btrfs-behind-a-connection "$SKYCAP_TMP/behind" all yes \
+    "--cuts-devices --enforces-trees --compresses --owns-space" --connections "$SKYCAP_TMP/connections"
 run_backend memory "$SKYCAP_TMP/ram" all no "--enforces-trees" --backend memory
 mount_size=16G make_mount xfs xfs -m reflink=1
 run_backend dir-on-xfs "$SKYCAP_TMP/xfs/data" all yes "--cuts-devices --owns-space" --backend dir
