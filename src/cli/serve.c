@@ -14,8 +14,6 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "connections/front.h"
-#include "csi/inventory.h"
-#include "csi/operations.h"
 #include "csi/registration.h"
 #include "csi/services.h"
 #include "rpc/health.h"
@@ -335,13 +333,11 @@ add_services(struct process *process)
         front_add(process->front, process->server);
         return;
     }
-    struct csi_service services[SERVICES_COUNT];
+    struct csi_service services[SERVICES_ALL_COUNT];
     services_list(&process->identity, services);
     for (size_t i = 0; i < COUNT_OF(services); i++)
         server_add_service(process->server, services[i].service, services[i].handlers,
                            services[i].context);
-    operations_add(process->server, &process->controller);
-    inventory_add(process->server, process->controller.engine);
 }
 
 static struct error *

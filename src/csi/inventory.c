@@ -9,7 +9,6 @@
 
 #include "csi/ids.h"
 #include "csi/messages.h"
-#include "proto/inventory.rpc.h"
 #include "rpc/call.h"
 #include "rpc/message_map.h"
 #include "volumes/place.h"
@@ -343,15 +342,9 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
     return error;
 }
 
-static const struct skycap_v1_inventory handlers = {
+const struct skycap_v1_inventory inventory_handlers = {
     .get_volume = {get_volume},
     .list_volumes = {list_volumes},
     .get_snapshot = {get_snapshot},
     .list_snapshots = {list_snapshots},
 };
-
-void
-inventory_add(struct server *server, struct engine *engine)
-{
-    server_add_service(server, &skycap_v1_inventory_service, &handlers, engine);
-}

@@ -3,10 +3,9 @@
 #ifndef CSI_INVENTORY_H
 #define CSI_INVENTORY_H
 
-#include "rpc/server.h"
-#include "volumes/engine.h"
+#include "proto/inventory.rpc.h"
 
-/* `engine` must outlive the server. */
-void inventory_add(struct server *server, struct engine *engine);
+/* Their context is a struct engine. */
+extern const struct skycap_v1_inventory inventory_handlers;
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "csi/checks.h"
 #include "csi/ids.h"
-#include "proto/skycap.rpc.h"
 #include "rpc/call.h"
 #include "volumes/copy.h"
 #include "volumes/snapshot.h"
@@ -30,8 +29,8 @@ print_id(const char *kind, const char *id, struct arena *arena)
     return arena_string(arena, id);
 }
 
-static const char *
-read_id(const char *id)
+const char *
+operations_read_id(const char *id)
 {
     const char *handle = ids_handle(ID_SNAPSHOT, id);
     if (!handle)
@@ -74,8 +73,8 @@ state_of(const operation_record *record)
     }
 }
 
-static void
-fill(Skycap__V1__Operation *out, const operation_record *record, struct arena *arena)
+void
+operations_fill(Skycap__V1__Operation *out, const operation_record *record, struct arena *arena)
 {
     out->id = print_id(record->kind, record->id, arena);
     out->kind = record->kind;
@@ -136,7 +135,7 @@ find_operation(struct call *call, const char *id, struct arena *arena, operation
     struct error *error = checks_id("id", id);
     if (error)
         return error;
-    error = ops_get(controller_engine(call)->ops, read_id(id), arena, out);
+    error = ops_get(controller_engine(call)->ops, operations_read_id(id), arena, out);
     if (!error && strcmp(print_id((*out)->kind, (*out)->id, arena), id) != 0)
         return no_such_operation(id);
     if (!error || error->code != CODE_NOT_FOUND)
@@ -151,7 +150,7 @@ get(struct call *call, const Skycap__V1__GetOperationRequest *request, Skycap__V
     operation_record *record;
     struct error *error = find_operation(call, request->id, call_arena(call), &record);
     if (!error)
-        fill(reply, record, call_arena(call));
+        operations_fill(reply, record, call_arena(call));
     return error;
 }
 
@@ -169,15 +168,15 @@ list(struct call *call, const Skycap__V1__ListOperationsRequest *request,
         limit = MAX_ENTRIES;
     struct error *error = token[0] ? checks_id("starting_token", token) : NULL;
     if (!error)
-        error = ops_list(controller_engine(call)->ops, token[0] ? read_id(token) : NULL, limit,
-                         arena, &page);
+        error = ops_list(controller_engine(call)->ops, token[0] ? operations_read_id(token) : NULL,
+                         limit, arena, &page);
     if (error)
         return error;
     reply->operations = arena_alloc(arena, page.count * sizeof(void *));
     for (; reply->n_operations < page.count; reply->n_operations++) {
         Skycap__V1__Operation *operation = arena_alloc(arena, sizeof *operation);
         skycap__v1__operation__init(operation);
-        fill(operation, page.records[reply->n_operations], arena);
+        operations_fill(operation, page.records[reply->n_operations], arena);
         reply->operations[reply->n_operations] = operation;
     }
     if (page.has_more)
@@ -198,7 +197,7 @@ cancel(struct call *call, const Skycap__V1__CancelOperationRequest *request,
             error = ops_get(controller_engine(call)->ops, record->id, arena, &record);
     }
     if (!error)
-        fill(reply, record, arena);
+        operations_fill(reply, record, arena);
     return error;
 }
 
@@ -208,7 +207,7 @@ static struct error *
 send(struct call *call, const operation_record *record, struct arena *arena)
 {
     Skycap__V1__Operation message = SKYCAP__V1__OPERATION__INIT;
-    fill(&message, record, arena);
+    operations_fill(&message, record, arena);
     return call_send(call, &message.base);
 }
 
@@ -276,15 +275,9 @@ watch_operations(struct call *call, const Skycap__V1__WatchOperationsRequest *re
     return request->id[0] ? watch_one(call, request->id) : watch_all(call);
 }
 
-static const struct skycap_v1_operations handlers = {
+const struct skycap_v1_operations operations_handlers = {
     .get = {get},
     .list = {list},
     .watch = {watch_operations},
     .cancel = {cancel},
 };
-
-void
-operations_add(struct server *server, struct controller *controller)
-{
-    server_add_service(server, &skycap_v1_operations_service, &handlers, controller);
-}

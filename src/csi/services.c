@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All services of CSI: see services.h. */
+/* All services: see services.h. */
 #include "csi/services.h"
 
 #include "csi/group_controller.h"
+#include "csi/inventory.h"
 #include "csi/node.h"
+#include "csi/operations.h"
 #include "csi/snapshot_metadata.h"
 #include "proto/csi.rpc.h"
 
 void
-services_list(struct identity *identity, struct csi_service out[SERVICES_COUNT])
+services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COUNT])
 {
     struct controller *controller = identity->controller;
     out[0] = (struct csi_service){&csi_v1_identity_service, &identity_handlers, identity};
@@ -18,4 +20,7 @@ services_list(struct identity *identity, struct csi_service out[SERVICES_COUNT])
                                   controller};
     out[4] = (struct csi_service){&csi_v1_snapshot_metadata_service, &snapshot_metadata_handlers,
                                   controller};
+    out[5] = (struct csi_service){&skycap_v1_operations_service, &operations_handlers, controller};
+    out[6] =
+        (struct csi_service){&skycap_v1_inventory_service, &inventory_handlers, controller->engine};
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services of CSI on what this node keeps itself, together. */
+/* The services on what this node keeps itself, together. */
 #ifndef CSI_SERVICES_H
 #define CSI_SERVICES_H
 
 #include "csi/identity.h"
 
-#define SERVICES_COUNT 5
+#define SERVICES_COUNT 5     /* of CSI */
+#define SERVICES_ALL_COUNT 7 /* and ours behind them */
 
 struct csi_service {
     const struct service *service;
@@ -13,7 +14,10 @@ struct csi_service {
     void *context;
 };
 
-/* Identity, Controller, Node, GroupController, SnapshotMetadata. `identity` and its controller must outlive whoever uses them. */
-void services_list(struct identity *identity, struct csi_service out[SERVICES_COUNT]);
+/*
+ * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory. `identity` and its controller must outlive whoever uses
+ * them.
+ */
+void services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COUNT]);
 
 #endif

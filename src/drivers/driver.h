@@ -55,6 +55,7 @@ struct driver_options {
 };
 
 struct driver;
+struct ops;
 
 /* Metadata of calls to children: the `instance` of each process on the way. Who finds its own in a call that comes in has found a loop. */
 #define DRIVER_VIA "skycap-via"
@@ -86,6 +87,11 @@ struct driver_ops {
     /* A server-streaming RPC, on a worker: messages go to the client of `call` as they come. */
     struct error *(*stream)(struct driver *driver, struct call *call, const struct method *method,
                             const ProtobufCMessage *request);
+    /*
+     * Its long-running operations, for watching them. NULL: it has none. A driver that has also serves skycap.v1.Operations and skycap.v1.Inventory by
+     * `call`.
+     */
+    struct ops *(*operations)(struct driver *driver);
 };
 
 /* What all drivers start with. */

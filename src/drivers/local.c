@@ -27,7 +27,7 @@ struct local {
     struct storage storage;
     struct controller controller;
     struct identity identity;
-    struct csi_service services[SERVICES_COUNT];
+    struct csi_service services[SERVICES_ALL_COUNT];
 };
 
 static const char *const known_keys[] = {"data",   "backend",     "pool-size",
@@ -122,7 +122,7 @@ static const struct csi_service *
 find_service(const struct local *local, const struct method *method)
 {
     size_t size = strcspn(method->path + 1, "/");
-    for (size_t i = 0; i < SERVICES_COUNT; i++) {
+    for (size_t i = 0; i < SERVICES_ALL_COUNT; i++) {
         const char *name = local->services[i].service->name;
         if (strlen(name) == size && memcmp(method->path + 1, name, size) == 0)
             return &local->services[i];
@@ -157,6 +157,12 @@ stream_local(struct driver *driver, struct call *call, const struct method *meth
              const ProtobufCMessage *request)
 {
     return call_local(driver, call, method, request, NULL);
+}
+
+static struct ops *
+operations_of_local(struct driver *driver)
+{
+    return ((struct local *)driver)->storage.engine->ops;
 }
 
 /* ---- facts ---- */
@@ -221,4 +227,5 @@ const struct driver_ops driver_local = {
     .close = close_local,
     .call = call_local,
     .stream = stream_local,
+    .operations = operations_of_local,
 };

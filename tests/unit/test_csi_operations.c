@@ -156,7 +156,8 @@ bench_open(struct bench *bench)
     bench->ends.server = server_new(bench->ends.runtime, &(struct server_options){0});
     server_add_service(bench->ends.server, &csi_v1_controller_service, &controller_handlers,
                        &bench->controller);
-    operations_add(bench->ends.server, &bench->controller);
+    server_add_service(bench->ends.server, &skycap_v1_operations_service, &operations_handlers,
+                       &bench->controller);
     succeed(server_listen(bench->ends.server, bench->ends.address, NULL));
     succeed(channel_open(bench->ends.runtime, bench->ends.address, &(struct channel_options){0},
                          &bench->ends.channel));
