@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists over all connections, one connection after the other, by name.
+ *
+ * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page have been told already, and its own token for that page. It holds all
+ * that is needed, so it is good after a restart; and if the connection is gone by then the list goes on with the next name. A connection
+ * that does not answer is left out: that it is down, the health RPCs and the metrics tell.
+ */
+#ifndef CONNECTIONS_MERGED_LIST_H
+#define CONNECTIONS_MERGED_LIST_H
+
+#include "connections/connection.h"
+#include "rpc/call.h"
+
+/* Entries are messages; all is in the call's arena. */
+struct list_page {
+    void **entries;
+    size_t count;
+    char *next_token; /* "": it is the last */
+};
+
+struct merged_list {
+    struct call *call;
+    const struct log *log;
+    const struct connection_set *set;
+    const void *context; /* of the functions */
+    bool has_own;        /* `ask` has entries without a connection too; they come first */
+    /* Connections without anything to list are passed over. */
+    bool (*can)(const struct merged_list *list, struct connection *connection);
+    /* A page of one connection (NULL: of none), as its own token says. A driver may give more than the `most` that are wanted. */
+    struct error *(*ask)(const struct merged_list *list, struct connection *connection,
+                         const char *token, size_t most, struct list_page *out);
+};
+
+/*
+ * `max_entries` as the client says it, but at most `limit`, which is also what 0 means. INVALID_ARGUMENT: it is negative. ABORTED: the token is none of
+ * ours, or the driver knows it no more. If no connection answers, the error of one of them. On a worker.
+ */
+MUST_CHECK struct error *merged_list_run(const struct merged_list *list, int32_t max_entries,
+                                         size_t limit, const char *token, struct list_page *out);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/connections/merged_list.c: lists over several connections, page by page, as if they were one. */
+#include "connections/merged_list.h"
+
+#include "check.h"
+#include "connection_sets.h"
+
+#define FILE_TEXT "driver: csi\noptions: {endpoint: \"unix:///x\"}\n"
+#define MOST 100
+
+static struct runtime *runtime;
+static struct log quiet = {.fd = -1, .level = LOG_ERROR};
+
+/* What stands behind: each source has entries that are texts, "a0", "a1"; own ones begin with "-". */
+struct source {
+    const char *name; /* "": own */
+    size_t count;
+    size_t page;     /* entries on one of its pages; 0: as many as are wanted */
+    enum code error; /* it does not answer */
+    bool is_lacking; /* it cannot list */
+    bool is_endless;
+};
+
+struct sources {
+    const struct source *items;
+    size_t count;
+};
+
+static const struct source *
+find(const struct merged_list *list, const struct connection *connection)
+{
+    const struct sources *sources = list->context;
+    const char *name = connection ? connection->spec->name : "";
+    for (size_t i = 0; i < sources->count; i++)
+        if (strcmp(sources->items[i].name, name) == 0)
+            return &sources->items[i];
+    return NULL;
+}
+
+static bool
+can(const struct merged_list *list, struct connection *connection)
+{
+    return !find(list, connection)->is_lacking;
+}
+
+/* Its own token is the index of the first entry. */
+static struct error *
+ask(const struct merged_list *list, struct connection *connection, const char *token, size_t most,
+    struct list_page *out)
+{
+    const struct source *source = find(list, connection);
+    struct arena *arena = call_arena(list->call);
+    size_t first = strtoul(token, NULL, 10), size = source->page ? source->page : most;
+    if (source->error)
+        return error_new(source->error, "it is down");
+    out->entries = arena_alloc(arena, (size + 1) * sizeof(void *));
+    for (size_t i = first; i < source->count && i < first + size; i++)
+        out->entries[out->count++] =
+            arena_print(arena, "%s%zu", source->name[0] ? source->name : "-", i);
+    out->next_token = "";
+    if (source->is_endless)
+        out->next_token = "0";
+    else if (first + out->count < source->count)
+        out->next_token = arena_print(arena, "%zu", first + out->count);
+    return NULL;
+}
+
+struct stage {
+    struct call *call;
+    struct connection_set *set;
+    struct sources sources;
+    struct merged_list list;
+};
+
+static void
+stage_open(struct stage *stage, const struct source *items, size_t count)
+{
+    *stage = (struct stage){.call = call_new_detached(runtime, 0),
+                            .set = connection_set_new(count),
+                            .sources = {items, count}};
+    for (size_t i = 0; i < count; i++)
+        if (items[i].name[0])
+            add_connection(stage->set, silent_driver_new(runtime, NULL, NULL, NULL), items[i].name,
+                           FILE_TEXT);
+    stage->list = (struct merged_list){.call = stage->call,
+                                       .log = &quiet,
+                                       .set = stage->set,
+                                       .context = &stage->sources,
+                                       .has_own = !items[0].name[0],
+                                       .can = can,
+                                       .ask = ask};
+}
+
+static void
+stage_close(struct stage *stage)
+{
+    connection_set_release(stage->set);
+    call_free_detached(stage->call);
+}
+
+/* One page as "a0 a1 | NEXT TOKEN", or the name of the error. */
+static const char *
+page(struct stage *stage, int32_t max_entries, const char *token)
+{
+    struct arena *arena = call_arena(stage->call);
+    struct list_page out;
+    const char *text = "";
+    struct error *error AUTO(error_cleanup) =
+        merged_list_run(&stage->list, max_entries, MOST, token, &out);
+    if (error)
+        return error_code_name(error->code);
+    for (size_t i = 0; i < out.count; i++)
+        text = arena_print(arena, "%s%s ", text, (char *)out.entries[i]);
+    return arena_print(arena, "%s| %s", text, out.next_token);
+}
+
+#define OPEN(...)                                                                                  \
+    struct stage stage;                                                                            \
+    const struct source items[] = {__VA_ARGS__};                                                   \
+    stage_open(&stage, items, COUNT_OF(items))
+
+static void
+entries_come_connection_by_connection(void)
+{
+    OPEN({"a", .count = 2}, {"b", .count = 0}, {"c", .count = 3, .page = 2});
+    CHECK_TEXT(page(&stage, 0, ""), "a0 a1 c0 c1 c2 | ");
+    CHECK_TEXT(page(&stage, 2, ""), "a0 a1 | b:0:");
+    CHECK_TEXT(page(&stage, 2, "b:0:"), "c0 c1 | c:0:2");
+    CHECK_TEXT(page(&stage, 2, "c:0:2"), "c2 | ");
+    stage_close(&stage);
+}
+
+static void
+own_entries_come_first(void)
+{
+    OPEN({"", .count = 3}, {"a", .count = 1});
+    CHECK_TEXT(page(&stage, 2, ""), "-0 -1 | :0:2");
+    CHECK_TEXT(page(&stage, 2, ":0:2"), "-2 a0 | ");
+    CHECK_TEXT(page(&stage, 3, ""), "-0 -1 -2 | a:0:");
+    CHECK_TEXT(page(&stage, 3, "a:0:"), "a0 | ");
+    stage_close(&stage);
+}
+
+static void
+a_driver_that_gives_more_than_is_wanted_is_told_bit_by_bit(void)
+{
+    OPEN({"a", .count = 5, .page = 4}, {"b", .count = 1});
+    CHECK_TEXT(page(&stage, 3, ""), "a0 a1 a2 | a:3:");
+    CHECK_TEXT(page(&stage, 3, "a:3:"), "a3 a4 b0 | ");
+    CHECK_TEXT(page(&stage, 1, "a:3:"), "a3 | a:0:4");
+    /* The page has become shorter meanwhile. */
+    CHECK_TEXT(page(&stage, 3, "a:9:"), "a4 b0 | ");
+    stage_close(&stage);
+}
+
+static void
+who_does_not_answer_is_left_out(void)
+{
+    OPEN({"a", .count = 1}, {"b", .error = CODE_UNAVAILABLE}, {"c", .count = 1},
+         {"d", .count = 1, .is_lacking = true});
+    CHECK_TEXT(page(&stage, 0, ""), "a0 c0 | ");
+    stage_close(&stage);
+}
+
+static void
+if_nobody_answers_that_is_an_error(void)
+{
+    OPEN({"a", .error = CODE_UNAVAILABLE}, {"b", .error = CODE_UNAVAILABLE});
+    CHECK_TEXT(page(&stage, 0, ""), "UNAVAILABLE");
+    stage_close(&stage);
+}
+
+static void
+an_own_list_that_fails_is_an_error(void)
+{
+    OPEN({"", .error = CODE_INTERNAL}, {"a", .count = 1});
+    CHECK_TEXT(page(&stage, 0, ""), "INTERNAL");
+    stage_close(&stage);
+}
+
+static void
+tokens_outlive_their_connection_but_not_their_driver(void)
+{
+    OPEN({"a", .count = 1}, {"c", .error = CODE_ABORTED}, {"e", .count = 1});
+    CHECK_TEXT(page(&stage, 0, "b:2:5"), "e0 | "); /* b is gone */
+    CHECK_TEXT(page(&stage, 0, "c:0:5"), "ABORTED");
+    CHECK_TEXT(page(&stage, 0, "f:0:"), "| ");
+    stage_close(&stage);
+}
+
+static void
+what_is_no_token_is_refused(void)
+{
+    static const char *const bad[] = {"x", "a:", "a:1", "a:x:", "a:-1:", "a:999999999999:", "1:2"};
+    OPEN({"a", .count = 1});
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK_TEXT(page(&stage, 0, bad[i]), "ABORTED");
+    CHECK_TEXT(page(&stage, -1, ""), "INVALID_ARGUMENT");
+    stage_close(&stage);
+}
+
+static void
+lists_end(void)
+{
+    OPEN({"a", .count = 300}, {"b", .count = 1, .page = 1, .is_endless = true});
+    const char *token = strchr(page(&stage, 0, ""), '|') + 2;
+    CHECK_TEXT(token, "a:0:100");
+    /* A driver whose pages go round in circles is left out; nobody else answered. */
+    CHECK_TEXT(page(&stage, 0, "b:0:0"), "INTERNAL");
+    stage_close(&stage);
+}
+
+int
+main(void)
+{
+    struct error *error = runtime_open(&(struct runtime_options){.log = &quiet}, &runtime);
+    CHECK(!error);
+    entries_come_connection_by_connection();
+    own_entries_come_first();
+    a_driver_that_gives_more_than_is_wanted_is_told_bit_by_bit();
+    who_does_not_answer_is_left_out();
+    if_nobody_answers_that_is_an_error();
+    an_own_list_that_fails_is_an_error();
+    tokens_outlive_their_connection_but_not_their_driver();
+    what_is_no_token_is_refused();
+    lists_end();
+    runtime_close(runtime);
+    return check_report("merged list");
+}
