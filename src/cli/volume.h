@@ -31,7 +31,7 @@ struct volume_wish {
     const char *fs_type;
     bool block;
     struct text_list parameters; /* KEY=VALUE */
-    const char *from_volume;       /* id or name, as all sources */
+    const char *from_volume;     /* id or name, as all sources */
     const char *from_snapshot;
     const char *path; /* where to publish it */
 };

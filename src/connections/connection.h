@@ -18,11 +18,13 @@ struct connection_counters {
 
 struct connection {
     atomic_uint references;
-    struct arena arena; /* of the spec */
+    struct arena arena; /* of the spec and the text */
     struct connection_spec *spec;
     struct driver *driver;
     struct connection_counters *counters;
     uint64_t loaded_ms; /* Unix time */
+    const char *text;   /* of its file */
+    size_t text_size;
 };
 
 /* Takes the arena's content and the driver. */

@@ -95,15 +95,26 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
     return driver_open(spec->driver, &driver, out);
 }
 
+static bool
+is_unchanged(const struct directory_file *file, const struct connection *old)
+{
+    return old && !file->trouble && old->text && file->size == old->text_size &&
+           memcmp(file->text, old->text, file->size) == 0;
+}
+
 static struct error *
 load_file(struct connections *connections, const struct directory_file *file,
-          const struct connection *old, struct connection **out)
+          struct connection *old, struct connection **out)
 {
     struct arena arena;
     struct connection_spec *spec;
     struct driver *driver;
     if (file->trouble)
         return error_new(CODE_INVALID_ARGUMENT, "%s", file->trouble);
+    if (is_unchanged(file, old)) {
+        *out = connection_share(old);
+        return NULL;
+    }
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error = spec_read(file->name, file->text, file->size, &arena, &spec);
     if (!error)
@@ -112,7 +123,11 @@ load_file(struct connections *connections, const struct directory_file *file,
         arena_clear(&arena);
         return error;
     }
-    *out = connection_new(&arena, spec, driver, find_counters(connections, file->name));
+    struct connection *connection =
+        connection_new(&arena, spec, driver, find_counters(connections, file->name));
+    connection->text = arena_copy(&connection->arena, file->text, file->size);
+    connection->text_size = file->size;
+    *out = connection;
     return NULL;
 }
 
@@ -176,7 +191,7 @@ note_removed(struct connections *connections, const struct connection_set *old,
                      LOG_TEXT("connection", old->slots[i].name));
 }
 
-static void
+static struct error *
 load(struct connections *connections)
 {
     struct arena arena;
@@ -184,15 +199,15 @@ load(struct connections *connections)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     pthread_mutex_lock(&connections->load_lock);
     struct connection_set *old = connections_current(connections);
-    struct error *error AUTO(error_cleanup) =
-        directory_read(connections->directory, &arena, &files);
+    struct error *error = directory_read(connections->directory, &arena, &files);
     if (error) {
         log_error(connections->options.log, "the connections' directory cannot be read",
                   LOG_TEXT("error", error->message));
     } else {
         struct connection_set *set = connection_set_new(files.count);
         for (size_t i = 0; i < files.count; i++)
-            fill_slot(connections, &files.items[i], find_slot(old, files.items[i].name), set);
+            if (!find_slot(set, files.items[i].name)) /* x.yml beside x.yaml: in trouble alike */
+                fill_slot(connections, &files.items[i], find_slot(old, files.items[i].name), set);
         note_removed(connections, old, set);
         swap(connections, set);
         atomic_fetch_add(&connections->loads, 1);
@@ -200,12 +215,13 @@ load(struct connections *connections)
     connection_set_release(old);
     pthread_mutex_unlock(&connections->load_lock);
     arena_clear(&arena);
+    return error;
 }
 
-void
+struct error *
 connections_reload(struct connections *connections)
 {
-    load(connections);
+    return error_wrap(load(connections), "the connections' directory cannot be read");
 }
 
 /* ---- the thread ---- */
@@ -218,7 +234,7 @@ watch(void *argument)
         directory_wait(connections->directory, LOOK_MS);
         if (atomic_load(&connections->is_stopping))
             return NULL;
-        load(connections);
+        error_free(load(connections)); /* it is in the log */
     }
 }
 
@@ -232,7 +248,7 @@ connections_open(const struct connections_options *options, struct connections *
     connections->current = connection_set_new(0);
     struct error *error = directory_open(options->directory, &connections->directory);
     if (!error) {
-        load(connections);
+        error_free(load(connections));
         int failed = pthread_create(&connections->thread, NULL, watch, connections);
         connections->has_thread = failed == 0;
         if (failed)

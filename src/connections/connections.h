@@ -31,8 +31,8 @@ void connections_close(struct connections *connections);
 /* The set in force, as a reference of the caller's. Any thread; never waits for anything slow. */
 struct connection_set *connections_current(struct connections *connections);
 
-/* Looks at the files now, and returns when that is done. Any thread but the loop's. */
-void connections_reload(struct connections *connections);
+/* Looks at the files now, and returns when that is done. An error: the directory cannot be read; all stays as it is. Any thread but the loop's. */
+MUST_CHECK struct error *connections_reload(struct connections *connections);
 
 /* In Prometheus' text form. */
 void connections_print_metrics(struct connections *connections, struct buffer *out);

@@ -5,6 +5,7 @@
 
 #include "connections/desk.h"
 #include "csi/services.h"
+#include "proto/connections.rpc.h"
 #include "rpc/call.h"
 
 struct desk_service;
@@ -71,5 +72,8 @@ struct error *desk_get_capacity(struct call *call, const void *request, void *re
 struct error *desk_list_volumes(struct call *call, const void *request, void *reply);
 struct error *desk_list_snapshots(struct call *call, const void *request, void *reply);
 struct error *desk_list_volume_health(struct call *call, const void *request, void *reply);
+
+/* ---- desk_connections.c ---- */
+extern const struct skycap_v1_connections desk_connections_handlers; /* their context is the desk */
 
 #endif

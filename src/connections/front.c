@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "connections/desk_internal.h"
 
 #define INSTANCE_BYTES 8
 
@@ -95,6 +96,8 @@ void
 front_add(struct front *front, struct server *server)
 {
     desk_add(server, front->desk);
+    server_add_service(server, &skycap_v1_connections_service, &desk_connections_handlers,
+                       front->desk);
 }
 
 void
