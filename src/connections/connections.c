@@ -10,11 +10,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "connections/directory.h"
 
 #define LOOK_MS 30000 /* also without notice from the kernel */
+#define NEW_DRIVER_MS 3000
+#define STEP_MS 5
 
 struct counters_of_name {
     struct counters_of_name *next;
@@ -29,12 +32,12 @@ struct connections {
     bool has_thread;
     atomic_bool is_stopping;
 
-    pthread_mutex_t load_lock; /* one load at a time; of what follows */
+    pthread_mutex_t load_lock; /* one load at a time */
     struct counters_of_name *names;
     atomic_uint_fast64_t loads;
     atomic_uint_fast64_t bad_loads; /* files that were seen to be wrong */
 
-    pthread_mutex_t lock; /* of the pointer */
+    pthread_mutex_t lock; /* of the pointer, and for adding a name */
     struct connection_set *current;
 };
 
@@ -67,8 +70,10 @@ find_counters(struct connections *connections, const char *name)
             return &of->counters;
     struct counters_of_name *of = memory_zeroed(sizeof *of + strlen(name) + 1);
     memcpy(of->name, name, strlen(name) + 1);
+    pthread_mutex_lock(&connections->lock);
     of->next = connections->names;
     connections->names = of;
+    pthread_mutex_unlock(&connections->lock);
     return &of->counters;
 }
 
@@ -191,6 +196,35 @@ note_removed(struct connections *connections, const struct connection_set *old,
                      LOG_TEXT("connection", old->slots[i].name));
 }
 
+/* It was opened just now, and has not said yet what it can do. */
+static bool
+is_awaited(const struct connection_slot *slot, const struct connection_slot *before)
+{
+    if (!slot->connection ||
+        (before && before->connection && before->connection->driver == slot->connection->driver))
+        return false;
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(slot->connection->driver);
+    return !facts->is_known;
+}
+
+/*
+ * New drivers are given a moment to say what they can do: the orchestrator asks for capabilities once, and a connection that is only changed is not to be
+ * without any for an instant. Who does not answer is in force all the same.
+ */
+static void
+wait_for_drivers(struct connections *connections, const struct connection_set *set,
+                 const struct connection_set *old)
+{
+    for (unsigned waited_ms = 0; waited_ms < NEW_DRIVER_MS; waited_ms += STEP_MS) {
+        size_t awaited = 0;
+        for (size_t i = 0; i < set->count; i++)
+            awaited += is_awaited(&set->slots[i], find_slot(old, set->slots[i].name));
+        if (!awaited || atomic_load(&connections->is_stopping))
+            return;
+        usleep(STEP_MS * 1000);
+    }
+}
+
 static struct error *
 load(struct connections *connections)
 {
@@ -209,6 +243,7 @@ load(struct connections *connections)
             if (!find_slot(set, files.items[i].name)) /* x.yml beside x.yaml: in trouble alike */
                 fill_slot(connections, &files.items[i], find_slot(old, files.items[i].name), set);
         note_removed(connections, old, set);
+        wait_for_drivers(connections, set, old);
         swap(connections, set);
         atomic_fetch_add(&connections->loads, 1);
     }
@@ -353,7 +388,7 @@ connections_print_metrics(struct connections *connections, struct buffer *out)
                  "Files that were seen to be wrong.");
     buffer_print(out, "skycap_connection_bad_files_total %" PRIu64 "\n",
                  (uint64_t)atomic_load(&connections->bad_loads));
-    pthread_mutex_lock(&connections->load_lock);
+    pthread_mutex_lock(&connections->lock);
     print_calls(connections, out);
-    pthread_mutex_unlock(&connections->load_lock);
+    pthread_mutex_unlock(&connections->lock);
 }
