@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call as its handler sees it. A handler is a plain function that may block; it runs on a worker thread (or on the loop where its service
- * says so, and then must not block). What it allocates for the call comes from the call's arena.
+ * A call as its handler sees it. A handler is a plain function that may block; it runs on a thread that is its own while it
+ * runs (or on the loop where its service says so, and then must not block). What it allocates for the call comes from the call's arena.
  *
  * All functions here are for the handler's own thread, while the handler runs, unless they say otherwise.
  */

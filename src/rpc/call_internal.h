@@ -37,7 +37,7 @@ struct call {
     struct loop *loop;
     struct peer *peer;
     struct request_head head;
-    const struct server_method *target; /* NULL: a method that the server does not know */
+    struct server_method *target; /* NULL: a method that the server does not know */
     uint64_t started_at;
     uint64_t deadline_at; /* 0: none */
     struct timer deadline;
@@ -85,6 +85,7 @@ struct call {
     bool sent_any;
     struct chunk *reply;
     struct error *result;
+    uint64_t handler_ns; /* how long it ran, unless on the loop */
     struct channel *proxy_to;
     bool is_misdirected; /* the handler wanted a channel of another runtime's */
 

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a call's handler, on a worker or on the loop, and what streaming handlers use meanwhile. */
+/* Running a call's handler, as work or on the loop, and what streaming handlers use meanwhile. */
 #include <string.h>
 
 #include "rpc/call_internal.h"
 #include "rpc/channel_internal.h"
 #include "rpc/message_json.h"
+
+/*
+ * How much doubt there is that a method is short; each run that is takes 1 away. A run that loses the loop to the deputy costs its own caller no more than a
+ * worker's would, and others a millisecond: only when it takes several times as long is that one to be saved.
+ */
+#define SLOW_NS (5 * BATON_PATIENCE_NS)
+#define DOUBT_OF_A_SLOW_RUN 4u
+#define TOO_MUCH_DOUBT 8u
+#define MOST_DOUBT 16u
 
 /* ---- the handler's side ---- */
 
@@ -103,6 +112,19 @@ run_handler(struct call *call)
 
 static struct error *submit(struct call *call);
 
+/* A method of which more than one run in five is slow is for the workers: while the loop's own thread runs a slow one, everybody else waits. */
+static void
+judge_speed(const struct call *call)
+{
+    struct server_method *target = call->target;
+    if (!target)
+        return;
+    if (call->handler_ns < SLOW_NS)
+        target->doubt -= target->doubt > 0;
+    else if (target->doubt < MOST_DOUBT)
+        target->doubt += DOUBT_OF_A_SLOW_RUN;
+}
+
 static void
 leave_stream_place(struct call *call)
 {
@@ -146,14 +168,19 @@ call_finish(struct call *call)
 static void
 finish_task(struct task *task)
 {
-    call_finish(CONTAINER_OF(task, struct call, finished));
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    loop_note_work_done(call->loop);
+    judge_speed(call);
+    call_finish(call);
 }
 
 static void
-run_on_worker(struct work *work)
+run_work(struct work *work)
 {
     struct call *call = CONTAINER_OF(work, struct call, work);
+    uint64_t start = timers_now();
     call->result = run_handler(call);
+    call->handler_ns = timers_now() - start;
     call->finished.run = finish_task;
     loop_post(call->loop, &call->finished);
 }
@@ -169,7 +196,9 @@ submit(struct call *call)
         call->loop->streaming_calls++;
         call->holds_stream_place = true;
     }
-    call->work.run = run_on_worker;
+    call->work.run = run_work;
+    call->work.is_short =
+        call->target && !call->has_mailbox && call->target->doubt < TOO_MUCH_DOUBT;
     if (loop_submit_work(call->loop, &call->work))
         return NULL;
     return error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
@@ -187,7 +216,7 @@ call_run(struct call *call)
         call_finish(call);
         return;
     }
-    /* Once it is submitted the call's result is the worker's. */
+    /* Once it is submitted the call's result is that of the thread that runs it. */
     struct error *error = submit(call);
     if (error) {
         call->result = error;

@@ -2,13 +2,14 @@
 /* The event loop and its thread: see loop.h. */
 #include "rpc/loop.h"
 
-#include <signal.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 
 #define RELIEF_MS 1
 #define INBOX_ROUNDS 4
+#define CALLS_IN_COMPANY 16u
 
 /* False: there is nothing, and from now on whoever posts wakes the loop. */
 static bool
@@ -80,6 +81,7 @@ loop_run(struct loop *loop, void (*function)(void *argument), void *argument)
         .finished = PTHREAD_COND_INITIALIZER,
     };
     loop_post(loop, &run.task);
+    baton_give_up();
     pthread_mutex_lock(&run.lock);
     while (!run.done)
         pthread_cond_wait(&run.finished, &run.lock);
@@ -103,7 +105,22 @@ loop_submit_work(struct loop *loop, struct work *work)
     *loop->pile_last = work;
     loop->pile_last = &work->next;
     loop->pile_count++;
+    loop->running_calls++;
     return true;
+}
+
+void
+loop_note_work_done(struct loop *loop)
+{
+    loop->running_calls--;
+}
+
+static struct work *
+take_pile(struct loop *loop)
+{
+    loop->pile_last = &loop->pile;
+    loop->pile_count = 0;
+    return STEAL(loop->pile);
 }
 
 static void
@@ -111,10 +128,8 @@ hand_over_pile(struct loop *loop)
 {
     if (!loop->pile)
         return;
-    bool behind = workers_submit(loop->workers, loop->pile, loop->pile_count);
-    loop->pile = NULL;
-    loop->pile_last = &loop->pile;
-    loop->pile_count = 0;
+    size_t count = loop->pile_count;
+    bool behind = workers_submit(loop->workers, take_pile(loop), count);
     if (behind && !uv_is_active((uv_handle_t *)&loop->relief))
         uv_timer_start(&loop->relief, relieve_workers, RELIEF_MS, RELIEF_MS);
 }
@@ -195,13 +210,58 @@ close_handles(struct loop *loop)
     uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
-static void *
-thread_main(void *argument)
+/* ---- a lone call, run by the loop's own thread ---- */
+
+/*
+ * Is this turn's call alone, and have the last ones been? Callers that come side by side are served side by side, by the workers: their commits
+ * are one, and none waits for another's handler. `has_waited`: while a handler ran here. Streams do not count, most of the time they wait
+ * for something.
+ */
+static bool
+is_lone(struct loop *loop, bool has_waited)
+{
+    bool in_company = has_waited || loop->pile_count > 1 ||
+                      loop->running_calls > loop->streaming_calls + loop->pile_count;
+    if (in_company)
+        loop->company = CALLS_IN_COMPANY;
+    else if (loop->company)
+        loop->company--;
+    return !loop->company;
+}
+
+/* False: the deputy has the loop now. What the work posts is run, and written, at the end of the next turn, which begins at once. */
+static bool
+run_lone_work(struct loop *loop)
+{
+    struct work *work = take_pile(loop);
+    flush_conns(loop);
+    loop_note_awake(loop);
+    return baton_run_work(&loop->baton, work);
+}
+
+static bool
+has_events(const struct loop *loop)
+{
+    struct pollfd events = {.fd = uv_backend_fd(&loop->uv), .events = POLLIN};
+    return poll(&events, 1, 0) > 0;
+}
+
+/* Runs the loop: see baton.h. */
+static bool
+carry(void *argument)
 {
     struct loop *loop = argument;
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    bool has_waited = false;
+    while (!loop->stop) {
+        uv_run(&loop->uv, UV_RUN_ONCE);
+        bool runs_here = loop->pile && is_lone(loop, has_waited) && loop->pile->is_short &&
+                         baton_find_deputy(&loop->baton);
+        if (runs_here && !run_lone_work(loop))
+            return false;
+        has_waited = runs_here && has_events(loop);
+    }
     close_handles(loop);
-    return NULL;
+    return true;
 }
 
 /* Only the first takes something from the system. */
@@ -217,18 +277,6 @@ init_handles(struct loop *loop)
     loop->wake.data = loop->end_of_turn.data = loop->timer.data = loop->relief.data = loop;
     uv_prepare_start(&loop->end_of_turn, end_turn);
     return 0;
-}
-
-/* Signals are the main thread's business: the loop and the workers, which it starts, block them all. */
-static int
-start_thread(struct loop *loop)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&loop->thread, NULL, thread_main, loop);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
 }
 
 static void
@@ -255,12 +303,12 @@ start(struct loop *loop, const struct loop_options *options)
     if (failed)
         return error_new(CODE_RESOURCE_EXHAUSTED, "start the event loop: %s", uv_strerror(failed));
     loop->workers = workers_new(options->max_workers, options->max_queued_calls);
-    failed = start_thread(loop);
-    if (!failed)
-        return NULL;
-    close_handles(loop);
-    uv_loop_close(&loop->uv);
-    return error_from_errno(failed, "start the loop thread");
+    struct error *error = baton_open(&loop->baton, carry, loop);
+    if (error) {
+        close_handles(loop);
+        uv_loop_close(&loop->uv);
+    }
+    return error;
 }
 
 struct error *
@@ -305,7 +353,7 @@ loop_close(struct loop *loop)
     loop_run(loop, stop_relief, loop);
     workers_free(STEAL(loop->workers));
     loop_run(loop, request_stop, loop);
-    pthread_join(loop->thread, NULL);
+    baton_close(&loop->baton);
     uv_loop_close(&loop->uv);
     free_loop(loop);
 }

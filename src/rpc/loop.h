@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop: one thread that owns all sockets, HTTP/2 sessions and timers. Internal to rpc/.
+ * The event loop: one thread that owns all sockets, HTTP/2 sessions and timers. Internal to rpc/. Which thread that is may change between two
+ * turns (baton.h).
  *
  * Rules of the thread: whatever lives on the loop is touched by the loop thread only. Another thread hands a `struct task` to
  * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (loop_flush_later) and goes out once, at the end
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "rpc/baton.h"
 #include "rpc/blocks.h"
 #include "rpc/budget.h"
 #include "rpc/timers.h"
@@ -32,7 +34,7 @@ struct task {
 
 struct loop {
     uv_loop_t uv;
-    pthread_t thread;
+    struct baton baton; /* its threads, of which one at a time is the loop's */
     uv_async_t wake;
     uv_prepare_t end_of_turn;
     uv_timer_t timer;
@@ -48,6 +50,8 @@ struct loop {
     struct work *pile; /* work of this turn, for the workers */
     struct work **pile_last;
     size_t pile_count;
+    size_t running_calls; /* that were submitted as work and have not come back */
+    unsigned company;     /* so many calls more are for the workers: some were seen side by side */
     size_t streaming_calls; /* that hold a worker as long as their stream lasts */
     size_t max_streaming_calls;
     struct budget budget;
@@ -82,8 +86,14 @@ loop_note_awake(struct loop *loop)
 /* Runs `function(argument)` on the loop thread and waits for it. Not from the loop thread. */
 void loop_run(struct loop *loop, void (*function)(void *argument), void *argument);
 
-/* Loop thread: hands work to the pool, with the rest of this turn's. False: the pool's queue is full. */
+/*
+ * Loop thread: hands work to the pool, with the rest of this turn's; short work that is all there is to do is run by the loop's own thread,
+ * at the end of the turn. False: the pool's queue is full.
+ */
 bool loop_submit_work(struct loop *loop, struct work *work);
+
+/* Loop thread: work that was submitted has been done, and what it told the loop has been heard. */
+void loop_note_work_done(struct loop *loop);
 
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
 void loop_disarm(struct loop *loop, struct timer *timer);

@@ -2,6 +2,8 @@
 /* The meeting place of a handler's thread and the loop: see mailbox.h. */
 #include "rpc/mailbox.h"
 
+#include "rpc/baton.h"
+
 void
 mailbox_init(struct mailbox *box)
 {
@@ -38,12 +40,20 @@ must_tell(struct mailbox *box)
     return first;
 }
 
+/* With the lock held. A handler that runs on the loop's own thread lets another one have the loop. */
+static void
+wait_for_loop(struct mailbox *box)
+{
+    baton_give_up();
+    pthread_cond_wait(&box->changed, &box->lock);
+}
+
 struct message *
 mailbox_take(struct mailbox *box, bool *tell_loop)
 {
     pthread_mutex_lock(&box->lock);
     while (!box->in && !box->in_ended && !box->closed)
-        pthread_cond_wait(&box->changed, &box->lock);
+        wait_for_loop(box);
     struct message *message = box->in;
     *tell_loop = false;
     if (message) {
@@ -64,7 +74,7 @@ mailbox_put(struct mailbox *box, struct chunk *chunk, bool *tell_loop)
     pthread_mutex_lock(&box->lock);
     box->out_full |= box->out_bytes >= MAILBOX_OUT_BYTES;
     while (box->out_full && !box->closed)
-        pthread_cond_wait(&box->changed, &box->lock);
+        wait_for_loop(box);
     bool open = !box->closed;
     *tell_loop = open && must_tell(box);
     if (open) {
@@ -93,7 +103,7 @@ mailbox_wait_closed(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
     while (!box->closed)
-        pthread_cond_wait(&box->changed, &box->lock);
+        wait_for_loop(box);
     pthread_mutex_unlock(&box->lock);
 }
 

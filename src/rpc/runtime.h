@@ -15,7 +15,7 @@ struct runtime;
 /* Zero means the default that stands beside it. */
 struct runtime_options {
     const struct log *log;     /* must outlive the runtime */
-    unsigned max_workers;      /* 256 threads */
+    unsigned max_workers;      /* 256 threads for handlers, beside the loop's own */
     size_t max_queued_calls;   /* 4096 calls that wait for a worker */
     size_t max_buffered_bytes; /* 64 MiB of messages that wait in memory */
 };

@@ -36,10 +36,10 @@ find_slot(struct server_method *slots, size_t count, const char *path)
     return &slots[i];
 }
 
-const struct server_method *
+struct server_method *
 server_find_method(const struct server *server, const char *path)
 {
-    const struct server_method *slot = find_slot(server->methods, server->method_slots, path);
+    struct server_method *slot = find_slot(server->methods, server->method_slots, path);
     return slot->method ? slot : NULL;
 }
 

@@ -12,6 +12,7 @@ struct server_method {
     const void *handlers;
     void *context;
     bool on_loop;
+    unsigned doubt; /* that its handlers come back soon: see call_run.c */
     struct method_metrics *metrics;
 };
 
@@ -54,7 +55,7 @@ struct server {
 };
 
 /* NULL: no service has it. */
-const struct server_method *server_find_method(const struct server *server, const char *path);
+struct server_method *server_find_method(const struct server *server, const char *path);
 
 /* A call has been freed: the last one ends a drain. */
 void server_note_call_freed(struct server *server);

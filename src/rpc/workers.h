@@ -13,6 +13,7 @@
 struct work {
     struct work *next;
     void (*run)(struct work *work);
+    bool is_short; /* as far as one knows: the loop's own thread may run it */
 };
 
 struct workers;
