@@ -8,7 +8,7 @@
 #     connection hostpath <<<"{driver: csi, options: {endpoint: unix://$CHILD_SOCKET}}"
 #     start_connected
 #
-# Programs that start_hostpath started end with the test, then mounts and loop devices below $SKYCAP_TMP are undone.
+# Programs that start_hostpath and start_sample started end with the test, then mounts and loop devices below $SKYCAP_TMP are undone.
 source "$(dirname "${BASH_SOURCE[0]}")/peers.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/storage.sh"
 
@@ -46,6 +46,37 @@ start_hostpath() {
     shift
     start_child "$name" "$HOSTPATH" --endpoint "unix://$SKYCAP_TMP/$name.sock" --nodeid "$name-node" \
         --statedir "$SKYCAP_TMP/$name.state" --drivername "$name.example.com" "$@"
+}
+
+# start_sample NAME [FLAG...]: tests/peers/go/cmd/sample-driver; what it was asked is in $SKYCAP_TMP/NAME.requests.
+start_sample() {
+    local name=$1
+    shift
+    start_child "$name" "$PEERS/sample-driver" --listen "unix:$SKYCAP_TMP/$name.sock" --name "$name.example.com" \
+        --node-id "$name-node" --record "$SKYCAP_TMP/$name.requests" "$@"
+}
+
+# sample NAME [--FLAG=VALUE...] [MEMBER...]: starts it, and writes the file of a connection of that name; MEMBER is one of the file, like
+# "default: true".
+sample() {
+    local name=$1 member flags=()
+    shift
+    while [ "${1-}" ] && [ "${1#--}" != "$1" ]; do
+        flags+=("$1")
+        shift
+    done
+    start_sample "$name" "${flags[@]}"
+    sample_file "$name" "$@" | connection "$name"
+}
+
+sample_file() { # sample_file NAME [MEMBER...]
+    local name=$1 member
+    shift
+    echo "driver: csi"
+    echo "options: {endpoint: \"unix://$SKYCAP_TMP/$name.sock\", probe-interval: 1s}"
+    for member in "$@"; do
+        echo "$member"
+    done
 }
 
 # start_child NAME COMMAND...: a CSI driver that serves on $SKYCAP_TMP/NAME.sock. Sets CHILD and CHILD_SOCKET.
@@ -92,4 +123,60 @@ memory_kib() {
 # With a sanitizer memory is not what it is otherwise.
 measures_memory() {
     ! grep -qE '__(asan|tsan)_init' "$SKYCAP"
+}
+
+# is_up NAME: its driver has been reached.
+is_up() {
+    grep -q "connection is up connection=$1 " "$LOG"
+}
+
+# wait_until_up NAME...
+wait_until_up() {
+    local name
+    for name in "$@"; do
+        wait_for $((10 * SLOWER)) is_up "$name" || fail "connection $name does not come up"
+    done
+}
+
+# ---- requests, to that server ------------------------------------------------------------------------
+
+# on NAME: the parameter that names a connection.
+on() {
+    echo "\"parameters\":{\"connection\":\"$1\"}"
+}
+
+# create_request NAME [MEMBER...]: MEMBER is one of the request, as JSON.
+create_request() {
+    local name=$1 member
+    shift
+    printf '{"name":"%s","volumeCapabilities":[%s]' "$name" "$(capability tree)"
+    for member in "$@"; do
+        printf ',%s' "$member"
+    done
+    printf '}'
+}
+
+# create_volume NAME [MEMBER...]: prints the answer; create prints the id alone.
+create_volume() {
+    rpc Controller/CreateVolume "$(create_request "$@")"
+}
+
+create() {
+    create_volume "$@" | pick 'it["volume"]["volumeId"]'
+}
+
+# seen NAME METHOD EXPRESSION: of the requests of that method that reached the sample driver NAME, in Python: `all`, the `last`
+# one, or its `line`, which has more than the request.
+seen() {
+    /usr/bin/python3 - "$@" "$SKYCAP_TMP/$1.requests" <<'END'
+import json, os, sys
+
+_, method, expression, path = sys.argv[1:]
+lines = [json.loads(text) for text in open(path)] if os.path.exists(path) else []
+lines = [line for line in lines if line["Method"] == method]
+all = [line["Request"] for line in lines]
+last = all[-1] if all else None
+line = lines[-1] if lines else None
+print(eval(expression))
+END
 }

@@ -18,8 +18,9 @@ import (
 
 const drainTime = 2 * time.Second
 
-// Main parses the flags, lets register add services, serves, and ends the process.
-func Main(register func(*grpc.Server)) {
+// Main parses the flags, lets register add services, serves, and ends the process. Options that depend on flags must
+// look at them when they are used.
+func Main(register func(*grpc.Server), options ...grpc.ServerOption) {
 	listen := flag.String("listen", "127.0.0.1:0", "`address` to serve: 127.0.0.1:PORT or unix:/path")
 	files := mutualtls.RegisterFlags()
 	flag.Parse()
@@ -34,7 +35,7 @@ func Main(register func(*grpc.Server)) {
 	if err != nil {
 		fail(2, err)
 	}
-	server := grpc.NewServer(grpc.Creds(creds))
+	server := grpc.NewServer(append(options, grpc.Creds(creds))...)
 	register(server)
 	go drainOnSignal(server)
 	endpoint.Announce(listener)
