@@ -309,7 +309,14 @@ desk_open(const struct desk_options *options, struct desk **out)
 void
 desk_stop(struct desk *desk)
 {
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
     ops_stop(desk->ops);
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (connection && connection->spec->driver->operations)
+            ops_stop(connection->spec->driver->operations(connection->driver));
+    }
 }
 
 void

@@ -6,6 +6,8 @@
 #include "connections/desk.h"
 #include "csi/services.h"
 #include "proto/connections.rpc.h"
+#include "proto/inventory.rpc.h"
+#include "proto/skycap.rpc.h"
 #include "rpc/call.h"
 
 struct desk_service;
@@ -73,7 +75,9 @@ struct error *desk_list_volumes(struct call *call, const void *request, void *re
 struct error *desk_list_snapshots(struct call *call, const void *request, void *reply);
 struct error *desk_list_volume_health(struct call *call, const void *request, void *reply);
 
-/* ---- desk_connections.c ---- */
-extern const struct skycap_v1_connections desk_connections_handlers; /* their context is the desk */
+/* ---- desk_connections.c, desk_operations.c, desk_inventory.c: their context is the desk ---- */
+extern const struct skycap_v1_connections desk_connections_handlers;
+extern const struct skycap_v1_operations desk_operations_handlers;
+extern const struct skycap_v1_inventory desk_inventory_handlers;
 
 #endif

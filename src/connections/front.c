@@ -98,6 +98,9 @@ front_add(struct front *front, struct server *server)
     desk_add(server, front->desk);
     server_add_service(server, &skycap_v1_connections_service, &desk_connections_handlers,
                        front->desk);
+    server_add_service(server, &skycap_v1_operations_service, &desk_operations_handlers,
+                       front->desk);
+    server_add_service(server, &skycap_v1_inventory_service, &desk_inventory_handlers, front->desk);
 }
 
 void

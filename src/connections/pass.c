@@ -149,6 +149,15 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     return conclude(connection, method->path, started_us, error);
 }
 
+struct error *
+pass_own(const struct desk *desk, struct connection *connection, struct call *call,
+         const char *path, const ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    struct error *error = connection->spec->driver->call(connection->driver, call,
+                                                         service_find_method(path), request, reply);
+    return error ? error : route_translate_out(desk, connection, reply, call_arena(call));
+}
+
 /* A call that is relayed; in its arena, with references of its own. */
 struct passage {
     const struct desk *desk;

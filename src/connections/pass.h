@@ -22,6 +22,14 @@ MUST_CHECK struct error *pass_call(const struct desk *desk, const struct connect
                                    const struct method *method, ProtobufCMessage *request,
                                    ProtobufCMessage *reply);
 
+/*
+ * The same for services of our own, which drivers that have operations serve: ids of the request are the driver's already, and the call is not counted among
+ * those of the connection.
+ */
+MUST_CHECK struct error *pass_own(const struct desk *desk, struct connection *connection,
+                                  struct call *call, const char *path,
+                                  const ProtobufCMessage *request, ProtobufCMessage *reply);
+
 /* What remains to be done with an answer whose ids are ours; never waits. */
 typedef struct error *pass_then(const struct connection_set *set,
                                 const struct connection *connection, struct arena *arena,
