@@ -155,7 +155,7 @@ pass_own(const struct desk *desk, struct connection *connection, struct call *ca
 {
     struct error *error = connection->spec->driver->call(connection->driver, call,
                                                          service_find_method(path), request, reply);
-    return error ? error : route_translate_out(desk, connection, reply, call_arena(call));
+    return error ? error : route_translate_out(desk, connection, reply, NULL, call_arena(call));
 }
 
 /* A call that is relayed; in its arena, with references of its own. */
