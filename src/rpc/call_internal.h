@@ -78,7 +78,7 @@ struct call {
     struct scope scope;
     ProtobufCMessage *output; /* the answer's message; NULL where the method's kind has none */
     struct continuation go_on;
-    void *kept; /* the handler's */
+    void *kept;              /* the handler's */
     struct relayed *relayed; /* what rpc_relay asked for, and until it has ended */
     struct metadata reply_headers;
     struct metadata reply_trailers;

@@ -7,9 +7,9 @@
 #include "volumes/engine.h"
 
 struct storage_options {
-    const char *directory;       /* made if missing */
+    const char *directory;     /* made if missing */
     struct text_list backends; /* names, or "auto"; none: "auto". The first is the default */
-    const char *pool_size;       /* NULL: as large as may be; else like 100Gi */
+    const char *pool_size;     /* NULL: as large as may be; else like 100Gi */
     bool may_switch_quotas_on;
     const char *node_id;
     const struct log *log;
