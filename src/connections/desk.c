@@ -28,6 +28,8 @@
         CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT
 #define METADATA NEED_SERVICE, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE
 
+#define CONNECTION_KEY "skycap-connection" /* metadata */
+
 #define STRAY_IS_FINE true
 #define LACKING_IS_FINE true
 #define FORGETS_CHOICE true
@@ -37,7 +39,7 @@
 static const struct rule rules[] = {
     {"/csi.v1.Identity/GetPluginInfo", desk_plugin_info, true},
     {"/csi.v1.Identity/GetPluginCapabilities", desk_plugin_capabilities, true},
-    {"/csi.v1.Identity/Probe", desk_probe, true},
+    {"/csi.v1.Identity/Probe", desk_probe},
 
     {"/csi.v1.Controller/ControllerGetCapabilities", desk_controller_capabilities, true},
     {"/csi.v1.Controller/CreateVolume", desk_create_volume, true},
@@ -332,9 +334,39 @@ desk_close(struct desk *desk)
     free(desk);
 }
 
+/* ---- what is not CSI ---- */
+
+static struct error *
+pass_unknown(struct call *call)
+{
+    struct desk *desk = desk_of(call);
+    const char *name = metadata_find(call_metadata(call), CONNECTION_KEY);
+    if (!name)
+        return error_new(CODE_UNIMPLEMENTED,
+                         "%s is not served here; metadata " CONNECTION_KEY
+                         " would pass it to a connection's driver",
+                         call_path(call));
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    struct connection *connection = connection_set_find(set, name);
+    struct error *error = check_circle(desk, call);
+    if (!error && !connection)
+        error = error_new(CODE_NOT_FOUND, "there is no connection \"%s\"", name);
+    if (!error && !connection->spec->driver->proxy)
+        error = error_new(CODE_UNIMPLEMENTED, "connection \"%s\" has no %s", name, call_path(call));
+    if (error)
+        return error;
+    /* A driver that was never reached may be this very server: its keeper has found that out. */
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    if (!facts->is_known)
+        return error_new(CODE_UNAVAILABLE, "connection \"%s\": %s", name, facts->trouble);
+    return connection->spec->driver->proxy(connection->driver, call);
+}
+
 void
 desk_add(struct server *server, struct desk *desk)
 {
     for (size_t i = 0; i < SERVICES_COUNT; i++)
         server_add_service(server, &desk->services[i]->service, desk->services[i], desk);
+    server_set_fallback(server, &(struct fallback){pass_unknown, .on_loop = true, .context = desk});
 }

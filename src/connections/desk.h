@@ -33,7 +33,10 @@ void desk_stop(struct desk *desk);
 /* NULL is fine. */
 void desk_close(struct desk *desk);
 
-/* The desk must outlive the server. */
+/*
+ * The services of CSI; and whatever else a driver may serve: a call of a method that is not known here goes to the connection that its metadata
+ * `skycap-connection` names, as it is. The desk must outlive the server.
+ */
 void desk_add(struct server *server, struct desk *desk);
 
 #endif

@@ -32,6 +32,12 @@ struct union_of_all {
 };
 
 static void
+add_degraded(struct union_of_all *all, const char *name, struct arena *arena)
+{
+    all->degraded = arena_print(arena, "%s%s%s", all->degraded, all->degraded[0] ? ", " : "", name);
+}
+
+static void
 add_connection(const struct connection *connection, struct arena *arena, struct union_of_all *all)
 {
     const struct connection_spec *spec = connection->spec;
@@ -46,8 +52,7 @@ add_connection(const struct connection *connection, struct arena *arena, struct 
     all->count++;
     all->ready += facts->is_ready;
     if (!facts->is_ready)
-        all->degraded =
-            arena_print(arena, "%s%s%s", all->degraded, all->degraded[0] ? ", " : "", spec->name);
+        add_degraded(all, spec->name, arena);
 }
 
 static void
@@ -121,6 +126,27 @@ desk_plugin_capabilities(struct call *call, const void *request, void *out)
     return NULL;
 }
 
+/* What this process keeps itself has no keeper that asks: it is asked now. */
+static void
+probe_own(struct call *call, struct union_of_all *all)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk_of(call)->options.connections);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection *connection = set->slots[i].connection;
+        if (!connection || !connection->spec->driver->speaks_our_ids)
+            continue;
+        Csi__V1__ProbeRequest request = CSI__V1__PROBE_REQUEST__INIT;
+        Csi__V1__ProbeResponse reply = CSI__V1__PROBE_RESPONSE__INIT;
+        struct error *error AUTO(error_cleanup) = connection->spec->driver->call(
+            connection->driver, call, call_method(call), &request.base, &reply.base);
+        if (!error)
+            continue;
+        all->ready--;
+        add_degraded(all, connection->spec->name, call_arena(call));
+    }
+}
+
 /* Ready as long as one of the connections is: the others are told in a trailer, the metrics and `skycap connection list`. */
 struct error *
 desk_probe(struct call *call, const void *request, void *out)
@@ -130,6 +156,7 @@ desk_probe(struct call *call, const void *request, void *out)
     struct arena *arena = call_arena(call);
     struct union_of_all all;
     add_up(call, &all);
+    probe_own(call, &all);
     reply->ready = arena_alloc(arena, sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
     reply->ready->value = all.ready > 0 || all.count == 0;

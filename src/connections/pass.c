@@ -189,34 +189,56 @@ passage_end(struct passage *passage, struct error *error)
 }
 
 static struct error *
-translate_answer(struct call *call, struct passage *passage, ProtobufCMessage *reply)
+translate_answer(const struct desk *desk, const struct connection_set *set,
+                 const struct connection *connection, pass_then *then, struct arena *arena,
+                 ProtobufCMessage *reply)
 {
-    struct arena *arena = call_arena(call);
-    struct error *error =
-        route_translate_out(passage->desk, passage->connection, reply, NULL, arena);
-    if (!error && passage->then)
-        error = passage->then(passage->set, passage->connection, arena, reply);
-    return passage_end(passage, error);
+    struct error *error = route_translate_out(desk, connection, reply, NULL, arena);
+    return error || !then ? error : then(set, connection, arena, reply);
 }
+
+/* An answer whose ids need rows. Nothing is held on its behalf: there may be no thread for it. */
+struct late_answer {
+    const struct desk *desk;
+    const char *connection;
+    pass_then *then;
+};
 
 static struct error *
 translate_on_worker(struct call *call, const void *request, void *reply)
 {
     (void)request;
-    return translate_answer(call, call_kept(call), reply);
+    const struct late_answer *late = call_kept(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(late->desk->options.connections);
+    const struct connection *connection = connection_set_find(set, late->connection);
+    if (!connection)
+        return error_new(CODE_UNAVAILABLE, "connection \"%s\" has just been removed",
+                         late->connection);
+    return translate_answer(late->desk, set, connection, late->then, call_arena(call), reply);
+}
+
+static void
+translate_later(struct call *call, const struct passage *passage)
+{
+    struct arena *arena = call_arena(call);
+    struct late_answer *late = arena_alloc(arena, sizeof *late);
+    const char *name = arena_string(arena, passage->connection->spec->name);
+    *late = (struct late_answer){passage->desk, name, passage->then};
+    call_keep(call, late);
+    call_continue(call, translate_on_worker);
 }
 
 static struct error *
 finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
 {
     struct passage *passage = context;
-    if (error)
-        return passage_end(passage, error);
-    if (route_can_translate_out(passage->desk, passage->connection, reply))
-        return translate_answer(call, passage, reply);
-    call_keep(call, passage);
-    call_continue(call, translate_on_worker);
-    return NULL;
+    if (!error && !route_can_translate_out(passage->desk, passage->connection, reply))
+        translate_later(call, passage);
+    else if (!error)
+        error = translate_answer(passage->desk, passage->set, passage->connection, passage->then,
+                                 call_arena(call), reply);
+    return passage_end(passage, error);
 }
 
 struct error *

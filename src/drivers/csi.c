@@ -5,7 +5,6 @@
  * DESIGN. One or two ends (sockets), each with a channel and a breaker. The keeper asks both at intervals; it is what lets calls pass again after a
  * breaker has opened, so there is no half-open state that would risk a user's call.
  */
-#include "drivers/csi.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -179,6 +178,19 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
         .timeout_ns = csi->timeout_ns,
     };
     rpc_relay(call, end->channel, &relay);
+    return NULL;
+}
+
+/* Not counted against max-calls: nothing is known of how long such calls are meant to last, and they hold no thread. */
+static struct error *
+csi_proxy(struct driver *driver, struct call *call)
+{
+    struct csi_driver *csi = (struct csi_driver *)driver;
+    struct keeper_end *end = &csi->ends[CONTROLLER];
+    struct error *error = breaker_check(end->breaker, now_ms());
+    if (error)
+        return error_wrap(error, "connection \"%s\"", csi->connection);
+    rpc_proxy(call, end->channel);
     return NULL;
 }
 
@@ -366,14 +378,6 @@ csi_open(const struct driver_options *options, struct driver **out)
     return NULL;
 }
 
-const char *
-csi_find_node_id(const struct driver *driver, const char *node)
-{
-    if (driver->ops != &driver_csi)
-        return NULL;
-    return text_map_find(&((const struct csi_driver *)driver)->options.node_ids, node);
-}
-
 const struct driver_ops driver_csi = {
     .name = "csi",
     .check = csi_check,
@@ -381,5 +385,6 @@ const struct driver_ops driver_csi = {
     .close = csi_close,
     .call = csi_call,
     .relay = csi_relay,
+    .proxy = csi_proxy,
     .stream = csi_stream,
 };

@@ -84,6 +84,8 @@ struct driver_ops {
      */
     struct error *(*relay)(struct driver *driver, struct call *call, const struct method *method,
                            const ProtobufCMessage *request, driver_finish *finish, void *context);
+    /* Any method, also one that nobody here knows: the whole call is handed over, on the loop (rpc_proxy). NULL: the driver cannot. */
+    struct error *(*proxy)(struct driver *driver, struct call *call);
     /* A server-streaming RPC, on a worker: messages go to the client of `call` as they come. */
     struct error *(*stream)(struct driver *driver, struct call *call, const struct method *method,
                             const ProtobufCMessage *request);
