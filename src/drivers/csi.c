@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A third-party CSI driver behind its socket: see csi.h.
+ * Driver `csi`: somebody else's CSI driver behind its socket, maybe started and kept running by us. Its settings are in csi_options.h.
+ *
+ * Calls to it are bounded in number (RESOURCE_EXHAUSTED beyond it) and in time, and refused at once while it does not answer
+ * (UNAVAILABLE): one that hangs costs nobody else anything. What it answers is passed on as it is, errors too.
  *
  * DESIGN. One or two ends (sockets), each with a channel and a breaker. The keeper asks both at intervals; it is what lets calls pass again after a
  * breaker has opened, so there is no half-open state that would risk a user's call.
  */
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef UNIT_DRIVER_ENDS_H
 #define UNIT_DRIVER_ENDS_H
 
-#include "drivers/csi.h"
+#include "drivers/driver.h"
 #include "drivers/driver.h"
 #include "rpc_ends.h"
 
