@@ -22,7 +22,7 @@
 #include "rpc/timers.h"
 
 #define MS_NS UINT64_C(1000000)
-#define LONGEST_PAUSE_MS 100u /* between attempts to connect; the keeper's pauses grow instead */
+#define LONGEST_PAUSE_MS 15u /* between attempts to connect; the keeper's pauses grow instead */
 #define KEEPALIVE_MS 30000u
 #define REPLY_ROOM (8u << 20) /* for one decoded reply */
 #define NODE_SERVICE "/csi.v1.Node/"

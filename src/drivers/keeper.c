@@ -17,7 +17,9 @@
 #include "proto/csi.rpc.h"
 #include "rpc/timers.h"
 
-#define FIRST_PAUSE_MS 200u
+#define FIRST_PAUSE_MS 20u
+#define START_MS                                                                                   \
+    500u /* while the pauses are shorter, a driver that has not been there yet is starting, not down */
 #define STACK_BYTES (256u * 1024)
 #define MAX_ANSWER_BYTES (8u << 20) /* of one look, decoded */
 #define MS_NS UINT64_C(1000000)
@@ -273,11 +275,18 @@ log_change(const struct keeper *keeper, const struct driver_facts *facts)
                  LOG_TEXT("why", facts->trouble));
 }
 
+static bool
+is_starting(const struct keeper *keeper, const struct error *error)
+{
+    return breaker_is_failure(error) && keeper->state == NOT_ASKED && keeper->pause_ms < START_MS &&
+           keeper->pause_ms < keeper->options.interval_ms;
+}
+
 /* Takes the facts. */
 static void
 publish(struct keeper *keeper, struct driver_facts *facts, const struct error *error)
 {
-    enum keeper_state state = error ? IS_DOWN : IS_UP;
+    enum keeper_state state = is_starting(keeper, error) ? NOT_ASKED : error ? IS_DOWN : IS_UP;
     facts->is_ready = !error;
     facts->trouble = error ? arena_string(&facts->arena, error->message) : NULL;
     if (state != keeper->state) {
