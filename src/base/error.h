@@ -44,6 +44,8 @@ struct error {
     size_t details_size;
     /* A server said it: it was reached, whatever the code. */
     bool from_peer;
+    /* The connection was lost on the way: nobody knows whether it was done. */
+    bool in_doubt;
 };
 
 MUST_CHECK NEVER_NULL struct error *error_new(enum code code, const char *format, ...)

@@ -3,8 +3,9 @@
  * The desk: new volumes, and how much room there is for them.
  *
  * Where labels choose, the connections that fit are tried in their order until one takes the volume. Which one is tried is written down before it is
- * asked (`choice/NAME`): a repeated request goes there first, whatever has changed meanwhile, so that a volume is never made twice. The row goes
- * when the volume is deleted: `chosen/ID` names the row.
+ * asked (`choice/NAME`): a repeated request goes there first, whatever has changed meanwhile, and elsewhere only if that one says that it has no
+ * such volume and no room for it; so a volume is never made twice. The row goes when the volume is deleted (`chosen/ID` names the row), or when
+ * all have refused.
  */
 #include <string.h>
 
@@ -159,12 +160,29 @@ desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena
 
 /* ---- trying ---- */
 
-/* Another connection may have what this one lacks. */
+/* The connection has certainly not made the volume, and another may have what it lacks. */
 static bool
 is_worth_another(const struct error *error)
 {
-    return error->code == CODE_RESOURCE_EXHAUSTED || error->code == CODE_UNAVAILABLE ||
-           error->code == CODE_OUT_OF_RANGE;
+    return !error->in_doubt &&
+           (error->code == CODE_RESOURCE_EXHAUSTED || error->code == CODE_UNAVAILABLE ||
+            error->code == CODE_OUT_OF_RANGE);
+}
+
+/* It was asked before, and may have made it then: only its own word is good enough. */
+static bool
+is_not_there(const struct connection *connection, const struct error *error)
+{
+    bool is_its_word = error->from_peer || connection->spec->driver->speaks_our_ids;
+    return is_its_word && is_worth_another(error) && error->code != CODE_UNAVAILABLE;
+}
+
+/* No connection has made it, and none will when it is asked again. */
+static bool
+is_final(const struct error *error)
+{
+    return error->code == CODE_INVALID_ARGUMENT || error->code == CODE_NOT_FOUND ||
+           error->code == CODE_FAILED_PRECONDITION || error->code == CODE_PERMISSION_DENIED;
 }
 
 static struct error *
@@ -183,7 +201,6 @@ try_selected(struct call *call, const struct connection_set *set, struct connect
     return error;
 }
 
-/* The connection of the choice that was made for this name goes first. */
 static void
 put_first(struct choice *choice, struct connection *first)
 {
@@ -196,29 +213,57 @@ put_first(struct choice *choice, struct connection *first)
     }
 }
 
+/* The connection that was asked before for this name goes first, also if its labels do not fit any more. */
+static void
+ask_first(struct choice *choice, struct connection *before)
+{
+    bool is_there = false;
+    for (size_t i = 0; i < choice->count; i++)
+        is_there |= choice->items[i] == before;
+    if (!is_there) /* there is room for all */
+        choice->items[choice->count++] = before;
+    put_first(choice, before);
+}
+
+/* Takes the error. Where no connection has the volume there is nothing to be remembered. */
+static struct error *
+forget_refused(struct desk *desk, const char *name, struct arena *arena, struct error *error)
+{
+    struct error *failure AUTO(error_cleanup) = write_row(desk, choice_key(name, arena), NULL);
+    return failure ? error_wrap(error, "%s", failure->message) : error;
+}
+
 static struct error *
 create_selected(struct call *call, const struct connection_set *set, struct choice *choice,
                 const create_request *request, create_response *reply)
 {
     struct arena *arena = call_arena(call);
+    struct desk *desk = desk_of(call);
     struct connection *before;
     const char *reasons = "";
-    struct error *error = recall_choice(desk_of(call), set, request->name, arena, &before);
+    struct error *error = recall_choice(desk, set, request->name, arena, &before);
     if (error)
         return error;
-    put_first(choice, before);
+    if (before)
+        ask_first(choice, before);
     enum code code = CODE_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < choice->count; i++) {
-        error = try_selected(call, set, choice->items[i], request, reply);
-        if (!error || !is_worth_another(error))
-            return error;
+        struct connection *connection = choice->items[i];
+        error = try_selected(call, set, connection, request, reply);
+        if (!error)
+            return NULL;
+        if (connection == before ? !is_not_there(connection, error) : !is_worth_another(error))
+            return connection != before && is_final(error)
+                       ? forget_refused(desk, request->name, arena, error)
+                       : error;
         reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
-                              choice->items[i]->spec->name, error->message);
+                              connection->spec->name, error->message);
         code = error->code;
         error_free(error);
         csi__v1__create_volume_response__init(reply);
     }
-    return error_new(code, "no connection takes the volume: %s", reasons);
+    return forget_refused(desk, request->name, arena,
+                          error_new(code, "no connection takes the volume: %s", reasons));
 }
 
 /* ---- CreateVolume ---- */

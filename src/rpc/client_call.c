@@ -216,8 +216,11 @@ may_try_again(const struct client_call *call, uint32_t http2_error)
 static struct error *
 final_status(const struct client_call *call, uint32_t http2_error, const char *why)
 {
-    if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status)
-        return error_new(CODE_UNAVAILABLE, "%s: %s", call->target, why);
+    if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status) {
+        struct error *lost = error_new(CODE_UNAVAILABLE, "%s: %s", call->target, why);
+        lost->in_doubt = !call->stream.never_sent;
+        return lost;
+    }
     if (channel_is_deadline(http2_error, call->deadline_at) && !call->response.saw_status)
         return deadline_error(call);
     if (call->stream.headers_too_large)
