@@ -24,6 +24,11 @@ connection() {
     mv "$CONNECTIONS/.$1.new" "$CONNECTIONS/$1.yaml"
 }
 
+# reload: the server that start_skycap started last has looked at the files when it returns.
+reload() {
+    "$SKYCAP" connection reload --endpoint "unix:$SOCKET" >/dev/null
+}
+
 # start_connected [FLAG...]: skycap, with the connections that there are.
 start_connected() {
     start_skycap --connections "$CONNECTIONS" "$@"

@@ -42,12 +42,25 @@ func (d *driver) used() int64 {
 	return sum
 }
 
+// isHere tells whether nothing in a term differs from this node's place.
+func (d *driver) isHere(term *csi.Topology) bool {
+	for key, value := range term.Segments {
+		if d.topology[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
 func (d *driver) CreateVolume(_ context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	size := max(request.GetCapacityRange().GetRequiredBytes(), defaultSize)
 	for _, v := range d.volumes {
 		if v.name == request.Name {
 			return &csi.CreateVolumeResponse{Volume: v.Volume}, nil
 		}
+	}
+	if terms := request.GetAccessibilityRequirements().GetRequisite(); len(terms) > 0 && !slices.ContainsFunc(terms, d.isHere) {
+		return nil, status.Error(codes.ResourceExhausted, "not there")
 	}
 	if d.used()+size > d.capacity {
 		return nil, status.Error(codes.ResourceExhausted, "no room")
