@@ -24,7 +24,8 @@ type client struct {
 	csi.IdentityClient
 	csi.ControllerClient
 	csi.NodeClient
-	number int
+	number     int
+	parameters map[string]string // of volumes that it makes
 }
 
 type bench struct {
@@ -42,7 +43,10 @@ func newBench(address string, s settings) (*bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		client := &client{csi.NewIdentityClient(conn), csi.NewControllerClient(conn), csi.NewNodeClient(conn), i}
+		client := &client{csi.NewIdentityClient(conn), csi.NewControllerClient(conn), csi.NewNodeClient(conn), i, nil}
+		if s.connection != "" {
+			client.parameters = map[string]string{"connection": s.connection}
+		}
 		if err := client.getInfo(); err != nil { // so that no figure has the connecting in it
 			return nil, err
 		}
@@ -93,6 +97,7 @@ func (c *client) create(name string, source *csi.VolumeContentSource) (string, e
 		Name:                name,
 		CapacityRange:       &csi.CapacityRange{RequiredBytes: volumeBytes},
 		VolumeCapabilities:  []*csi.VolumeCapability{capability()},
+		Parameters:          c.parameters,
 		VolumeContentSource: source,
 	})
 	if err != nil {
@@ -108,6 +113,27 @@ func (c *client) remove(id string) error {
 	ctx, cancel := withTime()
 	defer cancel()
 	_, err := c.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: id})
+	return err
+}
+
+func (c *client) validateOne(id string) error {
+	ctx, cancel := withTime()
+	defer cancel()
+	reply, err := c.ValidateVolumeCapabilities(ctx, &csi.ValidateVolumeCapabilitiesRequest{
+		VolumeId: id, VolumeCapabilities: []*csi.VolumeCapability{capability()}})
+	if err == nil && reply.Confirmed == nil {
+		err = fmt.Errorf("validate %s: a wrong answer: %v", id, reply)
+	}
+	return err
+}
+
+func (c *client) getOne(id string) error {
+	ctx, cancel := withTime()
+	defer cancel()
+	reply, err := c.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: id})
+	if err == nil && reply.Volume.GetVolumeId() != id {
+		err = fmt.Errorf("get %s: a wrong answer: %v", id, reply)
+	}
 	return err
 }
 

@@ -5,9 +5,11 @@
 //	csi-bench [flags] unix:/path/csi.sock VERB
 //
 //	null        GetPluginInfo again and again
+//	validate    ValidateVolumeCapabilities of one volume, again and again
+//	get         ControllerGetVolume of one volume, again and again
 //	pairs       CreateVolume and DeleteVolume of the same volume, again and again
 //	fill        creates --count volumes and leaves them
-//	list        ListVolumes once through, in pages of --page
+//	list        ListVolumes once through, in pages of --page; 0: as the driver likes
 //	publish     NodePublishVolume and NodeUnpublishVolume of one staged volume, again and again
 //	snapshots   CreateSnapshot of --volume and DeleteSnapshot, --count times
 //	clones      CreateVolume from --volume and DeleteVolume, --count times
@@ -27,16 +29,19 @@ import (
 )
 
 type settings struct {
-	clients   int
-	count     int
-	page      int
-	seconds   float64
-	volume    string
-	directory string
+	clients    int
+	count      int
+	page       int
+	seconds    float64
+	volume     string
+	directory  string
+	connection string
 }
 
 var verbs = map[string]func(*bench) error{
 	"null":      (*bench).null,
+	"validate":  (*bench).validate,
+	"get":       (*bench).get,
 	"pairs":     (*bench).pairs,
 	"fill":      (*bench).fill,
 	"list":      (*bench).list,
@@ -55,6 +60,7 @@ func main() {
 	flag.IntVar(&s.page, "page", 1000, "entries of a page")
 	flag.StringVar(&s.volume, "volume", "", "`id` of the volume")
 	flag.StringVar(&s.directory, "directory", "", "where to stage and publish")
+	flag.StringVar(&s.connection, "connection", "", "parameter of volumes that are made: `name` of one of skycap's connections")
 	flag.Parse()
 	if flag.NArg() != 2 || verbs[flag.Arg(1)] == nil {
 		fmt.Fprintln(os.Stderr, "usage: csi-bench [flags] unix:/path/csi.sock VERB")

@@ -17,6 +17,24 @@ func (b *bench) null() error {
 	})
 }
 
+// onOneVolume repeats a call for a volume that is there only for that.
+func (b *bench) onOneVolume(call func(c *client, id string) error) error {
+	id, err := b.clients[0].create(fmt.Sprintf("one-%d", os.Getpid()), nil)
+	if err != nil {
+		return err
+	}
+	err = b.untilEnd(func(c *client, times times, _ int) error {
+		return times.measure("call", func() error { return call(c, id) })
+	})
+	if err != nil {
+		return err
+	}
+	return b.clients[0].remove(id)
+}
+
+func (b *bench) validate() error { return b.onOneVolume((*client).validateOne) }
+func (b *bench) get() error      { return b.onOneVolume((*client).getOne) }
+
 // pair makes a volume and deletes it again.
 func (c *client) pair(times times, name string, source *csi.VolumeContentSource) error {
 	var id string
