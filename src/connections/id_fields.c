@@ -2,9 +2,11 @@
 /* Ids in messages: see id_fields.h. */
 #include "connections/id_fields.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "base/memory.h"
 
 #define DEEPEST 8 /* CSI's own messages go to 4; a type that held itself would go on for ever */
 
@@ -59,6 +61,58 @@ id_fields_are_in(const ProtobufCMessageDescriptor *type)
     return type_has_ids(type, 0);
 }
 
+/* ---- what is known of types ---- */
+
+/* The fields of a type that are ids, or messages that hold some. */
+struct places {
+    const ProtobufCMessageDescriptor *type;
+    size_t count;
+    struct place {
+        const ProtobufCFieldDescriptor *field;
+        bool is_id; /* else a message */
+        enum id_field id;
+    } items[];
+};
+
+/* Names are compared once for each type, when it is first met, not in every message. There are 150 types or so. */
+#define KNOWN_TYPES 1024
+static _Atomic(struct places *) known[KNOWN_TYPES];
+
+static struct places *
+make_places(const ProtobufCMessageDescriptor *type)
+{
+    struct places *places = memory_new(sizeof *places + type->n_fields * sizeof(struct place));
+    *places = (struct places){type, 0};
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        struct place place = {.field = &type->fields[i]};
+        place.is_id = find_name(place.field, &place.id);
+        if (place.is_id || (place.field->type == PROTOBUF_C_TYPE_MESSAGE &&
+                            type_has_ids(place.field->descriptor, 0)))
+            places->items[places->count++] = place;
+    }
+    return places;
+}
+
+/* Any thread, without a lock: what stands in the table stays there. */
+static const struct places *
+find_places(const ProtobufCMessageDescriptor *type)
+{
+    for (size_t i = (uintptr_t)type / sizeof *type;; i++) {
+        _Atomic(struct places *) *slot = &known[i % KNOWN_TYPES];
+        struct places *found = atomic_load_explicit(slot, memory_order_acquire);
+        if (!found) {
+            struct places *made = make_places(type);
+            if (atomic_compare_exchange_strong(slot, &found, made))
+                return made;
+            free(made); /* another thread was faster */
+        }
+        if (found->type == type)
+            return found;
+    }
+}
+
+/* ---- walking ---- */
+
 struct walk {
     id_fields_visit *visit;
     void *context;
@@ -96,16 +150,14 @@ visit_texts(const struct walk *walk, struct members members, enum id_field field
 static struct error *
 walk_message(const struct walk *walk, ProtobufCMessage *message, unsigned depth)
 {
-    const ProtobufCMessageDescriptor *type = message->descriptor;
+    const struct places *places = find_places(message->descriptor);
     struct error *error = NULL;
-    for (unsigned i = 0; i < type->n_fields && !error; i++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[i];
-        enum id_field id;
-        if (find_name(field, &id)) {
-            error = visit_texts(walk, find_members(message, field), id);
-        } else if (field->type == PROTOBUF_C_TYPE_MESSAGE && depth < DEEPEST &&
-                   type_has_ids(field->descriptor, depth + 1)) {
-            struct members members = find_members(message, field);
+    for (size_t i = 0; i < places->count && !error; i++) {
+        const struct place *place = &places->items[i];
+        struct members members = find_members(message, place->field);
+        if (place->is_id) {
+            error = visit_texts(walk, members, place->id);
+        } else if (depth < DEEPEST) {
             ProtobufCMessage **inner = (ProtobufCMessage **)members.first;
             for (size_t k = 0; k < members.count && !error; k++)
                 if (inner[k])
