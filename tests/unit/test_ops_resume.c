@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations: what a stop or a crash leaves for the next process. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "ops_ends.h"
@@ -80,10 +81,13 @@ an_unknown_kind_stays_and_can_be_cancelled(void)
 }
 
 /* Starts two operations, cancels one whose work does not listen, tells that, and waits to be killed. */
+static atomic_bool deaf_runs;
+
 static struct error *
 run_deaf(void *context, const struct progress *progress)
 {
     (void)context, (void)progress;
+    atomic_store(&deaf_runs, true);
     while (pause())
         continue;
     return NULL;
@@ -100,9 +104,8 @@ be_the_one_that_crashes(int told)
     deaf.work.run = run_deaf;
     bool is_good =
         code_of(start(ops, &job, "a")) == CODE_OK && code_of(ops_start(ops, &deaf)) == CODE_OK;
-    while (read_count(&job, &job.running) < 1)
+    while (read_count(&job, &job.running) < 1 || !atomic_load(&deaf_runs))
         sleep_ms(2);
-    sleep_ms(50); /* the deaf one has been taken by a thread, too */
     is_good = is_good && code_of(ops_cancel(ops, "cancelled")) == CODE_OK;
     if (write(told, is_good ? "y" : "n", 1) != 1)
         _exit(1);
