@@ -115,9 +115,14 @@ recall_choice(struct desk *desk, const struct connection_set *set, const char *n
         error_free(error);
         return NULL;
     }
-    if (!error)
-        *out = connection_set_find(set, arena_copy(arena, entry.value, entry.value_size));
-    return error;
+    if (error)
+        return error;
+    const char *chosen = arena_copy(arena, entry.value, entry.value_size);
+    *out = connection_set_find(set, chosen);
+    if (*out)
+        return NULL;
+    return error_new(CODE_UNAVAILABLE,
+                     "connection \"%s\", which may have made the volume, is not there", chosen);
 }
 
 static struct error *
