@@ -203,6 +203,8 @@ run_on_worker(struct call *call, const void *request, void *reply)
     struct error *error = find_connection(desk, set, rule, request, &route);
     if (error || !route.connection)
         return error;
+    if (route.stray)
+        inline_volumes_prepare((ProtobufCMessage *)request, call_arena(call));
     error =
         pass_call(desk, set, route.connection, call, method, (ProtobufCMessage *)request, reply);
     if (error && error->code == CODE_NOT_FOUND && rule->stray_is_fine) {

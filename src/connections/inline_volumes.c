@@ -9,6 +9,7 @@
 
 #include "connections/choice.h"
 #include "connections/global_id.h"
+#include "connections/map_field.h"
 #include "rpc/message_map.h"
 
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
@@ -155,6 +156,20 @@ inline_volumes_find(const struct desk *desk, const struct connection_set *set,
         error = find_by_row(desk, set, key, request, &arena, out);
     arena_clear(&arena);
     return error;
+}
+
+void
+inline_volumes_prepare(ProtobufCMessage *request, struct arena *arena)
+{
+    struct map_field field;
+    struct text_map kept = {0};
+    if (!map_field_find(request, "volume_context", &field))
+        return;
+    struct text_map context = map_field_read(&field, arena);
+    for (size_t i = 0; i < context.count; i++)
+        if (strcmp(context.pairs[i].key, CHOICE_NAME) != 0)
+            text_map_set(&kept, arena, context.pairs[i].key, context.pairs[i].value);
+    map_field_write(&field, &kept, arena);
 }
 
 struct error *

@@ -22,6 +22,9 @@ MUST_CHECK struct error *inline_volumes_find(const struct desk *desk,
                                              const ProtobufCMessage *request,
                                              struct connection **out);
 
+/* Takes out of the request's volume_context what is meant for us. */
+void inline_volumes_prepare(ProtobufCMessage *request, struct arena *arena);
+
 /* The request was answered well: an unpublication ends the volume. */
 MUST_CHECK struct error *inline_volumes_note(const struct desk *desk,
                                              const ProtobufCMessage *request);
