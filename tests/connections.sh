@@ -130,6 +130,14 @@ measures_memory() {
     ! grep -qE '__(asan|tsan)_init' "$SKYCAP"
 }
 
+# program_of SOCKET: the process that it started to serve there.
+program_of() {
+    local pid
+    for pid in $(cat "/proc/$SERVER/task/"*/children); do
+        ! grep -qaF "$1" "/proc/$pid/cmdline" || echo "$pid"
+    done
+}
+
 # is_up NAME: its driver has been reached.
 is_up() {
     grep -q "connection is up connection=$1 " "$LOG"

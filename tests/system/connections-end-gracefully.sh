@@ -7,7 +7,6 @@ need_peers go
 
 start_sample nas --slow CreateVolume=2s
 
-# The program of the second connection is the server's own child. Its pid is in the log of nobody; so it is found by its socket.
 own_driver() {
     cat <<END
 driver: csi
@@ -15,12 +14,6 @@ options:
   endpoint: unix://$SKYCAP_TMP/own.sock
   command: [$PEERS/sample-driver, --listen, "unix:$SKYCAP_TMP/own.sock", --record, $SKYCAP_TMP/own.requests]
 END
-}
-pid_of_own() {
-    local pid
-    for pid in $(cat "/proc/$SERVER/task/"*/children); do
-        ! grep -qaF "unix:$SKYCAP_TMP/own.sock" "/proc/$pid/cmdline" || echo "$pid"
-    done
 }
 
 ends_well() { # ends_well SIGNAL
@@ -30,7 +23,7 @@ ends_well() { # ends_well SIGNAL
     own_driver | connection own
     start_connected
     wait_until_up nas own
-    own=$(pid_of_own)
+    own=$(program_of "$SKYCAP_TMP/own.sock")
     check "$1: the driver's program runs" "$([ -n "$own" ] && echo runs)" runs
     create "$1" "$(on nas)" >"$SKYCAP_TMP/made" 2>&1 &
     caller=$!
