@@ -101,11 +101,11 @@ find(struct client *client, const char *text, operation_message **out)
     if (!error || error->code != CODE_NOT_FOUND)
         return error;
     struct error *other = find_by_name(client, text, &id);
-    if (other || !id) {
-        error_free(other);
+    if (!other && !id)
         return error;
-    }
     error_free(error);
+    if (other)
+        return other;
     request.id = (char *)id;
     return client_ask(client, "skycap.v1.Operations/Get", &request, out);
 }

@@ -166,7 +166,8 @@ wait_for_copy(struct client *client, const char *volume_name)
     struct error *error = volume_name ? inventory_find_volume(client, volume_name, &volume) : NULL;
     if (volume_name && !error && !volume->ready)
         return progress_follow(client, volume->volume->volume_id);
-    if (error && error->code != CODE_NOT_FOUND)
+    /* A third-party driver's has no name here; and of several of the same name nobody knows which it is. */
+    if (error && error->code != CODE_NOT_FOUND && error->code != CODE_INVALID_ARGUMENT)
         return error;
     error_free(error);
     nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);

@@ -3,12 +3,32 @@
 #include "cli/snapshot.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "rpc/message_json.h"
 
+#define AGAIN_MS 300
+
 /* ---- create ---- */
+
+/* That of a third-party driver has no operation: it is looked at again and again. */
+static struct error *
+wait_until_ready(struct client *client, const char *id)
+{
+    snapshot_info *snapshot;
+    struct error *error = progress_follow(client, id);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    for (;;) {
+        error = inventory_find_snapshot(client, id, &snapshot);
+        if (error || snapshot->snapshot->ready_to_use)
+            return error;
+        nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
+    }
+}
 
 static struct error *
 create(struct client *client, const char *source, const char *name)
@@ -23,7 +43,7 @@ create(struct client *client, const char *source, const char *name)
     request.name = (char *)name;
     error = progress_ask(client, "csi.v1.Controller/CreateSnapshot", &request, NULL, &reply);
     if (!error && !reply->snapshot->ready_to_use)
-        error = progress_follow(client, reply->snapshot->snapshot_id);
+        error = wait_until_ready(client, reply->snapshot->snapshot_id);
     return error ? error : inventory_show_snapshot(client, reply->snapshot->snapshot_id);
 }
 
@@ -143,6 +163,7 @@ restore(struct client *client, struct volume_wish *wish, int count, char **argum
     const struct option own[] = {
         VOLUME_SIZE_FLAG(wish),
         VOLUME_PARAMETER_FLAG(wish),
+        VOLUME_CONNECTION_FLAG(wish),
         VOLUME_PUBLISH_FLAG(wish),
     };
     const struct client_usage usage = {"skycap snapshot restore SNAPSHOT NAME [options]",

@@ -33,7 +33,8 @@ struct volume_wish {
     struct text_list parameters; /* KEY=VALUE */
     const char *from_volume;     /* id or name, as all sources */
     const char *from_snapshot;
-    const char *path; /* where to publish it */
+    const char *path;       /* where to publish it */
+    const char *connection; /* where to make it */
 };
 
 /* The flags that `create` and whatever makes a volume of another have in common. */
@@ -49,6 +50,13 @@ struct volume_wish {
             "compression, nocow, kind, label, or an I/O limit; may be given several times"         \
     }
 
+#define VOLUME_CONNECTION_FLAG(wish)                                                               \
+    {                                                                                              \
+        "connection", 0, "NAME", OPTION_TEXT, &(wish)->connection,                                 \
+            "where to make it, of a server with connections; default: where its source is, or "    \
+            "else the server's own choice"                                                         \
+    }
+
 #define VOLUME_PUBLISH_FLAG(wish)                                                                  \
     {                                                                                              \
         "publish", 0, "PATH", OPTION_TEXT, &(wish)->path, "and publish it there"                   \
@@ -57,9 +65,12 @@ struct volume_wish {
 /* Makes it, publishes it where that is wished, and shows it. Without a file system or block access of its own it is of its source's type. */
 MUST_CHECK struct error *volume_make(struct client *client, const struct volume_wish *wish);
 
-/* At a path as the user gave it. */
+/* How a volume of this type ("block", "directory", a file system's name, "" for whatever the driver likes) is made and used. */
+Csi__V1__VolumeCapability *volume_capability(const char *type, struct arena *arena);
+
+/* At a path as the user gave it. `type` counts where the server does not know how the volume was made, as of a third-party driver's. */
 MUST_CHECK struct error *volume_publish(struct client *client, const volume_info *volume,
-                                        const char *path, bool read_only);
+                                        const char *type, const char *path, bool read_only);
 
 /* KEY=VALUE as a pair of the map. `what` names them in the error. */
 MUST_CHECK struct error *volume_read_pair(const char *text, const char *what, struct arena *arena,

@@ -22,13 +22,16 @@ volume_read_pair(const char *text, const char *what, struct arena *arena, struct
 }
 
 static struct error *
-read_parameters(const struct text_list *list, struct arena *arena,
+read_parameters(const struct volume_wish *wish, struct arena *arena,
                 Csi__V1__CreateVolumeRequest *request)
 {
+    const struct text_list *list = &wish->parameters;
     struct text_map map = {0};
     struct error *error = NULL;
     for (size_t i = 0; i < list->count && !error; i++)
         error = volume_read_pair(list->items[i], "--parameter", arena, &map);
+    if (wish->connection)
+        text_map_set(&map, arena, "connection", wish->connection);
     message_map_write(&map, arena, &csi__v1__create_volume_request__parameters_entry__descriptor,
                       &request->parameters, &request->n_parameters);
     return error;
@@ -104,16 +107,14 @@ find_source(struct client *client, const struct volume_wish *wish,
 /* ---- the request ---- */
 
 /* A volume made by hand may be published at several paths of its node. */
-static void
-add_capability(const struct volume_wish *wish, const char *source_type, struct arena *arena,
-               Csi__V1__CreateVolumeRequest *request)
+Csi__V1__VolumeCapability *
+volume_capability(const char *type, struct arena *arena)
 {
     Csi__V1__VolumeCapability *capability = arena_alloc(arena, sizeof *capability);
     csi__v1__volume_capability__init(capability);
     capability->access_mode = arena_alloc(arena, sizeof *capability->access_mode);
     csi__v1__volume_capability__access_mode__init(capability->access_mode);
     capability->access_mode->mode = MODE(SINGLE_NODE_MULTI_WRITER);
-    const char *type = wish->block ? "block" : wish->fs_type ? wish->fs_type : source_type;
     if (strcmp(type, "block") == 0) {
         capability->access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
         capability->block = arena_alloc(arena, sizeof *capability->block);
@@ -124,16 +125,28 @@ add_capability(const struct volume_wish *wish, const char *source_type, struct a
         csi__v1__volume_capability__mount_volume__init(capability->mount);
         capability->mount->fs_type = strcmp(type, "directory") == 0 ? "" : (char *)type;
     }
-    request->volume_capabilities = arena_alloc(arena, sizeof(void *));
-    request->volume_capabilities[request->n_volume_capabilities++] = capability;
+    return capability;
 }
 
+static const char *
+type_of(const struct volume_wish *wish, const char *source_type)
+{
+    return wish->block ? "block" : wish->fs_type ? wish->fs_type : source_type;
+}
+
+/* A third-party driver need not tell again what it said of the volume when it made it. */
 static struct error *
-publish(struct client *client, const char *id, const char *path)
+publish(struct client *client, const Csi__V1__Volume *made, const char *type, const char *path)
 {
     volume_info *volume;
-    struct error *error = inventory_find_volume(client, id, &volume);
-    return error ? error : volume_publish(client, volume, path, false);
+    struct error *error = inventory_find_volume(client, made->volume_id, &volume);
+    if (error)
+        return error;
+    if (!volume->volume->n_volume_context) {
+        volume->volume->volume_context = made->volume_context;
+        volume->volume->n_volume_context = made->n_volume_context;
+    }
+    return volume_publish(client, volume, type, path, false);
 }
 
 struct error *
@@ -145,17 +158,20 @@ volume_make(struct client *client, const struct volume_wish *wish)
     request.name = (char *)wish->name;
     struct error *error = read_size(wish->size, &client->arena, &request);
     if (!error)
-        error = read_parameters(&wish->parameters, &client->arena, &request);
+        error = read_parameters(wish, &client->arena, &request);
     if (!error)
         error = find_source(client, wish, &request, &source_type);
     if (error)
         return error;
-    add_capability(wish, source_type, &client->arena, &request);
+    Csi__V1__VolumeCapability *capability =
+        volume_capability(type_of(wish, source_type), &client->arena);
+    request.volume_capabilities = &capability;
+    request.n_volume_capabilities = 1;
     error = request.volume_content_source
                 ? progress_ask(client, CREATE_VOLUME, &request, wish->name, &reply)
                 : client_ask(client, CREATE_VOLUME, &request, &reply);
     if (!error && wish->path)
-        error = publish(client, reply->volume->volume_id, wish->path);
+        error = publish(client, reply->volume, type_of(wish, source_type), wish->path);
     return error ? error : inventory_show_volume(client, reply->volume->volume_id);
 }
 
@@ -179,6 +195,7 @@ create(struct client *client, struct volume_wish *wish, int count, char **argume
     const struct option own[] = {
         VOLUME_SIZE_FLAG(wish),
         VOLUME_PARAMETER_FLAG(wish),
+        VOLUME_CONNECTION_FLAG(wish),
         VOLUME_PUBLISH_FLAG(wish),
         {"fs", 0, "TYPE", OPTION_TEXT, &wish->fs_type,
          "ext4, xfs or btrfs in an image, or none: a directory; default none"},
@@ -219,6 +236,7 @@ clone_volume(struct client *client, struct volume_wish *wish, int count, char **
     const struct option own[] = {
         VOLUME_SIZE_FLAG(wish),
         VOLUME_PARAMETER_FLAG(wish),
+        VOLUME_CONNECTION_FLAG(wish),
         VOLUME_PUBLISH_FLAG(wish),
     };
     const struct client_usage usage = {

@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "cli/volume.h"
+#include "rpc/message_map.h"
 
 #define RUN_DIRECTORY "/run/skycap"
 #define STAGING_ROOT RUN_DIRECTORY "/staging"
@@ -69,6 +70,15 @@ staging_path(const char *id, struct arena *arena)
 
 /* ---- one step each ---- */
 
+/* What is carried from step to step. */
+struct publishing {
+    const volume_info *volume;
+    Csi__V1__VolumeCapability *capability;
+    struct text_map volume_context;
+    struct text_map publish_context; /* what attaching told */
+    char *staging;
+};
+
 static struct error *
 ask_node_id(struct client *client, char **node_id)
 {
@@ -80,16 +90,28 @@ ask_node_id(struct client *client, char **node_id)
     return error;
 }
 
+/* Fills one of the request's contexts. */
+#define WRITE_CONTEXT(client, p, request, type, name)                                              \
+    message_map_write(&(p)->name, &(client)->arena,                                                \
+                      &csi__v1__##type##__##name##_entry__descriptor, &(request)->name,            \
+                      &(request)->n_##name)
+
 static struct error *
-attach(struct client *client, const volume_info *volume, char *node_id)
+attach(struct client *client, struct publishing *p, char *node_id)
 {
     Csi__V1__ControllerPublishVolumeRequest request =
         CSI__V1__CONTROLLER_PUBLISH_VOLUME_REQUEST__INIT;
     Csi__V1__ControllerPublishVolumeResponse *reply;
-    request.volume_id = volume->volume->volume_id;
+    request.volume_id = p->volume->volume->volume_id;
     request.node_id = node_id;
-    request.volume_capability = volume->capabilities[0];
-    return client_ask(client, "csi.v1.Controller/ControllerPublishVolume", &request, &reply);
+    request.volume_capability = p->capability;
+    WRITE_CONTEXT(client, p, &request, controller_publish_volume_request, volume_context);
+    struct error *error =
+        client_ask(client, "csi.v1.Controller/ControllerPublishVolume", &request, &reply);
+    if (!error)
+        p->publish_context =
+            message_map_read(reply->publish_context, reply->n_publish_context, &client->arena);
+    return error;
 }
 
 static struct error *
@@ -104,13 +126,15 @@ detach(struct client *client, const volume_info *volume, char *node_id)
 }
 
 static struct error *
-stage(struct client *client, const volume_info *volume, char *staging)
+stage(struct client *client, const struct publishing *p)
 {
     Csi__V1__NodeStageVolumeRequest request = CSI__V1__NODE_STAGE_VOLUME_REQUEST__INIT;
     Csi__V1__NodeStageVolumeResponse *reply;
-    request.volume_id = volume->volume->volume_id;
-    request.staging_target_path = staging;
-    request.volume_capability = volume->capabilities[0];
+    request.volume_id = p->volume->volume->volume_id;
+    request.staging_target_path = p->staging;
+    request.volume_capability = p->capability;
+    WRITE_CONTEXT(client, p, &request, node_stage_volume_request, volume_context);
+    WRITE_CONTEXT(client, p, &request, node_stage_volume_request, publish_context);
     return client_ask(client, "csi.v1.Node/NodeStageVolume", &request, &reply);
 }
 
@@ -128,16 +152,17 @@ unstage(struct client *client, const volume_info *volume, char *staging)
 }
 
 static struct error *
-publish_at(struct client *client, const volume_info *volume, char *staging, char *path,
-           bool read_only)
+publish_at(struct client *client, const struct publishing *p, char *path, bool read_only)
 {
     Csi__V1__NodePublishVolumeRequest request = CSI__V1__NODE_PUBLISH_VOLUME_REQUEST__INIT;
     Csi__V1__NodePublishVolumeResponse *reply;
-    request.volume_id = volume->volume->volume_id;
-    request.staging_target_path = staging;
+    request.volume_id = p->volume->volume->volume_id;
+    request.staging_target_path = p->staging;
     request.target_path = path;
-    request.volume_capability = volume->capabilities[0];
+    request.volume_capability = p->capability;
     request.readonly = read_only;
+    WRITE_CONTEXT(client, p, &request, node_publish_volume_request, volume_context);
+    WRITE_CONTEXT(client, p, &request, node_publish_volume_request, publish_context);
     return client_ask(client, "csi.v1.Node/NodePublishVolume", &request, &reply);
 }
 
@@ -172,17 +197,34 @@ release(struct client *client, const volume_info *before, char *node_id)
     return error;
 }
 
-static struct error *
-stage_and_publish(struct client *client, const volume_info *volume, char *path, bool read_only)
+static struct publishing
+prepare(const volume_info *volume, const char *type, struct arena *arena)
 {
-    char *staging = staging_path(volume->volume->volume_id, &client->arena);
-    struct error *error = stage(client, volume, staging);
-    return error ? error : publish_at(client, volume, staging, path, read_only);
+    return (struct publishing){
+        .volume = volume,
+        .capability =
+            volume->n_capabilities ? volume->capabilities[0] : volume_capability(type, arena),
+        .volume_context = message_map_read(volume->volume->volume_context,
+                                           volume->volume->n_volume_context, arena),
+        .staging = staging_path(volume->volume->volume_id, arena),
+    };
+}
+
+static struct error *
+stage_and_publish(struct client *client, const struct publishing *p, char *path, bool read_only)
+{
+    /* The staging path is the caller's to make; drivers of others rely on it. */
+    if (mkdir(p->staging, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "cannot make %s, where the volume is staged", p->staging);
+    struct error *error = stage(client, p);
+    return error ? error : publish_at(client, p, path, read_only);
 }
 
 struct error *
-volume_publish(struct client *client, const volume_info *volume, const char *path, bool read_only)
+volume_publish(struct client *client, const volume_info *volume, const char *type, const char *path,
+               bool read_only)
 {
+    struct publishing publishing = prepare(volume, type, &client->arena);
     char *real, *node_id;
     struct error *error = real_path(path, &client->arena, &real);
     if (!error)
@@ -190,10 +232,10 @@ volume_publish(struct client *client, const volume_info *volume, const char *pat
     if (!error)
         error = ask_node_id(client, &node_id);
     if (!error)
-        error = attach(client, volume, node_id);
+        error = attach(client, &publishing, node_id);
     if (error)
         return error;
-    error = stage_and_publish(client, volume, real, read_only);
+    error = stage_and_publish(client, &publishing, real, read_only);
     if (error)
         error_free(release(client, volume, node_id)); /* the first error is the one to tell */
     return error;
@@ -202,9 +244,11 @@ volume_publish(struct client *client, const volume_info *volume, const char *pat
 VERB(volume_run_publish)
 {
     struct client client AUTO(client_close) = {0};
-    bool read_only = false;
+    bool read_only = false, block = false;
     const struct option own[] = {
         {"read-only", 0, NULL, OPTION_FLAG, &read_only, "nothing can be written there"},
+        {"block", 0, NULL, OPTION_FLAG, &block,
+         "it is a raw block device; to be said only of a third-party driver's"},
     };
     const struct client_usage usage = {"skycap volume publish VOLUME PATH [options]",
                                        "Makes a volume appear at PATH, which is made: a directory, "
@@ -220,7 +264,7 @@ VERB(volume_run_publish)
         return error;
     error = inventory_find_volume(&client, client.words[0], &volume);
     if (!error)
-        error = volume_publish(&client, volume, client.words[1], read_only);
+        error = volume_publish(&client, volume, block ? "block" : "", client.words[1], read_only);
     return error ? error : inventory_show_volume(&client, volume->volume->volume_id);
 }
 
