@@ -208,6 +208,52 @@ client_ask(struct client *client, const char *method, const void *request, void 
 }
 
 static struct error *
+receive(struct client_call *call, struct arena *arena, void *reply)
+{
+    ProtobufCMessage *message;
+    struct error *error = client_call_recv(call, arena, &message);
+    if (!error)
+        error = client_call_finish(call);
+    if (!error && !message)
+        error = error_new(CODE_INTERNAL, "the server has sent no answer");
+    if (!error)
+        *(ProtobufCMessage **)reply = message;
+    return error;
+}
+
+static const char *
+find_trailer(const struct client_call *call, const char *key, struct arena *arena)
+{
+    const struct metadata *trailers = client_call_trailers(call);
+    for (const struct metadata_entry *entry = trailers->first; entry; entry = entry->next)
+        if (strcmp(entry->key, key) == 0)
+            return arena_string(arena, entry->value);
+    return "";
+}
+
+struct error *
+client_ask_trailer(struct client *client, const char *method, const void *request, void *reply,
+                   const char *key, const char **trailer)
+{
+    struct call_options options = options_of(client, 0);
+    struct client_call *call;
+    *client->exit_code = EXIT_FAILED;
+    *trailer = "";
+    struct error *error =
+        client_call_open(client->channel, service_find_method(method), &options, &call);
+    if (error)
+        return explain(client, error);
+    /* A call that has ended already says why when it is asked for its answer. */
+    error_free(client_call_send(call, request));
+    client_call_close_send(call);
+    error = receive(call, &client->arena, reply);
+    if (!error)
+        *trailer = find_trailer(call, key, &client->arena);
+    client_call_free(call);
+    return explain(client, error);
+}
+
+static struct error *
 take_all(struct client_call *call, struct error *(*take)(void *context, const void *message),
          void *context)
 {

@@ -82,6 +82,11 @@ void client_close(struct client *client);
 MUST_CHECK struct error *client_ask(struct client *client, const char *method, const void *request,
                                     void *reply);
 
+/* As client_ask; `*trailer` becomes what the server said under the key behind its answer, in the client's arena; "": nothing. */
+MUST_CHECK struct error *client_ask_trailer(struct client *client, const char *method,
+                                            const void *request, void *reply, const char *key,
+                                            const char **trailer);
+
 /* As client_ask, but the server is to answer within this time if the command's own does not end before. */
 MUST_CHECK struct error *client_ask_within(struct client *client, uint64_t timeout_ms,
                                            const char *method, const void *request, void *reply);

@@ -1,26 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* skycap probe: is the server ready? For whoever watches over it. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/json.h"
 #include "cli/client.h"
 #include "proto/csi.pb-c.h"
 
 #define DEFAULT_SECONDS 5
+
+static void
+print_json(bool is_ready, const char *degraded)
+{
+    struct buffer line AUTO(buffer_clear) = {0};
+    buffer_print(&line, "{\"ready\":%s", is_ready ? "true" : "false");
+    if (degraded[0]) {
+        buffer_append_text(&line, ",\"degraded\":");
+        json_append_string(&line, degraded, strlen(degraded));
+    }
+    buffer_append_byte(&line, '}');
+    puts(buffer_text(&line));
+}
 
 static struct error *
 probe(struct client *client)
 {
     Csi__V1__ProbeRequest request = CSI__V1__PROBE_REQUEST__INIT;
     Csi__V1__ProbeResponse *reply;
-    struct error *error = client_ask(client, "csi.v1.Identity/Probe", &request, &reply);
+    const char *degraded;
+    struct error *error = client_ask_trailer(client, "csi.v1.Identity/Probe", &request, &reply,
+                                             "skycap-degraded", &degraded);
     if (error)
         return error;
+    bool is_ready = !reply->ready || reply->ready->value;
     if (client->as_json)
-        client_print_json(reply, 0);
-    if (reply->ready && !reply->ready->value)
-        return error_new(CODE_UNAVAILABLE, "the server at %s is not ready", client->flags.endpoint);
-    if (!client->as_json)
-        puts("ready");
+        print_json(is_ready, degraded);
+    if (!is_ready)
+        return error_new(CODE_UNAVAILABLE, "the server at %s is not ready%s%s",
+                         client->flags.endpoint, degraded[0] ? ": " : "", degraded);
+    if (client->as_json)
+        return NULL;
+    puts("ready");
+    if (degraded[0])
+        printf("degraded: %s\n", degraded);
     return NULL;
 }
 
@@ -31,7 +53,8 @@ run(int count, char **arguments, enum exit_code *exit_code)
     const struct client_usage usage = {
         "skycap probe [options]",
         "Asks the server whether it is ready. If it is not, or does not answer in time (5 seconds "
-        "unless --timeout\nsays otherwise), a line says so and the exit code is 1.",
+        "unless --timeout\nsays otherwise), a line says so and the exit code is 1. Connections "
+        "that are down are named; the server is ready\nas long as one is not.",
         NULL,
         0,
         0,

@@ -213,12 +213,19 @@ print_metrics(void *context, struct buffer *body)
     return 200;
 }
 
+/* As Probe says it. */
 static int
 print_health(void *context, struct buffer *body)
 {
-    (void)context;
-    buffer_append_text(body, "ok\n");
-    return 200;
+    struct process *process = context;
+    struct arena arena AUTO(arena_clear);
+    const char *degraded = "";
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    bool is_ready = !process->front || front_is_ready(process->front, &arena, &degraded);
+    buffer_append_text(body, is_ready ? "ok\n" : "not ready\n");
+    if (degraded[0])
+        buffer_print(body, "degraded: %s\n", degraded);
+    return is_ready ? 200 : 503;
 }
 
 /* ---- the process ---- */

@@ -34,6 +34,12 @@ void desk_stop(struct desk *desk);
 void desk_close(struct desk *desk);
 
 /*
+ * As Probe says it: as long as one connection is, or there is none. `*degraded` names those that are not, and those whose newest file is wrong,
+ * "slow, fast (its file is wrong)", in the call's arena; "": there are none. Waits for what this process keeps itself, not for other drivers.
+ */
+bool desk_is_ready(const struct desk *desk, struct call *call, const char **degraded);
+
+/*
  * The services of CSI; and whatever else a driver may serve: a call of a method that is not known here goes to the connection that its metadata
  * `skycap-connection` names, as it is. The desk must outlive the server.
  */

@@ -26,19 +26,10 @@ struct union_of_all {
     uint64_t controller;
     uint64_t node;
     uint64_t group;
-    size_t count;
-    size_t ready;
-    const char *degraded; /* "slow, other"; empty: none */
 };
 
 static void
-add_degraded(struct union_of_all *all, const char *name, struct arena *arena)
-{
-    all->degraded = arena_print(arena, "%s%s%s", all->degraded, all->degraded[0] ? ", " : "", name);
-}
-
-static void
-add_connection(const struct connection *connection, struct arena *arena, struct union_of_all *all)
+add_connection(const struct connection *connection, struct union_of_all *all)
 {
     const struct connection_spec *spec = connection->spec;
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
@@ -49,10 +40,6 @@ add_connection(const struct connection *connection, struct arena *arena, struct 
     all->group |= facts->group & ~spec->without_group;
     if (spec->topology_count)
         all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
-    all->count++;
-    all->ready += facts->is_ready;
-    if (!facts->is_ready)
-        add_degraded(all, spec->name, arena);
 }
 
 static void
@@ -61,10 +48,10 @@ add_up(struct call *call, struct union_of_all *all)
     struct desk *desk = desk_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
-    *all = (struct union_of_all){.degraded = ""};
+    *all = (struct union_of_all){0};
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
-            add_connection(set->slots[i].connection, call_arena(call), all);
+            add_connection(set->slots[i].connection, all);
     all->services |= SERVICE_BIT(CONTROLLER_SERVICE);
     if (!all->group)
         all->services &= ~SERVICE_BIT(GROUP_CONTROLLER_SERVICE);
@@ -127,42 +114,62 @@ desk_plugin_capabilities(struct call *call, const void *request, void *out)
 }
 
 /* What this process keeps itself has no keeper that asks: it is asked now. */
-static void
-probe_own(struct call *call, struct union_of_all *all)
+static bool
+ask_own(struct call *call, const struct connection *connection)
 {
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk_of(call)->options.connections);
-    for (size_t i = 0; i < set->count; i++) {
-        const struct connection *connection = set->slots[i].connection;
-        if (!connection || !connection->spec->driver->speaks_our_ids)
-            continue;
-        Csi__V1__ProbeRequest request = CSI__V1__PROBE_REQUEST__INIT;
-        Csi__V1__ProbeResponse reply = CSI__V1__PROBE_RESPONSE__INIT;
-        struct error *error AUTO(error_cleanup) = connection->spec->driver->call(
-            connection->driver, call, call_method(call), &request.base, &reply.base);
-        if (!error)
-            continue;
-        all->ready--;
-        add_degraded(all, connection->spec->name, call_arena(call));
-    }
+    Csi__V1__ProbeRequest request = CSI__V1__PROBE_REQUEST__INIT;
+    Csi__V1__ProbeResponse reply = CSI__V1__PROBE_RESPONSE__INIT;
+    struct error *error AUTO(error_cleanup) = connection->spec->driver->call(
+        connection->driver, call, service_find_method("csi.v1.Identity/Probe"), &request.base,
+        &reply.base);
+    return !error && (!reply.ready || reply.ready->value);
 }
 
-/* Ready as long as one of the connections is: the others are told in a trailer, the metrics and `skycap connection list`. */
+static bool
+is_slot_ready(struct call *call, const struct connection_slot *slot)
+{
+    if (!slot->connection)
+        return false;
+    if (slot->connection->spec->driver->speaks_our_ids)
+        return ask_own(call, slot->connection);
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(slot->connection->driver);
+    return facts->is_ready;
+}
+
+bool
+desk_is_ready(const struct desk *desk, struct call *call, const char **degraded)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    size_t count = 0, ready = 0;
+    *degraded = "";
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection_slot *slot = &set->slots[i];
+        bool is_ready = is_slot_ready(call, slot);
+        count += slot->connection != NULL;
+        ready += is_ready;
+        if (!is_ready || slot->trouble)
+            *degraded =
+                arena_print(call_arena(call), "%s%s%s%s", *degraded, (*degraded)[0] ? ", " : "",
+                            slot->name, slot->trouble ? " (its file is wrong)" : "");
+    }
+    return ready > 0 || count == 0;
+}
+
+/* The metrics and `skycap connection list` tell more. */
 struct error *
 desk_probe(struct call *call, const void *request, void *out)
 {
     (void)request;
     Csi__V1__ProbeResponse *reply = out;
     struct arena *arena = call_arena(call);
-    struct union_of_all all;
-    add_up(call, &all);
-    probe_own(call, &all);
+    const char *degraded;
     reply->ready = arena_alloc(arena, sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
-    reply->ready->value = all.ready > 0 || all.count == 0;
-    if (!all.degraded[0])
+    reply->ready->value = desk_is_ready(desk_of(call), call, &degraded);
+    if (!degraded[0])
         return NULL;
-    return call_add_trailer(call, "skycap-degraded", all.degraded, strlen(all.degraded));
+    return call_add_trailer(call, "skycap-degraded", degraded, strlen(degraded));
 }
 
 /* ---- the other services ---- */

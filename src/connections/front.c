@@ -17,6 +17,7 @@
 struct front {
     char data_directory[PATH_MAX];
     char instance[2 * INSTANCE_BYTES + 1];
+    struct runtime *runtime;
     struct store *store;
     struct connections *connections;
     struct desk *desk;
@@ -54,6 +55,7 @@ open_parts(struct front *front, const struct front_options *options)
     if (error)
         return error;
     make_instance(front->instance);
+    front->runtime = options->runtime;
     struct connections_options connections = {
         .directory = options->directory,
         .data_directory = front->data_directory,
@@ -118,6 +120,16 @@ front_close(struct front *front)
     connections_close(front->connections);
     store_close(front->store);
     free(front);
+}
+
+bool
+front_is_ready(const struct front *front, struct arena *arena, const char **degraded)
+{
+    struct call *call = call_new_detached(front->runtime, 0);
+    bool is_ready = desk_is_ready(front->desk, call, degraded);
+    *degraded = arena_string(arena, *degraded);
+    call_free_detached(call);
+    return is_ready;
 }
 
 void

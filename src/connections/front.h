@@ -29,6 +29,9 @@ void front_stop(struct front *front);
 /* After the server is gone; the runtime closes after it. */
 void front_close(struct front *front);
 
+/* As Probe says it; see desk_is_ready. The texts are in the arena. Any thread but the loop's. */
+bool front_is_ready(const struct front *front, struct arena *arena, const char **degraded);
+
 void front_print_metrics(struct front *front, struct buffer *out);
 
 #endif
