@@ -17,12 +17,18 @@ global_id_parse(enum id_kind kind, const char *id, struct global_id *out)
     memcpy(out->connection, name, size);
     out->connection[size] = '\0';
     out->handle = slash + 1;
-    struct error *error AUTO(error_cleanup) = spec_check_name(out->connection);
-    return !error;
+    return spec_is_name(out->connection);
 }
 
 char *
 global_id_print(enum id_kind kind, const char *connection, const char *handle, struct arena *arena)
 {
-    return arena_print(arena, "%c:%s/%s", (char)kind, connection, handle);
+    size_t name_size = strlen(connection), handle_size = strlen(handle) + 1;
+    char *id = arena_alloc(arena, name_size + handle_size + 3);
+    id[0] = (char)kind;
+    id[1] = ':';
+    memcpy(id + 2, connection, name_size);
+    id[2 + name_size] = '/';
+    memcpy(id + 3 + name_size, handle, handle_size);
+    return id;
 }

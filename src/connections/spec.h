@@ -55,7 +55,9 @@ struct connection_spec {
     uint32_t timeout_ms; /* 5 min */
 };
 
-/* [a-z0-9][a-z0-9-]{0,19}. INVALID_ARGUMENT says what a name looks like; the text may be anything. */
+/* [a-z0-9][a-z0-9-]{0,19}; the text may be anything. */
+bool spec_is_name(const char *name);
+/* INVALID_ARGUMENT says what a name looks like. */
 MUST_CHECK struct error *spec_check_name(const char *name);
 
 /*
