@@ -56,6 +56,8 @@ request_fields_add_timeout(struct request_fields *fields, uint64_t deadline_at)
     char *text = arena_alloc(fields->arena, 16);
     size_t size = grpc_text_print_timeout(deadline_at > now ? deadline_at - now : 1, text);
     add(fields, "grpc-timeout", strlen("grpc-timeout"), text, size);
+    /* It never comes again: in the table it would only push out what does. */
+    fields->items[fields->count - 1].flags |= NGHTTP2_NV_FLAG_NO_INDEX;
 }
 
 void

@@ -251,13 +251,15 @@ raw_greet_client(int fd, const nghttp2_settings_entry *entries, size_t count)
     return true;
 }
 
-/* The value of a field of a HEADERS frame, the first of a connection, in `out`; "" without it. */
-static inline void
+/* The value of a field of a HEADERS frame, the first of a connection, in `out`; "" without it. Gives the field's flags
+   (NGHTTP2_NV_FLAG_*). */
+static inline uint8_t
 raw_find_field(const struct raw_frame *frame, const char *name, char *out, size_t room)
 {
     nghttp2_hd_inflater *inflater;
     const uint8_t *next = frame->payload;
     size_t left = frame->size;
+    uint8_t found_flags = 0;
     out[0] = '\0';
     if (nghttp2_hd_inflate_new(&inflater) != 0)
         abort();
@@ -270,12 +272,15 @@ raw_find_field(const struct raw_frame *frame, const char *name, char *out, size_
         next += used;
         left -= (size_t)used;
         if ((flags & NGHTTP2_HD_INFLATE_EMIT) && field.namelen == strlen(name) &&
-            memcmp(field.name, name, field.namelen) == 0)
+            memcmp(field.name, name, field.namelen) == 0) {
             snprintf(out, room, "%.*s", (int)field.valuelen, (const char *)field.value);
+            found_flags = field.flags;
+        }
         if ((flags & NGHTTP2_HD_INFLATE_FINAL) || (!left && !(flags & NGHTTP2_HD_INFLATE_EMIT)))
             break;
     }
     nghttp2_hd_inflate_del(inflater);
+    return found_flags;
 }
 
 #endif

@@ -391,6 +391,27 @@ a_status_ends_a_stream_that_the_client_has_not_closed(void)
     raw_server_close(&server);
 }
 
+/* It differs from call to call: in the table it would push out the fields that do not. */
+static void
+a_deadline_stays_out_of_the_header_table(void)
+{
+    struct raw_server server;
+    struct raw_frame frame;
+    struct client_call *call;
+    char text[64];
+    raw_server_open(&server);
+    succeed(client_call_open(server.ends.channel, PLUGIN_GRPCBROKER_START_STREAM,
+                             &(struct call_options){.timeout_ns = 500 * MS}, &call));
+    raw_server_greet(&server, NULL, 0);
+    CHECK(raw_wait_for_frame(server.fd, NGHTTP2_HEADERS, 1, &frame, 2000));
+    CHECK(raw_find_field(&frame, "grpc-timeout", text, sizeof text) & NGHTTP2_NV_FLAG_NO_INDEX);
+    CHECK(strlen(text) > 1 && text[strlen(text) - 1] == 'u');
+    CHECK(!(raw_find_field(&frame, "user-agent", text, sizeof text) & NGHTTP2_NV_FLAG_NO_INDEX));
+    CHECK(strncmp(text, "skycap/", 7) == 0);
+    client_call_free(call);
+    raw_server_close(&server);
+}
+
 static void *
 check_health_with_long_name(void *channel)
 {
@@ -502,6 +523,7 @@ main(void)
     a_large_message_behind_a_small_one_gets_its_window();
     last_words_before_a_reset_do_not_hide_it();
     a_status_ends_a_stream_that_the_client_has_not_closed();
+    a_deadline_stays_out_of_the_header_table();
     a_status_counts_though_the_server_has_not_taken_the_request();
     a_second_reply_to_a_unary_call_is_an_error_at_once();
     headers_that_are_too_large_to_send_do_not_leave_the_client_waiting();
