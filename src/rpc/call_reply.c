@@ -25,8 +25,10 @@
 static const nghttp2_nv head_fields[] = {
     FIELD(":status", "200"),
     FIELD("content-type", "application/grpc"),
-    FIELD("grpc-accept-encoding", "identity,gzip"),
 };
+
+/* Told only to a client that has sent something else: in every answer it would cost all on the way more than it is worth. */
+static const nghttp2_nv accepted_encodings = FIELD("grpc-accept-encoding", "identity,gzip");
 
 static nghttp2_nv ok_trailers[] = {FIELD("grpc-status", "0")};
 
@@ -95,17 +97,33 @@ metadata_if_finished(const struct call *call, const struct metadata *metadata)
     return call->is_running ? &none : metadata;
 }
 
+#define HEAD_FIELDS (COUNT_OF(head_fields) + 1)
+
+static bool
+must_tell_encodings(const struct call *call)
+{
+    return call->head.encoding == ENCODING_UNKNOWN;
+}
+
+static void
+fields_add_head(struct fields *fields, const struct call *call)
+{
+    memcpy(fields->items, head_fields, sizeof head_fields);
+    fields->count = COUNT_OF(head_fields);
+    if (must_tell_encodings(call))
+        fields->items[fields->count++] = accepted_encodings;
+}
+
 static void
 send_head(struct call *call, const struct metadata *metadata)
 {
     call->head_sent = true;
-    if (!metadata->count) {
+    if (!metadata->count && !must_tell_encodings(call)) {
         stream_send_headers(&call->stream, head_fields, COUNT_OF(head_fields), false);
         return;
     }
-    struct fields fields = fields_new(&call->wire_arena, COUNT_OF(head_fields) + metadata->count);
-    memcpy(fields.items, head_fields, sizeof head_fields);
-    fields.count = COUNT_OF(head_fields);
+    struct fields fields = fields_new(&call->wire_arena, HEAD_FIELDS + metadata->count);
+    fields_add_head(&fields, call);
     fields_add_metadata(&fields, &call->wire_arena, metadata);
     stream_send_headers(&call->stream, fields.items, fields.count, false);
 }
@@ -115,10 +133,9 @@ send_trailers_only(struct call *call, const struct error *error)
 {
     const struct metadata *headers = metadata_if_finished(call, &call->reply_headers);
     const struct metadata *trailers = metadata_if_finished(call, &call->reply_trailers);
-    struct fields fields = fields_new(&call->wire_arena, COUNT_OF(head_fields) + STATUS_FIELDS +
+    struct fields fields = fields_new(&call->wire_arena, HEAD_FIELDS + STATUS_FIELDS +
                                                              headers->count + trailers->count);
-    memcpy(fields.items, head_fields, sizeof head_fields);
-    fields.count = COUNT_OF(head_fields);
+    fields_add_head(&fields, call);
     fields_add_metadata(&fields, &call->wire_arena, headers);
     fields_add_status(&fields, &call->wire_arena, error);
     fields_add_metadata(&fields, &call->wire_arena, trailers);

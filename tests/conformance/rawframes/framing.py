@@ -61,6 +61,9 @@ def unknown_encoding(server):
     expect(trailers_only(12), answer.outcome())
     offered = {name.strip() for name in (answer.header("grpc-accept-encoding") or "").split(",")}
     expect_true({"identity", "gzip"} <= offered, "grpc-accept-encoding with identity and gzip", offered)
+    answer = server.connect().call(request_headers("identity"), framed(UNARY_MESSAGE))
+    offered = answer.header("grpc-accept-encoding")
+    expect_true(offered is None, "no grpc-accept-encoding where nobody needs it", offered)
 
 
 def headers_end_the_request(server):
