@@ -28,19 +28,85 @@ call_malformed(struct request_head *head, const char *what)
         head->malformed = what;
 }
 
+/* ---- names ---- */
+
+enum field {
+    FIELD_OTHER, /* not one of those below: its name has to be looked at */
+    FIELD_METHOD,
+    FIELD_SCHEME,
+    FIELD_PATH,
+    FIELD_AUTHORITY,
+    FIELD_TE,
+    FIELD_CONTENT_TYPE,
+    FIELD_CONTENT_LENGTH,
+    FIELD_TIMEOUT,
+    FIELD_ENCODING,
+    FIELD_OF_CONNECTION, /* of one HTTP/1 connection: it has no place in HTTP/2 */
+    FIELD_PLAIN,         /* metadata that most clients send */
+};
+
+#define RETURN_IF(wanted, field)                                                                   \
+    if (memcmp(name, wanted, sizeof(wanted) - 1) == 0)                                             \
+    return field
+
+/* By length first: this is asked eight times for every call. */
+static enum field
+find_field(const char *name, size_t name_size)
+{
+    switch (name_size) {
+    case 2:
+        RETURN_IF("te", FIELD_TE);
+        break;
+    case 5:
+        RETURN_IF(":path", FIELD_PATH);
+        break;
+    case 7:
+        RETURN_IF(":method", FIELD_METHOD);
+        RETURN_IF(":scheme", FIELD_SCHEME);
+        RETURN_IF("upgrade", FIELD_OF_CONNECTION);
+        break;
+    case 10:
+        RETURN_IF(":authority", FIELD_AUTHORITY);
+        RETURN_IF("user-agent", FIELD_PLAIN);
+        RETURN_IF("connection", FIELD_OF_CONNECTION);
+        RETURN_IF("keep-alive", FIELD_OF_CONNECTION);
+        break;
+    case 12:
+        RETURN_IF("content-type", FIELD_CONTENT_TYPE);
+        RETURN_IF("grpc-timeout", FIELD_TIMEOUT);
+        break;
+    case 13:
+        RETURN_IF("grpc-encoding", FIELD_ENCODING);
+        break;
+    case 14:
+        RETURN_IF("content-length", FIELD_CONTENT_LENGTH);
+        break;
+    case 16:
+        RETURN_IF("proxy-connection", FIELD_OF_CONNECTION);
+        break;
+    case 17:
+        RETURN_IF("transfer-encoding", FIELD_OF_CONNECTION);
+        break;
+    case 20:
+        RETURN_IF("grpc-accept-encoding", FIELD_PLAIN);
+        break;
+    default:
+        break;
+    }
+    return FIELD_OTHER;
+}
+
+/* ---- fields ---- */
+
 static void
-add_pseudo_field(struct request_head *head, struct arena *arena, const char *name, size_t name_size,
+add_pseudo_field(struct request_head *head, struct arena *arena, enum field field,
                  const char *value, size_t value_size)
 {
-    const char **place = NULL;
-    if (is(name, name_size, ":path"))
-        place = &head->path;
-    else if (is(name, name_size, ":method"))
-        place = &head->method;
-    else if (is(name, name_size, ":scheme"))
-        place = &head->scheme;
-    else if (is(name, name_size, ":authority"))
-        place = &head->authority;
+    const char **place = field == FIELD_PATH        ? &head->path
+                         : field == FIELD_METHOD    ? &head->method
+                         : field == FIELD_SCHEME    ? &head->scheme
+                         : field == FIELD_AUTHORITY ? &head->authority
+                                                    : NULL;
     if (!place)
         call_malformed(head, "unknown pseudo-header field");
     else if (head->in_trailers)
@@ -51,15 +117,6 @@ add_pseudo_field(struct request_head *head, struct arena *arena, const char *nam
         call_malformed(head, "pseudo-header field sent twice");
     else
         *place = arena_copy(arena, value, value_size);
-}
-
-/* Fields that belong to one HTTP/1 connection have no place in HTTP/2. */
-static bool
-is_connection_specific(const char *name, size_t name_size)
-{
-    return is(name, name_size, "connection") || is(name, name_size, "keep-alive") ||
-           is(name, name_size, "proxy-connection") || is(name, name_size, "transfer-encoding") ||
-           is(name, name_size, "upgrade");
 }
 
 static void
@@ -87,20 +144,19 @@ read_encoding(struct request_head *head, const char *value, size_t value_size)
 }
 
 static void
-read_known_field(struct request_head *head, const char *name, size_t name_size, const char *value,
-                 size_t value_size)
+read_known_field(struct request_head *head, enum field field, const char *value, size_t value_size)
 {
-    if (is(name, name_size, "te")) {
+    if (field == FIELD_TE) {
         if (!is(value, value_size, "trailers"))
             call_malformed(head, "te other than trailers");
-    } else if (is(name, name_size, "grpc-timeout")) {
+    } else if (field == FIELD_TIMEOUT) {
         head->has_timeout = true;
         head->bad_timeout = !grpc_text_parse_timeout(value, value_size, &head->timeout_ns);
-    } else if (is(name, name_size, "grpc-encoding")) {
+    } else if (field == FIELD_ENCODING) {
         read_encoding(head, value, value_size);
-    } else if (is(name, name_size, "content-length")) {
+    } else if (field == FIELD_CONTENT_LENGTH) {
         read_content_length(head, value, value_size);
-    } else if (is_connection_specific(name, name_size)) {
+    } else if (field == FIELD_OF_CONNECTION) {
         call_malformed(head, "connection-specific field");
     }
 }
@@ -109,23 +165,24 @@ void
 request_add_field(struct request_head *head, struct arena *arena, size_t max_bytes,
                   const char *name, size_t name_size, const char *value, size_t value_size)
 {
+    enum field field = find_field(name, name_size);
     head->bytes += name_size + value_size + FIELD_OVERHEAD;
-    if (!nghttp2_check_header_name((const uint8_t *)name, name_size))
+    if (field == FIELD_OTHER && !nghttp2_check_header_name((const uint8_t *)name, name_size))
         call_malformed(head, "bad field name");
     if (!nghttp2_check_header_value((const uint8_t *)value, value_size))
         call_malformed(head, "bad field value");
     if (head->malformed || head->bytes > max_bytes)
         return;
     if (name_size && name[0] == ':') {
-        add_pseudo_field(head, arena, name, name_size, value, value_size);
+        add_pseudo_field(head, arena, field, value, value_size);
         return;
     }
     head->saw_regular_field = true;
-    read_known_field(head, name, name_size, value, value_size);
+    read_known_field(head, field, value, value_size);
     if (head->in_trailers)
         return;
     metadata_add_bytes(&head->metadata, arena, name, name_size, value, value_size);
-    if (is(name, name_size, "content-type"))
+    if (field == FIELD_CONTENT_TYPE)
         head->content_type = head->metadata.last->value;
 }
 
