@@ -16,7 +16,7 @@ struct budget {
 static inline void
 budget_give_back(struct budget *budget, size_t size)
 {
-    for (; budget; budget = budget->whole)
+    for (; size && budget; budget = budget->whole)
         atomic_fetch_sub_explicit(&budget->used, size, memory_order_relaxed);
 }
 

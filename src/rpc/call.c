@@ -209,7 +209,7 @@ keep_raw(struct call *call, const uint8_t *bytes, size_t size)
 {
     if (!budget_take(&call->peer->budget, size))
         return error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory");
-    struct chunk *chunk = chunk_new(size);
+    struct chunk *chunk = chunk_new_in(&call->loop->blocks, size);
     memcpy(chunk->bytes, bytes, size);
     chunk_queue_push(&call->raw, chunk);
     return NULL;
@@ -378,7 +378,7 @@ call_open(struct conn *conn, int32_t id)
     call->server = server;
     call->loop = server->loop;
     call->peer = peer_share(conn->peer);
-    call->started_at = timers_now();
+    call->started_at = conn->last_read_at;
     request_init(&call->head);
     message_reader_init(&call->reader, &conn->peer->budget, server->options.max_message_bytes);
     /* Decoded, a message takes more room than on the wire; beyond twice its limit it is an attack. */

@@ -5,21 +5,31 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "rpc/blocks.h"
+
+struct chunk *
+chunk_new_in(struct blocks *blocks, size_t size)
+{
+    size_t whole = sizeof(struct chunk) + size;
+    struct chunk *chunk = blocks ? blocks_alloc(blocks, whole) : memory_new(whole);
+    *chunk = (struct chunk){.home = blocks, .references = 1, .size = size};
+    return chunk;
+}
 
 struct chunk *
 chunk_new(size_t size)
 {
-    struct chunk *chunk = memory_new(sizeof *chunk + size);
-    chunk->next = NULL;
-    chunk->references = 1;
-    chunk->size = size;
-    return chunk;
+    return chunk_new_in(NULL, size);
 }
 
 void
 chunk_release(struct chunk *chunk)
 {
-    if (chunk && --chunk->references == 0)
+    if (!chunk || --chunk->references)
+        return;
+    if (chunk->home)
+        blocks_free(chunk->home, chunk);
+    else
         free(chunk);
 }
 

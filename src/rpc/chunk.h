@@ -10,8 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct blocks;
+
 struct chunk {
     struct chunk *next;
+    struct blocks *home; /* where the memory goes back to; NULL: to the heap */
     unsigned references;
     size_t size;
     uint8_t bytes[];
@@ -19,6 +22,8 @@ struct chunk {
 
 /* Made with one reference and `size` bytes to fill. */
 struct chunk *chunk_new(size_t size);
+/* The same, for chunks that never leave the thread of these blocks. */
+struct chunk *chunk_new_in(struct blocks *blocks, size_t size);
 void chunk_release(struct chunk *chunk);
 
 /* Chunks in order; the first one may be partly sent. */

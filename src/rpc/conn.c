@@ -137,6 +137,7 @@ on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg
     }
     struct stream *stream = conn->events->open_stream(conn, frame->hd.stream_id);
     conn_adopt_stream(conn, stream, frame->hd.stream_id);
+    conn->found = stream;
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
     return 0;
 }
@@ -304,7 +305,7 @@ static int
 on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, void *argument)
 {
     struct conn *conn = argument;
-    struct stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    struct stream *stream = find_stream(conn, id);
     if (!stream || !stream->conn)
         return 0;
     nghttp2_session_set_stream_user_data(session, id, NULL);

@@ -97,7 +97,7 @@ pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, siz
         return;
     }
     proxied->charged += size;
-    struct chunk *chunk = chunk_new(size);
+    struct chunk *chunk = chunk_new_in(&proxied->channel->loop->blocks, size);
     memcpy(chunk->bytes, bytes, size);
     stream_push(to, chunk);
 }
@@ -160,7 +160,7 @@ note_end(struct proxied *proxied)
 static bool
 is_interim(const struct proxied *proxied)
 {
-    const char *status = metadata_find(&proxied->block, ":status");
+    const char *status = proxied->head_passed ? NULL : metadata_find(&proxied->block, ":status");
     return status && status[0] == '1';
 }
 
@@ -168,7 +168,6 @@ static void
 pass_block(struct proxied *proxied, bool end)
 {
     struct stream *down = &proxied->call->stream;
-    read_status(proxied);
     if (!proxied->head_passed) {
         proxied->head_passed = proxied->call->head_sent = true;
         stream_send_headers(down, fields_of_block(proxied), proxied->block.count, end);
@@ -176,8 +175,10 @@ pass_block(struct proxied *proxied, bool end)
         stream_end(down, fields_of_block(proxied), proxied->block.count);
         end = true;
     }
-    if (end)
+    if (end) {
+        read_status(proxied);
         note_end(proxied);
+    }
 }
 
 static void

@@ -98,7 +98,7 @@ stream_is_sent(const struct stream *stream)
 void
 stream_consume(struct stream *stream, size_t size)
 {
-    if (!stream->conn || !size)
+    if (!stream->conn || !size || stream->in_ended)
         return;
     nghttp2_session_consume_stream(stream->conn->session, stream->id, size);
     conn_mark_dirty(stream->conn);

@@ -75,7 +75,7 @@ void stream_reset(struct stream *stream, uint32_t http2_error);
 /* Has all of this side been sent? */
 bool stream_is_sent(const struct stream *stream);
 
-/* Gives `size` bytes of the stream's window back to the peer. */
+/* Gives `size` bytes of the stream's window back to the peer, if it can still use them. */
 void stream_consume(struct stream *stream, size_t size);
 
 #endif

@@ -3,6 +3,7 @@
 #include "rpc/chunk.h"
 
 #include "check.h"
+#include "rpc/blocks.h"
 
 static struct chunk *
 chunk_of(const char *text)
@@ -91,6 +92,23 @@ a_queue_is_cleared_from_any_state(void)
     check_next(&queue, 9, "again");
 }
 
+static void
+a_chunk_of_blocks_goes_back_there(void)
+{
+    struct blocks blocks = {0};
+    struct chunk_queue queue = {0};
+    for (int i = 0; i < 3; i++) {
+        struct chunk *chunk = chunk_new_in(&blocks, 5);
+        memcpy(chunk->bytes, "small", 5);
+        chunk_queue_push(&queue, chunk);
+        chunk_queue_push(&queue, chunk_new_in(&blocks, 100000));
+        check_next(&queue, 9, "small");
+        chunk_queue_clear(&queue);
+    }
+    blocks_clear(&blocks);
+    CHECK_NUMBER(blocks.kept_bytes, 0);
+}
+
 int
 main(void)
 {
@@ -99,5 +117,6 @@ main(void)
     an_empty_chunk_is_not_kept();
     a_chunk_lives_as_long_as_somebody_holds_it();
     a_queue_is_cleared_from_any_state();
+    a_chunk_of_blocks_goes_back_there();
     return check_report("test_chunk");
 }
