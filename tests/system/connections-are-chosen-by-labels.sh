@@ -68,6 +68,7 @@ reload
 
 # ---- one that is down ----------------------------------------------------------------------------------------------
 
+# shellcheck disable=SC2154 # connections.sh has it
 stop_child "${children[0]}"
 is_down() { grep -q 'connection is down connection=small' "$LOG"; }
 check "one that is down: the next" "$(create m "$(by media=ssd)" "$(size 1)")" v:large/volumes/m

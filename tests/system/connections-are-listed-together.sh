@@ -85,6 +85,7 @@ wait_until_up beta
 
 # ---- a driver that is down -------------------------------------------------------------------------------------
 
+# shellcheck disable=SC2154 # connections.sh has it
 stop_child "${children[1]}" # beta's
 rest=$(all_of v volumes/data | xargs -n 1 | grep -v :beta/ | xargs)
 check "a driver that has just died is left out" "$(page ListVolumes 0 | ids_of)" "$rest"

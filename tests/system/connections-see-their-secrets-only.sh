@@ -18,7 +18,9 @@ reached() { # reached NAME METHOD: what did, sorted
     seen "$1" "$2" 'sorted((last.get("secrets") or {}).items())'
 }
 
+# shellcheck disable=SC2034 # used by name
 wanted_of_open="[('a.b', 'open-dots'), ('aws.region', 'north'), ('password', 'open-word'), ('unknown.password', 'unknown-word'), ('user', 'general-user')]"
+# shellcheck disable=SC2034 # used by name
 wanted_of_scoped="[('password', 'scoped-word')]"
 for name in open scoped none; do
     id=$(create data "$(on $name)" "$secrets")

@@ -7,7 +7,6 @@
 #define UNIT_DRIVER_ENDS_H
 
 #include "drivers/driver.h"
-#include "drivers/driver.h"
 #include "rpc_ends.h"
 
 /* ---- settings ---- */
