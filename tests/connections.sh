@@ -15,7 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/storage.sh"
 CONNECTIONS=$SKYCAP_TMP/connections # the directory of their files
 CHILD=                              # the process that start_child started last
 CHILD_SOCKET=                       # and its socket
-children=()
+declare -A children=()              # their processes, by name
 mkdir -p "$CONNECTIONS"
 
 # connection NAME: its file, from stdin, put there whole.
@@ -91,7 +91,7 @@ start_child() {
     CHILD_SOCKET=$SKYCAP_TMP/$name.sock
     setpriv --pdeathsig KILL -- "$@" >>"$SKYCAP_TMP/$name.log" 2>&1 &
     CHILD=$!
-    children+=("$CHILD")
+    children[$name]=$CHILD
     wait_for $((10 * SLOWER)) child_answers || {
         tail -n 20 "$SKYCAP_TMP/$name.log"
         fail "$name was not ready after 10 s"
@@ -103,16 +103,17 @@ child_answers() {
     "$SKYCAP" call --timeout 2 "unix:$CHILD_SOCKET" csi.v1.Identity/Probe '{}' >/dev/null 2>&1
 }
 
-# stop_child PID: at once, as a crash would.
+# stop_child NAME: at once, as a crash would.
 stop_child() {
-    has_ended "$1" || kill -KILL "$1"
-    wait "$1" 2>/dev/null || true
+    local pid=${children[$1]}
+    has_ended "$pid" || kill -KILL "$pid"
+    wait "$pid" 2>/dev/null || true
 }
 
 after_servers() {
-    local child
-    for child in "${children[@]}"; do
-        stop_child "$child"
+    local name
+    for name in "${!children[@]}"; do
+        stop_child "$name"
     done
     undo_storage "$SKYCAP_TMP" || true
     chattr -R -i "$SKYCAP_TMP" 2>/dev/null || true

@@ -68,8 +68,7 @@ reload
 
 # ---- one that is down ----------------------------------------------------------------------------------------------
 
-# shellcheck disable=SC2154 # connections.sh has it
-stop_child "${children[0]}"
+stop_child small
 is_down() { grep -q 'connection is down connection=small' "$LOG"; }
 check "one that is down: the next" "$(create m "$(by media=ssd)" "$(size 1)")" v:large/volumes/m
 wait_for 10 is_down || fail "nobody notices that a driver is down"
@@ -83,7 +82,6 @@ check "and nowhere else" "$(seen large CreateVolume '[r["name"] for r in all[-1:
 # ---- one that goes down on the way ------------------------------------------------------------------------------------
 
 sample weak --slow=CreateVolume=30s "labels: {media: flash}" "priority: 5"
-weak=$CHILD
 sample_file large "labels: {media: flash}" | connection large
 reload
 wait_until_up weak
@@ -91,7 +89,7 @@ create_volume p "$(by media=flash)" >"$SKYCAP_TMP/answer-p" 2>&1 &
 asking=$!
 is_asked() { [ "$(seen weak CreateVolume 'len(all)')" = 1 ]; }
 wait_for 5 is_asked || fail "the driver is not asked"
-stop_child "$weak"
+stop_child weak
 wait $asking || true
 check "it may have made the volume: no other is asked" \
     "$(grep -o UNAVAILABLE "$SKYCAP_TMP/answer-p" | head -n 1) $(seen large CreateVolume '"p" in [r["name"] for r in all]')" "UNAVAILABLE False"

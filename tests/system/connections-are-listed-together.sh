@@ -85,8 +85,7 @@ wait_until_up beta
 
 # ---- a driver that is down -------------------------------------------------------------------------------------
 
-# shellcheck disable=SC2154 # connections.sh has it
-stop_child "${children[1]}" # beta's
+stop_child beta
 rest=$(all_of v volumes/data | xargs -n 1 | grep -v :beta/ | xargs)
 check "a driver that has just died is left out" "$(page ListVolumes 0 | ids_of)" "$rest"
 is_down() { grep -q 'connection is down connection=beta' "$LOG"; }
@@ -101,8 +100,8 @@ wait_for 10 is_back || fail "the driver is not found when it is back"
 check "back, it is asked again" "$(page ListVolumes 0 | ids_of) $(seen beta ListVolumes 'len(all) > 0')" "$rest True"
 
 # Without any that answers there is no list.
-for child in "${children[@]}"; do
-    stop_child "$child"
+for name in alpha beta gamma silent; do
+    stop_child $name
 done
 refuses "all are down" UNAVAILABLE . page ListVolumes 0
 passes "all are down: UNAVAILABLE, not an empty list"

@@ -18,16 +18,16 @@ reached() { # reached NAME METHOD: what did, sorted
     seen "$1" "$2" 'sorted((last.get("secrets") or {}).items())'
 }
 
-# shellcheck disable=SC2034 # used by name
-wanted_of_open="[('a.b', 'open-dots'), ('aws.region', 'north'), ('password', 'open-word'), ('unknown.password', 'unknown-word'), ('user', 'general-user')]"
-# shellcheck disable=SC2034 # used by name
-wanted_of_scoped="[('password', 'scoped-word')]"
+declare -A wanted=(
+    [open]="[('a.b', 'open-dots'), ('aws.region', 'north'), ('password', 'open-word'), ('unknown.password', 'unknown-word'), ('user', 'general-user')]"
+    [scoped]="[('password', 'scoped-word')]"
+    [none]="[]"
+)
 for name in open scoped none; do
     id=$(create data "$(on $name)" "$secrets")
     capability=$(capability tree)
     staging="\"stagingTargetPath\":\"$SKYCAP_TMP/staging-$name\""
     target="\"targetPath\":\"$SKYCAP_TMP/target-$name\""
-    wanted=wanted_of_$name
     for call in "ControllerPublishVolume \"nodeId\":\"$(rpc Node/NodeGetInfo '{}' | pick 'it["nodeId"]')\",\"volumeCapability\":$capability" \
         "ControllerExpandVolume \"capacityRange\":{\"requiredBytes\":5000000}" \
         "ValidateVolumeCapabilities \"volumeCapabilities\":[$capability]" \
@@ -42,23 +42,22 @@ for name in open scoped none; do
         *) service=Controller ;;
         esac
         rpc "$service/$method" "{\"volumeId\":\"$id\",$members,$secrets}" >/dev/null
-        check "$name: $method" "$(reached $name "$method")" "${!wanted:-[]}"
+        check "$name: $method" "$(reached $name "$method")" "${wanted[$name]}"
     done
-    check "$name: CreateVolume" "$(reached $name CreateVolume)" "${!wanted:-[]}"
+    check "$name: CreateVolume" "$(reached $name CreateVolume)" "${wanted[$name]}"
     snapshot=$(rpc Controller/CreateSnapshot "{\"name\":\"cut\",\"sourceVolumeId\":\"$id\",$secrets}" | pick 'it["snapshot"]["snapshotId"]')
-    check "$name: CreateSnapshot" "$(reached $name CreateSnapshot)" "${!wanted:-[]}"
+    check "$name: CreateSnapshot" "$(reached $name CreateSnapshot)" "${wanted[$name]}"
     rpc Controller/ListSnapshots "{\"snapshotId\":\"$snapshot\",$secrets}" >/dev/null
-    check "$name: ListSnapshots of one" "$(reached $name ListSnapshots)" "${!wanted:-[]}"
+    check "$name: ListSnapshots of one" "$(reached $name ListSnapshots)" "${wanted[$name]}"
     rpc Controller/DeleteSnapshot "{\"snapshotId\":\"$snapshot\",$secrets}" >/dev/null
-    check "$name: DeleteSnapshot" "$(reached $name DeleteSnapshot)" "${!wanted:-[]}"
+    check "$name: DeleteSnapshot" "$(reached $name DeleteSnapshot)" "${wanted[$name]}"
     rpc Node/NodeUnpublishVolume "{\"volumeId\":\"$id\",$target}" >/dev/null
     rpc Controller/DeleteVolume "{\"volumeId\":\"$id\",$secrets}" >/dev/null
-    check "$name: DeleteVolume" "$(reached $name DeleteVolume)" "${!wanted:-[]}"
+    check "$name: DeleteVolume" "$(reached $name DeleteVolume)" "${wanted[$name]}"
 done
 rpc Controller/ListSnapshots "{$secrets}" >/dev/null
 for name in open scoped none; do
-    wanted=wanted_of_$name
-    check "$name: ListSnapshots of all" "$(reached $name ListSnapshots)" "${!wanted:-[]}"
+    check "$name: ListSnapshots of all" "$(reached $name ListSnapshots)" "${wanted[$name]}"
 done
 
 stop_server "$SERVER" || fail "the server ended badly"
