@@ -178,6 +178,34 @@ count_ping(struct conn *conn)
     conn_kill(conn, "the peer sent too many pings");
 }
 
+static void
+send_late_ack(struct timer *timer)
+{
+    struct conn *conn = CONTAINER_OF(timer, struct conn, ack_pause);
+    conn_send_ack(conn);
+    conn_mark_dirty(conn);
+}
+
+/* One may wait for other bytes to go with; a second one sends the first on its way. */
+static void
+keep_ack(struct conn *conn, const nghttp2_ping *ping)
+{
+    if (conn->owes_ack)
+        conn_send_ack(conn);
+    conn->owes_ack = true;
+    memcpy(conn->ack, ping->opaque_data, sizeof conn->ack);
+}
+
+void
+conn_send_ack(struct conn *conn)
+{
+    loop_disarm(conn->loop, &conn->ack_pause);
+    conn->owes_ack = false;
+    int failed = nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_ACK, conn->ack);
+    if (failed)
+        conn_kill(conn, "HTTP/2: %s", nghttp2_strerror(failed));
+}
+
 /* Says why and takes nothing, not even what has come with the peer's first bytes. */
 static void
 refuse(struct conn *conn)
@@ -233,8 +261,10 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
         on_stream_frame(conn, frame);
         break;
     case NGHTTP2_PING:
-        if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+        if (!(frame->hd.flags & NGHTTP2_FLAG_ACK)) {
             count_ping(conn);
+            keep_ack(conn, &frame->ping);
+        }
         break;
     case NGHTTP2_GOAWAY:
         on_goaway(conn, &frame->goaway);
@@ -353,6 +383,7 @@ make_options(const struct conn_options *options)
     if (nghttp2_option_new(&option) != 0)
         memory_exhausted();
     nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_no_auto_ping_ack(option, 1);
     nghttp2_option_set_max_outbound_ack(option, MAX_WAITING_ACKS);
     if (options->is_server) {
         nghttp2_option_set_no_http_messaging(option, 1);
@@ -626,6 +657,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     make_session(conn, options);
     uv_poll_init(&loop->uv, &conn->poll, fd);
     conn->poll.data = conn;
+    conn->ack_pause.fire = send_late_ack;
     conn_watch(conn);
     return conn;
 }
@@ -716,6 +748,7 @@ void
 conn_destroy(struct conn *conn)
 {
     conn_write_goodbye(conn);
+    loop_disarm(conn->loop, &conn->ack_pause);
     leave_dirty(conn);
     while (conn->streams) {
         struct stream *stream = conn->streams;

@@ -75,6 +75,9 @@ struct conn {
     size_t stream_count;
     size_t opened_streams; /* by the peer, ever */
     size_t max_streams;
+    bool owes_ack;  /* of a ping */
+    uint8_t ack[8]; /* what stands in it */
+    struct timer ack_pause;
     unsigned pings_allowed;
     uint64_t pings_refilled_at;
     uint64_t made_at;

@@ -5,6 +5,9 @@
  * DESIGN. Frames are small: they are copied into the loop's buffer. Large pieces of DATA are not copied: the chunk that they stand
  * in is held until the kernel has taken them. When the socket is full, what was gathered is kept (struct leftover) and nothing more is
  * taken from the session until it is gone, so the session's own flow control is all the queueing there is.
+ *
+ * The answer to a ping waits a moment for other bytes to go with: grpc-go pings with every call to find out how much the line takes, and a call that
+ * is not answered in the same turn would cost a system call, and its client a wake-up, for that alone.
  */
 #include "rpc/conn_write.h"
 
@@ -19,6 +22,7 @@
 #define MAX_PIECES 64
 #define FRAME_HEAD_BYTES 9
 #define COPY_BELOW 2048
+#define ACK_PAUSE_NS (5 * UINT64_C(1000000))
 
 /* What one writev is made of. `held[i]` is NULL where the piece stands in the loop's buffer. */
 struct batch {
@@ -271,6 +275,8 @@ write_all(struct conn *conn)
         tls_session_take(conn->tls, &conn->cipher);
     if (!write_leftover(conn) || !write_cipher(conn))
         return false;
+    if (conn->owes_ack && nghttp2_session_want_write(conn->session))
+        conn_send_ack(conn);
     struct batch batch;
     while (conn->is_established && gather(conn, &batch) && batch.count) {
         if (!conn->tls) {
@@ -298,10 +304,13 @@ conn_flush(struct conn *conn)
         conn->stuck_since = timers_now();
     bool finished = done && conn->is_established && !nghttp2_session_want_read(conn->session) &&
                     !nghttp2_session_want_write(conn->session);
-    if (was_dead || conn->is_dead || finished)
+    if (was_dead || conn->is_dead || finished) {
         conn_destroy(conn);
-    else
-        conn_watch(conn);
+        return;
+    }
+    conn_watch(conn);
+    if (conn->owes_ack && !conn->ack_pause.place)
+        loop_arm(conn->loop, &conn->ack_pause, timers_now() + ACK_PAUSE_NS);
 }
 
 void

@@ -21,6 +21,9 @@ void conn_write_drop(struct conn *conn);
 /* Asks the loop for the events that make sense now. */
 void conn_watch(struct conn *conn);
 
+/* The answer to a ping goes with the next bytes that are written. */
+void conn_send_ack(struct conn *conn);
+
 void conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id);
 
 /* Writing has failed: what the peer said before it went (a GOAWAY, most likely) is still heard. */
