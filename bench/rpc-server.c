@@ -3,14 +3,16 @@
  * The server whose parts bench/run compares with each other (what it compares with other servers is skycap itself):
  *
  *     rpc-server --listen ADDRESS loop|worker
+ *     rpc-server --listen ADDRESS --to ADDRESS relay
  *
  * csi.v1.Identity/GetPluginInfo answers what skycap answers, from a handler on the loop or the very same one on a
- * worker. grpc.testing.TestService/StreamingOutputCall sends as fast as the client takes; it makes its bytes only once.
+ * worker; or it asks another server and changes the answer, as one does that has many drivers behind it. grpc.testing.TestService/StreamingOutputCall sends as fast as the client takes; it makes its bytes only once.
  */
 #include <string.h>
 
 #include "proto/csi.rpc.h"
 #include "rpc/call.h"
+#include "rpc/relay.h"
 #include "tests/interop.rpc.h"
 #include "tests/interop/flags.h"
 
@@ -50,6 +52,31 @@ static const struct csi_v1_identity identity_on_worker = {
 };
 
 static struct error *
+rewrite_version(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
+{
+    (void)context;
+    if (error)
+        return error;
+    Csi__V1__GetPluginInfoResponse *info = (Csi__V1__GetPluginInfoResponse *)reply;
+    info->vendor_version = arena_string(call_arena(call), info->vendor_version);
+    return NULL;
+}
+
+static struct error *
+relay_plugin_info(struct call *call, const Csi__V1__GetPluginInfoRequest *request,
+                  Csi__V1__GetPluginInfoResponse *reply)
+{
+    (void)request;
+    (void)reply;
+    rpc_relay(call, call_context(call), &(struct relay){.finish = rewrite_version});
+    return NULL;
+}
+
+static const struct csi_v1_identity identity_relayed = {
+    .get_plugin_info = {relay_plugin_info, .on_loop = true},
+};
+
+static struct error *
 streaming_output_call(struct call *call, const output_request *request)
 {
     Grpc__Testing__Payload payload = GRPC__TESTING__PAYLOAD__INIT;
@@ -80,7 +107,10 @@ find_identity(const char *where)
         return &identity_on_loop;
     if (where && strcmp(where, "worker") == 0)
         return &identity_on_worker;
-    flags_must(error_new(CODE_INVALID_ARGUMENT, "usage: rpc-server --listen ADDRESS loop|worker"));
+    if (where && strcmp(where, "relay") == 0)
+        return &identity_relayed;
+    flags_must(error_new(CODE_INVALID_ARGUMENT,
+                         "usage: rpc-server --listen ADDRESS loop|worker, or --to ADDRESS relay"));
     return NULL;
 }
 
@@ -92,11 +122,16 @@ main(int count, char **arguments)
     flags_read(&flags, count, arguments);
     const struct csi_v1_identity *identity = find_identity(flags.rest[0]);
     struct runtime *runtime = flags_runtime(&flags, &log);
+    struct channel *channel = NULL;
+    if (identity == &identity_relayed)
+        flags_must(channel_open(runtime, flags.to ? flags.to : "", &(struct channel_options){0},
+                                &channel));
     struct server *server = flags_server(&flags, runtime);
-    server_add_service(server, &csi_v1_identity_service, identity, NULL);
+    server_add_service(server, &csi_v1_identity_service, identity, channel);
     server_add_service(server, &grpc_testing_test_service_service, &stream_handlers, NULL);
     flags_serve(&flags, server, NULL);
     server_free(server);
+    channel_close(channel);
     runtime_close(runtime);
     return 0;
 }

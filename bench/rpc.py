@@ -22,7 +22,7 @@ BUSY = (10, 10)
 SERVER_CPU, CLIENT_CPU = "0", "1"
 
 OURS, GO, JS = "skycap serve", "grpc-go", "grpc-js"
-OUR_PROXY, NGINX = "our proxy", "nginx grpc_pass"
+OUR_PROXY, OUR_RELAY, NGINX = "our proxy", "our relay", "nginx grpc_pass"
 
 NGINX_CONF = """
 {user}
@@ -213,12 +213,14 @@ def proxy_topic(bench, report):
     direct = bench.start_skycap("direct")
     ours = bench.start(OUR_PROXY, [bench.build / "tests/interop-proxy", "--listen", "unix:SOCKET",
                                    "--to", f"unix:{direct.socket}"])
+    relay = bench.start(OUR_RELAY, [bench.build / "bench/rpc-server", "--listen", "unix:SOCKET",
+                                    "--to", f"unix:{direct.socket}", "relay"])
     nginx = start_nginx(bench, direct.socket)
-    figures = bench.compare([direct, ours, nginx], [ONE, BUSY])
+    figures = bench.compare([direct, ours, relay, nginx], [ONE, BUSY])
     rows = [[p.name, f"{figures[p.name, ONE].mean_us:.0f}", f"{figures[p.name, BUSY].per_second:,.0f}",
              "-" if p is direct else f"{figures[p.name, BUSY].cpu_us:.2f}",
-             "-" if p is direct else f"{p.memory_mib():.1f}"] for p in (direct, ours, nginx)]
-    print_table(f"Proxies in front of skycap serve (nothing pinned, {bench.runs()})",
+             "-" if p is direct else f"{p.memory_mib():.1f}"] for p in (direct, ours, relay, nginx)]
+    print_table(f"Proxies, and a relay that decodes and changes each message, in front of skycap serve (nothing pinned, {bench.runs()})",
                 ["", "1x1 mean us", "10x10 requests/s", "CPU of the proxy us/call", "its RSS MiB after load"], rows)
     mine, theirs = figures[OUR_PROXY, BUSY], figures[NGINX, BUSY]
     report.bar(mine.per_second >= 3 * theirs.per_second, "proxy at 10x10 at least 3 times nginx",

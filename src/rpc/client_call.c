@@ -11,6 +11,7 @@
 #define MAX_ATTEMPTS 3
 #define MAX_HEADER_BYTES (64u << 10)
 #define FIELD_OVERHEAD 32
+#define FIRST_BLOCK_BYTES 1024
 
 static struct client_call *
 of_stream(struct stream *stream)
@@ -337,7 +338,8 @@ struct client_call *
 client_call_new(struct channel *channel, const struct method *method,
                 const struct call_options *options)
 {
-    struct client_call *call = memory_zeroed(sizeof *call);
+    struct client_call *call = memory_new(sizeof *call + FIRST_BLOCK_BYTES);
+    memset(call, 0, sizeof *call);
     atomic_init(&call->references, 2);
     call->stream.events = &client_call_events;
     call->channel = channel_share(channel);
@@ -352,7 +354,7 @@ client_call_new(struct channel *channel, const struct method *method,
         call->deadline_at = options->timeout_ns > UINT64_MAX - timers_now()
                                 ? 0
                                 : timers_now() + options->timeout_ns;
-    arena_init(&call->arena, NULL, 0, SIZE_MAX);
+    arena_init(&call->arena, call + 1, FIRST_BLOCK_BYTES, SIZE_MAX);
     call->target = arena_string(&call->arena, channel->target);
     if (options->metadata)
         for (struct metadata_entry *e = options->metadata->first; e; e = e->next)

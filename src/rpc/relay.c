@@ -92,12 +92,19 @@ on_finished(struct client_call *client)
 static bool
 is_own_field(const struct metadata_entry *entry)
 {
-    static const char *const own[] = {
-        "te",   "content-type",   "grpc-timeout",  "user-agent",
-        "host", "content-length", "grpc-encoding", "grpc-accept-encoding",
+#define OWN(name)                                                                                  \
+    {                                                                                              \
+        name, sizeof(name) - 1                                                                     \
+    }
+    static const struct {
+        const char *name;
+        size_t size;
+    } own[] = {
+        OWN("te"),   OWN("content-type"),   OWN("grpc-timeout"),  OWN("user-agent"),
+        OWN("host"), OWN("content-length"), OWN("grpc-encoding"), OWN("grpc-accept-encoding"),
     };
     for (size_t i = 0; i < COUNT_OF(own); i++)
-        if (strcmp(entry->key, own[i]) == 0)
+        if (entry->key_size == own[i].size && memcmp(entry->key, own[i].name, own[i].size) == 0)
             return true;
     return false;
 }
