@@ -32,6 +32,6 @@ MUST_CHECK struct error *child_process_open(const struct child_process_options *
                                             struct child_process **out);
 
 /* SIGTERM to it and all it started, 5 s later SIGKILL; returns when it is gone. NULL is fine. */
-void child_process_close(struct child_process *process);
+void child_process_close(struct child_process *child);
 
 #endif

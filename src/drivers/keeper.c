@@ -68,19 +68,18 @@ set_question(struct keeper *keeper, struct client_call *call)
 
 static struct error *
 exchange(struct keeper *keeper, struct client_call *call, const struct method *method,
-         const ProtobufCMessage *request, void *reply)
+         const ProtobufCMessage *request, ProtobufCMessage **reply)
 {
-    ProtobufCMessage *message = NULL;
+    *reply = NULL;
     error_free(client_call_send(call, request)); /* the call's end tells why */
     client_call_close_send(call);
-    struct error *unreadable = client_call_recv(call, &keeper->arena, &message);
+    struct error *unreadable = client_call_recv(call, &keeper->arena, reply);
     struct error *error = client_call_finish(call);
     if (error) {
         error_free(unreadable);
         return error;
     }
-    memcpy(reply, &message, sizeof message);
-    if (!unreadable && !message)
+    if (!unreadable && !*reply)
         return error_new(CODE_INTERNAL, "%s: it answered without a message", method->name);
     return unreadable;
 }
@@ -98,10 +97,9 @@ ask(struct keeper *keeper, const struct keeper_end *end, const struct method *me
     struct error *error = client_call_open(end->channel, method, &options, &call);
     if (error)
         return error;
-    if (set_question(keeper, call))
-        error = exchange(keeper, call, method, request, reply);
-    else
-        error = error_new(CODE_CANCELLED, "the connection is being closed");
+    if (!set_question(keeper, call))
+        client_call_cancel(call);
+    error = exchange(keeper, call, method, request, reply);
     set_question(keeper, NULL);
     client_call_free(call);
     breaker_note(end->breaker, error, timers_now() / MS_NS);
