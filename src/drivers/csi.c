@@ -233,8 +233,8 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
     if (error)
         return error;
     struct metadata own = {0};
+    /* A stream lasts as long as there is something to tell: only the caller's deadline counts. */
     struct call_options options = {
-        .timeout_ns = csi->timeout_ns,
         .metadata = tell_via(csi, call, &own),
         .parent = call,
     };
