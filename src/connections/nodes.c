@@ -111,7 +111,7 @@ nodes_translate_out(const struct desk *desk, const struct connection *connection
         return NULL;
     const char *known = find_known(desk, connection, *node_id);
     if (known) {
-        *node_id = (char *)known;
+        *node_id = arena_string(arena, known); /* the connection may go before the answer does */
         return NULL;
     }
     struct store_list rows;

@@ -204,6 +204,17 @@ translate_one_out(const struct connection_set *set, const struct connection *con
     return make_topology(&told, arena);
 }
 
+/* The answer is sent when the connection may be gone. */
+static Csi__V1__Topology *
+copy_place(const struct text_map *place, struct arena *arena)
+{
+    struct text_map copy = {0};
+    for (size_t i = 0; i < place->count; i++)
+        text_map_set(&copy, arena, arena_string(arena, place->pairs[i].key),
+                     arena_string(arena, place->pairs[i].value));
+    return make_topology(&copy, arena);
+}
+
 void
 places_translate_out(const struct connection_set *set, const struct connection *connection,
                      Csi__V1__Volume *volume, struct arena *arena)
@@ -217,5 +228,5 @@ places_translate_out(const struct connection_set *set, const struct connection *
     volume->accessible_topology = arena_alloc(arena, spec->topology_count * sizeof(void *));
     for (size_t i = 0; i < spec->topology_count; i++)
         volume->accessible_topology[volume->n_accessible_topology++] =
-            make_topology(&spec->topology[i], arena);
+            copy_place(&spec->topology[i], arena);
 }
