@@ -7,6 +7,7 @@
 
 #include "connections/inline_volumes.h"
 #include "connections/map_field.h"
+#include "connections/modes.h"
 #include "connections/route.h"
 
 /* ---- what a driver has ---- */
@@ -139,6 +140,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     struct error *error = route_translate_in(desk, connection, request, arena);
     if (error)
         return error;
+    modes_translate_in(connection, method, request, arena);
     scope_secrets(set, connection, request, arena);
     if (reply)
         error = ops->call(connection->driver, call, method, request, reply);
@@ -250,6 +252,7 @@ pass_relay(const struct desk *desk, struct connection_set *set, struct connectio
     struct passage *passage = passage_new(desk, set, connection, method, then, arena);
     struct error *error = route_translate_in(desk, connection, request, arena);
     if (!error) {
+        modes_translate_in(connection, method, request, arena);
         scope_secrets(set, connection, request, arena);
         error = connection->spec->driver->relay(connection->driver, call, method, request,
                                                 finish_relay, passage);
