@@ -192,16 +192,14 @@ places_translate_in(const struct connection_set *set, const struct connection *c
 
 /* ---- answers ---- */
 
-static Csi__V1__Topology *
+static void
 translate_one_out(const struct connection_set *set, const struct connection *connection,
-                  const Csi__V1__Topology *topology, struct arena *arena)
+                  Csi__V1__Topology *topology, struct arena *arena)
 {
-    struct text_map told = {0};
-    struct text_map said = read_segments(topology, arena);
-    for (size_t i = 0; i < said.count; i++)
-        text_map_set(&told, arena, key_for_all(set, connection, said.pairs[i].key, arena),
-                     said.pairs[i].value);
-    return make_topology(&told, arena);
+    for (size_t i = 0; i < topology->n_segments; i++) {
+        Csi__V1__Topology__SegmentsEntry *segment = topology->segments[i];
+        segment->key = (char *)key_for_all(set, connection, segment->key, arena);
+    }
 }
 
 /* The answer is sent when the connection may be gone. */
@@ -221,8 +219,7 @@ places_translate_out(const struct connection_set *set, const struct connection *
 {
     const struct connection_spec *spec = connection->spec;
     for (size_t i = 0; i < volume->n_accessible_topology; i++)
-        volume->accessible_topology[i] =
-            translate_one_out(set, connection, volume->accessible_topology[i], arena);
+        translate_one_out(set, connection, volume->accessible_topology[i], arena);
     if (volume->n_accessible_topology || !spec->topology_count)
         return;
     volume->accessible_topology = arena_alloc(arena, spec->topology_count * sizeof(void *));
