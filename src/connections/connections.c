@@ -327,6 +327,14 @@ print_family(struct buffer *out, const char *name, const char *type, const char 
     buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* A file whose name is none has no line of its own: what stands in quotes there could be anything, or be there twice. */
+static bool
+has_lines(const struct connection_slot *slot)
+{
+    struct error *error AUTO(error_cleanup) = spec_check_name(slot->name);
+    return !error;
+}
+
 static void
 print_up(const struct connection_set *set, struct buffer *out)
 {
@@ -340,13 +348,15 @@ print_up(const struct connection_set *set, struct buffer *out)
                 driver_facts(slot->connection->driver);
             is_up = facts->is_ready;
         }
-        buffer_print(out, "skycap_connection_up{connection=\"%s\"} %d\n", slot->name, is_up);
+        if (has_lines(slot))
+            buffer_print(out, "skycap_connection_up{connection=\"%s\"} %d\n", slot->name, is_up);
     }
     print_family(out, "skycap_connection_file_bad", "gauge",
                  "Whether the newest file of the connection is wrong and not in force.");
     for (size_t i = 0; i < set->count; i++)
-        buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n", set->slots[i].name,
-                     set->slots[i].trouble != NULL);
+        if (has_lines(&set->slots[i]))
+            buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n",
+                         set->slots[i].name, set->slots[i].trouble != NULL);
 }
 
 static void

@@ -3,6 +3,7 @@
 # Whatever `connection` says, no path is made of it, nothing is kept of it, and the answer says what there is to choose from.
 source "$(dirname "$0")/../connections.sh"
 need_peers go
+requires curl
 
 sample nas "labels: {media: disk}"
 sample ssd
@@ -11,7 +12,8 @@ mkdir "$SKYCAP_TMP/outside"
 sample_file nas >"$SKYCAP_TMP/outside/x.yaml"
 mkdir "$CONNECTIONS/below"
 sample_file nas >"$CONNECTIONS/below/x.yaml"
-start_connected
+port=$(free_port)
+start_connected --http "127.0.0.1:$port"
 wait_until_up nas ssd
 
 # refused NAME PATTERN: as parameter of CreateVolume and GetCapacity, and of an inline volume.
@@ -69,4 +71,20 @@ if measures_memory; then
         fails "memory after 800 more unknown names" "$(memory_kib) KiB, $memory before"
 fi
 check "connections that were ever loaded" "$(grep -c 'connection loaded' "$LOG")" 2
+
+# ---- files whose names are none ----------------------------------------------------------------------
+
+for name in 'a"b' $'new\nline' UP x_y "$(printf '%021d' 0)" $'\xff\xfe' $'\xfe\xff' '{}' 'a\'; do
+    sample_file nas >"$CONNECTIONS/$name.yaml"
+done
+reload 2>/dev/null || true # it complains of them
+# Two of them look the same where only text can be shown.
+check "the log tells of each" "$(grep -c "the connection's file is wrong" "$LOG")" 8
+check "no connection comes of them" "$("$SKYCAP" connection list --endpoint "unix:$SOCKET" -o json |
+    pick 'sorted(c["name"] for c in it["connections"] if c["state"] == "READY")')" "['nas', 'ssd']"
+curl --silent --max-time 5 --noproxy '*' "http://127.0.0.1:$port/metrics" >"$SKYCAP_TMP/metrics"
+check "the metrics have those that are connections, once each" \
+    "$(grep -a '^skycap_connection_file_bad' "$SKYCAP_TMP/metrics" | sort)" \
+    $'skycap_connection_file_bad{connection="nas"} 0\nskycap_connection_file_bad{connection="ssd"} 0'
+check "and count the files that are wrong" "$(sed -n 's/^skycap_connection_bad_files_total //p' "$SKYCAP_TMP/metrics")" 8
 finish
