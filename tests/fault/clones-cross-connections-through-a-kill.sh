@@ -137,7 +137,7 @@ wanted=$(describe "$(target_of "$source_id")")
 unpublish_it "$source_id"
 killed_copy second fast tree "$source_id"
 there=$MADE
-check "the clone is of the connection that was asked for" "${there%/*}" v:fast
+check "the clone is of the connection that was asked for" "${there%%/*}" v:fast
 publish_it "$there" tree
 check "$FILES files and $LARGE MiB are the same in the other connection" "$(describe "$(target_of "$there")")" "$wanted"
 unpublish_it "$there"
@@ -145,7 +145,7 @@ check_clean "there" 2 1
 snapshot=$(make_snapshot still "$there")
 killed_copy third other tree "$snapshot"
 back=$MADE
-check "the volume of the snapshot is of the connection that was asked for" "${back%/*}" v:other
+check "the volume of the snapshot is of the connection that was asked for" "${back%%/*}" v:other
 publish_it "$back" tree
 check "and the same when they are back" "$(describe "$(target_of "$back")")" "$wanted"
 unpublish_it "$back"
