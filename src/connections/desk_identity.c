@@ -25,6 +25,7 @@ struct union_of_all {
     uint64_t expansion;
     uint64_t controller;
     uint64_t node;
+    uint64_t node_of_each; /* that all of them have */
     uint64_t group;
 };
 
@@ -37,6 +38,8 @@ add_connection(const struct connection *connection, struct union_of_all *all)
     all->expansion |= facts->expansion;
     all->controller |= facts->controller & ~spec->without_controller;
     all->node |= facts->node & ~spec->without_node;
+    if (facts->is_known)
+        all->node_of_each &= facts->node & ~spec->without_node;
     all->group |= facts->group & ~spec->without_group;
     if (spec->topology_count)
         all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
@@ -48,7 +51,7 @@ add_up(struct call *call, struct union_of_all *all)
     struct desk *desk = desk_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
-    *all = (struct union_of_all){0};
+    *all = (struct union_of_all){.node_of_each = UINT64_MAX};
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
             add_connection(set->slots[i].connection, all);
@@ -57,6 +60,9 @@ add_up(struct call *call, struct union_of_all *all)
         all->services &= ~SERVICE_BIT(GROUP_CONTROLLER_SERVICE);
     /* Where a driver tells no capacity its file does. */
     all->controller |= CONTROLLER_BIT(GET_CAPACITY);
+    /* The kubelet leaves the group of files to a driver that says so: each must be able to. */
+    if (!(all->node_of_each & NODE_BIT(VOLUME_MOUNT_GROUP)))
+        all->node &= ~NODE_BIT(VOLUME_MOUNT_GROUP);
     all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
     if (desk->options.tells_1_13)
         return;

@@ -288,7 +288,6 @@ read_open_file(int fd, struct arena *arena, struct directory_file *out)
     }
     if (text.size > SPEC_MAX_FILE_BYTES || found.st_size > SPEC_MAX_FILE_BYTES)
         return arena_print(arena, "it is larger than %u KiB", SPEC_MAX_FILE_BYTES >> 10);
-    out->is_exposed = found.st_mode & S_IROTH;
     out->text = arena_copy(arena, text.bytes, text.size);
     out->size = text.size;
     return NULL;

@@ -37,7 +37,6 @@ struct directory_file {
     const char *text; /* NULL: it could not be read */
     size_t size;
     const char *trouble; /* why not: no name, unreadable, too large, a name twice; NULL: none */
-    bool is_exposed;     /* others than its owner and group may read it; it may hold secrets */
 };
 
 struct directory_files {
