@@ -44,7 +44,7 @@ loops_below() {
 # undo_storage DIRECTORY: takes away all mounts and loop devices below it, as a reboot would.
 undo_storage() {
     local tries device point
-    for tries in 1 2 3 4 5; do
+    for tries in $(seq 1 25); do # loop devices go a moment after their mounts
         while read -r point; do
             umount "$point" 2>/dev/null || { [ "$tries" -lt 4 ] || umount --lazy "$point" || true; }
         done < <(mounts_below "$1")
