@@ -156,15 +156,12 @@ list_filtered(struct call *call, const void *request, void *reply)
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
     struct route route;
-    struct error *error = route_find(desk, set, request, &route);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    struct error *lacking;
-    if (error || !route.connection || route.stray ||
+    /* A connection that there is not has none, and no snapshot is of two. */
+    struct error *nowhere AUTO(error_cleanup) = route_find(desk, set, request, &route);
+    struct error *lacking, *error;
+    if (nowhere || !route.connection || route.stray ||
         !pass_is_possible(LIST_RULE(LIST_SNAPSHOTS), route.connection, &lacking))
-        return error;
+        return NULL;
     error = pass_call(desk, set, route.connection, call, call_method(call),
                       (ProtobufCMessage *)request, reply);
     if (error && error->code == CODE_NOT_FOUND) {
