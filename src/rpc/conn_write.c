@@ -275,7 +275,9 @@ write_all(struct conn *conn)
         tls_session_take(conn->tls, &conn->cipher);
     if (!write_leftover(conn) || !write_cipher(conn))
         return false;
-    if (conn->owes_ack && nghttp2_session_want_write(conn->session))
+    /* Nothing comes to go with any more if the connection is about to end. */
+    if (conn->owes_ack &&
+        (nghttp2_session_want_write(conn->session) || !nghttp2_session_want_read(conn->session)))
         conn_send_ack(conn);
     struct batch batch;
     while (conn->is_established && gather(conn, &batch) && batch.count) {
