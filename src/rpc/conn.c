@@ -186,6 +186,14 @@ send_late_ack(struct timer *timer)
     conn_mark_dirty(conn);
 }
 
+static void
+end_linger(struct timer *timer)
+{
+    struct conn *conn = CONTAINER_OF(timer, struct conn, linger);
+    conn->has_lingered = true;
+    conn_mark_dirty(conn);
+}
+
 /* One may wait for other bytes to go with; a second one sends the first on its way. */
 static void
 keep_ack(struct conn *conn, const nghttp2_ping *ping)
@@ -218,6 +226,7 @@ refuse(struct conn *conn)
 static void
 on_goaway(struct conn *conn, const nghttp2_goaway *goaway)
 {
+    conn->peer_leaves = true;
     char text[128];
     size_t size =
         goaway->opaque_data_len < sizeof text - 1 ? goaway->opaque_data_len : sizeof text - 1;
@@ -658,6 +667,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     uv_poll_init(&loop->uv, &conn->poll, fd);
     conn->poll.data = conn;
     conn->ack_pause.fire = send_late_ack;
+    conn->linger.fire = end_linger;
     conn_watch(conn);
     return conn;
 }
@@ -749,6 +759,7 @@ conn_destroy(struct conn *conn)
 {
     conn_write_goodbye(conn);
     loop_disarm(conn->loop, &conn->ack_pause);
+    loop_disarm(conn->loop, &conn->linger);
     leave_dirty(conn);
     while (conn->streams) {
         struct stream *stream = conn->streams;

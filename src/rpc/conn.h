@@ -78,6 +78,9 @@ struct conn {
     bool owes_ack;  /* of a ping */
     uint8_t ack[8]; /* what stands in it */
     struct timer ack_pause;
+    bool peer_leaves; /* it has sent GOAWAY */
+    bool has_lingered;
+    struct timer linger;
     unsigned pings_allowed;
     uint64_t pings_refilled_at;
     uint64_t made_at;

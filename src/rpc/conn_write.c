@@ -23,6 +23,7 @@
 #define FRAME_HEAD_BYTES 9
 #define COPY_BELOW 2048
 #define ACK_PAUSE_NS (5 * UINT64_C(1000000))
+#define LINGER_NS (20 * UINT64_C(1000000))
 
 /* What one writev is made of. `held[i]` is NULL where the piece stands in the loop's buffer. */
 struct batch {
@@ -294,6 +295,20 @@ write_all(struct conn *conn)
     return true;
 }
 
+/*
+ * All is said. A peer that has said GOAWAY may have sent a ping behind it: closing on bytes that nobody has read would reset the connection, and take back what
+ * was written.
+ */
+static bool
+must_linger(struct conn *conn)
+{
+    if (!conn->peer_leaves || conn->has_lingered)
+        return false;
+    if (!conn->linger.place)
+        loop_arm(conn->loop, &conn->linger, timers_now() + LINGER_NS);
+    return true;
+}
+
 void
 conn_flush(struct conn *conn)
 {
@@ -306,7 +321,7 @@ conn_flush(struct conn *conn)
         conn->stuck_since = timers_now();
     bool finished = done && conn->is_established && !nghttp2_session_want_read(conn->session) &&
                     !nghttp2_session_want_write(conn->session);
-    if (was_dead || conn->is_dead || finished) {
+    if (was_dead || conn->is_dead || (finished && !must_linger(conn))) {
         conn_destroy(conn);
         return;
     }
