@@ -16,6 +16,7 @@
 #include "connections/pass.h"
 #include "connections/places.h"
 #include "connections/route.h"
+#include "rpc/message_bytes.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
 typedef Csi__V1__CreateVolumeResponse create_response;
@@ -321,6 +322,32 @@ choose(struct call *call, const struct connection_set *set, const create_request
     return error;
 }
 
+/* Two connections to one server, with other parameters perhaps: its driver knows the handles of both. */
+static bool
+is_same_server(const struct connection *a, const struct connection *b)
+{
+    const struct setting *one = settings_find(a->spec->options, "endpoint");
+    const struct setting *other = settings_find(b->spec->options, "endpoint");
+    return a->spec->driver == b->spec->driver && one && settings_equal(one, other);
+}
+
+/* From what another connection to the same server keeps: the driver does it. */
+static struct error *
+create_beside(struct desk *desk, struct call *call, const struct connection_set *set,
+              struct connection *connection, const create_request *request, create_response *reply)
+{
+    size_t size;
+    const ProtobufCMessage *content = &request->volume_content_source->base;
+    uint8_t *bytes = message_bytes_pack(content, call_arena(call), &size);
+    ProtobufCMessage *asked =
+        message_bytes_unpack(content->descriptor, bytes, size, call_arena(call));
+    struct error *error = desk_create_on(desk, call, set, connection, request, reply);
+    /* The driver does not know of whose name its handle is. */
+    if (!error && reply->volume->content_source)
+        reply->volume->content_source = (Csi__V1__VolumeContentSource *)asked;
+    return error;
+}
+
 static struct error *
 create_on_worker(struct call *call, const void *in, void *out)
 {
@@ -334,7 +361,9 @@ create_on_worker(struct call *call, const void *in, void *out)
     if (error)
         return error;
     if (source && choice.items[0] != source)
-        return cross_copy_volume(call, set, source, choice.items[0], request, out);
+        return is_same_server(source, choice.items[0])
+                   ? create_beside(desk, call, set, choice.items[0], request, out)
+                   : cross_copy_volume(call, set, source, choice.items[0], request, out);
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
     return desk_create_on(desk, call, set, choice.items[0], request, out);
