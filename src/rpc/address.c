@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
+#define LONGEST_QUOTE 128 /* bytes of a text that an error repeats */
+
 enum family { FAMILY_ANY, FAMILY_IPV4, FAMILY_IPV6 };
 
 /*
@@ -217,7 +221,8 @@ address_parse(const char *text, struct address *out)
     memset(&address, 0, sizeof address);
     const char *problem = parse_any(text, &address);
     if (problem)
-        return error_new(CODE_INVALID_ARGUMENT, "address \"%.128s\": %s", text, problem);
+        return error_new(CODE_INVALID_ARGUMENT, "address \"%.*s\": %s",
+                         (int)utf8_cut(text, strlen(text), LONGEST_QUOTE), text, problem);
     *out = address;
     return NULL;
 }
