@@ -60,10 +60,12 @@ import json, sys
 print(*sorted({f["connection"] for f in map(json.loads, sys.stdin) if f["failures"] and f["connection"] != "bad"}))'
 }
 
-# check_fault WHAT JSON: the usual before and behind, the fault in between. The slower of the two usual ones counts, and the better of the others: what
-# the machine does by itself is no fault of a driver.
-check_fault() {
+# compare WHAT JSON: the usual before and behind, the fault in between. The slower of the two usual ones counts, and the better of the others: what
+# the machine does by itself is no fault of a driver. Gives the connections that took longer than twice the usual.
+slower=
+compare() {
     local name usual p99
+    slower=
     load "$SKYCAP_TMP/usual1"
     echo "$2" >"$control.new"
     mv "$control.new" "$control"
@@ -76,9 +78,19 @@ check_fault() {
         usual=$(p99_of $name "$SKYCAP_TMP"/usual[12] | tail -n 1)
         p99=$(p99_of $name "$SKYCAP_TMP"/bad[12] | head -n 1)
         echo "$1: $name: p99 $p99 us, usually $usual us"
-        [ "$p99" -le $((usual * 2)) ] || fails "$1: $name: p99 within twice the usual" "$p99 us, usually $usual us"
+        [ "$p99" -le $((usual * 2)) ] || slower="$slower$name: $p99 us, usually $usual us; "
     done
     check "$1: calls of no other connection failed" "$(failed_others "$SKYCAP_TMP"/bad[12])" ""
+}
+
+# check_fault WHAT JSON: a driver that harms others does so each time; something else that the machine does, not three times.
+check_fault() {
+    local attempt
+    for attempt in 1 2 3; do
+        compare "$@"
+        [ -n "$slower" ] || break
+    done
+    check "$1: p99 of the others within twice the usual" "$slower" ""
 }
 
 check_fault "it hangs" '{"hang": ["*"]}'
