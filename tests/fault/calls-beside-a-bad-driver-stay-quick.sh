@@ -85,8 +85,7 @@ compare() {
 
 # check_fault WHAT JSON: a driver that harms others does so each time; something else that the machine does, not three times.
 check_fault() {
-    local attempt
-    for attempt in 1 2 3; do
+    for _ in 1 2 3; do
         compare "$@"
         [ -n "$slower" ] || break
     done
