@@ -45,7 +45,7 @@ open_store(struct front *front, const char *directory)
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return error_from_errno(errno, "make the directory %s", path);
     snprintf(path, sizeof path, "sqlite:%s/connections", front->data_directory);
-    return store_open(path, &front->store);
+    return store_open(path, NULL, &front->store);
 }
 
 static struct error *

@@ -101,14 +101,35 @@ refuse_stream(struct call *call, uint32_t http2_error)
 }
 
 static void
+set_target(struct call *call, struct server_method *target)
+{
+    call->target = target;
+    call->scope.context = target ? target->context : call->server->fallback.context;
+    call->scope.method = target ? target->method : NULL;
+}
+
+static struct error *
+ask_gate(struct call *call)
+{
+    const struct gate *gate = &call->server->gate;
+    bool to_fallback = false;
+    if (!gate->judge)
+        return NULL;
+    struct error *error = gate->judge(call, gate->context, &to_fallback);
+    if (!error && to_fallback)
+        set_target(call, NULL);
+    return error;
+}
+
+static void
 begin_call(struct call *call)
 {
-    call->target = server_find_method(call->server, call->head.path);
-    call->scope.context = call->target ? call->target->context : call->server->fallback.context;
-    call->scope.method = call->target ? call->target->method : NULL;
+    set_target(call, server_find_method(call->server, call->head.path));
+    struct error *error = ask_gate(call);
     call->is_begun = true;
     metrics_of(call)->in_flight++;
-    struct error *error = judge_head(call);
+    if (!error)
+        error = judge_head(call);
     if (error) {
         call_reply_status(call, error);
         return;

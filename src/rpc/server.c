@@ -114,6 +114,12 @@ server_set_fallback(struct server *server, const struct fallback *fallback)
     server->fallback = *fallback;
 }
 
+void
+server_set_gate(struct server *server, const struct gate *gate)
+{
+    server->gate = *gate;
+}
+
 const struct service *const *
 server_services(const struct server *server)
 {

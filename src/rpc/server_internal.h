@@ -40,6 +40,7 @@ struct server {
     size_t method_count;           /* at most */
     struct method_metrics *unknown_metrics;
     struct fallback fallback;
+    struct gate gate;
     struct listener *listeners;
     size_t listener_count;
     struct conn *conns;

@@ -33,8 +33,9 @@ own(struct store *store)
 }
 
 static struct error *
-memory_open(const char *place, struct store **out)
+memory_open(const char *place, const struct store_options *options, struct store **out)
 {
+    (void)options;
     if (place[0])
         return error_new(CODE_INVALID_ARGUMENT, "nothing may stand behind \"memory:\"");
     struct memory_store *store = memory_zeroed(sizeof *store);

@@ -226,8 +226,9 @@ open_database(struct sqlite_store *store)
 }
 
 static struct error *
-sqlite_open(const char *place, struct store **out)
+sqlite_open(const char *place, const struct store_options *options, struct store **out)
 {
+    (void)options;
     struct sqlite_store *store = memory_zeroed(sizeof *store);
     struct error *error = sqlite_files_open(place, &store->files);
     sqlite_readers_init(&store->readers, store->files.database, statements);

@@ -41,12 +41,12 @@ find_store(const char *url, const char **place)
 }
 
 struct error *
-store_open(const char *url, struct store **out)
+store_open(const char *url, const struct store_options *options, struct store **out)
 {
     const char *place;
     const struct store_ops *ops = find_store(url, &place);
     *out = NULL;
-    return ops ? ops->open(place, out) : unknown_store(url);
+    return ops ? ops->open(place, options, out) : unknown_store(url);
 }
 
 void

@@ -25,6 +25,8 @@
 #define STORE_MAX_WRITE (4u << 20) /* bytes of all its values */
 
 struct store;
+struct runtime;
+struct tls_context;
 
 struct store_entry {
     const char *key;
@@ -44,11 +46,18 @@ struct store_change {
     uint64_t expected; /* STORE_ANY, STORE_ABSENT, or the revision that it must have */
 };
 
+/* What a store that is reached over the network needs; NULL: none will be opened. */
+struct store_options {
+    struct runtime *runtime;
+    struct tls_context *tls; /* NULL: plaintext. Must outlive the store. */
+};
+
 /*
  * "sqlite:DIRECTORY" (made if missing) or "memory:". FAILED_PRECONDITION when it is damaged, of a newer program, or in use by another
  * process; the message tells what to do.
  */
-MUST_CHECK struct error *store_open(const char *url, struct store **out);
+MUST_CHECK struct error *store_open(const char *url, const struct store_options *options,
+                                    struct store **out);
 void store_close(struct store *store);
 
 /* NOT_FOUND if there is none. The entry lives in the arena. */

@@ -17,7 +17,8 @@ struct store_ops {
     const char *form; /* of its URLs, for messages */
 
     /* `place` is what stands behind the colon. */
-    struct error *(*open)(const char *place, struct store **out);
+    struct error *(*open)(const char *place, const struct store_options *options,
+                          struct store **out);
     void (*close)(struct store *store);
     struct error *(*get)(struct store *store, const char *key, struct arena *arena,
                          struct store_entry *out);

@@ -48,7 +48,7 @@ storage_open_parts(const struct storage_options *options, struct storage *out)
     if (!error && options->pool_size)
         error = error_wrap(size_text_parse(options->pool_size, &pool_bytes), "--pool-size");
     if (!error)
-        error = store_open(place.store_url, &out->store);
+        error = store_open(place.store_url, NULL, &out->store);
     if (error)
         return error;
     struct backend_options parts = {

@@ -214,7 +214,7 @@ main(int count, char **arguments)
     unsigned number = count > 3 ? (unsigned)atoi(arguments[3]) : 1;
     double seconds = count > 4 ? atof(arguments[4]) : 1;
     double start = now_us();
-    must(count > 2 ? store_open(arguments[2], &store)
+    must(count > 2 ? store_open(arguments[2], NULL, &store)
                    : error_new(CODE_INVALID_ARGUMENT, "say write, cycle, read, fill or open, and a "
                                                       "URL"),
          "open");

@@ -275,7 +275,7 @@ main(int count, char **arguments)
         fprintf(stderr, "usage: store-hammer write|check URL THREADS\n");
         return 1;
     }
-    must(store_open(arguments[2], &store), "open");
+    must(store_open(arguments[2], NULL, &store), "open");
     if (is_write)
         write_with(threads);
     else

@@ -41,7 +41,7 @@ csi_ends_open_parts(struct csi_ends *csi, const char *backend, const char *direc
 {
     *csi = (struct csi_ends){0};
     arena_init(&csi->arena, NULL, 0, SIZE_MAX);
-    succeed(store_open("memory:", &csi->store));
+    succeed(store_open("memory:", NULL, &csi->store));
     succeed(backend_open(backend,
                          &(struct backend_options){.directory = directory, .log = &csi_quiet},
                          &csi->backend));

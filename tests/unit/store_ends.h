@@ -183,7 +183,7 @@ static inline struct store *
 open_store(const char *url)
 {
     struct store *store = NULL;
-    struct error *error = store_open(url, &store);
+    struct error *error = store_open(url, NULL, &store);
     if (error) {
         fprintf(stderr, "cannot open %s: %s\n", url, error->message);
         exit(1);

@@ -154,7 +154,7 @@ test_handles(void)
     struct store *store;
     char text[400];
     const char *out;
-    CHECK(!store_open("memory:", &store));
+    CHECK(!store_open("memory:", NULL, &store));
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\0';
     check_round(store, "short", false);

@@ -399,7 +399,7 @@ a_lost_store_gets_its_groups_back(void)
     Csi__V1__VolumeGroupSnapshot *group = create(&bench, "g");
     engine_close(bench.csi.engine);
     lost = bench.csi.store;
-    succeed(store_open("memory:", &bench.csi.store));
+    succeed(store_open("memory:", NULL, &bench.csi.store));
     succeed(doctor_rebuild(bench.csi.store, bench.csi.backend, tell_finding, NULL, &rebuilt));
     CHECK_NUMBER(rebuilt.snapshots, MEMBERS);
     CHECK_NUMBER(rebuilt.groups, 1);

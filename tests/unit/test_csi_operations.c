@@ -142,7 +142,7 @@ bench_open(struct bench *bench)
                             .log = {.level = LOG_ERROR, .fd = STDERR_FILENO}};
     arena_init(&bench->arena, NULL, 0, SIZE_MAX);
     CHECK(mkdtemp(bench->directory) != NULL);
-    succeed(store_open("memory:", &bench->store));
+    succeed(store_open("memory:", NULL, &bench->store));
     succeed(backend_open(
         "dir", &(struct backend_options){.directory = bench->directory, .log = &bench->log},
         &bench->backend));

@@ -557,11 +557,12 @@ other_urls_are_refused(void)
     arena_init(&arena, NULL, 0, 0);
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         struct store *opened;
-        CHECK_CODE(store_open(wrong[i], &opened), CODE_INVALID_ARGUMENT);
+        CHECK_CODE(store_open(wrong[i], NULL, &opened), CODE_INVALID_ARGUMENT);
         CHECK(!opened);
     }
     struct store *opened;
-    CHECK_SAYS(store_open("etcd:x", &opened), CODE_INVALID_ARGUMENT, "sqlite:DIRECTORY or memory:");
+    CHECK_SAYS(store_open("etcd:x", NULL, &opened), CODE_INVALID_ARGUMENT,
+               "sqlite:DIRECTORY or memory:");
     CHECK_CODE(store_set_aside("x", &arena, &moved_to), CODE_INVALID_ARGUMENT);
     CHECK_OK(store_set_aside("memory:", &arena, &moved_to));
     CHECK(!moved_to);

@@ -266,7 +266,7 @@ survives(size_t moment, bool syncs_work)
         write_image(below(name), &image);
         free(image.bytes);
     }
-    struct error *error = store_open(url_of("failed"), &store);
+    struct error *error = store_open(url_of("failed"), NULL, &store);
     bool is_good = !error && holds_what_was_answered(store, moment);
     if (syncs_work && error)
         fprintf(stderr, "%s\n", error->message);

@@ -54,7 +54,7 @@ static void
 check_refused(const char *name, const char *part)
 {
     struct store *store;
-    CHECK_SAYS(store_open(url_of(name), &store), CODE_FAILED_PRECONDITION, part);
+    CHECK_SAYS(store_open(url_of(name), NULL, &store), CODE_FAILED_PRECONDITION, part);
     CHECK(!store);
 }
 
@@ -127,9 +127,9 @@ static void
 a_directory_that_cannot_be_made_is_named(void)
 {
     struct store *store;
-    CHECK_SAYS(store_open(url_of("no/such"), &store), CODE_NOT_FOUND, below("no/such"));
+    CHECK_SAYS(store_open(url_of("no/such"), NULL, &store), CODE_NOT_FOUND, below("no/such"));
     write_at(below("a-file"), 0, "x", 1);
-    struct error *error = store_open(url_of("a-file"), &store);
+    struct error *error = store_open(url_of("a-file"), NULL, &store);
     CHECK(error && strstr(error->message, "a-file"));
     error_free(error);
 }

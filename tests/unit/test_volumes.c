@@ -258,7 +258,7 @@ volumes_without_their_store_are_not_swept_away(void)
     must(backend_path(bench.backend, &data, path, sizeof path));
     engine_close(bench.engine);
     store_close(bench.store);
-    must(store_open("memory:", &bench.store));
+    must(store_open("memory:", NULL, &bench.store));
     bench.engine = NULL;
     CHECK_NUMBER(
         take_code(engine_open(

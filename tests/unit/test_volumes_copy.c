@@ -403,7 +403,7 @@ open_on_disk(struct bench *bench)
 {
     char url[128];
     snprintf(url, sizeof url, "sqlite:%s/store", bench->directory);
-    must(store_open(url, &bench->store));
+    must(store_open(url, NULL, &bench->store));
     must(backend_open("dir", &(struct backend_options){bench->directory, &quiet, 0},
                       &bench->backend));
     slow_down(bench->backend);

@@ -61,7 +61,7 @@ bench_open(struct bench *bench)
 {
     *bench = (struct bench){.directory = "/tmp/skycap-volumes-XXXXXX"};
     CHECK(mkdtemp(bench->directory) != NULL);
-    must(store_open("memory:", &bench->store));
+    must(store_open("memory:", NULL, &bench->store));
     must(backend_open("dir", &(struct backend_options){bench->directory, &quiet, 0},
                       &bench->backend));
     open_engine(bench);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names as rights: see the header. */
+#include "registry/rights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A name that allows everything: let in by the permissions of a unix socket. */
+static bool
+is_local(const struct peer *peer)
+{
+    return peer->has_credentials && !peer->name_count;
+}
+
+static bool
+has_name(const struct peer *peer, const char *name)
+{
+    for (size_t i = 0; i < peer->name_count; i++)
+        if (!strcmp(peer->names[i], name))
+            return true;
+    return false;
+}
+
+/* "PREFIX.ID" */
+static bool
+has_name_of(const struct peer *peer, const char *prefix, const char *id, size_t id_size)
+{
+    size_t prefix_size = strlen(prefix);
+    for (size_t i = 0; i < peer->name_count; i++) {
+        const char *name = peer->names[i];
+        if (!strncmp(name, prefix, prefix_size) && strlen(name) == prefix_size + id_size &&
+            !memcmp(name + prefix_size, id, id_size))
+            return true;
+    }
+    return false;
+}
+
+static const char *
+first_name(const struct peer *peer)
+{
+    return peer->name_count ? peer->names[0] : "";
+}
+
+/* NULL unless the peer has no name at all. */
+static struct error *
+check_identity(const struct peer *peer)
+{
+    if (peer->name_count)
+        return NULL;
+    return error_new(CODE_UNAUTHENTICATED,
+                     "the caller has no name: its certificate needs a common name or a subject "
+                     "alternative name, see skycap pki");
+}
+
+static bool
+matches(const char *pattern, const char *name)
+{
+    size_t size = strlen(pattern);
+    if (size && pattern[size - 1] == '*')
+        return !strncmp(pattern, name, size - 1);
+    return !strcmp(pattern, name);
+}
+
+struct error *
+rights_check_set(const struct peer *peer, const char *path)
+{
+    const char *slash = strchr(path, '/');
+    if (is_local(peer) || has_name(peer, "user.admin"))
+        return NULL;
+    struct error *error = check_identity(peer);
+    if (error)
+        return error;
+    if (slash && !strcmp(slash, "/address") &&
+        has_name_of(peer, "controller.", path, (size_t)(slash - path)))
+        return NULL;
+    return error_new(CODE_PERMISSION_DENIED,
+                     "caller \"%s\" is not allowed to set \"%s\": user.admin is, and controller.ID "
+                     "for ID/address",
+                     first_name(peer), path);
+}
+
+struct error *
+rights_check_read(const struct peer *peer, const char *const *readers)
+{
+    if (is_local(peer) || has_name(peer, "user.admin") || has_name(peer, RIGHTS_REGISTRY))
+        return NULL;
+    struct error *error = check_identity(peer);
+    if (error)
+        return error;
+    for (size_t i = 0; readers && readers[i]; i++)
+        for (size_t j = 0; j < peer->name_count; j++)
+            if (matches(readers[i], peer->names[j]))
+                return NULL;
+    return error_new(CODE_PERMISSION_DENIED,
+                     "caller \"%s\" is not allowed to read: user.admin is, and whom "
+                     "--registry-readers names",
+                     first_name(peer));
+}
+
+struct error *
+rights_check_pass(const struct peer *peer, const char *controller_id)
+{
+    if (is_local(peer) || has_name_of(peer, "host.", controller_id, strlen(controller_id)))
+        return NULL;
+    struct error *error = check_identity(peer);
+    if (error)
+        return error;
+    return error_new(CODE_PERMISSION_DENIED,
+                     "caller \"%s\" is not allowed to contact controller \"%s\": host.%s is",
+                     first_name(peer), controller_id, controller_id);
+}
+
+struct error *
+rights_check_is(const struct peer *peer, const char *name)
+{
+    if (is_local(peer) || has_name(peer, name))
+        return NULL;
+    struct error *error = check_identity(peer);
+    if (error)
+        return error;
+    return error_new(CODE_PERMISSION_DENIED, "caller \"%s\" is not allowed here: %s is",
+                     first_name(peer), name);
+}
