@@ -109,13 +109,13 @@ set_target(struct call *call, struct server_method *target)
 }
 
 static struct error *
-ask_gate(struct call *call)
+ask_guard(struct call *call)
 {
-    const struct gate *gate = &call->server->gate;
+    const struct guard *guard = &call->server->guard;
     bool to_fallback = false;
-    if (!gate->judge)
+    if (!guard->judge)
         return NULL;
-    struct error *error = gate->judge(call, gate->context, &to_fallback);
+    struct error *error = guard->judge(call, guard->context, &to_fallback);
     if (!error && to_fallback)
         set_target(call, NULL);
     return error;
@@ -125,7 +125,7 @@ static void
 begin_call(struct call *call)
 {
     set_target(call, server_find_method(call->server, call->head.path));
-    struct error *error = ask_gate(call);
+    struct error *error = ask_guard(call);
     call->is_begun = true;
     metrics_of(call)->in_flight++;
     if (!error)

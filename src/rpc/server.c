@@ -115,9 +115,9 @@ server_set_fallback(struct server *server, const struct fallback *fallback)
 }
 
 void
-server_set_gate(struct server *server, const struct gate *gate)
+server_set_guard(struct server *server, const struct guard *guard)
 {
-    server->gate = *gate;
+    server->guard = *guard;
 }
 
 const struct service *const *

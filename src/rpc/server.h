@@ -62,11 +62,11 @@ void server_set_fallback(struct server *server, const struct fallback *fallback)
  * Judges every call on the loop, as soon as its header fields are there; never waits. An error answers the call. `*to_fallback`: the fallback
  * gets it, though a service may have its method. Before the first server_listen, or of a server that waits.
  */
-struct gate {
+struct guard {
     struct error *(*judge)(struct call *call, void *context, bool *to_fallback);
     void *context;
 };
-void server_set_gate(struct server *server, const struct gate *gate);
+void server_set_guard(struct server *server, const struct guard *guard);
 
 /*
  * Opens the address and serves it. A stale unix socket is removed, one that somebody serves is not. FAILED_PRECONDITION or

@@ -40,7 +40,7 @@ struct server {
     size_t method_count;           /* at most */
     struct method_metrics *unknown_metrics;
     struct fallback fallback;
-    struct gate gate;
+    struct guard guard;
     struct listener *listeners;
     size_t listener_count;
     struct conn *conns;
