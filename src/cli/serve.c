@@ -12,10 +12,13 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/serve_guard.h"
+#include "cli/serve_settings.h"
 #include "connections/front.h"
 #include "csi/registration.h"
 #include "csi/services.h"
+#include "oim/controller.h"
+#include "registry/registry.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
@@ -23,40 +26,25 @@
 #include "volumes/storage.h"
 #include "web/http.h"
 
-#define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
-#define DEFAULT_DATA "/var/lib/skycap"
 #define GRACE_MS 30000
 #define RELOAD_SECONDS 10
 
-struct settings {
-    const char *endpoint;
-    struct text_list listen;
-    struct storage_options storage;
-    const char *node_id;
-    const char *driver_name;
-    const char *csi_version;
-    const char *registration_directory;
-    const char *connections;
-    const char *http;
-    struct tls_options tls;
-    unsigned long socket_mode;
-    const char *log_level;
-    const char *log_format;
-    unsigned long max_message_bytes;
-    unsigned long max_volumes;
-    bool insecure;
-    char host_name[256];
-};
-
 /* All that a serving process is made of, in the order in which it is made. */
 struct process {
+    const char *driver_name;
     struct log log;
     struct log_losses log_losses;
     struct storage storage;
     struct identity identity;
     struct controller controller;
     struct front *front; /* with --connections: instead of the three before */
+    struct store *registry_store;
+    struct registry *registry;
+    const char **readers; /* of the registry, NULL at the end; NULL: the usual ones */
+    struct oim_controller *oim_controller;
+    struct serve_guard guard;
     struct tls_context *tls;
+    struct tls_context *store_tls;
     struct runtime *runtime;
     struct server *server;
     struct server *kubelet_server; /* for its registration; NULL: not asked for */
@@ -67,136 +55,6 @@ struct process {
     struct http_page pages[2];
 };
 
-/* ---- flags ---- */
-
-static struct error *
-read_flags(struct settings *s, int count, char **arguments, bool *helped)
-{
-    const struct option table[] = {
-        {"endpoint", 0, "ADDR", OPTION_TEXT, &s->endpoint,
-         "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
-        {"listen", 0, "HOST:PORT", OPTION_LIST, &s->listen,
-         "also serve here, with mutual TLS; may be given several times"},
-        {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
-         "where volumes and state live, made if missing; default " DEFAULT_DATA},
-        {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
-         "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
-         "several times, the first for volumes that name none"},
-        {"connections", 0, "DIR", OPTION_TEXT, &s->connections,
-         "serve the storage systems that the files NAME.yaml here describe, live; see "
-         "docs/connections.md"},
-        {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
-         "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
-         "the disk"},
-        {"quotas", 0, NULL, OPTION_FLAG, &s->storage.may_switch_quotas_on,
-         "switch quotas on if --data is on a btrfs of yours; older kernels cannot mount it then"},
-        {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
-         "volumes that may be attached to this node; default: any number"},
-        {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
-        {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
-         "CSI plugin name; default csi.skycap.dev"},
-        {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &s->csi_version,
-         "newest capabilities to tell; default 1.12, which today's orchestrators speak"},
-        {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &s->registration_directory,
-         "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
-        {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
-        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
-         "PEM certificates that peers must be signed by"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
-        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
-        {"insecure", 0, NULL, OPTION_FLAG, &s->insecure, "serve --listen without TLS"},
-        {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
-         "permissions of the CSI socket; default 0600"},
-        {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
-         "largest message that is taken; default 4194304"},
-        {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
-         "debug, info, warn or error; default info"},
-        {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
-    };
-    const struct options options = {
-        .usage = "skycap serve [options]",
-        .summary = "Serves CSI and the rest on a unix socket, and on TCP where asked. Certificates "
-                   "are read\n"
-                   "again when their files change. SIGTERM ends it after the calls that run.",
-        .table = table,
-        .count = COUNT_OF(table),
-    };
-    int rest;
-    struct error *error = options_parse(&options, count, arguments, &rest, helped);
-    if (!error && !*helped && rest < count)
-        error = error_new(CODE_INVALID_ARGUMENT,
-                          "unexpected argument \"%s\" (see skycap serve --help)", arguments[rest]);
-    return error;
-}
-
-static void
-set_defaults(struct settings *settings)
-{
-    if (!settings->endpoint)
-        settings->endpoint = getenv("CSI_ENDPOINT");
-    if (!settings->endpoint || !settings->endpoint[0])
-        settings->endpoint = DEFAULT_ENDPOINT;
-    if (!settings->storage.directory)
-        settings->storage.directory = DEFAULT_DATA;
-    if (!settings->csi_version)
-        settings->csi_version = "1.12";
-    if (!settings->driver_name)
-        settings->driver_name = "csi.skycap.dev";
-    if (!settings->log_level)
-        settings->log_level = "info";
-    if (!settings->log_format)
-        settings->log_format = "text";
-    if (!settings->node_id) {
-        if (gethostname(settings->host_name, sizeof settings->host_name - 1) != 0)
-            settings->host_name[0] = '\0';
-        settings->node_id = settings->host_name;
-    }
-}
-
-static bool
-wants_tls(const struct settings *settings)
-{
-    return settings->tls.ca_file || settings->tls.certificate_file || settings->tls.key_file;
-}
-
-static struct error *
-check_settings(const struct settings *settings)
-{
-    bool all_tls =
-        settings->tls.ca_file && settings->tls.certificate_file && settings->tls.key_file;
-    size_t id_size = strlen(settings->node_id);
-    if (wants_tls(settings) && !all_tls)
-        return error_new(CODE_INVALID_ARGUMENT, "--tls-ca, --tls-cert and --tls-key go together");
-    if (settings->listen.count && !wants_tls(settings) && !settings->insecure)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "--listen needs --tls-ca, --tls-cert and --tls-key, or --insecure");
-    if (settings->insecure && wants_tls(settings))
-        return error_new(CODE_INVALID_ARGUMENT, "--insecure and certificates exclude each other");
-    if (id_size == 0 || id_size > 128)
-        return error_new(CODE_INVALID_ARGUMENT, "--node-id must have 1 to 128 characters");
-    if (strcmp(settings->csi_version, "1.12") != 0 && strcmp(settings->csi_version, "1.13") != 0)
-        return error_new(CODE_INVALID_ARGUMENT, "--csi-version: 1.12 or 1.13");
-    if (settings->connections && settings->storage.backends.count)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "--connections and --backend exclude each other: name the back end in the "
-                         "file of a connection with `driver: local`");
-    if (settings->socket_mode > 0777)
-        return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
-    if (settings->max_message_bytes > UINT32_MAX / 2)
-        return error_new(CODE_INVALID_ARGUMENT, "--max-message-bytes: at most %u", UINT32_MAX / 2);
-    return identity_check_name(settings->driver_name);
-}
-
-static struct error *
-init_log(struct log *log, const struct settings *settings)
-{
-    *log = (struct log){.fd = STDERR_FILENO, .json = strcmp(settings->log_format, "json") == 0};
-    if (!log->json && strcmp(settings->log_format, "text") != 0)
-        return error_new(CODE_INVALID_ARGUMENT, "--log-format: \"%s\" is neither text nor json",
-                         settings->log_format);
-    return error_wrap(log_parse_level(settings->log_level, &log->level), "--log-level");
-}
-
 /* ---- pages ---- */
 
 static int
@@ -206,10 +64,12 @@ print_metrics(void *context, struct buffer *body)
     buffer_print(body,
                  "# HELP skycap_info The running program.\n# TYPE skycap_info gauge\n"
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
-                 SKYCAP_VERSION, process->identity.driver_name);
+                 SKYCAP_VERSION, process->driver_name);
     runtime_print_metrics(process->runtime, body);
     if (process->front)
         front_print_metrics(process->front, body);
+    if (process->registry)
+        registry_print_metrics(process->registry, body);
     return 200;
 }
 
@@ -231,7 +91,7 @@ print_health(void *context, struct buffer *body)
 /* ---- the process ---- */
 
 static struct error *
-listen_everywhere(struct process *process, const struct settings *settings)
+listen_everywhere(struct process *process, const struct serve_settings *settings)
 {
     struct listen_options local = {.socket_mode = (unsigned)settings->socket_mode};
     struct listen_options remote = {.tls = process->tls};
@@ -252,7 +112,7 @@ listen_everywhere(struct process *process, const struct settings *settings)
 
 /* The kubelet watches the directory for sockets. */
 static struct error *
-open_registration(struct process *process, const struct settings *settings)
+open_registration(struct process *process, const struct serve_settings *settings)
 {
     struct address address;
     char socket[300];
@@ -273,7 +133,7 @@ open_registration(struct process *process, const struct settings *settings)
 }
 
 static struct error *
-open_http(struct process *process, const struct settings *settings)
+open_http(struct process *process, const struct serve_settings *settings)
 {
     if (!settings->http)
         return NULL;
@@ -287,7 +147,7 @@ open_http(struct process *process, const struct settings *settings)
 }
 
 static struct error *
-open_front(struct process *process, const struct settings *settings)
+open_front(struct process *process, const struct serve_settings *settings)
 {
     struct front_options options = {
         .directory = settings->connections,
@@ -302,8 +162,10 @@ open_front(struct process *process, const struct settings *settings)
 }
 
 static struct error *
-open_storage(struct process *process, const struct settings *settings)
+open_storage(struct process *process, const struct serve_settings *settings)
 {
+    if (!(settings->roles & ROLES_OF_CSI))
+        return NULL;
     if (settings->connections)
         return open_front(process, settings);
     struct storage_options options = settings->storage;
@@ -320,9 +182,71 @@ open_storage(struct process *process, const struct settings *settings)
     return NULL;
 }
 
+static struct error *
+open_registry_store(struct process *process, const struct serve_settings *settings)
+{
+    char directory[PATH_MAX], url[PATH_MAX + 32];
+    struct error *error = NULL;
+    if (serve_settings_have_tls(&settings->store_tls))
+        error = tls_context_open(&settings->store_tls, &process->store_tls);
+    if (!error && !settings->store_url)
+        error = storage_find_directory(settings->storage.directory, directory);
+    if (error)
+        return error;
+    struct store_options options = {process->runtime, process->store_tls};
+    snprintf(url, sizeof url, "sqlite:%s/registry", directory);
+    return error_wrap(store_open(settings->store_url ? settings->store_url : url, &options,
+                                 &process->registry_store),
+                      "the registry's store");
+}
+
+static const char *const *
+list_readers(struct process *process, const struct text_list *asked)
+{
+    static const char *const usual[] = {"host.*", "controller.*", "user.*", NULL};
+    if (!asked->count)
+        return usual;
+    process->readers = memory_zeroed((asked->count + 1) * sizeof *process->readers);
+    memcpy(process->readers, asked->items, asked->count * sizeof *process->readers);
+    return process->readers;
+}
+
+static struct error *
+open_registry(struct process *process, const struct serve_settings *settings)
+{
+    bool has_controller = settings->roles & ROLE_OIM_CONTROLLER;
+    if (!(settings->roles & ROLE_REGISTRY))
+        return NULL;
+    struct error *error = open_registry_store(process, settings);
+    if (error)
+        return error;
+    struct registry_options options = {
+        .store = process->registry_store,
+        .readers = list_readers(process, &settings->readers),
+        .is_open = settings->insecure,
+        .own_controller = has_controller ? settings->oim.id : NULL,
+        .tls = process->tls,
+        .runtime = process->runtime,
+        .log = &process->log,
+    };
+    return registry_open(&options, &process->registry);
+}
+
+static struct error *
+open_oim_controller(struct process *process, const struct serve_settings *settings)
+{
+    struct oim_controller_options options = settings->oim;
+    if (!(settings->roles & ROLE_OIM_CONTROLLER))
+        return NULL;
+    options.tls = process->tls;
+    options.runtime = process->runtime;
+    options.log = &process->log;
+    return oim_controller_open(&options, &process->oim_controller);
+}
+
 /* The addresses are taken first: a mistake in them costs nothing, and who comes early waits. */
 static struct error *
-open_server(struct process *process, const struct settings *settings)
+open_server(struct process *process, const struct serve_settings *settings)
 {
     process->server = server_new(
         process->runtime,
@@ -332,27 +256,49 @@ open_server(struct process *process, const struct settings *settings)
 }
 
 static void
-add_services(struct process *process)
+add_csi(struct process *process, unsigned sides)
 {
-    process->health = health_new(process->server);
-    reflection_add(process->server);
     if (process->front) {
-        front_add(process->front, process->server);
+        front_add(process->front, process->server, sides);
         return;
     }
     struct csi_service services[SERVICES_ALL_COUNT];
     services_list(&process->identity, services);
     for (size_t i = 0; i < COUNT_OF(services); i++)
-        server_add_service(process->server, services[i].service, services[i].handlers,
-                           services[i].context);
+        if (services_is_of(services[i].service, sides))
+            server_add_service(process->server, services[i].service, services[i].handlers,
+                               services[i].context);
+}
+
+static void
+add_services(struct process *process, const struct serve_settings *settings)
+{
+    unsigned sides = (settings->roles & ROLE_NODE ? SERVICES_NODE : 0) |
+                     (settings->roles & ROLE_CONTROLLER ? SERVICES_CONTROLLER : 0);
+    process->health = health_new(process->server);
+    reflection_add(process->server);
+    if (sides)
+        add_csi(process, sides);
+    if (process->registry)
+        registry_add(process->registry, process->server);
+    if (process->oim_controller)
+        oim_controller_add(process->oim_controller, process->server);
+    process->guard = (struct serve_guard){
+        .registry = process->registry,
+        .own_controller = process->oim_controller ? settings->oim.id : NULL,
+        .is_open = settings->insecure,
+    };
+    if (process->registry || process->oim_controller)
+        serve_guard_add(&process->guard, process->server);
 }
 
 static struct error *
-open_process(struct process *process, const struct settings *settings)
+open_process(struct process *process, const struct serve_settings *settings)
 {
-    struct error *error = init_log(&process->log, settings);
+    struct error *error = serve_settings_init_log(settings, &process->log);
     log_never_wait(&process->log, &process->log_losses);
-    if (!error && wants_tls(settings))
+    process->driver_name = settings->driver_name;
+    if (!error && serve_settings_have_tls(&settings->tls))
         error = tls_context_open(&settings->tls, &process->tls);
     if (!error)
         error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
@@ -360,11 +306,32 @@ open_process(struct process *process, const struct settings *settings)
         error = open_server(process, settings);
     if (!error)
         error = open_storage(process, settings);
+    if (!error)
+        error = open_registry(process, settings);
+    if (!error)
+        error = open_oim_controller(process, settings);
     if (error)
         return error;
-    add_services(process);
+    add_services(process, settings);
     server_begin(process->server);
+    if (process->oim_controller)
+        oim_controller_begin(process->oim_controller);
     return open_registration(process, settings);
+}
+
+static void
+stop_process(struct process *process)
+{
+    health_shut_down(process->health);
+    if (process->oim_controller)
+        oim_controller_stop(process->oim_controller);
+    if (process->registry)
+        registry_stop(process->registry);
+    if (process->front)
+        front_stop(process->front);
+    else if (process->storage.engine)
+        engine_stop(process->storage.engine);
+    server_drain(process->server, GRACE_MS);
 }
 
 static void
@@ -374,14 +341,19 @@ close_process(struct process *process)
     server_free(process->kubelet_server);
     server_free(process->server);
     health_free(process->health);
+    oim_controller_close(process->oim_controller);
+    registry_close(process->registry);
+    free(process->readers);
+    store_close(process->registry_store);
     front_close(process->front);
     runtime_close(process->runtime);
     storage_close(&process->storage);
     tls_context_close(process->tls);
+    tls_context_close(process->store_tls);
 }
 
 static void
-log_start(const struct process *process, const struct settings *settings)
+log_start(const struct process *process, const struct serve_settings *settings)
 {
     char text[300];
     const struct address *address;
@@ -392,17 +364,17 @@ log_start(const struct process *process, const struct settings *settings)
     if (process->http)
         log_info(&process->log, "serving metrics", LOG_NUMBER("port", http_port(process->http)));
     log_info(&process->log, "ready", LOG_TEXT("version", SKYCAP_VERSION),
-             LOG_TEXT("driver", settings->driver_name), LOG_TEXT("node", settings->node_id));
+             LOG_TEXT("roles", settings->roles_text), LOG_TEXT("driver", settings->driver_name),
+             LOG_TEXT("node", settings->node_id));
 }
 
 static void
-reload_certificates(struct process *process)
+reload_certificates(struct process *process, struct tls_context *tls)
 {
     bool changed = false;
-    if (!process->tls)
+    if (!tls)
         return;
-    struct error *error AUTO(error_cleanup) =
-        runtime_reload_tls(process->runtime, process->tls, &changed);
+    struct error *error AUTO(error_cleanup) = runtime_reload_tls(process->runtime, tls, &changed);
     if (error)
         log_error(&process->log, "new certificates are not used",
                   LOG_TEXT("error", error->message));
@@ -414,21 +386,23 @@ reload_certificates(struct process *process)
 static void
 wait_for_end(struct process *process, const sigset_t *signals)
 {
+    bool has_tls = process->tls || process->store_tls;
     for (;;) {
         struct timespec patience = {.tv_sec = RELOAD_SECONDS};
-        int signal =
-            process->tls ? sigtimedwait(signals, NULL, &patience) : sigwaitinfo(signals, NULL);
+        int signal = has_tls ? sigtimedwait(signals, NULL, &patience) : sigwaitinfo(signals, NULL);
         if (signal == SIGTERM || signal == SIGINT) {
             log_info(&process->log, "ending", LOG_TEXT("signal", strsignal(signal)));
             return;
         }
-        if (signal == SIGHUP || (signal < 0 && errno == EAGAIN))
-            reload_certificates(process);
+        if (signal == SIGHUP || (signal < 0 && errno == EAGAIN)) {
+            reload_certificates(process, process->tls);
+            reload_certificates(process, process->store_tls);
+        }
     }
 }
 
 static struct error *
-serve(const struct settings *settings)
+serve(const struct serve_settings *settings)
 {
     struct process process AUTO(close_process) = {0};
     sigset_t signals;
@@ -444,12 +418,7 @@ serve(const struct settings *settings)
         return error;
     log_start(&process, settings);
     wait_for_end(&process, &signals);
-    health_shut_down(process.health);
-    if (process.front)
-        front_stop(process.front);
-    else
-        engine_stop(process.storage.engine);
-    server_drain(process.server, GRACE_MS);
+    stop_process(&process);
     return NULL;
 }
 
@@ -457,18 +426,10 @@ static struct error *
 run(int count, char **arguments, enum exit_code *exit_code)
 {
     (void)exit_code;
-    struct settings settings = {0};
+    struct serve_settings settings AUTO(serve_settings_clear) = {0};
     bool helped;
-    struct error *error = read_flags(&settings, count, arguments, &helped);
-    if (!error && !helped) {
-        set_defaults(&settings);
-        error = check_settings(&settings);
-        if (!error)
-            error = serve(&settings);
-    }
-    options_free_list(&settings.listen);
-    options_free_list(&settings.storage.backends);
-    return error;
+    struct error *error = serve_settings_read(&settings, count, arguments, &helped);
+    return error || helped ? error : serve(&settings);
 }
 
 const struct command serve_command = {"serve", "serve CSI on a unix socket, and on TCP where asked",

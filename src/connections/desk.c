@@ -366,9 +366,10 @@ pass_unknown(struct call *call)
 }
 
 void
-desk_add(struct server *server, struct desk *desk)
+desk_add(struct server *server, struct desk *desk, unsigned sides)
 {
     for (size_t i = 0; i < SERVICES_COUNT; i++)
-        server_add_service(server, &desk->services[i]->service, desk->services[i], desk);
+        if (services_is_of(&desk->services[i]->service, sides))
+            server_add_service(server, &desk->services[i]->service, desk->services[i], desk);
     server_set_fallback(server, &(struct fallback){pass_unknown, .on_loop = true, .context = desk});
 }

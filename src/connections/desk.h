@@ -43,6 +43,6 @@ bool desk_is_ready(const struct desk *desk, struct call *call, const char **degr
  * The services of CSI; and whatever else a driver may serve: a call of a method that is not known here goes to the connection that its metadata
  * `skycap-connection` names, as it is. The desk must outlive the server.
  */
-void desk_add(struct server *server, struct desk *desk);
+void desk_add(struct server *server, struct desk *desk, unsigned sides);
 
 #endif

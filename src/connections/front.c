@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "connections/desk_internal.h"
+#include "volumes/storage.h"
 
 #define INSTANCE_BYTES 8
 
@@ -37,10 +38,9 @@ static struct error *
 open_store(struct front *front, const char *directory)
 {
     char path[PATH_MAX + 32];
-    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the data directory %s", directory);
-    if (!realpath(directory, front->data_directory))
-        return error_from_errno(errno, "find the data directory %s", directory);
+    struct error *error = storage_find_directory(directory, front->data_directory);
+    if (error)
+        return error;
     snprintf(path, sizeof path, "%s/connections", front->data_directory);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return error_from_errno(errno, "make the directory %s", path);
@@ -95,9 +95,9 @@ front_open(const struct front_options *options, struct front **out)
 }
 
 void
-front_add(struct front *front, struct server *server)
+front_add(struct front *front, struct server *server, unsigned sides)
 {
-    desk_add(server, front->desk);
+    desk_add(server, front->desk, sides);
     server_add_service(server, &skycap_v1_connections_service, &desk_connections_handlers,
                        front->desk);
     server_add_service(server, &skycap_v1_operations_service, &desk_operations_handlers,

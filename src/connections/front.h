@@ -20,8 +20,8 @@ struct front_options {
 
 MUST_CHECK struct error *front_open(const struct front_options *options, struct front **out);
 
-/* Its services. The front must outlive the server. */
-void front_add(struct front *front, struct server *server);
+/* Its services, of the `sides` (csi/services.h). The front must outlive the server. */
+void front_add(struct front *front, struct server *server, unsigned sides);
 
 /* Before the last calls are waited for: long work ends, to be taken up again at the next start. */
 void front_stop(struct front *front);

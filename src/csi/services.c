@@ -2,6 +2,8 @@
 /* All services: see services.h. */
 #include "csi/services.h"
 
+#include <string.h>
+
 #include "csi/group_controller.h"
 #include "csi/inventory.h"
 #include "csi/node.h"
@@ -23,4 +25,17 @@ services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COU
     out[5] = (struct csi_service){&skycap_v1_operations_service, &operations_handlers, controller};
     out[6] =
         (struct csi_service){&skycap_v1_inventory_service, &inventory_handlers, controller->engine};
+}
+
+bool
+services_is_of(const struct service *service, unsigned sides)
+{
+    static const char *const of_controller[] = {"csi.v1.Controller", "csi.v1.GroupController",
+                                                "csi.v1.SnapshotMetadata"};
+    if (!strcmp(service->name, "csi.v1.Node"))
+        return sides & SERVICES_NODE;
+    for (size_t i = 0; i < COUNT_OF(of_controller); i++)
+        if (!strcmp(service->name, of_controller[i]))
+            return sides & SERVICES_CONTROLLER;
+    return sides != 0;
 }

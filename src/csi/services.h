@@ -5,6 +5,12 @@
 
 #include "csi/identity.h"
 
+/* The two sides of CSI, which need not be served by one process. */
+enum services_side {
+    SERVICES_NODE = 1,
+    SERVICES_CONTROLLER = 2,
+};
+
 #define SERVICES_COUNT 5     /* of CSI */
 #define SERVICES_ALL_COUNT 7 /* and ours behind them */
 
@@ -19,5 +25,8 @@ struct csi_service {
  * them.
  */
 void services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COUNT]);
+
+/* Whether the service is of one of the sides: Node of one, Identity and ours of both, the rest of the other. */
+bool services_is_of(const struct service *service, unsigned sides);
 
 #endif

@@ -22,6 +22,15 @@ make_directory(const char *path)
     return NULL;
 }
 
+struct error *
+storage_find_directory(const char *directory, char out[PATH_MAX])
+{
+    struct error *error = make_directory(directory);
+    if (!error && !realpath(directory, out))
+        error = error_from_errno(errno, "find the data directory %s", directory);
+    return error;
+}
+
 /* The data directory by its full name, and the address of the store in it. */
 struct place {
     char directory[PATH_MAX];
@@ -31,9 +40,7 @@ struct place {
 static struct error *
 find_place(const char *directory, struct place *out)
 {
-    struct error *error = make_directory(directory);
-    if (!error && !realpath(directory, out->directory))
-        error = error_from_errno(errno, "find the data directory %s", directory);
+    struct error *error = storage_find_directory(directory, out->directory);
     if (!error)
         snprintf(out->store_url, sizeof out->store_url, "sqlite:%s", out->directory);
     return error;

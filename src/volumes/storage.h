@@ -3,6 +3,8 @@
 #ifndef VOLUMES_STORAGE_H
 #define VOLUMES_STORAGE_H
 
+#include <limits.h>
+
 #include "base/text_map.h"
 #include "volumes/engine.h"
 
@@ -22,6 +24,9 @@ struct storage {
     struct engine *engine;
     char boot_id[64];
 };
+
+/* The data directory by its full name; made if missing. */
+MUST_CHECK struct error *storage_find_directory(const char *directory, char out[PATH_MAX]);
 
 /* Store and back end, without an engine. */
 MUST_CHECK struct error *storage_open_parts(const struct storage_options *options,

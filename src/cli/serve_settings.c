@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The flags of `skycap serve`: their table, their defaults, and what cannot go together. */
+#include "cli/serve_settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "csi/identity.h"
+
+#define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
+#define DEFAULT_DATA "/var/lib/skycap"
+
+static struct error *
+read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
+{
+    const struct option table[] = {
+        {"roles", 0, "LIST", OPTION_TEXT, &s->roles_text,
+         "what to be, parted by commas: node, controller (the two sides of CSI), registry, "
+         "oim-controller; default node,controller"},
+        {"endpoint", 0, "ADDR", OPTION_TEXT, &s->endpoint,
+         "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
+        {"listen", 0, "HOST:PORT", OPTION_LIST, &s->listen,
+         "also serve here, with mutual TLS; may be given several times"},
+        {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
+         "where volumes and state live, made if missing; default " DEFAULT_DATA},
+        {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
+         "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
+         "several times, the first for volumes that name none"},
+        {"connections", 0, "DIR", OPTION_TEXT, &s->connections,
+         "serve the storage systems that the files NAME.yaml here describe, live; see "
+         "docs/connections.md"},
+        {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
+         "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
+         "the disk"},
+        {"quotas", 0, NULL, OPTION_FLAG, &s->storage.may_switch_quotas_on,
+         "switch quotas on if --data is on a btrfs of yours; older kernels cannot mount it then"},
+        {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
+         "volumes that may be attached to this node; default: any number"},
+        {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
+        {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
+         "CSI plugin name; default csi.skycap.dev"},
+        {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &s->csi_version,
+         "newest capabilities to tell; default 1.12, which today's orchestrators speak"},
+        {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &s->registration_directory,
+         "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
+        {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
+        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
+         "PEM certificates that peers must be signed by"},
+        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
+        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
+        {"insecure", 0, NULL, OPTION_FLAG, &s->insecure,
+         "no TLS: serve --listen in plaintext and call so; whoever reaches it may do everything"},
+        {"store", 0, "URL", OPTION_TEXT, &s->store_url,
+         "where the registry keeps its entries: sqlite:DIRECTORY, or "
+         "etcd://HOST:PORT[,HOST:PORT...][/PREFIX] for several registries; default: in --data"},
+        {"store-ca", 0, "FILE", OPTION_TEXT, &s->store_tls.ca_file,
+         "PEM certificates that etcd must be signed by; without it plaintext"},
+        {"store-cert", 0, "FILE", OPTION_TEXT, &s->store_tls.certificate_file,
+         "our certificate for etcd, PEM"},
+        {"store-key", 0, "FILE", OPTION_TEXT, &s->store_tls.key_file, "its private key, PEM"},
+        {"registry-readers", 0, "NAME", OPTION_LIST, &s->readers,
+         "who may read the registry beside user.admin, by the name of its certificate, a * at the "
+         "end for any; may be given several times; default host.*, controller.*, user.*"},
+        {"registry", 0, "ADDR", OPTION_TEXT, &s->oim.registry,
+         "register the OIM controller there; default: nowhere"},
+        {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &s->registry_delay_s,
+         "time between registrations; default 60"},
+        {"controller-id", 0, "ID", OPTION_TEXT, &s->oim.id,
+         "the OIM controller's name in the registry; default: --node-id"},
+        {"controller-address", 0, "ADDR", OPTION_TEXT, &s->oim.address,
+         "where the registry finds the OIM controller: HOST:PORT or unix:///path"},
+        {"accelerator", 0, "NAME", OPTION_TEXT, &s->oim.accelerator,
+         "kernel: devices in this host's memory; spdk: SPDK's vhost; default kernel"},
+        {"spdk", 0, "SOCKET", OPTION_TEXT, &s->oim.spdk_socket,
+         "SPDK's JSON-RPC socket; default /var/tmp/spdk.sock"},
+        {"vhost-controller", 0, "NAME", OPTION_TEXT, &s->oim.vhost_controller,
+         "SPDK's vhost-scsi controller, which must be there; default vhost.0"},
+        {"vhost-device", 0, "PCI", OPTION_TEXT, &s->oim.vhost_device,
+         "its PCI address as the host sees it, may be partial: 0000:00:15.0, 00:15."},
+        {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
+         "permissions of the CSI socket; default 0600"},
+        {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
+         "largest message that is taken; default 4194304"},
+        {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
+         "debug, info, warn or error; default info"},
+        {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
+    };
+    const struct options options = {
+        .usage = "skycap serve [options]",
+        .summary = "Serves CSI, and what else its roles say, on a unix socket, and on TCP where "
+                   "asked. Certificates "
+                   "are read\n"
+                   "again when their files change. SIGTERM ends it after the calls that run.",
+        .table = table,
+        .count = COUNT_OF(table),
+    };
+    int rest;
+    struct error *error = options_parse(&options, count, arguments, &rest, helped);
+    if (!error && !*helped && rest < count)
+        error = error_new(CODE_INVALID_ARGUMENT,
+                          "unexpected argument \"%s\" (see skycap serve --help)", arguments[rest]);
+    return error;
+}
+
+static void
+set_defaults(struct serve_settings *settings)
+{
+    if (!settings->endpoint)
+        settings->endpoint = getenv("CSI_ENDPOINT");
+    if (!settings->endpoint || !settings->endpoint[0])
+        settings->endpoint = DEFAULT_ENDPOINT;
+    if (!settings->storage.directory)
+        settings->storage.directory = DEFAULT_DATA;
+    if (!settings->csi_version)
+        settings->csi_version = "1.12";
+    if (!settings->driver_name)
+        settings->driver_name = "csi.skycap.dev";
+    if (!settings->log_level)
+        settings->log_level = "info";
+    if (!settings->log_format)
+        settings->log_format = "text";
+    if (!settings->node_id) {
+        if (gethostname(settings->host_name, sizeof settings->host_name - 1) != 0)
+            settings->host_name[0] = '\0';
+        settings->node_id = settings->host_name;
+    }
+    if (!settings->roles_text)
+        settings->roles_text = "node,controller";
+    if (!settings->oim.id)
+        settings->oim.id = settings->node_id;
+    settings->oim.registry_delay_ms = (uint32_t)settings->registry_delay_s * 1000;
+    settings->oim.data_directory = settings->storage.directory;
+}
+
+static struct error *
+read_roles(struct serve_settings *settings)
+{
+    static const struct {
+        const char *name;
+        enum role role;
+    } names[] = {{"node", ROLE_NODE},
+                 {"controller", ROLE_CONTROLLER},
+                 {"registry", ROLE_REGISTRY},
+                 {"oim-controller", ROLE_OIM_CONTROLLER}};
+    const char *text = settings->roles_text;
+    do {
+        size_t size = strcspn(text, ","), i = 0;
+        while (i < COUNT_OF(names) &&
+               (strlen(names[i].name) != size || strncmp(text, names[i].name, size) != 0))
+            i++;
+        if (i == COUNT_OF(names))
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "--roles: \"%.*s\" is none of node, controller, registry, "
+                             "oim-controller",
+                             (int)(size < 64 ? size : 64), text);
+        settings->roles |= names[i].role;
+        text += size + (text[size] == ',');
+    } while (text[0]);
+    return NULL;
+}
+
+bool
+serve_settings_have_tls(const struct tls_options *tls)
+{
+    return tls->ca_file || tls->certificate_file || tls->key_file;
+}
+
+static struct error *
+check_tls(const struct serve_settings *settings)
+{
+    const struct tls_options *all[] = {&settings->tls, &settings->store_tls};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (serve_settings_have_tls(all[i]) &&
+            !(all[i]->ca_file && all[i]->certificate_file && all[i]->key_file))
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "--%1$s-ca, --%1$s-cert and --%1$s-key go together",
+                             i ? "store" : "tls");
+    bool has_tls = serve_settings_have_tls(&settings->tls);
+    if (settings->listen.count && !has_tls && !settings->insecure)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--listen needs --tls-ca, --tls-cert and --tls-key, or --insecure");
+    if (settings->insecure && has_tls)
+        return error_new(CODE_INVALID_ARGUMENT, "--insecure and certificates exclude each other");
+    return NULL;
+}
+
+/* A flag that would do nothing is a mistake, and is told. */
+static struct error *
+check_roles(const struct serve_settings *settings)
+{
+    const struct oim_controller_options *oim = &settings->oim;
+    const struct {
+        const char *flag;
+        bool is_given;
+        unsigned roles;
+        const char *role;
+    } rules[] = {
+        {"connections", settings->connections, ROLES_OF_CSI, "node or controller"},
+        {"backend", settings->storage.backends.count, ROLES_OF_CSI, "node or controller"},
+        {"pool-size", settings->storage.pool_size, ROLES_OF_CSI, "node or controller"},
+        {"max-volumes", settings->max_volumes, ROLE_NODE, "node"},
+        {"kubelet-registration-dir", settings->registration_directory, ROLE_NODE, "node"},
+        {"store", settings->store_url, ROLE_REGISTRY, "registry"},
+        {"store-ca", settings->store_tls.ca_file, ROLE_REGISTRY, "registry"},
+        {"registry-readers", settings->readers.count, ROLE_REGISTRY, "registry"},
+        {"registry", oim->registry, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"registry-delay", settings->registry_delay_s, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"controller-address", oim->address, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"accelerator", oim->accelerator, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"spdk", oim->spdk_socket, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"vhost-controller", oim->vhost_controller, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"vhost-device", oim->vhost_device, ROLE_OIM_CONTROLLER, "oim-controller"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rules); i++)
+        if (rules[i].is_given && !(settings->roles & rules[i].roles))
+            return error_new(CODE_INVALID_ARGUMENT, "--%s needs the role %s, see --roles",
+                             rules[i].flag, rules[i].role);
+    return NULL;
+}
+
+static struct error *
+check_settings(const struct serve_settings *settings)
+{
+    size_t id_size = strlen(settings->node_id);
+    struct error *error = check_tls(settings);
+    if (!error)
+        error = check_roles(settings);
+    if (error)
+        return error;
+    if (id_size == 0 || id_size > 128)
+        return error_new(CODE_INVALID_ARGUMENT, "--node-id must have 1 to 128 characters");
+    if (strcmp(settings->csi_version, "1.12") != 0 && strcmp(settings->csi_version, "1.13") != 0)
+        return error_new(CODE_INVALID_ARGUMENT, "--csi-version: 1.12 or 1.13");
+    if (settings->connections && settings->storage.backends.count)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--connections and --backend exclude each other: name the back end in the "
+                         "file of a connection with `driver: local`");
+    if (settings->socket_mode > 0777)
+        return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
+    if (settings->max_message_bytes > UINT32_MAX / 2)
+        return error_new(CODE_INVALID_ARGUMENT, "--max-message-bytes: at most %u", UINT32_MAX / 2);
+    if (settings->registry_delay_s > 86400)
+        return error_new(CODE_INVALID_ARGUMENT, "--registry-delay: at most 86400 seconds, a day");
+    return identity_check_name(settings->driver_name);
+}
+
+struct error *
+serve_settings_init_log(const struct serve_settings *settings, struct log *log)
+{
+    *log = (struct log){.fd = STDERR_FILENO, .json = strcmp(settings->log_format, "json") == 0};
+    if (!log->json && strcmp(settings->log_format, "text") != 0)
+        return error_new(CODE_INVALID_ARGUMENT, "--log-format: \"%s\" is neither text nor json",
+                         settings->log_format);
+    return error_wrap(log_parse_level(settings->log_level, &log->level), "--log-level");
+}
+
+struct error *
+serve_settings_read(struct serve_settings *settings, int count, char **arguments, bool *helped)
+{
+    struct error *error = read_flags(settings, count, arguments, helped);
+    if (error || *helped)
+        return error;
+    set_defaults(settings);
+    error = read_roles(settings);
+    return error ? error : check_settings(settings);
+}
+
+void
+serve_settings_clear(struct serve_settings *settings)
+{
+    options_free_list(&settings->listen);
+    options_free_list(&settings->storage.backends);
+    options_free_list(&settings->readers);
+}
