@@ -140,6 +140,15 @@ error_wrap(struct error *cause, const char *format, ...)
     return cause;
 }
 
+struct error *
+error_forgive(struct error *error, enum code code)
+{
+    if (!error || error->code != code)
+        return error;
+    error_free(error);
+    return NULL;
+}
+
 void
 error_free(struct error *error)
 {

@@ -72,6 +72,9 @@ MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...
 
 void error_free(struct error *error);
 
+/* Takes the error; NULL if it has this code: that is none here. */
+MUST_CHECK struct error *error_forgive(struct error *error, enum code code);
+
 /* "NOT_FOUND" and the like; "CODE_77" never happens: unknown numbers give "UNKNOWN". */
 const char *error_code_name(enum code code);
 

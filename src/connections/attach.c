@@ -181,14 +181,15 @@ unpublish_by_controller(const struct attachment *a)
     return needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
 }
 
+/* A volume that is gone is nowhere. */
 struct error *
 attach_undo(const struct attachment *a)
 {
-    struct error *error = unpublish(a);
+    struct error *error = error_forgive(unpublish(a), CODE_NOT_FOUND);
     if (!error)
-        error = unstage(a);
+        error = error_forgive(unstage(a), CODE_NOT_FOUND);
     if (!error)
-        error = unpublish_by_controller(a);
+        error = error_forgive(unpublish_by_controller(a), CODE_NOT_FOUND);
     if (!error)
         rmdir(a->directory);
     return error;

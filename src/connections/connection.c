@@ -55,6 +55,36 @@ connection_cleanup(struct connection **connection)
     connection_release(*connection);
 }
 
+/* ---- what it can ---- */
+
+uint64_t
+connection_controller_capabilities(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return facts->controller & ~connection->spec->without_controller;
+}
+
+uint64_t
+connection_node_capabilities(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return facts->node & ~connection->spec->without_node;
+}
+
+uint64_t
+connection_group_capabilities(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return facts->group & ~connection->spec->without_group;
+}
+
+bool
+connection_can(const struct connection *connection,
+               Csi__V1__ControllerServiceCapability__RPC__Type capability)
+{
+    return connection_controller_capabilities(connection) >> (unsigned)capability & 1;
+}
+
 /* ---- sets ---- */
 
 struct connection_set *

@@ -34,6 +34,15 @@ struct connection *connection_share(struct connection *connection);
 void connection_release(struct connection *connection);
 void connection_cleanup(struct connection **connection);
 
+/* What its driver can, as far as is known, less what the file takes away: 1 << Type. */
+uint64_t connection_controller_capabilities(const struct connection *connection);
+uint64_t connection_node_capabilities(const struct connection *connection);
+uint64_t connection_group_capabilities(const struct connection *connection);
+
+/* One of the first. */
+bool connection_can(const struct connection *connection,
+                    Csi__V1__ControllerServiceCapability__RPC__Type capability);
+
 /* A name that there is a file for. */
 struct connection_slot {
     const char *name;

@@ -2,6 +2,7 @@
 /* Contents of volumes: see copy_data.h. */
 #include "connections/copy_data.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -111,7 +112,43 @@ copy_device(const char *from_path, const char *to_path, const struct progress *p
     return error ? error : copy_chunks(from, to, from_size, progress);
 }
 
+static struct error *
+check_device_empty(const char *path, const struct progress *progress, bool *is_empty)
+{
+    int device AUTO(files_close) = -1;
+    uint64_t size = 0;
+    char *bytes AUTO(memory_cleanup) = memory_new(CHUNK_BYTES);
+    struct copy_job job = {.progress = &(struct progress){.cancelled = progress->cancelled,
+                                                          .context = progress->context}};
+    struct error *error = open_device(path, O_RDONLY, &device, &size);
+    *is_empty = true;
+    for (uint64_t offset = 0; offset < size && *is_empty && !error; offset += CHUNK_BYTES) {
+        size_t part = size - offset < CHUNK_BYTES ? (size_t)(size - offset) : CHUNK_BYTES;
+        error = read_chunk(device, bytes, part, offset);
+        *is_empty = !error && is_zero(bytes, part);
+        if (!error)
+            error = copy_job_advance(&job, 0);
+    }
+    return error;
+}
+
 /* ---- trees ---- */
+
+static struct error *
+check_tree_empty(const char *path, bool *is_empty)
+{
+    DIR *directory = opendir(path);
+    if (!directory)
+        return error_from_errno(errno, "open the published volume");
+    *is_empty = true;
+    errno = 0;
+    for (struct dirent *entry; *is_empty && (entry = readdir(directory));)
+        *is_empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                    strcmp(entry->d_name, "lost+found") == 0;
+    struct error *error = errno ? error_from_errno(errno, "read the published volume") : NULL;
+    closedir(directory);
+    return error;
+}
 
 static struct error *
 copy_tree(const char *from_path, const char *to_path, const struct progress *progress)
@@ -129,6 +166,16 @@ copy_tree(const char *from_path, const char *to_path, const struct progress *pro
     if (!error && syncfs(to) != 0)
         error = error_from_errno(errno, "make the copy durable");
     return error;
+}
+
+struct error *
+copy_data_check_empty(const char *path, const struct progress *progress, bool *is_empty)
+{
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return error_from_errno(errno, "look at the published volume");
+    return S_ISDIR(found.st_mode) ? check_tree_empty(path, is_empty)
+                                  : check_device_empty(path, progress, is_empty);
 }
 
 struct error *

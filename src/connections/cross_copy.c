@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "connections/cross_copy_work.h"
 #include "connections/map_field.h"
+#include "connections/pass.h"
 #include "csi/controller_internal.h"
 #include "rpc/message_bytes.h"
 
@@ -29,13 +30,10 @@ static struct error *
 read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **out)
 {
     struct store_entry entry;
+    bool found;
     *out = NULL;
-    struct error *error = store_get(desk->options.store, key, arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    if (error)
+    struct error *error = store_find(desk->options.store, key, arena, &entry, &found);
+    if (error || !found)
         return error;
     *out = (copy_record *)message_bytes_unpack(&skycap__records__cross_copy_record__descriptor,
                                                entry.value, entry.value_size, arena);
@@ -138,6 +136,61 @@ copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct cross_copy_work
                      arena_string(&work->arena, secrets.pairs[i].value));
 }
 
+/* ---- the source ---- */
+
+#define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
+
+static struct error *
+ask_source(struct call *call, const struct connection_set *set, struct connection *from,
+           const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    return pass_call(desk_of(call), set, from, call, service_find_method(method), request, reply);
+}
+
+/* Every driver must be able to tell whether it has a volume. */
+static struct error *
+check_source_volume(struct call *call, const struct connection_set *set, struct connection *from,
+                    const Csi__V1__CreateVolumeRequest *asked)
+{
+    Csi__V1__ValidateVolumeCapabilitiesRequest request =
+        CSI__V1__VALIDATE_VOLUME_CAPABILITIES_REQUEST__INIT;
+    Csi__V1__ValidateVolumeCapabilitiesResponse reply =
+        CSI__V1__VALIDATE_VOLUME_CAPABILITIES_RESPONSE__INIT;
+    request.volume_id = asked->volume_content_source->volume->volume_id;
+    request.volume_capabilities = asked->volume_capabilities;
+    request.n_volume_capabilities = asked->n_volume_capabilities;
+    return ask_source(call, set, from, "/csi.v1.Controller/ValidateVolumeCapabilities",
+                      &request.base, &reply.base);
+}
+
+/* A driver that cannot tell says so when the copy is made. */
+static struct error *
+check_source_snapshot(struct call *call, const struct connection_set *set, struct connection *from,
+                      const char *snapshot_id)
+{
+    Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
+    Csi__V1__ListSnapshotsResponse reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
+    if (!connection_can(from, CAN(LIST_SNAPSHOTS)))
+        return NULL;
+    request.snapshot_id = (char *)snapshot_id;
+    struct error *error =
+        ask_source(call, set, from, "/csi.v1.Controller/ListSnapshots", &request.base, &reply.base);
+    if (!error && !reply.n_entries)
+        error = error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", snapshot_id);
+    return error;
+}
+
+/* Before a target is made for nothing. */
+static struct error *
+check_source(struct call *call, const struct connection_set *set, struct connection *from,
+             const Csi__V1__CreateVolumeRequest *asked)
+{
+    const Csi__V1__VolumeContentSource *source = asked->volume_content_source;
+    return source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT
+               ? check_source_snapshot(call, set, from, source->snapshot->snapshot_id)
+               : check_source_volume(call, set, from, asked);
+}
+
 /* ---- the target ---- */
 
 static char *
@@ -200,6 +253,15 @@ same_content(const copy_record *record, const Csi__V1__CreateVolumeRequest *requ
     return same;
 }
 
+static bool
+is_size_fine(const copy_record *record, const Csi__V1__CreateVolumeRequest *request)
+{
+    const Csi__V1__CapacityRange *asked = request->capacity_range;
+    int64_t size = record->volume->capacity_bytes;
+    return !asked || !size ||
+           (asked->required_bytes <= size && (!asked->limit_bytes || size <= asked->limit_bytes));
+}
+
 static struct error *
 start(struct call *call, const struct connection_set *set, struct connection *from,
       struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record *record)
@@ -258,6 +320,9 @@ cross_copy_volume(struct call *call, const struct connection_set *set, struct co
     if (record && !same_content(record, request))
         return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made from something else",
                          request->name);
+    if (record && !is_size_fine(record, request))
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made with another size",
+                         request->name);
     if (record && record->done) {
         reply->volume = record->volume;
         return NULL;
@@ -265,7 +330,9 @@ cross_copy_volume(struct call *call, const struct connection_set *set, struct co
     if (!record) {
         record = arena_alloc(arena, sizeof *record);
         skycap__records__cross_copy_record__init(record);
-        error = make_target(call, set, from, to, request, record);
+        error = check_source(call, set, from, request);
+        if (!error)
+            error = make_target(call, set, from, to, request, record);
     }
     if (!error)
         error = start(call, set, from, to, request, record);

@@ -40,14 +40,6 @@ is_snapshot(const struct cross_copy_work *work)
     return content_of(work)->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
 }
 
-static bool
-driver_can(const struct connection *connection, int capability)
-{
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    uint64_t can = facts->controller & ~connection->spec->without_controller;
-    return can >> capability & 1;
-}
-
 /* ---- the helping copy ---- */
 
 static ProtobufCMessage *
@@ -112,7 +104,7 @@ static struct error *
 find_source(struct run *run)
 {
     struct cross_copy_work *work = run->work;
-    bool needs_helper = is_snapshot(work) || driver_can(work->from, CAN(CLONE_VOLUME));
+    bool needs_helper = is_snapshot(work) || connection_can(work->from, CAN(CLONE_VOLUME));
     return needs_helper && !work->record->helper ? make_helper(run) : NULL;
 }
 
@@ -138,17 +130,46 @@ end_of(const struct run *run, bool is_target)
     };
 }
 
+/* The driver gives the same volume for the same name, also one that somebody has made before and uses: only an empty one is ours. */
+static struct error *
+take_possession(struct run *run, const char *path, const struct progress *progress)
+{
+    copy_record *record = run->work->record;
+    bool is_empty;
+    if (record->begun)
+        return NULL;
+    struct error *error = copy_data_check_empty(path, progress, &is_empty);
+    if (error)
+        return error;
+    if (!is_empty)
+        return error_new(CODE_ALREADY_EXISTS,
+                         "there is a volume \"%s\" already, with content of its own",
+                         record->request->name);
+    record->begun = true;
+    return remember(run->work, run);
+}
+
+/* The target first: once it is known to be ours, whatever fails can be undone wholly. */
 static struct error *
 copy_between(struct run *run, const struct progress *progress)
 {
-    struct attachment from = end_of(run, false), to = end_of(run, true);
+    struct attachment to = end_of(run, true);
     const char *from_path, *to_path;
-    struct error *error = attach_volume(&from, &from_path);
+    struct error *error = attach_volume(&to, &to_path);
     if (!error)
-        error = attach_volume(&to, &to_path);
+        error = take_possession(run, to_path, progress);
+    if (!error)
+        error = find_source(run);
+    if (error)
+        return error;
+    struct attachment from = end_of(run, false);
+    error = attach_volume(&from, &from_path);
     if (!error)
         error = copy_data(from_path, to_path, progress);
-    return error;
+    if (error)
+        return error;
+    run->work->record->copied = true;
+    return remember(run->work, run);
 }
 
 static void
@@ -236,9 +257,8 @@ cross_copy_work_run(struct cross_copy_work *work, const struct progress *progres
         error = wait_until_known(work->to, progress);
     if (!error)
         error = make_directories(&run);
-    if (!error)
-        error = find_source(&run);
-    if (!error)
+    /* What another process has copied whole need only be let go of. */
+    if (!error && !work->record->copied)
         error = copy_between(&run, progress);
     if (!error)
         error = let_go(&run);
@@ -252,7 +272,8 @@ cross_copy_work_undo(struct cross_copy_work *work)
     struct run run;
     begin_run(work, &run);
     struct error *error AUTO(error_cleanup) = let_go(&run);
-    if (!error)
+    /* Before that nobody knows whose it is. */
+    if (!error && work->record->begun)
         error = delete_volume(&run, work->to, work->record->volume->volume_id);
     if (error)
         log_error(work->desk->options.log, "the volume of a failed copy is left",

@@ -25,7 +25,7 @@ struct cross_copy_work {
 MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
                                              const struct progress *progress);
 
-/* It has failed: lets go of both ends, removes the helping copy and the target. What cannot be removed is logged. */
+/* It has failed: lets go of both ends, removes the helping copy, and the target if the copy had begun. What cannot be removed is logged. */
 void cross_copy_work_undo(struct cross_copy_work *work);
 
 #endif

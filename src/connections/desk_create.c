@@ -110,13 +110,11 @@ recall_choice(struct desk *desk, const struct connection_set *set, const char *n
               struct arena *arena, struct connection **out)
 {
     struct store_entry entry;
+    bool found;
     *out = NULL;
-    struct error *error = store_get(desk->options.store, choice_key(name, arena), arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    if (error)
+    struct error *error =
+        store_find(desk->options.store, choice_key(name, arena), arena, &entry, &found);
+    if (error || !found)
         return error;
     const char *chosen = arena_copy(arena, entry.value, entry.value_size);
     *out = connection_set_find(set, chosen);
@@ -151,13 +149,10 @@ struct error *
 desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena)
 {
     struct store_entry entry;
+    bool found;
     const char *chosen = arena_print(arena, "chosen/%s", volume_id);
-    struct error *error = store_get(desk->options.store, chosen, arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    if (error)
+    struct error *error = store_find(desk->options.store, chosen, arena, &entry, &found);
+    if (error || !found)
         return error;
     const char *row = arena_copy(arena, entry.value, entry.value_size);
     struct store_change changes[] = {{row, NULL, 0, STORE_ANY}, {chosen, NULL, 0, STORE_ANY}};

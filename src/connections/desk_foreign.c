@@ -14,15 +14,8 @@ typedef Csi__V1__ListSnapshotsResponse snapshots_response;
 
 /* ---- what a driver can ---- */
 
-static bool
-driver_can(const struct connection *connection, int capability)
-{
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return (facts->controller & ~connection->spec->without_controller) >> capability & 1;
-}
-
 #define CAN(connection, name)                                                                      \
-    driver_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
 /* What it can do is known once it has been reached; until then it is asked, and does not answer. */
 static bool

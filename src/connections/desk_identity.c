@@ -32,16 +32,15 @@ struct union_of_all {
 static void
 add_connection(const struct connection *connection, struct union_of_all *all)
 {
-    const struct connection_spec *spec = connection->spec;
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     all->services |= facts->services;
     all->expansion |= facts->expansion;
-    all->controller |= facts->controller & ~spec->without_controller;
-    all->node |= facts->node & ~spec->without_node;
+    all->controller |= connection_controller_capabilities(connection);
+    all->node |= connection_node_capabilities(connection);
     if (facts->is_known)
-        all->node_of_each &= facts->node & ~spec->without_node;
-    all->group |= facts->group & ~spec->without_group;
-    if (spec->topology_count)
+        all->node_of_each &= connection_node_capabilities(connection);
+    all->group |= connection_group_capabilities(connection);
+    if (connection->spec->topology_count)
         all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
 }
 

@@ -49,18 +49,16 @@ static struct error *
 claim(struct store *store, const char *key, const char *handle, struct arena *arena, bool *is_other)
 {
     struct store_entry entry;
-    struct error *error = store_get(store, key, arena, &entry);
+    bool found;
     *is_other = false;
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
+    struct error *error = store_find(store, key, arena, &entry, &found);
+    if (!error && !found) {
         error = keep(store, key, handle);
-        /* Somebody else was faster: look who. */
-        if (error && error->code == CODE_ABORTED) {
-            error_free(error);
-            error = store_get(store, key, arena, &entry);
-        } else {
+        if (!error || error->code != CODE_ABORTED)
             return error;
-        }
+        /* Somebody else was faster: look who. */
+        error_free(error);
+        error = store_get(store, key, arena, &entry);
     }
     if (!error)
         *is_other = entry.value_size != strlen(handle) ||

@@ -12,18 +12,15 @@ typedef Csi__V1__VolumeCapability volume_capability;
 static bool
 knows_all_modes(const struct connection *connection, const struct method *method)
 {
-    const struct connection_spec *spec = connection->spec;
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    bool is_of_node = strncmp(method->path, NODE_SERVICE, strlen(NODE_SERVICE)) == 0;
     if (!facts->is_known)
         return true; /* nothing is known of it */
-    if (is_of_node)
-        return (facts->node & ~spec->without_node) >>
+    if (strncmp(method->path, NODE_SERVICE, strlen(NODE_SERVICE)) == 0)
+        return connection_node_capabilities(connection) >>
                    CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER &
                1;
-    return (facts->controller & ~spec->without_controller) >>
-               CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER &
-           1;
+    return connection_can(
+        connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER);
 }
 
 /* The request may be meant for other drivers too, so it is not changed in place. */

@@ -26,13 +26,10 @@ find_row(const struct desk *desk, const struct connection *connection, const cha
     *out = NULL;
     if (strlen(key) > STORE_MAX_KEY)
         return NULL;
-    struct error *error = store_get(desk->options.store, key, arena, &entry);
-    if (!error) {
+    bool found;
+    struct error *error = store_find(desk->options.store, key, arena, &entry, &found);
+    if (found)
         *out = arena_copy(arena, entry.value, entry.value_size);
-    } else if (error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
     return error;
 }
 

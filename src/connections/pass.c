@@ -16,14 +16,13 @@ static uint64_t
 offered(const struct rule *rule, const struct connection *connection,
         const struct driver_facts *facts)
 {
-    const struct connection_spec *spec = connection->spec;
     switch (rule->need) {
     case NEED_CONTROLLER:
-        return facts->controller & ~spec->without_controller;
+        return connection_controller_capabilities(connection);
     case NEED_NODE:
-        return facts->node & ~spec->without_node;
+        return connection_node_capabilities(connection);
     case NEED_GROUP:
-        return facts->group & ~spec->without_group;
+        return connection_group_capabilities(connection);
     case NEED_SERVICE:
         return facts->services;
     case NEED_NOTHING:

@@ -136,6 +136,15 @@ store_get(struct store *store, const char *key, struct arena *arena, struct stor
 }
 
 struct error *
+store_find(struct store *store, const char *key, struct arena *arena, struct store_entry *out,
+           bool *found)
+{
+    struct error *error = store_get(store, key, arena, out);
+    *found = !error;
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
+struct error *
 store_write(struct store *store, const struct store_change *changes, size_t count,
             uint64_t *revision)
 {

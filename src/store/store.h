@@ -64,6 +64,10 @@ void store_close(struct store *store);
 MUST_CHECK struct error *store_get(struct store *store, const char *key, struct arena *arena,
                                    struct store_entry *out);
 
+/* The same for what need not be there: `*found` says whether it is. */
+MUST_CHECK struct error *store_find(struct store *store, const char *key, struct arena *arena,
+                                    struct store_entry *out, bool *found);
+
 /*
  * All of the changes or none; each of another key. ABORTED when one of them finds something else than it expects: read again
  * and try again. To delete what is not there is no error and no change. `*revision` (may be NULL) is that of the write.

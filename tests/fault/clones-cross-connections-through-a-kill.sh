@@ -174,4 +174,38 @@ check "a tree is not made from a device" "$(grep -oE 'INVALID_ARGUMENT|INTERNAL|
 delete_volume "$device"
 delete_volume "$copy"
 check_clean "devices" 0 0
+
+# ---- a volume of that name that is somebody's already ----
+for kind in tree block; do
+    there=$(create mine other $kind)
+    publish_it "$there" $kind
+    if [ $kind = tree ]; then
+        echo precious >"$(target_of "$there")/file"
+    else
+        echo precious | dd of="$(target_of "$there")" bs=1M seek=9 conv=notrunc,fsync status=none
+    fi
+    unpublish_it "$there"
+    from=$(create elsewhere fast $kind)
+    message=$("$SKYCAP" call --timeout 60 "unix:$SOCKET" csi.v1.Controller/CreateVolume \
+        "$(volume_request mine $kind $((LARGE * 2)) "$from" | sed 's/}$/,"parameters":{"connection":"other"}}/')" 2>&1) && fail "$kind: it was overwritten: $message"
+    check "$kind: a volume of that name with content is not taken for the target" "$(grep -o ALREADY_EXISTS <<<"$message" | head -1)" ALREADY_EXISTS
+    publish_it "$there" $kind
+    if [ $kind = tree ]; then
+        check "$kind: it is as it was" "$(cat "$(target_of "$there")/file")" precious
+    else
+        check "$kind: it is as it was" "$(dd if="$(target_of "$there")" bs=1M skip=9 count=1 status=none | head -n 1)" precious
+    fi
+    unpublish_it "$there"
+    delete_volume "$there"
+    delete_volume "$from"
+    check_clean "$kind: somebody's volume" 0 0
+done
+
+# ---- a source that is not there makes nothing ----
+for gone in v:fast/00000000000000000000000 s:fast/00000000000000000000000; do
+    message=$("$SKYCAP" call --timeout 60 "unix:$SOCKET" csi.v1.Controller/CreateVolume \
+        "$(volume_request of-nothing tree 64 "$gone" | sed 's/}$/,"parameters":{"connection":"other"}}/')" 2>&1) && fail "a volume was made of nothing"
+    check "no volume is made of ${gone%%:*}: that is not there" "$(grep -o NOT_FOUND <<<"$message" | head -1)" NOT_FOUND
+done
+check_clean "of nothing" 0 0
 finish

@@ -33,6 +33,17 @@ success_stays_success_when_wrapped(void)
 }
 
 static void
+only_what_is_forgiven_goes(void)
+{
+    CHECK(error_forgive(NULL, CODE_NOT_FOUND) == NULL);
+    CHECK(error_forgive(error_new(CODE_NOT_FOUND, "gone"), CODE_NOT_FOUND) == NULL);
+    struct error *kept AUTO(error_cleanup) =
+        error_forgive(error_new(CODE_ABORTED, "busy"), CODE_NOT_FOUND);
+    CHECK(kept != NULL);
+    CHECK_TEXT(kept->message, "busy");
+}
+
+static void
 an_errno_value_gets_the_code_that_fits(void)
 {
     static const struct {
@@ -80,6 +91,7 @@ main(void)
     an_error_has_its_code_and_message();
     a_wrapped_error_keeps_its_code_and_says_why();
     success_stays_success_when_wrapped();
+    only_what_is_forgiven_goes();
     an_errno_value_gets_the_code_that_fits();
     an_errno_value_is_told_in_words();
     every_code_has_the_name_that_grpc_gives_it();

@@ -46,6 +46,13 @@ what_is_not_there_is_not_found(void)
     CHECK_OK(put(store, "volume/none", NULL, STORE_ANY, NULL));
     CHECK_CODE(store_get(store, "volume/none", &arena, &entry), CODE_NOT_FOUND);
     CHECK_CODE(store_get(store, "volume", &arena, &entry), CODE_NOT_FOUND);
+    bool found = true;
+    CHECK_OK(store_find(store, "volume/none", &arena, &entry, &found));
+    CHECK(!found);
+    CHECK_OK(put(store, "volume/one", "x", STORE_ANY, NULL));
+    CHECK_OK(store_find(store, "volume/one", &arena, &entry, &found));
+    CHECK(found && entry.value_size == 1);
+    CHECK_CODE(store_find(store, "", &arena, &entry, &found), CODE_INVALID_ARGUMENT);
     arena_clear(&arena);
 }
 
