@@ -12,8 +12,9 @@
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"
 
-static struct error *
-read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
+/* Each of the three gives its part of the table, and how many that are. */
+static size_t
+list_server_flags(struct serve_settings *s, struct option *out)
 {
     const struct option table[] = {
         {"roles", 0, "LIST", OPTION_TEXT, &s->roles_text,
@@ -23,6 +24,29 @@ read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
          "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
         {"listen", 0, "HOST:PORT", OPTION_LIST, &s->listen,
          "also serve here, with mutual TLS; may be given several times"},
+        {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
+        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
+         "PEM certificates that peers must be signed by"},
+        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
+        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
+        {"insecure", 0, NULL, OPTION_FLAG, &s->insecure,
+         "no TLS: serve --listen in plaintext and call so; whoever reaches it may do everything"},
+        {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
+         "permissions of the CSI socket; default 0600"},
+        {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
+         "largest message that is taken; default 4194304"},
+        {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
+         "debug, info, warn or error; default info"},
+        {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
+    };
+    memcpy(out, table, sizeof table);
+    return COUNT_OF(table);
+}
+
+static size_t
+list_csi_flags(struct serve_settings *s, struct option *out)
+{
+    const struct option table[] = {
         {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
          "where volumes and state live, made if missing; default " DEFAULT_DATA},
         {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
@@ -45,13 +69,15 @@ read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
          "newest capabilities to tell; default 1.12, which today's orchestrators speak"},
         {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &s->registration_directory,
          "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
-        {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
-        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
-         "PEM certificates that peers must be signed by"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
-        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
-        {"insecure", 0, NULL, OPTION_FLAG, &s->insecure,
-         "no TLS: serve --listen in plaintext and call so; whoever reaches it may do everything"},
+    };
+    memcpy(out, table, sizeof table);
+    return COUNT_OF(table);
+}
+
+static size_t
+list_oim_flags(struct serve_settings *s, struct option *out)
+{
+    const struct option table[] = {
         {"store", 0, "URL", OPTION_TEXT, &s->store_url,
          "where the registry keeps its entries: sqlite:DIRECTORY, or "
          "etcd://HOST:PORT[,HOST:PORT...][/PREFIX] for several registries; default: in --data"},
@@ -79,14 +105,18 @@ read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
          "SPDK's vhost-scsi controller, which must be there; default vhost.0"},
         {"vhost-device", 0, "PCI", OPTION_TEXT, &s->oim.vhost_device,
          "its PCI address as the host sees it, may be partial: 0000:00:15.0, 00:15."},
-        {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
-         "permissions of the CSI socket; default 0600"},
-        {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
-         "largest message that is taken; default 4194304"},
-        {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
-         "debug, info, warn or error; default info"},
-        {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
     };
+    memcpy(out, table, sizeof table);
+    return COUNT_OF(table);
+}
+
+static struct error *
+read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
+{
+    struct option table[64];
+    size_t size = list_server_flags(s, table);
+    size += list_csi_flags(s, table + size);
+    size += list_oim_flags(s, table + size);
     const struct options options = {
         .usage = "skycap serve [options]",
         .summary = "Serves CSI, and what else its roles say, on a unix socket, and on TCP where "
@@ -94,7 +124,7 @@ read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
                    "are read\n"
                    "again when their files change. SIGTERM ends it after the calls that run.",
         .table = table,
-        .count = COUNT_OF(table),
+        .count = size,
     };
     int rest;
     struct error *error = options_parse(&options, count, arguments, &rest, helped);

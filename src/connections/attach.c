@@ -10,9 +10,11 @@
 #include "connections/pass.h"
 #include "rpc/message_map.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses) a declared name cannot stand in parentheses */
 #define REQUEST(Type, prefix, name)                                                                \
     Csi__V1__##Type##Request name;                                                                 \
     csi__v1__##prefix##_request__init(&name)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static bool
 needs(const struct attachment *a, const char *path)

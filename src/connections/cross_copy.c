@@ -347,7 +347,7 @@ resume(void *context, const operation_record *operation)
     struct desk *desk = context;
     struct arena arena AUTO(arena_clear);
     struct store_entry entry;
-    copy_record *record;
+    copy_record *record = NULL;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const char *index = arena_print(&arena, "chosen/%s", operation->id);
     struct error *error = store_get(desk->options.store, index, &arena, &entry);

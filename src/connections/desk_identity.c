@@ -73,9 +73,9 @@ add_up(struct call *call, struct union_of_all *all)
 /* ---- Identity ---- */
 
 struct error *
-desk_plugin_info(struct call *call, const void *request, void *out)
+desk_plugin_info(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__GetPluginInfoResponse *reply = out;
     struct desk *desk = desk_of(call);
     reply->name = (char *)desk->options.driver_name;
@@ -98,9 +98,9 @@ desk_plugin_info(struct call *call, const void *request, void *out)
 #define BITS 64
 
 struct error *
-desk_plugin_capabilities(struct call *call, const void *request, void *out)
+desk_plugin_capabilities(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__GetPluginCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
@@ -163,9 +163,9 @@ desk_is_ready(const struct desk *desk, struct call *call, const char **degraded)
 
 /* The metrics and `skycap connection list` tell more. */
 struct error *
-desk_probe(struct call *call, const void *request, void *out)
+desk_probe(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__ProbeResponse *reply = out;
     struct arena *arena = call_arena(call);
     const char *degraded;
@@ -180,9 +180,9 @@ desk_probe(struct call *call, const void *request, void *out)
 /* ---- the other services ---- */
 
 struct error *
-desk_controller_capabilities(struct call *call, const void *request, void *out)
+desk_controller_capabilities(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__ControllerGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
@@ -197,9 +197,9 @@ desk_controller_capabilities(struct call *call, const void *request, void *out)
 }
 
 struct error *
-desk_node_capabilities(struct call *call, const void *request, void *out)
+desk_node_capabilities(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__NodeGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
@@ -213,9 +213,9 @@ desk_node_capabilities(struct call *call, const void *request, void *out)
 }
 
 struct error *
-desk_group_capabilities(struct call *call, const void *request, void *out)
+desk_group_capabilities(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__GroupControllerGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;

@@ -23,7 +23,7 @@ struct desk {
 /* Which of a driver's lists of capabilities a method needs something of. */
 enum rule_need { NEED_NOTHING, NEED_CONTROLLER, NEED_NODE, NEED_GROUP, NEED_SERVICE };
 
-typedef struct error *desk_handler(struct call *call, const void *request, void *reply);
+typedef struct error *desk_handler(struct call *call, const void *in, void *out);
 
 /* How a method is answered. */
 struct rule {
@@ -44,19 +44,19 @@ const struct rule *desk_find_rule(const char *path);
 struct desk *desk_of(const struct call *call);
 
 /* ---- desk_identity.c ---- */
-struct error *desk_plugin_info(struct call *call, const void *request, void *reply);
-struct error *desk_plugin_capabilities(struct call *call, const void *request, void *reply);
-struct error *desk_probe(struct call *call, const void *request, void *reply);
-struct error *desk_controller_capabilities(struct call *call, const void *request, void *reply);
-struct error *desk_node_capabilities(struct call *call, const void *request, void *reply);
-struct error *desk_group_capabilities(struct call *call, const void *request, void *reply);
+struct error *desk_plugin_info(struct call *call, const void *in, void *out);
+struct error *desk_plugin_capabilities(struct call *call, const void *in, void *out);
+struct error *desk_probe(struct call *call, const void *in, void *out);
+struct error *desk_controller_capabilities(struct call *call, const void *in, void *out);
+struct error *desk_node_capabilities(struct call *call, const void *in, void *out);
+struct error *desk_group_capabilities(struct call *call, const void *in, void *out);
 
 /* ---- desk_node.c ---- */
-struct error *desk_node_info(struct call *call, const void *request, void *reply);
-struct error *desk_storage_health(struct call *call, const void *request, void *reply);
+struct error *desk_node_info(struct call *call, const void *in, void *out);
+struct error *desk_storage_health(struct call *call, const void *in, void *out);
 
 /* ---- desk_create.c ---- */
-struct error *desk_create_volume(struct call *call, const void *request, void *reply);
+struct error *desk_create_volume(struct call *call, const void *in, void *out);
 /* On this connection, whatever the parameters say. */
 MUST_CHECK struct error *desk_create_on(struct desk *desk, struct call *call,
                                         const struct connection_set *set,
@@ -68,12 +68,12 @@ void desk_look_for_choices(struct desk *desk);
 /* A volume was deleted: how it was chosen where it goes is forgotten. */
 MUST_CHECK struct error *desk_forget_choice(struct desk *desk, const char *volume_id,
                                             struct arena *arena);
-struct error *desk_get_capacity(struct call *call, const void *request, void *reply);
+struct error *desk_get_capacity(struct call *call, const void *in, void *out);
 
 /* ---- desk_lists.c ---- */
-struct error *desk_list_volumes(struct call *call, const void *request, void *reply);
-struct error *desk_list_snapshots(struct call *call, const void *request, void *reply);
-struct error *desk_list_volume_health(struct call *call, const void *request, void *reply);
+struct error *desk_list_volumes(struct call *call, const void *in, void *out);
+struct error *desk_list_snapshots(struct call *call, const void *in, void *out);
+struct error *desk_list_volume_health(struct call *call, const void *in, void *out);
 
 /* ---- desk_connections.c, desk_operations.c, desk_inventory.c: their context is the desk ---- */
 extern const struct skycap_v1_connections desk_connections_handlers;

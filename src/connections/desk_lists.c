@@ -137,15 +137,15 @@ run_list(struct call *call, const void *request, void *reply, const struct rule 
                           .lacking_is_fine = true})
 
 struct error *
-desk_list_volumes(struct call *call, const void *request, void *reply)
+desk_list_volumes(struct call *call, const void *in, void *out)
 {
-    return run_list(call, request, reply, LIST_RULE(LIST_VOLUMES));
+    return run_list(call, in, out, LIST_RULE(LIST_VOLUMES));
 }
 
 struct error *
-desk_list_volume_health(struct call *call, const void *request, void *reply)
+desk_list_volume_health(struct call *call, const void *in, void *out)
 {
-    return run_list(call, request, reply, LIST_RULE(LIST_VOLUME_HEALTH));
+    return run_list(call, in, out, LIST_RULE(LIST_VOLUME_HEALTH));
 }
 
 /* A filter names one connection; what is not there is in no list. */
@@ -172,10 +172,10 @@ list_filtered(struct call *call, const void *request, void *reply)
 }
 
 struct error *
-desk_list_snapshots(struct call *call, const void *request, void *reply)
+desk_list_snapshots(struct call *call, const void *in, void *out)
 {
-    const Csi__V1__ListSnapshotsRequest *asked = request;
+    const Csi__V1__ListSnapshotsRequest *asked = in;
     if (asked->snapshot_id[0] || asked->source_volume_id[0])
-        return list_filtered(call, request, reply);
-    return run_list(call, request, reply, LIST_RULE(LIST_SNAPSHOTS));
+        return list_filtered(call, in, out);
+    return run_list(call, in, out, LIST_RULE(LIST_SNAPSHOTS));
 }

@@ -15,9 +15,9 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
 
 /* What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps no kubelet waiting. */
 struct error *
-desk_node_info(struct call *call, const void *request, void *out)
+desk_node_info(struct call *call, const void *in, void *out)
 {
-    (void)request;
+    (void)in;
     Csi__V1__NodeGetInfoResponse *reply = out;
     struct desk *desk = desk_of(call);
     struct arena *arena = call_arena(call);
@@ -98,7 +98,7 @@ append_connection(struct call *call, const struct connection_set *set,
 
 /* All that the drivers tell, and the connections that are down. */
 struct error *
-desk_storage_health(struct call *call, const void *request, void *reply)
+desk_storage_health(struct call *call, const void *in, void *out)
 {
     struct desk *desk = desk_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
@@ -106,6 +106,6 @@ desk_storage_health(struct call *call, const void *request, void *reply)
     struct error *error = NULL;
     for (size_t i = 0; i < set->count && !error; i++)
         if (set->slots[i].connection)
-            error = append_connection(call, set, set->slots[i].connection, request, reply);
+            error = append_connection(call, set, set->slots[i].connection, in, out);
     return error;
 }

@@ -74,8 +74,8 @@ struct error *
 route_find(const struct desk *desk, const struct connection_set *set,
            const ProtobufCMessage *message, struct route *out)
 {
-    struct search search = {desk, set, out};
     *out = (struct route){0};
+    struct search search = {desk, set, out};
     return id_fields_walk((ProtobufCMessage *)message, look_at_id, &search);
 }
 
@@ -120,6 +120,7 @@ translate_id_out(void *context, enum id_field field, char **id)
     struct translation *t = context;
     const struct connection_spec *spec = t->connection->spec;
     const char *handle = *id;
+    size_t size = strlen(*id);
     if (field == ID_FIELD_NODE)
         return nodes_translate_out(t->desk, t->connection, t->arena, id);
     if (t->inline_id && strcmp(*id, t->inline_id) == 0)
@@ -130,7 +131,7 @@ translate_id_out(void *context, enum id_field field, char **id)
         return error_new(CODE_INTERNAL,
                          "the driver behind connection \"%s\" answers with what is no id (%zu "
                          "bytes)",
-                         spec->name, strlen(*id));
+                         spec->name, size);
     return handles_print_id(t->desk->options.store, kind_of(field), spec->name, handle, t->arena,
                             id);
 }

@@ -46,7 +46,7 @@ HANDLER(controller_publish_volume, ControllerPublishVolume)
         error = checks_node_id("node_id", request->node_id);
     if (!error)
         error = checks_capability(request->volume_capability);
-    const char *handle;
+    const char *handle = NULL;
     if (!error)
         error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
     volume_record *volume;

@@ -294,7 +294,7 @@ HANDLER(controller_expand_volume, ControllerExpandVolume)
 HANDLER(controller_modify_volume, ControllerModifyVolume)
 {
     (void)reply;
-    volume_record *volume;
+    volume_record *volume = NULL;
     struct text_map wanted = message_map_read(request->mutable_parameters,
                                               request->n_mutable_parameters, call_arena(call));
     struct error *error = checks_maps(&request->base);

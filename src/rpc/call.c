@@ -118,7 +118,7 @@ ask_guard(struct call *call)
     struct error *error = guard->judge(call, guard->context, &to_fallback);
     if (!error && to_fallback)
         set_target(call, NULL);
-    return error;
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the answer */
 }
 
 static void

@@ -45,9 +45,7 @@ enum field {
     FIELD_PLAIN,         /* metadata that most clients send */
 };
 
-#define RETURN_IF(wanted, field)                                                                   \
-    if (memcmp(name, wanted, sizeof(wanted) - 1) == 0)                                             \
-    return field
+#define IS(wanted) (memcmp(name, wanted, sizeof(wanted) - 1) == 0)
 
 /* By length first: this is asked eight times for every call. */
 static enum field
@@ -55,45 +53,36 @@ find_field(const char *name, size_t name_size)
 {
     switch (name_size) {
     case 2:
-        RETURN_IF("te", FIELD_TE);
-        break;
+        return IS("te") ? FIELD_TE : FIELD_OTHER;
     case 5:
-        RETURN_IF(":path", FIELD_PATH);
-        break;
+        return IS(":path") ? FIELD_PATH : FIELD_OTHER;
     case 7:
-        RETURN_IF(":method", FIELD_METHOD);
-        RETURN_IF(":scheme", FIELD_SCHEME);
-        RETURN_IF("upgrade", FIELD_OF_CONNECTION);
-        break;
+        return IS(":method")   ? FIELD_METHOD
+               : IS(":scheme") ? FIELD_SCHEME
+               : IS("upgrade") ? FIELD_OF_CONNECTION
+                               : FIELD_OTHER;
     case 10:
-        RETURN_IF(":authority", FIELD_AUTHORITY);
-        RETURN_IF("user-agent", FIELD_PLAIN);
-        RETURN_IF("connection", FIELD_OF_CONNECTION);
-        RETURN_IF("keep-alive", FIELD_OF_CONNECTION);
-        break;
+        return IS(":authority")                       ? FIELD_AUTHORITY
+               : IS("user-agent")                     ? FIELD_PLAIN
+               : IS("connection") || IS("keep-alive") ? FIELD_OF_CONNECTION
+                                                      : FIELD_OTHER;
     case 12:
-        RETURN_IF("content-type", FIELD_CONTENT_TYPE);
-        RETURN_IF("grpc-timeout", FIELD_TIMEOUT);
-        break;
+        return IS("content-type")   ? FIELD_CONTENT_TYPE
+               : IS("grpc-timeout") ? FIELD_TIMEOUT
+                                    : FIELD_OTHER;
     case 13:
-        RETURN_IF("grpc-encoding", FIELD_ENCODING);
-        break;
+        return IS("grpc-encoding") ? FIELD_ENCODING : FIELD_OTHER;
     case 14:
-        RETURN_IF("content-length", FIELD_CONTENT_LENGTH);
-        break;
+        return IS("content-length") ? FIELD_CONTENT_LENGTH : FIELD_OTHER;
     case 16:
-        RETURN_IF("proxy-connection", FIELD_OF_CONNECTION);
-        break;
+        return IS("proxy-connection") ? FIELD_OF_CONNECTION : FIELD_OTHER;
     case 17:
-        RETURN_IF("transfer-encoding", FIELD_OF_CONNECTION);
-        break;
+        return IS("transfer-encoding") ? FIELD_OF_CONNECTION : FIELD_OTHER;
     case 20:
-        RETURN_IF("grpc-accept-encoding", FIELD_PLAIN);
-        break;
+        return IS("grpc-accept-encoding") ? FIELD_PLAIN : FIELD_OTHER;
     default:
-        break;
+        return FIELD_OTHER;
     }
-    return FIELD_OTHER;
 }
 
 /* ---- fields ---- */
