@@ -52,11 +52,9 @@ add_waiter(struct channel *channel, struct waiter *waiter)
     waiter->channel = channel;
 }
 
-void
-channel_stop_waiting(struct waiter *waiter)
+static void
+remove_waiter(struct waiter *waiter)
 {
-    if (!waiter->link)
-        return;
     *waiter->link = waiter->next;
     if (waiter->next)
         waiter->next->link = waiter->link;
@@ -79,7 +77,7 @@ fail_waiters(struct channel *channel, bool all)
     while (waiter) {
         struct waiter *next = waiter->next;
         if (all || !waiter->wait_for_ready) {
-            channel_stop_waiting(waiter);
+            remove_waiter(waiter);
             waiter->failed(waiter, failure(channel));
         }
         waiter = next;
@@ -94,6 +92,41 @@ retire(struct channel *channel, struct conn *conn)
         return;
     channel->conn = NULL;
     channel->state = CHANNEL_IDLE;
+}
+
+static void
+stop_connecting(struct channel *channel)
+{
+    if (!channel->connector.attempt)
+        return;
+    connector_stop(&channel->connector);
+    channel->state = CHANNEL_IDLE;
+    channel_release(channel); /* the attempt's reference; the caller has one */
+}
+
+/* Ends a retired channel that nobody waits for: what runs on its connections goes on. */
+static void
+end_if_retired(struct channel *channel)
+{
+    if (!channel->is_retired || channel->waiters)
+        return;
+    stop_connecting(channel);
+    for (struct conn *conn = channel->conns; conn; conn = conn->next) {
+        retire(channel, conn);
+        if (!conn->stream_count)
+            conn_kill(conn, "the channel is not used any more");
+        else if (!conn->refuses_streams)
+            conn_refuse_new_streams(conn);
+    }
+}
+
+void
+channel_stop_waiting(struct waiter *waiter)
+{
+    if (!waiter->link)
+        return;
+    remove_waiter(waiter);
+    end_if_retired(waiter->channel);
 }
 
 /* A connection has numbers for a thousand million calls; then it finishes what it has, and a new one takes over. So does it for one that has died
@@ -121,11 +154,12 @@ serve_waiters(struct channel *channel)
 {
     while (channel->waiters && may_begin(channel)) {
         struct waiter *waiter = channel->waiters;
-        channel_stop_waiting(waiter);
+        remove_waiter(waiter);
         waiter->ready(waiter, channel->conn);
     }
     if (channel->waiters && channel->state == CHANNEL_IDLE && !channel->is_closed)
         connect_now(channel);
+    end_if_retired(channel);
 }
 
 void
@@ -372,16 +406,13 @@ close_on_loop(void *argument)
     struct channel *channel = argument;
     channel->is_closed = true;
     loop_disarm(channel->loop, &channel->pause);
-    bool was_connecting = channel->connector.attempt != NULL;
-    connector_stop(&channel->connector);
+    stop_connecting(channel);
     free(channel->last_failure);
     channel->last_failure = memory_string("the channel has been closed");
     fail_waiters(channel, true);
     for (struct conn *conn = channel->conns; conn; conn = conn->next)
         conn_kill(conn, "the channel has been closed");
-    if (was_connecting)
-        channel_release(channel); /* the attempt's reference; the caller's is still there */
-    channel_release(channel);     /* NOLINT(clang-analyzer-unix.Malloc) */
+    channel_release(channel); /* NOLINT(clang-analyzer-unix.Malloc) */
 }
 
 void
@@ -389,4 +420,22 @@ channel_close(struct channel *channel)
 {
     if (channel)
         loop_run(channel->loop, close_on_loop, channel);
+}
+
+static void
+retire_on_loop(struct task *task)
+{
+    struct channel *channel = CONTAINER_OF(task, struct channel, retirement);
+    channel->is_retired = true;
+    end_if_retired(channel);
+    channel_release(channel);
+}
+
+void
+channel_retire(struct channel *channel)
+{
+    if (!channel)
+        return;
+    channel->retirement.run = retire_on_loop;
+    loop_post(channel->loop, &channel->retirement);
 }

@@ -37,6 +37,12 @@ MUST_CHECK struct error *channel_open(struct runtime *runtime, const char *targe
 /* Calls that still run end with UNAVAILABLE. */
 void channel_close(struct channel *channel);
 
+/*
+ * The caller will make no more calls on it: it closes when those that it has, also those that wait for a connection, have ended by themselves. Any thread, also the
+ * loop's; does not wait. NULL is fine.
+ */
+void channel_retire(struct channel *channel);
+
 /* Zero everywhere is a plain call. */
 struct call_options {
     uint64_t timeout_ns;             /* 0: no deadline but the parent's */

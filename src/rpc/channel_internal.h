@@ -40,6 +40,8 @@ struct channel {
     size_t max_message_bytes;
     enum channel_state state;
     bool is_closed;
+    bool is_retired; /* closes when nothing uses it any more */
+    struct task retirement;
     struct connector connector;
     struct conn *conn;  /* the one that new calls use; NULL unless ready */
     struct conn *young; /* the one that has been made last, to be watched; NULL once it is gone */
