@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* News of entries: see feed.h. */
+#include "registry/feed.h"
+
+#include <string.h>
+
+/* A piece of news as a change in the history: the path is its key, this and the value its value. */
+struct piece {
+    enum news_kind kind;
+    int64_t registered_ms;
+    int64_t expires_ms;
+    uint64_t revision;
+    char value[];
+};
+
+void
+feed_init(struct feed *feed)
+{
+    history_init(&feed->history, 0);
+    atomic_init(&feed->number, 0);
+}
+
+void
+feed_clear(struct feed *feed)
+{
+    history_clear(&feed->history);
+}
+
+void
+feed_publish(struct feed *feed, const struct news *news)
+{
+    const struct entry *entry = &news->entry;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *value = entry->value ? entry->value : "";
+    size_t size = strlen(value) + 1;
+    struct piece *piece = arena_alloc(&arena, sizeof *piece + size);
+    *piece = (struct piece){news->kind, entry->registered_ms, entry->expires_ms, entry->revision};
+    memcpy(piece->value, value, size);
+    struct store_change change = {.key = entry->path ? entry->path : "",
+                                  .value = (const uint8_t *)piece,
+                                  .value_size = sizeof *piece + size};
+    struct change_list list = {0};
+    uint64_t number = atomic_load(&feed->number) + 1;
+    change_list_add(&list, &change, number);
+    history_publish(&feed->history, &list);
+    atomic_store(&feed->number, number);
+}
+
+struct error *
+feed_watch(struct feed *feed, struct store_watch **out)
+{
+    return history_watch(&feed->history, "", atomic_load(&feed->number), out);
+}
+
+struct error *
+feed_next(struct store_watch *watch, uint32_t timeout_ms, struct arena *arena, struct news *out)
+{
+    struct store_entry change;
+    struct error *error = store_watch_next(watch, timeout_ms, arena, &change);
+    if (error && error->code == CODE_OUT_OF_RANGE) {
+        error_free(error);
+        *out = (struct news){.kind = NEWS_ANEW};
+        return NULL;
+    }
+    if (error)
+        return error;
+    const struct piece *piece = (const void *)change.value;
+    *out = (struct news){
+        piece->kind,
+        {change.key, piece->value, piece->registered_ms, piece->expires_ms, piece->revision}};
+    return NULL;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oim.v0.Registry, as clients of OIM know it. */
+#include <string.h>
+
+#include "registry/path.h"
+#include "registry/registry_internal.h"
+
+/* ---- lists that grow in the call's arena ---- */
+
+struct messages {
+    struct arena *arena;
+    void **items;
+    size_t count;
+    size_t capacity;
+};
+
+static void
+add(struct messages *messages, void *message)
+{
+    if (messages->count == messages->capacity) {
+        messages->capacity = messages->capacity ? 2 * messages->capacity : 64;
+        void **items = arena_alloc(messages->arena, messages->capacity * sizeof *items);
+        if (messages->count)
+            memcpy(items, messages->items, messages->count * sizeof *items);
+        messages->items = items;
+    }
+    messages->items[messages->count++] = message;
+}
+
+/* One block for a message and its two texts: there may be a hundred thousand of them. */
+static void *
+make(struct messages *messages, size_t message_size, const char *first, size_t first_size,
+     const char *second, char *texts[2])
+{
+    size_t second_size = strlen(second);
+    char *block = arena_alloc(messages->arena, message_size + first_size + second_size + 2);
+    texts[0] = block + message_size;
+    texts[1] = texts[0] + first_size + 1;
+    memcpy(texts[0], first, first_size);
+    texts[0][first_size] = '\0';
+    memcpy(texts[1], second, second_size + 1);
+    add(messages, block);
+    return block;
+}
+
+/* ---- controllers ---- */
+
+static struct error *
+register_controller(struct call *call, const Oim__V0__RegisterControllerRequest *request,
+                    Oim__V0__RegisterControllerReply *reply)
+{
+    (void)reply;
+    return requests_register(call, request->controller_id, request->address, 0);
+}
+
+static struct error *
+add_controller(void *context, const struct entry *entry)
+{
+    size_t id_size;
+    char *texts[2];
+    if (!path_is_address(entry->path, &id_size))
+        return NULL;
+    Oim__V0__DBEntry *message =
+        make(context, sizeof *message, entry->path, id_size, entry->value, texts);
+    oim__v0__dbentry__init(message);
+    message->controller_id = texts[0];
+    message->address = texts[1];
+    return NULL;
+}
+
+static struct error *
+get_controllers(struct call *call, const Oim__V0__GetControllerRequest *request,
+                Oim__V0__GetControllerReply *reply)
+{
+    (void)request;
+    const struct registry *registry = call_context(call);
+    struct messages messages = {.arena = call_arena(call)};
+    struct error *error = requests_check_reader(call);
+    if (!error)
+        error = entries_walk(registry->options.store, "", add_controller, &messages);
+    reply->entries = (Oim__V0__DBEntry **)messages.items;
+    reply->n_entries = messages.count;
+    return error;
+}
+
+/* ---- values ---- */
+
+static struct error *
+set_value(struct call *call, const Oim__V0__SetValueRequest *request, Oim__V0__SetValueReply *reply)
+{
+    (void)reply;
+    if (!request->value)
+        return error_new(CODE_INVALID_ARGUMENT, "the value is missing");
+    return requests_set(call, request->value->path, request->value->value, 0);
+}
+
+static struct error *
+add_value(void *context, const struct entry *entry)
+{
+    char *texts[2];
+    Oim__V0__Value *message =
+        make(context, sizeof *message, entry->path, strlen(entry->path), entry->value, texts);
+    oim__v0__value__init(message);
+    message->path = texts[0];
+    message->value = texts[1];
+    return NULL;
+}
+
+static struct error *
+get_values(struct call *call, const Oim__V0__GetValuesRequest *request,
+           Oim__V0__GetValuesReply *reply)
+{
+    const struct registry *registry = call_context(call);
+    struct messages messages = {.arena = call_arena(call)};
+    const char *path;
+    struct error *error = requests_check_reader(call);
+    if (!error)
+        error = path_normalize(request->path, call_arena(call), &path);
+    if (!error)
+        error = entries_walk(registry->options.store, path, add_value, &messages);
+    reply->values = (Oim__V0__Value **)messages.items;
+    reply->n_values = messages.count;
+    return error;
+}
+
+const struct oim_v0_registry registry_oim_handlers = {
+    .register_controller = {register_controller},
+    .get_controllers = {get_controllers},
+    .set_value = {set_value},
+    .get_values = {get_values},
+};

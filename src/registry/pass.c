@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passing calls on to the controller that their header "controllerid" names. Loop thread. */
+#include <string.h>
+
+#include "registry/registry_internal.h"
+#include "registry/rights.h"
+
+#define CONTROLLER_ID "controllerid"
+
+static bool
+begins_with(const char *text, const char *beginning)
+{
+    return !strncmp(text, beginning, strlen(beginning));
+}
+
+static bool
+is_own_method(const char *path)
+{
+    return begins_with(path, "/oim.v0.Registry/") || begins_with(path, "/skycap.v1.Registry/");
+}
+
+static bool
+is_own_controller(const struct registry *registry, const char *id)
+{
+    return registry->options.own_controller && !strcmp(registry->options.own_controller, id);
+}
+
+bool
+registry_wants_to_pass(const struct registry *registry, const struct call *call)
+{
+    const struct metadata *metadata = call_metadata(call);
+    const char *id = metadata_find(metadata, CONTROLLER_ID);
+    if (!id || is_own_method(call_path(call)))
+        return false;
+    return metadata_count(metadata, CONTROLLER_ID) > 1 || !is_own_controller(registry, id);
+}
+
+static struct error *
+unknown_method(const struct call *call)
+{
+    return error_new(CODE_UNIMPLEMENTED, "unknown method %s", call_path(call));
+}
+
+struct error *
+registry_pass(struct call *call)
+{
+    const struct registry *registry = call_context(call);
+    const char *id = metadata_find(call_metadata(call), CONTROLLER_ID);
+    if (is_own_method(call_path(call)))
+        return unknown_method(call);
+    if (!id)
+        return error_new(
+            CODE_UNIMPLEMENTED,
+            "unknown method %s: the registry does not have it, and the header " CONTROLLER_ID
+            " is missing that would tell which controller does",
+            call_path(call));
+    if (metadata_count(call_metadata(call), CONTROLLER_ID) > 1)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the header " CONTROLLER_ID " must have one value, and has several");
+    struct error *error = registry->options.is_open ? NULL : rights_check_pass(call_peer(call), id);
+    if (!error && is_own_controller(registry, id))
+        error = unknown_method(call);
+    return error ? error : controllers_pass(registry->controllers, id, call);
+}

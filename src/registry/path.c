@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names in the registry: see path.h. */
+#include "registry/path.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+static const char address_suffix[] = "/address";
+
+static bool
+is_dots(const char *element, size_t size)
+{
+    return (size == 1 && element[0] == '.') || (size == 2 && !memcmp(element, "..", 2));
+}
+
+static struct error *
+append_elements(const char *text, char *out)
+{
+    char *end = out;
+    while (*text) {
+        size_t size = strcspn(text, "/");
+        if (is_dots(text, size))
+            return error_new(CODE_INVALID_ARGUMENT, "a path may not have the element \"%.*s\"",
+                             (int)size, text);
+        if (size && end != out)
+            *end++ = '/';
+        memcpy(end, text, size);
+        end += size;
+        text += size + (text[size] == '/');
+    }
+    *end = '\0';
+    return NULL;
+}
+
+struct error *
+path_normalize(const char *text, struct arena *arena, const char **out)
+{
+    size_t size = strlen(text);
+    if (size > 2 * PATH_MAX_BYTES)
+        return error_new(CODE_INVALID_ARGUMENT, "the path has %zu bytes: at most %d are taken",
+                         size, PATH_MAX_BYTES);
+    if (!utf8_is_valid(text, size))
+        return error_new(CODE_INVALID_ARGUMENT, "the path is no UTF-8");
+    char *path = arena_alloc(arena, size + 1);
+    struct error *error = append_elements(text, path);
+    if (!error && strlen(path) > PATH_MAX_BYTES)
+        error = error_new(CODE_INVALID_ARGUMENT, "the path has %zu bytes: at most %d are taken",
+                          strlen(path), PATH_MAX_BYTES);
+    *out = path;
+    return error;
+}
+
+/* It must fit into a header field, so that calls can be passed on to it. */
+static bool
+has_control_character(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return true;
+    return false;
+}
+
+struct error *
+path_check_id(const char *id)
+{
+    size_t size = strlen(id);
+    if (!size)
+        return error_new(CODE_INVALID_ARGUMENT, "the controller's id is empty");
+    if (size > PATH_MAX_ID_BYTES)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the controller's id has %zu bytes: at most %d are taken", size,
+                         PATH_MAX_ID_BYTES);
+    if (!utf8_is_valid(id, size) || has_control_character(id))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the controller's id has control characters or is no UTF-8");
+    if (strchr(id, '/') || is_dots(id, size))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the controller's id \"%s\" has a slash, or is \".\" or \"..\"", id);
+    return NULL;
+}
+
+bool
+path_is_address(const char *path, size_t *id_size)
+{
+    const char *slash = strchr(path, '/');
+    if (!slash || strcmp(slash, address_suffix) != 0)
+        return false;
+    *id_size = (size_t)(slash - path);
+    return true;
+}
+
+bool
+path_is_below(const char *path, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return !size || (!strncmp(path, prefix, size) && (!path[size] || path[size] == '/'));
+}
+
+char *
+path_of_address(const char *id, struct arena *arena)
+{
+    return arena_print(arena, "%s%s", id, address_suffix);
+}

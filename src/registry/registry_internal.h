@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the registry, for the files of this room that make it up. */
+#ifndef REGISTRY_REGISTRY_INTERNAL_H
+#define REGISTRY_REGISTRY_INTERNAL_H
+
+#include "proto/oim.rpc.h"
+#include "proto/registry.rpc.h"
+#include "registry/controllers.h"
+#include "registry/feed.h"
+#include "registry/follower.h"
+#include "registry/registry.h"
+
+struct registry {
+    struct registry_options options;
+    struct controllers *controllers;
+    struct feed feed;
+    struct follower *follower;
+    atomic_bool is_stopped;
+    atomic_uint watches;
+};
+
+/* ---- requests.c: what the services have in common ---- */
+
+/* NULL: the caller may read. */
+MUST_CHECK struct error *requests_check_reader(struct call *call);
+
+/* Checks the caller and the request, writes the entry and notes it. `expires_ms`: 0: never. An empty value removes it. */
+MUST_CHECK struct error *requests_set(struct call *call, const char *path, const char *value,
+                                      int64_t expires_ms);
+
+/* The entry at the controller's address. */
+MUST_CHECK struct error *requests_register(struct call *call, const char *id, const char *address,
+                                           int64_t expires_ms);
+
+/* ---- the services ---- */
+
+extern const struct oim_v0_registry registry_oim_handlers;
+extern const struct skycap_v1_registry registry_handlers;
+
+/* watch.c */
+struct error *registry_watch(struct call *call, const Skycap__V1__WatchRequest *request);
+
+/* An entry as the service tells it, in the arena. */
+void registry_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
+                         struct arena *arena);
+
+/* ---- pass.c ---- */
+
+/* The server's fallback. */
+struct error *registry_pass(struct call *call);
+
+#endif

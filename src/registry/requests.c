@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two services of the registry have in common: who may, what may be set, and setting it. */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "registry/path.h"
+#include "registry/registry_internal.h"
+#include "registry/rights.h"
+#include "rpc/address.h"
+
+#define MAX_VALUE_BYTES 4096
+
+struct error *
+requests_check_reader(struct call *call)
+{
+    const struct registry *registry = call_context(call);
+    if (registry->options.is_open)
+        return NULL;
+    return rights_check_read(call_peer(call), registry->options.readers);
+}
+
+static struct error *
+check_writer(struct call *call, const char *path)
+{
+    const struct registry *registry = call_context(call);
+    return registry->options.is_open ? NULL : rights_check_set(call_peer(call), path);
+}
+
+/* It must be one that calls can be passed on to. */
+static struct error *
+check_address(const char *text)
+{
+    struct address address;
+    struct error *error = address_parse(text, &address);
+    if (!error && address.kind == ADDRESS_TCP && (!address.host[0] || !address.port))
+        error = error_new(CODE_INVALID_ARGUMENT, "\"%s\" has no host or no port to call", text);
+    return error_wrap(error,
+                      "the address must be HOST:PORT, tcp://HOST:PORT, dns:///HOST:PORT, "
+                      "ipv4:HOST:PORT, ipv6:[HOST]:PORT, unix:///PATH or unix-abstract:NAME");
+}
+
+static struct error *
+check_value(const char *path, const char *value, struct arena *arena)
+{
+    size_t id_size, size = strlen(value);
+    if (size > MAX_VALUE_BYTES)
+        return error_new(CODE_INVALID_ARGUMENT, "the value has %zu bytes: at most %d are taken",
+                         size, MAX_VALUE_BYTES);
+    if (!utf8_is_valid(value, size))
+        return error_new(CODE_INVALID_ARGUMENT, "the value is no UTF-8");
+    if (!path_is_address(path, &id_size))
+        return NULL;
+    struct error *error = path_check_id(arena_copy(arena, path, id_size));
+    return error || !size ? error : check_address(value);
+}
+
+struct error *
+requests_set(struct call *call, const char *path, const char *value, int64_t expires_ms)
+{
+    struct registry *registry = call_context(call);
+    struct entry entry = {
+        .value = value, .registered_ms = entries_now_ms(), .expires_ms = expires_ms};
+    struct error *error = path_normalize(path, call_arena(call), &entry.path);
+    if (!error && !entry.path[0])
+        error = error_new(CODE_INVALID_ARGUMENT, "the path is empty");
+    if (!error)
+        error = check_writer(call, entry.path);
+    if (!error)
+        error = check_value(entry.path, value, call_arena(call));
+    if (!error)
+        error = entries_set(registry->options.store, &entry);
+    if (!error)
+        controllers_note(registry->controllers, &entry);
+    return error;
+}
+
+struct error *
+requests_register(struct call *call, const char *id, const char *address, int64_t expires_ms)
+{
+    struct error *error = path_check_id(id);
+    return error ? error
+                 : requests_set(call, path_of_address(id, call_arena(call)), address, expires_ms);
+}

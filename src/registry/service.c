@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap.v1.Registry, but for Watch: a time to live, and pages. */
+#include <string.h>
+
+#include "registry/path.h"
+#include "registry/registry_internal.h"
+
+#define MAX_ENTRIES 1000
+#define MAX_PAGE_BYTES (1u << 20) /* of values; one page has one entry at least */
+#define LONGEST_TIME_TO_LIVE_S (INT64_C(10) * 365 * 24 * 3600)
+
+/* ---- messages ---- */
+
+static Google__Protobuf__Timestamp *
+make_time(int64_t ms, struct arena *arena)
+{
+    if (!ms)
+        return NULL;
+    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
+    google__protobuf__timestamp__init(time);
+    time->seconds = ms / 1000;
+    time->nanos = (int32_t)(ms % 1000) * 1000000;
+    return time;
+}
+
+void
+registry_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
+                    struct arena *arena)
+{
+    skycap__v1__registry_entry__init(out);
+    out->path = (char *)entry->path;
+    out->value = (char *)entry->value;
+    out->registered = make_time(entry->registered_ms, arena);
+    out->expires = make_time(entry->expires_ms, arena);
+    out->is_expired = entry_is_expired(entry, now_ms);
+}
+
+/* ---- Announce ---- */
+
+/* `*expires_ms`: 0: never. */
+static struct error *
+read_time_to_live(const Google__Protobuf__Duration *duration, int64_t *expires_ms)
+{
+    *expires_ms = 0;
+    if (!duration || (!duration->seconds && !duration->nanos))
+        return NULL;
+    bool is_good = duration->seconds >= 1 && duration->seconds <= LONGEST_TIME_TO_LIVE_S &&
+                   duration->nanos >= 0 && duration->nanos < 1000000000;
+    if (!is_good)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "time_to_live must be at least one second and at most ten years");
+    *expires_ms = entries_now_ms() + duration->seconds * 1000 + duration->nanos / 1000000;
+    return NULL;
+}
+
+static struct error *
+announce(struct call *call, const Skycap__V1__AnnounceRequest *request,
+         Skycap__V1__AnnounceReply *reply)
+{
+    int64_t expires_ms;
+    struct error *error = read_time_to_live(request->time_to_live, &expires_ms);
+    if (!error)
+        error = requests_register(call, request->controller_id, request->address, expires_ms);
+    if (!error && request->address[0])
+        reply->expires = make_time(expires_ms, call_arena(call));
+    return error;
+}
+
+/* ---- ListEntries ---- */
+
+static struct error *
+list_page(struct call *call, const Skycap__V1__ListEntriesRequest *request, struct entry_page *page)
+{
+    const struct registry *registry = call_context(call);
+    struct arena *arena = call_arena(call);
+    const char *path, *after = NULL;
+    size_t limit = request->max_entries;
+    if (!limit || limit > MAX_ENTRIES)
+        limit = MAX_ENTRIES;
+    struct error *error = path_normalize(request->path, arena, &path);
+    if (error)
+        return error;
+    if (request->starting_token[0]) {
+        error = path_normalize(request->starting_token, arena, &after);
+        if (error || strcmp(after, request->starting_token) != 0 || !path_is_below(after, path)) {
+            error_free(error);
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "starting_token is not from a page of this path");
+        }
+    }
+    return entries_list(registry->options.store, path, after, limit, arena, page);
+}
+
+static struct error *
+list_entries(struct call *call, const Skycap__V1__ListEntriesRequest *request,
+             Skycap__V1__ListEntriesReply *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct entry_page page;
+    struct error *error = requests_check_reader(call);
+    if (!error)
+        error = list_page(call, request, &page);
+    if (error)
+        return error;
+    int64_t now_ms = entries_now_ms();
+    size_t bytes = 0;
+    reply->entries = arena_alloc(arena, page.count * sizeof(void *));
+    while (reply->n_entries < page.count && bytes < MAX_PAGE_BYTES) {
+        const struct entry *entry = &page.entries[reply->n_entries];
+        Skycap__V1__RegistryEntry *message = arena_alloc(arena, sizeof *message);
+        registry_fill_entry(message, entry, now_ms, arena);
+        bytes += strlen(entry->path) + strlen(entry->value);
+        reply->entries[reply->n_entries++] = message;
+    }
+    if (page.has_more || reply->n_entries < page.count)
+        reply->next_token = reply->entries[reply->n_entries - 1]->path;
+    return NULL;
+}
+
+const struct skycap_v1_registry registry_handlers = {
+    .announce = {announce},
+    .list_entries = {list_entries},
+    .watch = {registry_watch},
+};
