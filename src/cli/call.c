@@ -13,9 +13,11 @@
 #include "rpc/message_json.h"
 
 #define DEFAULT_SECONDS 30
+#define CONTROLLER_ID "controllerid" /* tells a registry whom to pass the call on to */
 
 struct settings {
     struct text_list metadata;
+    const char *controller;
     struct client_flags *flags;
     bool compact;
     const struct method *method;
@@ -42,6 +44,8 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
     const struct option table[] = {
         {"metadata", 0, "KEY=VALUE", OPTION_LIST, &s->metadata,
          "send this with the call; may be given several times"},
+        {"controller", 0, "ID", OPTION_TEXT, &s->controller,
+         "ADDRESS is a registry: have the call passed on to this controller"},
         {"timeout", 0, "SECONDS", OPTION_NUMBER, &s->flags->timeout_s,
          "give up after so long; default 30"},
         {"compact", 0, NULL, OPTION_FLAG, &s->compact, "print each reply on one line"},
@@ -89,6 +93,17 @@ read_metadata(const struct text_list *list, struct arena *arena, struct metadata
             return error_wrap(error, "--metadata");
     }
     return NULL;
+}
+
+static struct error *
+add_controller(const char *id, struct arena *arena, struct metadata *metadata)
+{
+    if (!id)
+        return NULL;
+    if (metadata_find(metadata, CONTROLLER_ID))
+        return error_new(CODE_INVALID_ARGUMENT, "--controller and --metadata " CONTROLLER_ID
+                                                "=... say the same: give one");
+    return error_wrap(metadata_add(metadata, arena, CONTROLLER_ID, id, strlen(id)), "--controller");
 }
 
 static struct error *
@@ -262,6 +277,8 @@ call(const struct settings *settings, struct client *client, enum exit_code *exi
     struct error *error = client_connect(client);
     if (!error)
         error = read_metadata(&settings->metadata, &client->arena, &metadata);
+    if (!error)
+        error = add_controller(settings->controller, &client->arena, &metadata);
     if (!error)
         error = read_input(settings, &text);
     if (error)

@@ -12,6 +12,7 @@ static const struct command *const commands[] = {
     &snapshot_command,
     &op_command,
     &connection_command,
+    &registry_command,
     &probe_command,
     &doctor_command,
     &call_command,
