@@ -296,7 +296,7 @@ watch_conn(struct timer *timer)
     if (!channel->keepalive_ns)
         return;
     if (channel->pinged_at && conn->last_read_at < channel->pinged_at) {
-        conn_kill(conn, "the server has not answered a ping for 20 s");
+        conn_kill(conn, "the server has not answered a ping");
         return;
     }
     channel->pinged_at = 0;
@@ -305,7 +305,7 @@ watch_conn(struct timer *timer)
         nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL);
         conn_mark_dirty(conn);
         channel->pinged_at = now;
-        due = now + PING_ANSWER_NS;
+        due = now + channel->keepalive_answer_ns;
     }
     loop_arm(channel->loop, timer, due > now ? due : now + channel->keepalive_ns);
 }
@@ -388,6 +388,9 @@ channel_open(struct runtime *runtime, const char *target, const struct channel_o
     channel->connect_timeout_ns =
         (options->connect_timeout_ms ? options->connect_timeout_ms : 10000) * UINT64_C(1000000);
     channel->keepalive_ns = options->keepalive_ms * UINT64_C(1000000);
+    channel->keepalive_answer_ns = options->keepalive_answer_ms
+                                       ? options->keepalive_answer_ms * UINT64_C(1000000)
+                                       : PING_ANSWER_NS;
     channel->max_message_bytes = options->max_message_bytes ? options->max_message_bytes : 4u << 20;
     channel->last_waiter = &channel->waiters;
     channel->longest_pause_ns = options->longest_pause_ms

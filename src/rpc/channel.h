@@ -27,7 +27,8 @@ struct channel_options {
     uint32_t connect_timeout_ms; /* 10 s */
     uint32_t longest_pause_ms;   /* 120 s: between attempts to connect, the first pause being 1 s */
     uint32_t keepalive_ms;       /* never: ask a silent server whether it lives, while calls wait */
-    size_t max_message_bytes;    /* 4 MiB */
+    uint32_t keepalive_answer_ms; /* 20 s: how long it has to answer */
+    size_t max_message_bytes;     /* 4 MiB */
 };
 
 /* Only the form of the target can be wrong now; whether somebody is there, the first call tells. */

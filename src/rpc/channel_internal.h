@@ -37,6 +37,7 @@ struct channel {
     uint64_t connect_timeout_ns;
     uint64_t longest_pause_ns;
     uint64_t keepalive_ns;
+    uint64_t keepalive_answer_ns;
     size_t max_message_bytes;
     enum channel_state state;
     bool is_closed;

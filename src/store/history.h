@@ -44,6 +44,9 @@ void change_list_clear(struct change_list *list);
 /* Takes the changes out of the list and wakes the watches. */
 void history_publish(struct history *history, struct change_list *list);
 
+/* The changes up to the revision, and who knows how many of them never came: every watch that is open is told to list anew. */
+void history_forget(struct history *history, uint64_t revision);
+
 MUST_CHECK struct error *history_watch(struct history *history, const char *prefix, uint64_t since,
                                        struct store_watch **out);
 

@@ -13,6 +13,7 @@
 static const struct store_ops *const stores[] = {
     &sqlite_store_ops,
     &memory_store_ops,
+    &etcd_store_ops,
 };
 
 /* ---- which store ---- */

@@ -53,8 +53,8 @@ struct store_options {
 };
 
 /*
- * "sqlite:DIRECTORY" (made if missing) or "memory:". FAILED_PRECONDITION when it is damaged, of a newer program, or in use by another
- * process; the message tells what to do.
+ * "sqlite:DIRECTORY" (made if missing), "memory:", or "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", which needs options. FAILED_PRECONDITION when it
+ * is damaged, of a newer program, or in use by another process; the message tells what to do. UNAVAILABLE when etcd does not answer.
  */
 MUST_CHECK struct error *store_open(const char *url, const struct store_options *options,
                                     struct store **out);
@@ -74,7 +74,7 @@ MUST_CHECK struct error *store_find(struct store *store, const char *key, struct
  *
  * RESOURCE_EXHAUSTED: no space left; nothing is changed, and the same write succeeds once there is space. INTERNAL: an I/O error, the
  * message names the file; whether the write outlasts a power failure is not known, before that it is not seen. DATA_LOSS: the store has turned out
- * to be damaged.
+ * to be damaged. UNAVAILABLE: etcd cannot be reached, or has not answered; if the error is in_doubt the write may have been made, or may yet be.
  */
 MUST_CHECK struct error *store_write(struct store *store, const struct store_change *changes,
                                      size_t count, uint64_t *revision);
@@ -100,6 +100,8 @@ struct store_watch;
  * Changes of keys with the prefix, in order, from the revision after `since` on. OUT_OF_RANGE: that is too long ago (only the
  * latest are kept, and none from before the store was opened), or of another store; list anew. To miss nothing: ask for the revision,
  * list, watch since that revision; a change made in between comes twice.
+ *
+ * Changes come when they are made, except with etcd: from there they come a little later, those of this process too.
  *
  * A watch is for one thread at a time and is closed before its store.
  */

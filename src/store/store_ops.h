@@ -22,7 +22,7 @@ struct store_ops {
     void (*close)(struct store *store);
     struct error *(*get)(struct store *store, const char *key, struct arena *arena,
                          struct store_entry *out);
-    /* Publishes what it changed in the store's history, in the order of revisions, before it returns. */
+    /* What it changed is published in the store's history, in the order of revisions: before it returns, or soon after where others write too. */
     struct error *(*write)(struct store *store, const struct store_change *changes, size_t count,
                            uint64_t *revision);
     struct error *(*list)(struct store *store, const char *prefix, const char *after, size_t limit,
@@ -43,6 +43,7 @@ struct store {
 
 extern const struct store_ops sqlite_store_ops;
 extern const struct store_ops memory_store_ops;
+extern const struct store_ops etcd_store_ops;
 
 /* An entry in the arena. `value` may be NULL if its size is 0: the copy is not. */
 struct store_entry store_copy_entry(struct arena *arena, const char *key, size_t key_size,

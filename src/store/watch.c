@@ -143,6 +143,19 @@ history_publish(struct history *history, struct change_list *list)
     pthread_mutex_unlock(&history->lock);
 }
 
+/* A number is left out, so that also a watch that has seen all there was finds its place gone. */
+void
+history_forget(struct history *history, uint64_t revision)
+{
+    pthread_mutex_lock(&history->lock);
+    while (history->first < history->end)
+        forget_oldest(history);
+    history->first = ++history->end;
+    history->forgotten = revision;
+    pthread_cond_broadcast(&history->grew);
+    pthread_mutex_unlock(&history->lock);
+}
+
 /* ---- watches ---- */
 
 static struct error *

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls to etcd: to the member that answered last, and to the others when it does not.
+ *
+ * DESIGN. Every call says "hasleader": a member that is cut off from the others refuses at once, before it has begun anything, instead of holding
+ * the call until it times out. What an attempt has come to decides about the next one:
+ *
+ *     answered    whatever the answer is, it is the result
+ *     not begun   nobody was there, or it was refused: any call may be made again, elsewhere
+ *     in doubt    no answer came, or one that leaves it open: only what does no harm twice may be made again
+ *
+ * To read twice does no harm. A write that expects something which it changes itself can be done only once, however late its first attempt
+ * arrives; any other could come again behind a later write and undo it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "rpc/timers.h"
+#include "store/etcd_internal.h"
+
+#define MS_NS UINT64_C(1000000)
+#define LONGEST_CALL_NS (2500 * MS_NS) /* with all attempts */
+#define PAUSE_NS (100 * MS_NS)         /* when all members have been asked */
+#define CONNECT_MS 800
+#define RECONNECT_MS 200
+/* etcd takes pings that come 5 seconds apart; more often, and it ends the connection. */
+#define PING_MS 6000
+#define PING_ANSWER_MS 3000
+
+struct etcd_member {
+    struct channel *channel;
+    atomic_bool is_known; /* its cluster has been looked at since it failed last */
+};
+
+enum outcome { ANSWERED, NOT_BEGUN, IN_DOUBT };
+
+/* ---- opening and closing ---- */
+
+struct error *
+etcd_client_open(struct etcd_client *client, const struct etcd_place *place,
+                 const struct store_options *options)
+{
+    const struct channel_options channel_options = {
+        .tls = options->tls,
+        .connect_timeout_ms = CONNECT_MS,
+        .longest_pause_ms = RECONNECT_MS,
+        .keepalive_ms = PING_MS,
+        .keepalive_answer_ms = PING_ANSWER_MS,
+    };
+    client->place = place;
+    client->members = memory_zeroed(place->count * sizeof *client->members);
+    arena_init(&client->arena, NULL, 0, 0);
+    metadata_add_bytes(&client->leader_wanted, &client->arena, "hasleader", 9, "true", 4);
+    struct error *error = NULL;
+    for (size_t i = 0; i < place->count && !error; i++)
+        error = channel_open(options->runtime, place->members[i], &channel_options,
+                             &client->members[i].channel);
+    return error;
+}
+
+void
+etcd_client_close(struct etcd_client *client)
+{
+    for (size_t i = 0; i < client->place->count; i++)
+        channel_close(client->members[i].channel);
+    free(client->members);
+    arena_clear(&client->arena);
+}
+
+/* ---- what an attempt has come to ---- */
+
+static bool
+says(const struct error *error, const char *part)
+{
+    return strstr(error->message, part) != NULL;
+}
+
+static enum outcome
+judge_own_error(const struct error *error)
+{
+    switch (error->code) {
+    case CODE_UNAVAILABLE:
+        return error->in_doubt ? IN_DOUBT : NOT_BEGUN;
+    case CODE_DEADLINE_EXCEEDED:
+    case CODE_CANCELLED:
+    case CODE_INTERNAL:
+    case CODE_UNKNOWN:
+        return IN_DOUBT;
+    default:
+        return ANSWERED;
+    }
+}
+
+static enum outcome
+judge(const struct error *error)
+{
+    if (!error)
+        return ANSWERED;
+    if (!error->from_peer)
+        return judge_own_error(error);
+    switch (error->code) {
+    case CODE_UNAVAILABLE:
+        return says(error, "no leader") ? NOT_BEGUN : IN_DOUBT;
+    case CODE_FAILED_PRECONDITION: /* a member that is only learning, or of another cluster */
+        return NOT_BEGUN;
+    case CODE_RESOURCE_EXHAUSTED:
+        return says(error, "too many requests") ? NOT_BEGUN : ANSWERED;
+    case CODE_DEADLINE_EXCEEDED:
+    case CODE_CANCELLED:
+    case CODE_UNKNOWN: /* among others what a member says that is about to end */
+        return IN_DOUBT;
+    default:
+        return ANSWERED;
+    }
+}
+
+/* What etcd has refused, in words that tell what to do. Takes the error. */
+static struct error *
+explain(const struct etcd_client *client, struct error *error)
+{
+    enum code code = error->code;
+    const char *advice = NULL;
+    if (says(error, "database space exceeded")) {
+        code = CODE_RESOURCE_EXHAUSTED;
+        advice = "it has no space left: compact and defragment it, then disarm the alarm (etcdctl "
+                 "compact, defrag, alarm disarm)";
+    } else if (says(error, "request is too large") || says(error, "received message larger")) {
+        code = CODE_INVALID_ARGUMENT;
+        advice = "it takes requests of 1.5 MiB, unless its --max-request-bytes says otherwise";
+    } else if (says(error, "too many operations")) {
+        code = CODE_INVALID_ARGUMENT;
+        advice = "it takes 128 changes at once, unless its --max-txn-ops says otherwise";
+    }
+    if (!advice)
+        return error_wrap(error, "etcd at %s", client->place->members_text);
+    struct error *explained =
+        error_new(code, "etcd at %s: %s: %s", client->place->members_text, advice, error->message);
+    error_free(error);
+    return explained;
+}
+
+struct error *
+etcd_client_unavailable(const struct etcd_client *client, bool in_doubt, const char *why)
+{
+    struct error *error = error_new(
+        CODE_UNAVAILABLE,
+        "etcd at %s does not answer: %s. %sIt goes on by itself when most members run and can be "
+        "reached",
+        client->place->members_text, why,
+        in_doubt ? "Whether the change was made is not known. " : "");
+    error->in_doubt = in_doubt;
+    return error;
+}
+
+/* ---- one member ---- */
+
+struct error *
+etcd_client_check_cluster(struct etcd_client *client, unsigned member,
+                          const Etcdserverpb__ResponseHeader *header)
+{
+    uint64_t first = 0, found = header ? header->cluster_id : 0;
+    if (atomic_compare_exchange_strong(&client->cluster, &first, found) || first == found)
+        return NULL;
+    struct error *error = error_new(
+        CODE_FAILED_PRECONDITION,
+        "%s is of another cluster than the member that answered first. If etcd was restored from a "
+        "backup, start skycap anew",
+        client->place->members[member]);
+    error->from_peer = true;
+    return error;
+}
+
+static struct error *
+call_member(struct etcd_client *client, unsigned member, const struct etcd_call *call,
+            uint64_t until, struct arena *arena, void *reply)
+{
+    uint64_t now = timers_now();
+    const struct call_options options = {
+        .timeout_ns = until > now ? until - now : 1,
+        .metadata = &client->leader_wanted,
+    };
+    return channel_call(client->members[member].channel, call->method, call->request, &options,
+                        arena, reply);
+}
+
+/* Nothing is written to a member before it is known to be of the right cluster: two lone members in one URL would each get a part. */
+static struct error *
+get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct arena *arena)
+{
+    if (atomic_load(&client->members[member].is_known))
+        return NULL;
+    Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+    Etcdserverpb__RangeResponse *reply;
+    request.key = etcd_key(client->place, "", arena);
+    const struct etcd_call call = {.method = ETCDSERVERPB_KV_RANGE, .request = &request.base};
+    struct error *error = call_member(client, member, &call, until, arena, &reply);
+    if (!error)
+        error = etcd_client_check_cluster(client, member, reply->header);
+    if (!error)
+        atomic_store(&client->members[member].is_known, true);
+    return error;
+}
+
+/* The next one is asked first from now on, unless another thread has moved on already. */
+static void
+move_on(struct etcd_client *client, unsigned member)
+{
+    unsigned expected = member;
+    atomic_store(&client->members[member].is_known, false);
+    atomic_compare_exchange_strong(&client->preferred, &expected,
+                                   (member + 1) % (unsigned)client->place->count);
+}
+
+static enum outcome
+attempt(struct etcd_client *client, const struct etcd_call *call, uint64_t until,
+        struct arena *arena, void *reply, struct error **error)
+{
+    unsigned member = atomic_load(&client->preferred);
+    *error = get_to_know(client, member, until, arena);
+    bool was_asked = !*error;
+    if (was_asked)
+        *error = call_member(client, member, call, until, arena, reply);
+    enum outcome outcome = judge(*error);
+    if (outcome != ANSWERED)
+        move_on(client, member);
+    return outcome == IN_DOUBT && !was_asked ? NOT_BEGUN : outcome;
+}
+
+/* ---- all of them ---- */
+
+/* A call that may not be repeated gets all the time there is; any other leaves time to ask those that have not been asked. */
+static uint64_t
+end_of_attempt(const struct etcd_client *client, const struct etcd_call *call, unsigned tried,
+               uint64_t end)
+{
+    uint64_t now = timers_now();
+    uint64_t left = client->place->count - tried % client->place->count;
+    return call->repeat == ETCD_NEVER || now >= end ? end : now + (end - now) / left;
+}
+
+/* False: there is no time for another attempt. */
+static bool
+pause_after_round(const struct etcd_client *client, unsigned tried, uint64_t end)
+{
+    bool is_round = tried % client->place->count == 0;
+    if (timers_now() + (is_round ? PAUSE_NS : 0) >= end)
+        return false;
+    if (is_round)
+        nanosleep(&(struct timespec){.tv_nsec = (long)PAUSE_NS}, NULL);
+    return true;
+}
+
+struct error *
+etcd_client_call(struct etcd_client *client, struct etcd_call *call, struct arena *arena,
+                 void *reply)
+{
+    uint64_t end = timers_now() + LONGEST_CALL_NS;
+    call->in_doubt = false;
+    for (unsigned tried = 0;;) {
+        struct error *error AUTO(error_cleanup) = NULL;
+        enum outcome outcome =
+            attempt(client, call, end_of_attempt(client, call, tried, end), arena, reply, &error);
+        if (outcome == ANSWERED)
+            return error ? explain(client, STEAL(error)) : NULL;
+        call->in_doubt |= outcome == IN_DOUBT && call->repeat != ETCD_HARMLESS;
+        tried++;
+        if ((outcome == IN_DOUBT && call->repeat == ETCD_NEVER) ||
+            !pause_after_round(client, tried, end))
+            return etcd_client_unavailable(client, call->in_doubt, error->message);
+    }
+}
+
+struct error *
+etcd_client_open_stream(struct etcd_client *client, unsigned member, const struct method *method,
+                        struct client_call **out)
+{
+    const struct call_options options = {.metadata = &client->leader_wanted};
+    return client_call_open(client->members[member].channel, method, &options, out);
+}

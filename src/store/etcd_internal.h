@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of the store on etcd, for its own files only:
+ *
+ *     etcd.c         the store: opening, reading, the ops
+ *     etcd_place.c   members and prefix out of the URL, keys
+ *     etcd_client.c  calls to whichever member answers
+ *     etcd_write.c   writing
+ *     etcd_watch.c   changes, whoever made them
+ *
+ * Keys are those of the store behind the prefix. The key that is the prefix alone is the mark: it is put before the first write and never goes, so that
+ * a prefix under which nothing was ever written can be told from one that is empty now.
+ */
+#ifndef STORE_ETCD_INTERNAL_H
+#define STORE_ETCD_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "proto/etcd.rpc.h"
+#include "rpc/channel.h"
+#include "store/store_ops.h"
+
+/* Room to decode an answer in. */
+#define ETCD_DECODED_BYTES ((size_t)16 << 20)
+
+/* ---- etcd_place.c ---- */
+
+struct etcd_place {
+    char **members; /* HOST:PORT */
+    size_t count;
+    char *members_text; /* all of them, for messages */
+    char *prefix;       /* ends in a slash */
+};
+
+/* From "//HOST:PORT,HOST:PORT/PREFIX". */
+MUST_CHECK struct error *etcd_place_parse(const char *text, struct etcd_place *out);
+void etcd_place_clear(struct etcd_place *place);
+
+/* The key in etcd; of the empty key: the mark. */
+ProtobufCBinaryData etcd_key(const struct etcd_place *place, const char *key, struct arena *arena);
+/* The first key behind all that begin with `start`. */
+ProtobufCBinaryData etcd_key_end(ProtobufCBinaryData start, struct arena *arena);
+/* The first key behind `key`. */
+ProtobufCBinaryData etcd_key_next(ProtobufCBinaryData key, struct arena *arena);
+/* The store's key, in the arena. NULL for the mark, and for what others have put there that is no text. */
+const char *etcd_own_key(const struct etcd_place *place, ProtobufCBinaryData key,
+                         struct arena *arena);
+
+/* ---- etcd_client.c ---- */
+
+struct etcd_member;
+
+struct etcd_client {
+    const struct etcd_place *place;
+    struct etcd_member *members;
+    atomic_uint preferred; /* the member that is asked first: the last one that answered */
+    _Atomic uint64_t cluster;
+    struct metadata leader_wanted;
+    struct arena arena; /* of the metadata */
+};
+
+/* `place` must stay. To be closed whether it succeeds or not. */
+MUST_CHECK struct error *etcd_client_open(struct etcd_client *client,
+                                          const struct etcd_place *place,
+                                          const struct store_options *options);
+void etcd_client_close(struct etcd_client *client);
+
+/* What it means to make a call again of which nobody knows whether it was done. */
+enum etcd_repeat {
+    ETCD_HARMLESS, /* twice is the same as once */
+    ETCD_FINDS_ITSELF, /* it is done once at most: the second time finds what the first has done, and is refused */
+    ETCD_NEVER,
+};
+
+struct etcd_call {
+    const struct method *method;
+    const ProtobufCMessage *request;
+    enum etcd_repeat repeat;
+    bool
+        in_doubt; /* afterwards, unless it is harmless: an attempt that was not answered may have been done */
+};
+
+/* Asks one member after the other, some 2.5 seconds at most; then UNAVAILABLE, which is in_doubt if it may have been done nevertheless. */
+MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etcd_call *call,
+                                          struct arena *arena, void *reply);
+MUST_CHECK NEVER_NULL struct error *etcd_client_unavailable(const struct etcd_client *client,
+                                                            bool in_doubt, const char *why);
+
+/* A stream to one member. */
+MUST_CHECK struct error *etcd_client_open_stream(struct etcd_client *client, unsigned member,
+                                                 const struct method *method,
+                                                 struct client_call **out);
+/* FAILED_PRECONDITION if the member is of another cluster than the one that answered first. */
+MUST_CHECK struct error *etcd_client_check_cluster(struct etcd_client *client, unsigned member,
+                                                   const Etcdserverpb__ResponseHeader *header);
+
+/* ---- etcd_watch.c ---- */
+
+/* One stream of changes below the prefix, and the thread that puts them into the history. */
+struct etcd_watch {
+    struct etcd_client *client;
+    struct history *history;
+    const struct log *log;
+    uint64_t told; /* changes up to this revision are in the history */
+    struct change_list pending;
+    uint64_t pending_revision; /* of the changes that are pending */
+    bool is_lost;              /* and the log knows */
+    pthread_t thread;
+    pthread_mutex_t lock; /* for those below */
+    pthread_cond_t stopped;
+    bool is_stopping;
+    struct client_call *call; /* NULL: none is open */
+};
+
+/* Changes from the revision after `told` on. What it is given must stay until it is stopped. */
+MUST_CHECK struct error *etcd_watch_start(struct etcd_watch *watch, struct etcd_client *client,
+                                          struct history *history, uint64_t told,
+                                          const struct log *log);
+void etcd_watch_stop(struct etcd_watch *watch);
+
+/* ---- etcd.c, etcd_write.c ---- */
+
+struct etcd_store {
+    struct store base; /* first */
+    struct etcd_place place;
+    struct etcd_client client;
+    struct etcd_watch watch;
+    atomic_bool is_marked; /* the mark is known to be there */
+};
+
+MUST_CHECK struct error *etcd_write(struct store *base, const struct store_change *changes,
+                                    size_t count, uint64_t *revision);
+
+#endif

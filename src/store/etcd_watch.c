@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The changes below the prefix, whoever made them: one stream from one member, read by one thread, which puts them into the store's history.
+ *
+ * A stream that ends is opened again, with the next member, from the revision after the last one that is whole. What has been compacted meanwhile cannot
+ * be told any more: then the history forgets, and those who watch list anew. A member that is silent is found by the channel's pings; one
+ * that has lost its leader ends the stream itself, because it was asked to ("hasleader").
+ */
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "store/etcd_internal.h"
+
+#define PAUSE_MS 200 /* between streams */
+
+/* ---- what the member tells ---- */
+
+static void
+publish_pending(struct etcd_watch *watch)
+{
+    history_publish(watch->history, &watch->pending);
+    if (watch->told < watch->pending_revision)
+        watch->told = watch->pending_revision;
+}
+
+static void
+add_event(struct etcd_watch *watch, const Mvccpb__Event *event, struct arena *arena)
+{
+    const Mvccpb__KeyValue *entry = event->kv;
+    const char *key = entry ? etcd_own_key(watch->client->place, entry->key, arena) : NULL;
+    if (!key)
+        return;
+    if ((uint64_t)entry->mod_revision != watch->pending_revision)
+        publish_pending(watch);
+    watch->pending_revision = (uint64_t)entry->mod_revision;
+    struct store_change change = {.key = key};
+    if (event->type == MVCCPB__EVENT__EVENT_TYPE__PUT) {
+        change.value = entry->value.data ? entry->value.data : (const uint8_t *)"";
+        change.value_size = entry->value.len;
+    }
+    change_list_add(&watch->pending, &change, watch->pending_revision);
+}
+
+/* The changes of one revision are told together, although the parts of an answer may divide them. */
+static void
+take_events(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response,
+            struct arena *arena)
+{
+    for (size_t i = 0; i < response->n_events; i++)
+        add_event(watch, response->events[i], arena);
+    if (!response->fragment)
+        publish_pending(watch);
+}
+
+static void
+note_life(struct etcd_watch *watch, unsigned member)
+{
+    if (watch->is_lost)
+        log_info(watch->log, "changes are heard of again",
+                 LOG_TEXT("etcd", watch->client->place->members[member]));
+    watch->is_lost = false;
+}
+
+static struct error *
+take_cancel(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response)
+{
+    if (response->compact_revision <= 0)
+        return error_new(CODE_UNAVAILABLE, "%s", response->cancel_reason);
+    watch->told = (uint64_t)response->compact_revision;
+    history_forget(watch->history, watch->told);
+    return error_new(CODE_OUT_OF_RANGE, "changes up to revision %llu have been compacted",
+                     (unsigned long long)watch->told);
+}
+
+static struct error *
+take_response(struct etcd_watch *watch, unsigned member,
+              const Etcdserverpb__WatchResponse *response, struct arena *arena)
+{
+    struct error *error = etcd_client_check_cluster(watch->client, member, response->header);
+    if (error)
+        return error;
+    if (response->canceled)
+        return take_cancel(watch, response);
+    note_life(watch, member);
+    if (response->n_events)
+        take_events(watch, response, arena);
+    else if (!response->created && response->header &&
+             watch->told < (uint64_t)response->header->revision)
+        watch->told = (uint64_t)response->header->revision;
+    return NULL;
+}
+
+/* ---- a stream ---- */
+
+/* False: it is to end. From now on etcd_watch_stop can cancel the call. */
+static bool
+show_call(struct etcd_watch *watch, struct client_call *call)
+{
+    pthread_mutex_lock(&watch->lock);
+    bool go_on = !watch->is_stopping;
+    watch->call = go_on ? call : NULL;
+    pthread_mutex_unlock(&watch->lock);
+    return go_on;
+}
+
+static struct error *
+send_request(struct etcd_watch *watch, struct client_call *call)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 0);
+    Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+    Etcdserverpb__WatchRequest request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+    create.key = etcd_key(watch->client->place, "", &arena);
+    create.range_end = etcd_key_end(create.key, &arena);
+    create.start_revision = (int64_t)watch->told + 1;
+    create.progress_notify = true;
+    create.fragment = true;
+    request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+    request.create_request = &create;
+    struct error *error = client_call_send(call, &request.base);
+    arena_clear(&arena);
+    return error;
+}
+
+/* Until the stream ends or cannot be read any further. */
+static struct error *
+read_stream(struct etcd_watch *watch, unsigned member, struct client_call *call)
+{
+    struct error *error = NULL;
+    for (bool is_open = true; is_open && !error;) {
+        struct arena arena;
+        Etcdserverpb__WatchResponse *response;
+        arena_init(&arena, NULL, 0, ETCD_DECODED_BYTES);
+        error = client_call_recv(call, &arena, &response);
+        is_open = !error && response;
+        if (is_open)
+            error = take_response(watch, member, response, &arena);
+        arena_clear(&arena);
+    }
+    return error;
+}
+
+static struct error *
+follow(struct etcd_watch *watch, unsigned member)
+{
+    struct client_call *call;
+    struct error *error =
+        etcd_client_open_stream(watch->client, member, ETCDSERVERPB_WATCH_WATCH, &call);
+    if (error)
+        return error;
+    if (show_call(watch, call)) {
+        /* If it could not be sent, the stream has ended and tells why. */
+        error_free(send_request(watch, call));
+        error = read_stream(watch, member, call);
+        show_call(watch, NULL);
+    }
+    client_call_cancel(call);
+    struct error *end = client_call_finish(call);
+    client_call_free(call);
+    change_list_clear(&watch->pending);
+    watch->pending_revision = watch->told;
+    if (!error)
+        return end ? end : error_new(CODE_UNAVAILABLE, "the stream has ended");
+    error_free(end);
+    return error;
+}
+
+/* ---- the thread ---- */
+
+/* False: it is to end. */
+static bool
+pause_unless_stopping(struct etcd_watch *watch)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += PAUSE_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->is_stopping && !pthread_cond_timedwait(&watch->stopped, &watch->lock, &until))
+        ;
+    bool go_on = !watch->is_stopping;
+    pthread_mutex_unlock(&watch->lock);
+    return go_on;
+}
+
+static void
+note_loss(struct etcd_watch *watch, unsigned member, const char *why)
+{
+    if (!watch->is_lost)
+        log_warn(watch->log, "changes are not heard of until a member of etcd tells them again",
+                 LOG_TEXT("etcd", watch->client->place->members[member]), LOG_TEXT("why", why));
+    watch->is_lost = true;
+}
+
+static void *
+follow_until_stopped(void *argument)
+{
+    struct etcd_watch *watch = argument;
+    unsigned member = atomic_load(&watch->client->preferred);
+    do {
+        struct error *error AUTO(error_cleanup) = follow(watch, member);
+        if (error->code == CODE_CANCELLED && !show_call(watch, NULL))
+            break;
+        note_loss(watch, member, error->message);
+        member = (member + 1) % (unsigned)watch->client->place->count;
+    } while (pause_unless_stopping(watch));
+    return NULL;
+}
+
+static void
+destroy_lock(struct etcd_watch *watch)
+{
+    pthread_cond_destroy(&watch->stopped);
+    pthread_mutex_destroy(&watch->lock);
+}
+
+struct error *
+etcd_watch_start(struct etcd_watch *watch, struct etcd_client *client, struct history *history,
+                 uint64_t told, const struct log *log)
+{
+    *watch = (struct etcd_watch){.client = client, .history = history, .log = log, .told = told};
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&watch->lock, NULL);
+    pthread_cond_init(&watch->stopped, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int failed = pthread_create(&watch->thread, NULL, follow_until_stopped, watch);
+    if (!failed)
+        return NULL;
+    destroy_lock(watch);
+    return error_from_errno(failed, "start a thread");
+}
+
+void
+etcd_watch_stop(struct etcd_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->is_stopping = true;
+    if (watch->call)
+        client_call_cancel(watch->call);
+    pthread_cond_signal(&watch->stopped);
+    pthread_mutex_unlock(&watch->lock);
+    pthread_join(watch->thread, NULL);
+    destroy_lock(watch);
+}
