@@ -60,6 +60,17 @@ etcd_get(struct store *base, const char *key, struct arena *arena, struct store_
     return error;
 }
 
+static struct error *
+check_mark(const struct etcd_place *place, ProtobufCBinaryData mark)
+{
+    if (mark.len == strlen(ETCD_MARK) && !memcmp(mark.data, ETCD_MARK, mark.len))
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "what is below %s in etcd is of a newer skycap, or not of skycap: \"%s\" is "
+                     "there with another value than \"%s\"",
+                     place->prefix, place->prefix, ETCD_MARK);
+}
+
 /* `*revision`: etcd's own. */
 static struct error *
 read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
@@ -74,6 +85,8 @@ read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
     if (!error) {
         *revision = (uint64_t)reply->header->revision;
         *is_there = reply->n_kvs > 0;
+        if (*is_there)
+            error = check_mark(&store->place, reply->kvs[0]->value);
     }
     arena_clear(&arena);
     return error;

@@ -21,6 +21,9 @@
 #include "rpc/channel.h"
 #include "store/store_ops.h"
 
+/* The value of the mark: the form of what is below the prefix. */
+#define ETCD_MARK "1"
+
 /* Room to decode an answer in. */
 #define ETCD_DECODED_BYTES ((size_t)16 << 20)
 

@@ -5,9 +5,6 @@
 
 #include "store/etcd_internal.h"
 
-/* The value of the mark: the form of what is below the prefix. */
-#define MARK "1"
-
 #define REQUEST_CASE(name) ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_##name
 
 /* ---- the parts of a transaction ---- */
@@ -172,8 +169,8 @@ put_mark(struct etcd_store *store, struct arena *arena)
     ProtobufCBinaryData key = etcd_key(&store->place, "", arena);
     request.n_compare = request.n_success = 1;
     request.compare = (Etcdserverpb__Compare *[]){new_compare(arena, key, STORE_ABSENT)};
-    request.success =
-        (Etcdserverpb__RequestOp *[]){new_put(arena, key, (const uint8_t *)MARK, strlen(MARK))};
+    request.success = (Etcdserverpb__RequestOp *[]){
+        new_put(arena, key, (const uint8_t *)ETCD_MARK, strlen(ETCD_MARK))};
     struct etcd_call call = {.method = ETCDSERVERPB_KV_TXN, .request = &request.base};
     struct error *error = etcd_client_call(&store->client, &call, arena, &reply);
     if (!error)
