@@ -12,10 +12,13 @@
 #include <limits.h>
 #include <linux/loop.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "backends/files.h"
@@ -28,6 +31,10 @@
  * source on xfs needs 4096 bytes where it needed 512 before, and then what was formatted on the smaller blocks cannot be mounted any more.
  */
 #define BLOCK_BYTES 4096u
+#define SMALL_BLOCK_BYTES 512u
+
+/* How many devices the kernel has numbers for where none has partitions. */
+#define MOST_DEVICES (1ul << 20)
 
 void
 loop_release(struct loop_device *device)
@@ -84,23 +91,140 @@ find_device(const struct stat *file, struct loop_device *out)
 }
 
 static struct error *
+open_control(int *out)
+{
+    *out = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    return *out < 0 ? error_from_errno(errno, "open /dev/loop-control") : NULL;
+}
+
+/* `out->fd` stays -1 if the device has just been removed (loop_remove_unused): try another. */
+static struct error *
+open_device(struct loop_device *out)
+{
+    char block[64];
+    out->fd = open(out->path, O_RDWR | O_CLOEXEC);
+    if (out->fd >= 0)
+        return NULL;
+    int failed = errno;
+    snprintf(block, sizeof block, "/sys/block/%.20s", out->path + strlen("/dev/"));
+    if (failed == ENXIO || access(block, F_OK) != 0)
+        return NULL;
+    return error_from_errno(failed, "open %s", out->path);
+}
+
+static struct error *
 open_free_device(struct loop_device *out)
 {
-    int control AUTO(files_close) = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    if (control < 0)
-        return error_from_errno(errno, "open /dev/loop-control");
+    int control AUTO(files_close) = -1;
+    struct error *error = open_control(&control);
+    if (error)
+        return error;
     int number = ioctl(control, LOOP_CTL_GET_FREE);
     if (number < 0)
         return error_from_errno(errno, "get a free loop device");
     snprintf(out->path, sizeof out->path, "/dev/loop%d", number);
-    out->fd = open(out->path, O_RDWR | O_CLOEXEC);
-    return out->fd < 0 ? error_from_errno(errno, "open %s", out->path) : NULL;
+    return open_device(out);
 }
+
+/* ---- devices with a name of their own ---- */
+
+/* Numbers end here. Each partition that a device may have takes one of the kernel's; the parameter is a power of two less one. */
+static unsigned long
+number_limit(void)
+{
+    char text[32];
+    if (files_read_line("/sys/module/loop/parameters/max_part", text, sizeof text) != 0)
+        return MOST_DEVICES;
+    return MOST_DEVICES / (strtoul(text, NULL, 10) + 1);
+}
+
+/* With one digit more it would be beyond the limit: no other number begins with it. */
+static bool
+is_own_number(unsigned long number, unsigned long limit)
+{
+    return number < limit && number * 10 >= limit;
+}
+
+bool
+loop_has_own_name(const char *device)
+{
+    static const char start[] = "/dev/loop";
+    char *end;
+    if (strncmp(device, start, sizeof start - 1) != 0)
+        return false;
+    unsigned long number = strtoul(device + sizeof start - 1, &end, 10);
+    return *end == '\0' && is_own_number(number, number_limit());
+}
+
+/* Any one of those: a number is not used again soon, so that who still knows the old device does not take another for it. */
+static unsigned long
+choose_number(void)
+{
+    unsigned long limit = number_limit();
+    unsigned long lowest = (limit + 9) / 10;
+    uint32_t random;
+    while (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        ;
+    return lowest + random % (limit - lowest);
+}
+
+/* Where /dev is not the kernel's own, nobody has made a file for the device. */
+static void
+make_device_file(const char *path)
+{
+    if (access(path, F_OK) == 0)
+        return;
+    char numbers_path[64], numbers[32];
+    unsigned major, minor;
+    snprintf(numbers_path, sizeof numbers_path, "/sys/block/%.20s/dev", path + strlen("/dev/"));
+    if (files_read_line(numbers_path, numbers, sizeof numbers) == 0 &&
+        sscanf(numbers, "%u:%u", &major, &minor) == 2)
+        mknod(path, S_IFBLK | 0600, makedev(major, minor));
+}
+
+/* As open_device; also if the number is in use. */
+static struct error *
+open_own_device(struct loop_device *out)
+{
+    int control AUTO(files_close) = -1;
+    struct error *error = open_control(&control);
+    if (error)
+        return error;
+    unsigned long number = choose_number();
+    if (ioctl(control, LOOP_CTL_ADD, number) < 0)
+        return errno == EEXIST ? NULL : error_from_errno(errno, "make the loop device %lu", number);
+    snprintf(out->path, sizeof out->path, "/dev/loop%lu", number);
+    make_device_file(out->path);
+    return open_device(out);
+}
+
+void
+loop_remove_unused(void)
+{
+    int control AUTO(files_close) = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    DIR *blocks = opendir("/sys/block");
+    struct dirent *entry;
+    while (control >= 0 && blocks && (entry = readdir(blocks))) {
+        char device[LOOP_PATH_SIZE];
+        snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
+        if (!loop_has_own_name(device) || is_attached(entry->d_name))
+            continue;
+        /* Busy: somebody is just taking it. The file is gone with the device, unless we have made it. */
+        if (ioctl(control, LOOP_CTL_REMOVE, strtoul(device + strlen("/dev/loop"), NULL, 10)) == 0)
+            unlink(device);
+    }
+    if (blocks)
+        closedir(blocks);
+}
+
+/* ---- attaching ---- */
 
 static int
 configure(int device, int file, unsigned flags)
 {
-    struct loop_config config = {.fd = (uint32_t)file, .block_size = BLOCK_BYTES};
+    struct loop_config config = {.fd = (uint32_t)file,
+                                 .block_size =
+                                     flags & LOOP_SMALL_BLOCKS ? SMALL_BLOCK_BYTES : BLOCK_BYTES};
     if (flags & LOOP_READ_ONLY)
         config.info.lo_flags |= LO_FLAGS_READ_ONLY;
     if (flags & LOOP_DIRECT_IO)
@@ -118,9 +242,11 @@ make_device(const char *path, unsigned flags, struct loop_device *out)
     if (file < 0)
         return error_from_errno(errno, "open %s", path);
     for (int tries = 0; tries < MOST_TRIES; tries++) {
-        struct error *error = open_free_device(out);
+        struct error *error = flags & LOOP_OWN_NAME ? open_own_device(out) : open_free_device(out);
         if (error)
             return error;
+        if (out->fd < 0)
+            continue;
         if (configure(out->fd, file, flags) == 0)
             return NULL;
         /* Some file systems below have no direct I/O. */

@@ -20,6 +20,9 @@ enum loop_flags {
     LOOP_READ_ONLY = 1,
     LOOP_DIRECT_IO = 2, /* where the file system below can; 2.7 times faster here */
     LOOP_AUTOCLEAR = 4, /* the device goes when its last user does: a mount, or `fd` */
+    LOOP_OWN_NAME =
+        8, /* a device of its own, whose name no other device's begins with, now or later */
+    LOOP_SMALL_BLOCKS = 16, /* of 512 bytes; else 4096 */
 };
 
 struct loop_device {
@@ -29,7 +32,7 @@ struct loop_device {
 
 /*
  * FAILED_PRECONDITION if the file has a device that writes and a read-only one is wanted, or the other way round. LOOP_DIRECT_IO
- * and LOOP_AUTOCLEAR say how a new device is made; one that is there stays as it is, but it stays also when its last user goes unless
+ * and the flags below it say how a new device is made; one that is there stays as it is, but it stays also when its last user goes unless
  * LOOP_AUTOCLEAR is given.
  */
 MUST_CHECK struct error *loop_attach(const char *file, unsigned flags, struct loop_device *out);
@@ -49,6 +52,12 @@ MUST_CHECK struct error *loop_list(loop_found *found, void *context);
 
 /* The device itself, whatever its file: it goes now, or when its last user does. */
 MUST_CHECK struct error *loop_drop(const char *device);
+
+/* Whether it is one as LOOP_OWN_NAME gives: "/dev/loop200007", but not "/dev/loop7", with which /dev/loop70 begins. */
+bool loop_has_own_name(const char *device);
+
+/* Devices as LOOP_OWN_NAME gives are removed from the kernel if they have no file and nobody has them open. */
+void loop_remove_unused(void);
 
 /* Closes `fd`. Also for `struct loop_device device AUTO(loop_release) = LOOP_NONE`. */
 void loop_release(struct loop_device *device);

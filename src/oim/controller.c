@@ -1,36 +1,269 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A place for the OIM controller, until it is there. */
+/*
+ * The OIM controller: see controller.h. Here every request is checked and calls for one volume are kept one behind the other; what they do is
+ * the accelerator's business, and so is what there is: nothing is remembered here.
+ */
 #include "oim/controller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "oim/accelerator.h"
+#include "oim/announcer.h"
+#include "proto/oim.rpc.h"
+#include "rpc/call.h"
+#include "volumes/keys.h"
+
+#define DEFAULT_DELAY_MS 60000u
+#define BLOCK_BYTES 512
+/* How long a second call for the same volume waits for the first. */
+#define PATIENCE_MS 2000u
+/* Of one call, where its client waits longer. */
+#define LONGEST_NS UINT64_C(30000000000)
+
+struct oim_controller {
+    const struct accelerator_ops *ops;
+    struct accelerator *accelerator;
+    struct announcer *announcer; /* NULL: registers nowhere */
+    struct keys keys;
+};
+
+/* ---- checks ---- */
+
+/* C0, DEL, and C1, which UTF-8 writes as C2 80 to C2 9F. */
+static bool
+has_control_character(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f))
+            return true;
+    return false;
+}
+
+static struct error *
+check_name(const char *field, const char *name)
+{
+    if (!name[0])
+        return error_new(CODE_INVALID_ARGUMENT, "%s is missing", field);
+    if (strlen(name) > ACCELERATOR_NAME_MAX)
+        return error_new(CODE_INVALID_ARGUMENT, "%s has more than %d bytes", field,
+                         ACCELERATOR_NAME_MAX);
+    if (has_control_character(name))
+        return error_new(CODE_INVALID_ARGUMENT, "%s has control characters", field);
+    return NULL;
+}
+
+static struct error *
+check_size(int64_t size)
+{
+    if (size < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "size is negative");
+    if (size % BLOCK_BYTES)
+        return error_new(CODE_INVALID_ARGUMENT, "size %lld is no multiple of %d bytes",
+                         (long long)size, BLOCK_BYTES);
+    return NULL;
+}
+
+/* ---- the four calls ---- */
+
+static uint64_t
+deadline_of(const struct call *call)
+{
+    uint64_t left_ns = call_time_left(call);
+    return accelerator_now() + (left_ns < LONGEST_NS ? left_ns : LONGEST_NS);
+}
+
+/* The name is checked, and nobody else works on it until the key is released. */
+static struct error *
+take(struct oim_controller *controller, const char *field, const char *name, struct key **key)
+{
+    struct error *error = check_name(field, name);
+    return error ? error : keys_wait(&controller->keys, "volume", name, PATIENCE_MS, key);
+}
+
+static struct error *
+map_ceph(struct oim_controller *controller, const Oim__V0__MapVolumeRequest *request,
+         uint64_t deadline_ns, struct mapping *out)
+{
+    const Oim__V0__CephParams *ceph = request->ceph;
+    const struct ceph_image image = {.user_id = ceph->user_id,
+                                     .secret = ceph->secret,
+                                     .monitors = ceph->monitors,
+                                     .pool = ceph->pool,
+                                     .image = ceph->image};
+    if (!controller->ops->map_ceph)
+        return error_new(CODE_UNIMPLEMENTED,
+                         "the accelerator \"%s\" cannot map volumes of Ceph: that needs spdk",
+                         controller->ops->name);
+    if (!image.pool[0] || !image.image[0])
+        return error_new(CODE_INVALID_ARGUMENT, "ceph.%s is missing",
+                         image.pool[0] ? "image" : "pool");
+    return controller->ops->map_ceph(controller->accelerator, request->volume_id, &image,
+                                     deadline_ns, out);
+}
+
+static struct error *
+map(struct oim_controller *controller, const Oim__V0__MapVolumeRequest *request,
+    uint64_t deadline_ns, struct mapping *out)
+{
+    switch (request->params_case) {
+    case OIM__V0__MAP_VOLUME_REQUEST__PARAMS_MALLOC:
+        return controller->ops->map_malloc(controller->accelerator, request->volume_id, deadline_ns,
+                                           out);
+    case OIM__V0__MAP_VOLUME_REQUEST__PARAMS_CEPH:
+        return map_ceph(controller, request, deadline_ns, out);
+    default:
+        return error_new(CODE_INVALID_ARGUMENT, "params are missing: malloc or ceph");
+    }
+}
+
+static struct error *
+map_volume(struct call *call, const Oim__V0__MapVolumeRequest *request,
+           Oim__V0__MapVolumeReply *reply)
+{
+    struct oim_controller *controller = call_context(call);
+    struct key *key AUTO(keys_release) = NULL;
+    struct mapping mapping = {0};
+    struct error *error = take(controller, "volume_id", request->volume_id, &key);
+    if (!error)
+        error = map(controller, request, deadline_of(call), &mapping);
+    if (error)
+        return error;
+    reply->device = arena_string(call_arena(call), mapping.device);
+    reply->scsi = arena_string(call_arena(call), mapping.scsi);
+    return NULL;
+}
+
+static struct error *
+unmap_volume(struct call *call, const Oim__V0__UnmapVolumeRequest *request,
+             Oim__V0__UnmapVolumeReply *reply)
+{
+    struct oim_controller *controller = call_context(call);
+    struct key *key AUTO(keys_release) = NULL;
+    (void)reply;
+    struct error *error = take(controller, "volume_id", request->volume_id, &key);
+    if (error)
+        return error;
+    return controller->ops->unmap(controller->accelerator, request->volume_id, deadline_of(call));
+}
+
+static struct error *
+provision_malloc_bdev(struct call *call, const Oim__V0__ProvisionMallocBDevRequest *request,
+                      Oim__V0__ProvisionMallocBDevReply *reply)
+{
+    struct oim_controller *controller = call_context(call);
+    struct key *key AUTO(keys_release) = NULL;
+    (void)reply;
+    struct error *error = check_size(request->size);
+    if (!error)
+        error = take(controller, "bdev_name", request->bdev_name, &key);
+    if (error)
+        return error;
+    if (request->size == 0)
+        return controller->ops->remove(controller->accelerator, request->bdev_name,
+                                       deadline_of(call));
+    return controller->ops->provision(controller->accelerator, request->bdev_name,
+                                      (uint64_t)request->size, deadline_of(call));
+}
+
+static struct error *
+check_malloc_bdev(struct call *call, const Oim__V0__CheckMallocBDevRequest *request,
+                  Oim__V0__CheckMallocBDevReply *reply)
+{
+    struct oim_controller *controller = call_context(call);
+    struct key *key AUTO(keys_release) = NULL;
+    (void)reply;
+    struct error *error = take(controller, "bdev_name", request->bdev_name, &key);
+    if (error)
+        return error;
+    return controller->ops->check(controller->accelerator, request->bdev_name, deadline_of(call));
+}
+
+static const struct oim_v0_controller handlers = {
+    .map_volume = {map_volume},
+    .unmap_volume = {unmap_volume},
+    .provision_malloc_bdev = {provision_malloc_bdev},
+    .check_malloc_bdev = {check_malloc_bdev},
+};
+
+/* ---- opening ---- */
+
+static struct error *
+open_accelerator(struct oim_controller *controller, const struct oim_controller_options *options)
+{
+    const struct accelerator_options own = {.spdk_socket = options->spdk_socket,
+                                            .vhost_controller = options->vhost_controller,
+                                            .vhost_device = options->vhost_device,
+                                            .data_directory = options->data_directory,
+                                            .log = options->log};
+    struct error *error = accelerator_find(options->accelerator, &controller->ops);
+    return error ? error : controller->ops->open(&own, &controller->accelerator);
+}
+
+static struct error *
+open_announcer(struct oim_controller *controller, const struct oim_controller_options *options)
+{
+    if (!options->registry)
+        return NULL;
+    if (!options->address || !options->address[0])
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "a controller that registers needs an address to be called at");
+    const struct announcer_options own = {
+        .registry = options->registry,
+        .id = options->id,
+        .address = options->address,
+        .delay_ms = options->registry_delay_ms ? options->registry_delay_ms : DEFAULT_DELAY_MS,
+        .tls = options->tls,
+        .runtime = options->runtime,
+        .log = options->log};
+    return announcer_open(&own, &controller->announcer);
+}
 
 struct error *
 oim_controller_open(const struct oim_controller_options *options, struct oim_controller **out)
 {
-    (void)options;
-    *out = NULL;
-    return error_new(CODE_UNIMPLEMENTED, "the OIM controller is not there yet");
+    if (!options->id || !options->id[0])
+        return error_new(CODE_INVALID_ARGUMENT, "the controller needs an id");
+    struct oim_controller *controller = memory_zeroed(sizeof *controller);
+    keys_init(&controller->keys);
+    struct error *error = open_announcer(controller, options);
+    if (!error)
+        error = open_accelerator(controller, options);
+    if (error)
+        oim_controller_close(STEAL(controller));
+    *out = controller;
+    return error;
 }
 
 void
 oim_controller_add(struct oim_controller *controller, struct server *server)
 {
-    (void)controller;
-    (void)server;
+    server_add_service(server, &oim_v0_controller_service, &handlers, controller);
 }
 
 void
 oim_controller_begin(struct oim_controller *controller)
 {
-    (void)controller;
+    if (controller->announcer)
+        announcer_begin(controller->announcer);
 }
 
 void
 oim_controller_stop(struct oim_controller *controller)
 {
-    (void)controller;
+    if (controller->announcer)
+        announcer_stop(controller->announcer);
 }
 
 void
 oim_controller_close(struct oim_controller *controller)
 {
-    (void)controller;
+    if (!controller)
+        return;
+    announcer_close(controller->announcer);
+    if (controller->accelerator)
+        controller->ops->close(controller->accelerator);
+    keys_clear(&controller->keys);
+    free(controller);
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The accelerators that there are: see accelerator.h. */
+#include "oim/accelerator.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/buffer.h"
+
+/* The first is the default. */
+static const struct accelerator_ops *const table[] = {
+    &accelerator_kernel,
+};
+
+struct error *
+accelerator_find(const char *name, const struct accelerator_ops **out)
+{
+    struct buffer names AUTO(buffer_clear) = {0};
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        if (!name || strcmp(table[i]->name, name) == 0) {
+            *out = table[i];
+            return NULL;
+        }
+        buffer_print(&names, "%s%s", i ? ", " : "", table[i]->name);
+    }
+    return error_new(CODE_INVALID_ARGUMENT, "there is no accelerator \"%s\"; there are: %s", name,
+                     buffer_text(&names));
+}
+
+uint64_t
+accelerator_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller's entry in the registry: see announcer.h. One thread, one channel, one call at a time. */
+#include "oim/announcer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "proto/oim.rpc.h"
+#include "proto/registry.rpc.h"
+#include "registry/rights.h"
+#include "rpc/call.h"
+
+#define FIRST_PAUSE_MS 1000u
+#define LONGEST_CALL_MS 10000u
+#define SHORTEST_LIFE_MS 1000u
+#define NS_PER_MS UINT64_C(1000000)
+
+struct announcer {
+    struct announcer_options options;
+    struct channel *channel;
+    struct call
+        *call; /* on whose behalf the registry is called: cancelling it ends what is under way */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_stopped; /* these two with the lock held */
+    bool is_running;
+};
+
+/* ---- one registration ---- */
+
+static struct error *
+ask(struct announcer *announcer, const struct method *method, const ProtobufCMessage *request)
+{
+    struct arena arena AUTO(arena_clear);
+    ProtobufCMessage *reply;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const struct call_options options = {.timeout_ns = LONGEST_CALL_MS * NS_PER_MS,
+                                         .parent = announcer->call};
+    return channel_call(announcer->channel, method, request, &options, &arena, &reply);
+}
+
+static struct error *
+announce(struct announcer *announcer)
+{
+    Skycap__V1__AnnounceRequest request = SKYCAP__V1__ANNOUNCE_REQUEST__INIT;
+    Google__Protobuf__Duration life = GOOGLE__PROTOBUF__DURATION__INIT;
+    uint64_t life_ms = UINT64_C(3) * announcer->options.delay_ms;
+    if (life_ms < SHORTEST_LIFE_MS)
+        life_ms = SHORTEST_LIFE_MS;
+    life.seconds = (int64_t)(life_ms / 1000);
+    life.nanos = (int32_t)(life_ms % 1000 * NS_PER_MS);
+    request.controller_id = (char *)announcer->options.id;
+    request.address = (char *)announcer->options.address;
+    request.time_to_live = &life;
+    return ask(announcer, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base);
+}
+
+static struct error *
+register_controller(struct announcer *announcer)
+{
+    Oim__V0__RegisterControllerRequest request = OIM__V0__REGISTER_CONTROLLER_REQUEST__INIT;
+    request.controller_id = (char *)announcer->options.id;
+    request.address = (char *)announcer->options.address;
+    return ask(announcer, OIM_V0_REGISTRY_REGISTER_CONTROLLER, &request.base);
+}
+
+static struct error *
+set_address(struct announcer *announcer)
+{
+    struct buffer path AUTO(buffer_clear) = {0};
+    Oim__V0__SetValueRequest request = OIM__V0__SET_VALUE_REQUEST__INIT;
+    Oim__V0__Value value = OIM__V0__VALUE__INIT;
+    buffer_print(&path, "%s/address", announcer->options.id);
+    value.path = (char *)buffer_text(&path);
+    value.value = (char *)announcer->options.address;
+    request.value = &value;
+    return ask(announcer, OIM_V0_REGISTRY_SET_VALUE, &request.base);
+}
+
+/* OIM's registry says FAILED_PRECONDITION to methods it does not know: it takes them for somebody else's, and misses "controllerid". */
+static bool
+is_unknown_there(const struct error *error)
+{
+    return error && error->from_peer &&
+           (error->code == CODE_UNIMPLEMENTED || error->code == CODE_FAILED_PRECONDITION);
+}
+
+/* The newest way that the registry knows; `*how` becomes its name. */
+static struct error *
+tell_registry(struct announcer *announcer, const char **how)
+{
+    static const struct {
+        const char *name;
+        struct error *(*tell)(struct announcer *announcer);
+    } ways[] = {
+        {"Announce", announce},
+        {"RegisterController", register_controller},
+        {"SetValue", set_address},
+    };
+    struct error *error = NULL;
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        error_free(error);
+        *how = ways[i].name;
+        error = ways[i].tell(announcer);
+        if (!is_unknown_there(error))
+            break;
+    }
+    return error;
+}
+
+/* ---- again and again ---- */
+
+/* A tenth more or less, so that controllers that began together do not stay together. */
+static uint64_t
+vary(uint64_t pause_ms)
+{
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
+        return pause_ms;
+    return pause_ms - pause_ms / 10 + random % (pause_ms / 5 + 1);
+}
+
+static struct timespec
+time_in(uint64_t ms)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    uint64_t ns = (uint64_t)time.tv_nsec + ms * NS_PER_MS;
+    time.tv_sec += (time_t)(ns / UINT64_C(1000000000));
+    time.tv_nsec = (long)(ns % UINT64_C(1000000000));
+    return time;
+}
+
+/* False: it is time to end. */
+static bool
+rest(struct announcer *announcer, uint64_t pause_ms)
+{
+    struct timespec end = time_in(pause_ms);
+    pthread_mutex_lock(&announcer->lock);
+    while (!announcer->is_stopped &&
+           pthread_cond_timedwait(&announcer->changed, &announcer->lock, &end) == 0)
+        ;
+    bool goes_on = !announcer->is_stopped;
+    pthread_mutex_unlock(&announcer->lock);
+    return goes_on;
+}
+
+/* What was said last. */
+struct state {
+    bool has_been_registered;
+    bool is_registered;
+    enum code trouble; /* CODE_OK: none was told of */
+};
+
+static void
+tell_change(const struct announcer *announcer, struct state *state, const struct error *error,
+            const char *how)
+{
+    const struct announcer_options *options = &announcer->options;
+    if (!error && !state->is_registered)
+        log_info(options->log,
+                 state->has_been_registered ? "registered again" : "registered with the registry",
+                 LOG_TEXT("controller", options->id), LOG_TEXT("address", options->address),
+                 LOG_TEXT("registry", options->registry), LOG_TEXT("by", how));
+    else if (error && error->code != state->trouble)
+        log_warn(options->log,
+                 state->has_been_registered ? "cannot renew the registration; goes on trying"
+                                            : "cannot register; goes on trying",
+                 LOG_TEXT("controller", options->id), LOG_TEXT("registry", options->registry),
+                 LOG_TEXT("code", error_code_name(error->code)), LOG_TEXT("error", error->message));
+    state->is_registered = !error;
+    state->has_been_registered |= !error;
+    state->trouble = error ? error->code : CODE_OK;
+}
+
+static void
+run(void *argument)
+{
+    struct announcer *announcer = argument;
+    struct state state = {0};
+    uint64_t pause_ms;
+    uint64_t trouble_pause_ms = FIRST_PAUSE_MS;
+    do {
+        const char *how;
+        struct error *error AUTO(error_cleanup) = tell_registry(announcer, &how);
+        if (error && error->code == CODE_CANCELLED && !error->from_peer)
+            break;
+        tell_change(announcer, &state, error, how);
+        if (!error)
+            trouble_pause_ms = FIRST_PAUSE_MS;
+        pause_ms = announcer->options.delay_ms;
+        if (error && trouble_pause_ms < pause_ms) {
+            pause_ms = trouble_pause_ms;
+            trouble_pause_ms *= 2;
+        }
+    } while (rest(announcer, vary(pause_ms)));
+    pthread_mutex_lock(&announcer->lock);
+    announcer->is_running = false;
+    pthread_cond_broadcast(&announcer->changed);
+    pthread_mutex_unlock(&announcer->lock);
+}
+
+/* ---- from the outside ---- */
+
+struct error *
+announcer_open(const struct announcer_options *options, struct announcer **out)
+{
+    struct announcer *announcer = memory_zeroed(sizeof *announcer);
+    announcer->options = *options;
+    /* The pauses between attempts are made here, not there. */
+    const struct channel_options channel = {.tls = options->tls,
+                                            .tls_name = options->tls ? RIGHTS_REGISTRY : NULL,
+                                            .longest_pause_ms = FIRST_PAUSE_MS / 2};
+    struct error *error =
+        channel_open(options->runtime, options->registry, &channel, &announcer->channel);
+    if (error) {
+        free(announcer);
+        return error_wrap(error, "the registry's address");
+    }
+    announcer->call = call_new_detached(options->runtime, 0);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&announcer->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&announcer->lock, NULL);
+    *out = announcer;
+    return NULL;
+}
+
+void
+announcer_begin(struct announcer *announcer)
+{
+    announcer->is_running = true;
+    runtime_spawn(announcer->options.runtime, run, announcer);
+}
+
+void
+announcer_stop(struct announcer *announcer)
+{
+    pthread_mutex_lock(&announcer->lock);
+    announcer->is_stopped = true;
+    pthread_cond_broadcast(&announcer->changed);
+    pthread_mutex_unlock(&announcer->lock);
+    call_cancel_detached(announcer->call);
+}
+
+void
+announcer_close(struct announcer *announcer)
+{
+    if (!announcer)
+        return;
+    announcer_stop(announcer);
+    pthread_mutex_lock(&announcer->lock);
+    while (announcer->is_running)
+        pthread_cond_wait(&announcer->changed, &announcer->lock);
+    pthread_mutex_unlock(&announcer->lock);
+    channel_close(announcer->channel);
+    call_free_detached(announcer->call);
+    pthread_cond_destroy(&announcer->changed);
+    pthread_mutex_destroy(&announcer->lock);
+    free(announcer);
+}
