@@ -10,6 +10,7 @@
 /* The first is the default. */
 static const struct accelerator_ops *const table[] = {
     &accelerator_kernel,
+    &accelerator_spdk,
 };
 
 struct error *

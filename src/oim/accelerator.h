@@ -72,6 +72,7 @@ struct accelerator_ops {
 };
 
 extern const struct accelerator_ops accelerator_kernel;
+extern const struct accelerator_ops accelerator_spdk;
 
 /* NULL: the default. INVALID_ARGUMENT: there is none of this name; the error names those that there are. */
 MUST_CHECK struct error *accelerator_find(const char *name, const struct accelerator_ops **out);
