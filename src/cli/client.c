@@ -73,9 +73,11 @@ check_words(const struct client *client, const struct client_usage *usage)
                      usage->usage);
 }
 
-static struct error *
-read_flags(struct client *client, const struct client_usage *usage, int count, char **arguments)
+struct error *
+client_read_flags(struct client *client, const struct client_usage *usage, int count,
+                  char **arguments, enum exit_code *exit_code)
 {
+    client->exit_code = exit_code;
     size_t all = usage->own_count + CLIENT_FLAG_COUNT;
     struct option *table AUTO(memory_cleanup) = memory_new(all * sizeof *table);
     if (usage->own_count)
@@ -136,11 +138,8 @@ struct error *
 client_open(struct client *client, const struct client_usage *usage, int count, char **arguments,
             enum exit_code *exit_code)
 {
-    struct error *error = read_flags(client, usage, count, arguments);
-    if (error || client->has_helped)
-        return error;
-    client->exit_code = exit_code;
-    return client_connect(client);
+    struct error *error = client_read_flags(client, usage, count, arguments, exit_code);
+    return error || client->has_helped ? error : client_connect(client);
 }
 
 void
@@ -178,7 +177,7 @@ options_of(const struct client *client, uint64_t limit_ns)
     uint64_t left_ns = time_left_ns(client);
     if (limit_ns && (!left_ns || limit_ns < left_ns))
         left_ns = limit_ns;
-    return (struct call_options){.timeout_ns = left_ns};
+    return (struct call_options){.timeout_ns = left_ns, .metadata = client->metadata};
 }
 
 /* The server's words are for people already; only that there is none needs a hint. */

@@ -44,6 +44,7 @@ struct client {
     struct tls_context *tls;
     struct runtime *runtime;
     struct channel *channel;
+    const struct metadata *metadata; /* sent with every call; NULL: none */
     uint64_t started_ns;
 };
 
@@ -69,7 +70,10 @@ void client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_C
 MUST_CHECK struct error *client_open(struct client *client, const struct client_usage *usage,
                                      int count, char **arguments, enum exit_code *exit_code);
 
-/* The same for a command that has read its flags itself; `flags.endpoint` may be NULL. */
+/* The two halves of client_open, for a command that has to do something between them. */
+MUST_CHECK struct error *client_read_flags(struct client *client, const struct client_usage *usage,
+                                           int count, char **arguments, enum exit_code *exit_code);
+/* Also for a command that has read its flags itself; `flags.endpoint` may be NULL. */
 MUST_CHECK struct error *client_connect(struct client *client);
 
 /* Also what an error has left. */

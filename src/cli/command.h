@@ -24,6 +24,7 @@ struct command {
 extern const struct command call_command;
 extern const struct command connection_command;
 extern const struct command doctor_command;
+extern const struct command oim_command;
 extern const struct command op_command;
 extern const struct command probe_command;
 extern const struct command registry_command;

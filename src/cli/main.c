@@ -13,6 +13,7 @@ static const struct command *const commands[] = {
     &op_command,
     &connection_command,
     &registry_command,
+    &oim_command,
     &probe_command,
     &doctor_command,
     &call_command,

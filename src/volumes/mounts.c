@@ -28,7 +28,7 @@ unescape(char *text)
     char *out = text;
     for (char *in = text; *in; out++) {
         if (in[0] == '\\' && in[1] && in[2] && in[3]) {
-            *out = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
+            *out = (char)((in[1] - '0') * 64 + (in[2] - '0') * 8 + (in[3] - '0'));
             in += 4;
         } else {
             *out = *in++;
