@@ -26,6 +26,7 @@ extern const struct command connection_command;
 extern const struct command doctor_command;
 extern const struct command oim_command;
 extern const struct command op_command;
+extern const struct command pki_command;
 extern const struct command probe_command;
 extern const struct command registry_command;
 extern const struct command serve_command;

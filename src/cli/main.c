@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
     &oim_command,
     &probe_command,
     &doctor_command,
+    &pki_command,
     &call_command,
     &version_command,
 };

@@ -98,8 +98,8 @@ void tls_session_shutdown(struct tls_session *session);
 
 /*
  * The names in the peer's certificate: the common name (unless there are several) and all subject
- * alternative names that are DNS names or IP addresses, as text. None before the handshake is done.
- * They are the session's.
+ * alternative names that are DNS names or IP addresses, as text, each once. None before the
+ * handshake is done. They are the session's.
  */
 size_t tls_session_peer_names(const struct tls_session *session, const char *const **names);
 

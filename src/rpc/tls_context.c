@@ -8,69 +8,21 @@
  * generation, the next reload sees another state and reads again.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
+#include "rpc/pem.h"
 #include "rpc/tls.h"
 #include "rpc/tls_private.h"
-
-#define FILE_LIMIT ((size_t)1 << 20)
-
-static void
-close_file(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
-
-static void
-free_bio(BIO **bio)
-{
-    BIO_free(*bio);
-}
-
-static void
-free_key(EVP_PKEY **key)
-{
-    EVP_PKEY_free(*key);
-}
-
-static void
-free_certificates(STACK_OF(X509) * *certificates)
-{
-    sk_X509_pop_free(*certificates, X509_free);
-}
 
 static void
 free_ssl_context(SSL_CTX **ssl_context)
 {
     SSL_CTX_free(*ssl_context);
-}
-
-/* Nothing of a key stays in freed memory. */
-static void
-wipe_buffer(struct buffer *buffer)
-{
-    if (buffer->bytes)
-        OPENSSL_cleanse(buffer->bytes, buffer->size);
-    buffer_clear(buffer);
-}
-
-/* What OpenSSL says about its last failure; empties its queue. */
-static const char *
-take_reason(void)
-{
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-    ERR_clear_error();
-    return reason ? reason : "no reason given";
 }
 
 static struct tls_file_state
@@ -107,118 +59,10 @@ note_state(struct tls_file *file)
            !is_same_time(now.changed, before.changed);
 }
 
-/* Into one block that is never moved, so that wiping it wipes all. */
-static struct error *
-read_file(const char *path, struct buffer *out)
-{
-    int fd AUTO(close_file) = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0)
-        return error_from_errno(errno, "cannot read \"%s\"", path);
-    if (!S_ISREG(status.st_mode))
-        return error_new(CODE_INVALID_ARGUMENT, "cannot read \"%s\": not a regular file", path);
-
-    buffer_reserve(out, FILE_LIMIT + 1);
-    while (out->size <= FILE_LIMIT) {
-        ssize_t got = read(fd, out->bytes + out->size, FILE_LIMIT + 1 - out->size);
-        if (got < 0 && errno != EINTR)
-            return error_from_errno(errno, "cannot read \"%s\"", path);
-        if (got == 0)
-            return NULL;
-        if (got > 0)
-            out->size += (size_t)got;
-    }
-    return error_new(CODE_INVALID_ARGUMENT, "\"%s\" is larger than 1 MiB: not a PEM file", path);
-}
-
-static BIO *
-open_memory(const struct buffer *bytes)
-{
-    BIO *bio = BIO_new_mem_buf(bytes->size ? (const void *)bytes->bytes : "", (int)bytes->size);
-    if (!bio)
-        memory_exhausted();
-    return bio;
-}
-
-/* Instead of OpenSSL's own, which would ask at the terminal. */
-static int
-refuse_passphrase(char *out, int room, int writing, void *asked)
-{
-    (void)out, (void)room, (void)writing;
-    *(bool *)asked = true;
-    return -1;
-}
-
-/* All certificates of a file, at least one. */
-static struct error *
-load_certificates(const char *path, STACK_OF(X509) * *out)
-{
-    struct buffer bytes AUTO(wipe_buffer) = {0};
-    struct error *error = read_file(path, &bytes);
-    if (error)
-        return error;
-
-    BIO *bio AUTO(free_bio) = open_memory(&bytes);
-    STACK_OF(X509) * certificates AUTO(free_certificates) = sk_X509_new_null();
-    bool encrypted = false;
-    X509 *certificate;
-    while ((certificate = PEM_read_bio_X509(bio, NULL, refuse_passphrase, &encrypted)))
-        if (!sk_X509_push(certificates, certificate))
-            memory_exhausted();
-
-    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return error_new(CODE_INVALID_ARGUMENT, "a certificate in \"%s\" is damaged: %s", path,
-                         take_reason());
-    ERR_clear_error();
-    if (!sk_X509_num(certificates))
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "\"%s\" has no certificate in it; give a file in PEM form", path);
-    *out = STEAL(certificates);
-    return NULL;
-}
-
-static struct error *
-load_key(const char *path, EVP_PKEY **out)
-{
-    struct buffer bytes AUTO(wipe_buffer) = {0};
-    struct error *error = read_file(path, &bytes);
-    if (error)
-        return error;
-
-    BIO *bio AUTO(free_bio) = open_memory(&bytes);
-    bool encrypted = false;
-    *out = PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &encrypted);
-    ERR_clear_error();
-    if (*out)
-        return NULL;
-    if (encrypted)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "the private key in \"%s\" is encrypted and nobody can be asked for the "
-                         "passphrase; decrypt it with `openssl pkey`",
-                         path);
-    return error_new(CODE_INVALID_ARGUMENT,
-                     "\"%s\" has no usable private key in it; give a file in PEM form", path);
-}
-
-static time_t
-to_time(const ASN1_TIME *time)
-{
-    struct tm parts;
-    return ASN1_TIME_to_tm(time, &parts) ? timegm(&parts) : 0;
-}
-
-static const char *
-print_time(time_t time, char out[32])
-{
-    struct tm parts;
-    strftime(out, 32, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&time, &parts));
-    return out;
-}
-
 static bool
 is_expired(const X509 *certificate)
 {
-    return time(NULL) > to_time(X509_get0_notAfter(certificate));
+    return time(NULL) > pem_read_time(X509_get0_notAfter(certificate));
 }
 
 /* Leaves in `*valid_from` when a certificate that is too new becomes good. */
@@ -229,21 +73,21 @@ check_validity(const X509 *certificate, const char *path, time_t *valid_from)
     if (is_expired(certificate))
         return error_new(CODE_FAILED_PRECONDITION,
                          "the certificate in \"%s\" expired at %s; put a new one there", path,
-                         print_time(to_time(X509_get0_notAfter(certificate)), text));
-    time_t begin = to_time(X509_get0_notBefore(certificate));
+                         pem_print_time(pem_read_time(X509_get0_notAfter(certificate)), text));
+    time_t begin = pem_read_time(X509_get0_notBefore(certificate));
     if (time(NULL) >= begin)
         return NULL;
     *valid_from = begin;
     return error_new(CODE_FAILED_PRECONDITION,
                      "the certificate in \"%s\" is not valid before %s; wait or set the clock",
-                     path, print_time(begin, text));
+                     path, pem_print_time(begin, text));
 }
 
 static struct error *
 load_authorities(SSL_CTX *ssl_context, const char *path)
 {
-    STACK_OF(X509) * certificates AUTO(free_certificates) = NULL;
-    struct error *error = load_certificates(path, &certificates);
+    STACK_OF(X509) * certificates AUTO(pem_free_certificates) = NULL;
+    struct error *error = pem_load_certificates(path, &certificates);
     if (error)
         return error;
 
@@ -254,7 +98,7 @@ load_authorities(SSL_CTX *ssl_context, const char *path)
         if (!X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl_context), certificate))
             return error_new(CODE_INVALID_ARGUMENT,
                              "OpenSSL does not take a certificate in \"%s\": %s", path,
-                             take_reason());
+                             pem_take_reason());
     }
     if (!any_good)
         return error_new(CODE_FAILED_PRECONDITION,
@@ -266,12 +110,12 @@ load_authorities(SSL_CTX *ssl_context, const char *path)
 static struct error *
 load_identity(SSL_CTX *ssl_context, struct tls_context *context)
 {
-    STACK_OF(X509) * chain AUTO(free_certificates) = NULL;
-    struct error *error = load_certificates(context->certificate.path, &chain);
+    STACK_OF(X509) * chain AUTO(pem_free_certificates) = NULL;
+    struct error *error = pem_load_certificates(context->certificate.path, &chain);
     if (error)
         return error;
-    EVP_PKEY *key AUTO(free_key) = NULL;
-    if ((error = load_key(context->key.path, &key)))
+    EVP_PKEY *key AUTO(pem_free_key) = NULL;
+    if ((error = pem_load_key(context->key.path, &key)))
         return error_wrap(error, "cannot load the private key");
 
     X509 *own = sk_X509_value(chain, 0);
@@ -291,7 +135,7 @@ load_identity(SSL_CTX *ssl_context, struct tls_context *context)
     if (!taken)
         return error_new(CODE_INVALID_ARGUMENT,
                          "OpenSSL does not take the certificate in \"%s\": %s",
-                         context->certificate.path, take_reason());
+                         context->certificate.path, pem_take_reason());
     return NULL;
 }
 
@@ -339,7 +183,7 @@ load(struct tls_context *context)
     context->valid_from = 0;
     SSL_CTX *ssl_context AUTO(free_ssl_context) = SSL_CTX_new(TLS_method());
     if (!ssl_context)
-        return error_new(CODE_INTERNAL, "OpenSSL does not start: %s", take_reason());
+        return error_new(CODE_INTERNAL, "OpenSSL does not start: %s", pem_take_reason());
     set_rules(ssl_context);
     struct error *error = load_authorities(ssl_context, context->ca.path);
     if (error)

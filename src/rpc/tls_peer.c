@@ -17,16 +17,19 @@
 #include "base/memory.h"
 #include "rpc/tls_private.h"
 
-/* Leaves out what C text cannot hold: a name with a NUL in it is a trick. */
+/* Each once. Leaves out what C text cannot hold: a name with a NUL in it is a trick. */
 static void
 add_name(struct tls_peer *peer, const unsigned char *bytes, int size)
 {
     if (size <= 0 || memchr(bytes, '\0', (size_t)size))
         return;
-    char *name = memory_zeroed((size_t)size + 1);
+    char *name AUTO(memory_cleanup) = memory_zeroed((size_t)size + 1);
     memcpy(name, bytes, (size_t)size);
+    for (size_t i = 0; i < peer->name_count; i++)
+        if (!strcmp(peer->names[i], name))
+            return;
     peer->names = memory_resize(peer->names, (peer->name_count + 1) * sizeof *peer->names);
-    peer->names[peer->name_count++] = name;
+    peer->names[peer->name_count++] = STEAL(name);
 }
 
 static void
@@ -55,8 +58,8 @@ add_common_name(struct tls_peer *peer, const X509 *certificate)
     OPENSSL_free(text);
 }
 
-static void
-collect_names(struct tls_peer *peer, const X509 *certificate)
+void
+tls_peer_collect_names(struct tls_peer *peer, const X509 *certificate)
 {
     add_common_name(peer, certificate);
     GENERAL_NAMES *alternatives = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
@@ -158,7 +161,7 @@ judge(X509_STORE_CTX *store, struct tls_peer *peer)
             return X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
         return verify_error != X509_V_OK ? verify_error : X509_V_ERR_UNSPECIFIED;
     }
-    collect_names(peer, X509_STORE_CTX_get0_cert(store));
+    tls_peer_collect_names(peer, X509_STORE_CTX_get0_cert(store));
     if (!peer->expected_name || tls_peer_is(peer, peer->expected_name))
         return X509_V_OK;
     peer->refusal = name_refusal(peer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tls_context.c, tls_session.c and tls_peer.c share; nobody else includes it. OpenSSL's types
+ * What tls_context.c, tls_session.c and tls_peer.c share, and pki_show.c for the names; nobody else includes it. OpenSSL's types
  * stand here by their struct tags, so that this header compiles without its headers.
  */
 #ifndef RPC_TLS_PRIVATE_H
@@ -14,6 +14,7 @@
 #include "base/error.h"
 
 struct ssl_ctx_st;
+struct x509_st;
 struct x509_store_ctx_st;
 
 /* Differs when the file was replaced, written to or made readable. */
@@ -53,6 +54,9 @@ struct tls_peer {
 
 /* OpenSSL's question in the handshake: is this chain of certificates good for us? */
 int tls_peer_verify(struct x509_store_ctx_st *store, void *unused);
+
+/* Adds the names of a certificate. */
+void tls_peer_collect_names(struct tls_peer *peer, const struct x509_st *certificate);
 
 bool tls_peer_is(const struct tls_peer *peer, const char *name);
 void tls_peer_clear(struct tls_peer *peer);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap pki: a small certificate authority, so that mutual TLS needs no other program. */
+#include "rpc/pki.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "cli/options.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#define DEFAULT_DIRECTORY "pki"
+#define DEFAULT_AUTHORITY_NAME "skycap CA"
+#define AUTHORITY_DAYS 3650
+#define DAYS 365
+#define DAY_S (24 * 60 * 60)
+
+#define TIME_TEXT_SIZE 32
+
+static const char *
+time_text(time_t time, char out[TIME_TEXT_SIZE])
+{
+    struct tm parts;
+    strftime(out, TIME_TEXT_SIZE, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &parts));
+    return out;
+}
+
+static void
+print_made(const struct pki_made *made)
+{
+    char until[TIME_TEXT_SIZE];
+    printf("wrote %s, which stays secret\n", made->key_file);
+    printf("wrote %s, valid until %s\n", made->certificate_file,
+           time_text(made->valid_until, until));
+}
+
+/* Reads the flags and exactly one argument, or none where `word` has a value already. */
+static struct error *
+read_arguments(const struct options *options, int count, char **arguments, const char **word,
+               bool *helped)
+{
+    int rest;
+    struct error *error = options_parse(options, count, arguments, &rest, helped);
+    if (error || *helped)
+        return error;
+    if (rest + 1 < count)
+        return error_new(CODE_INVALID_ARGUMENT, "unexpected argument \"%s\" (usage: %s)",
+                         arguments[rest + 1], options->usage);
+    if (rest < count)
+        *word = arguments[rest];
+    if (!*word)
+        return error_new(CODE_INVALID_ARGUMENT, "an argument is missing (usage: %s)",
+                         options->usage);
+    return NULL;
+}
+
+/* ---- init ---- */
+
+static VERB(run_init)
+{
+    const char *directory = DEFAULT_DIRECTORY;
+    const char *name = DEFAULT_AUTHORITY_NAME;
+    unsigned long days = AUTHORITY_DAYS;
+    const struct option table[] = {
+        {"name", 0, "NAME", OPTION_TEXT, &name,
+         "what the authority is called; default \"" DEFAULT_AUTHORITY_NAME "\""},
+        {"days", 0, "N", OPTION_NUMBER, &days, "how long it is valid; default 3650"},
+    };
+    const struct options options = {
+        .usage = "skycap pki init [DIR] [options]",
+        .summary =
+            "Makes an authority: DIR/ca.crt, which every peer gets, and DIR/ca.key, which stays "
+            "where it is.\nDIR is \"" DEFAULT_DIRECTORY "\" unless given. An authority that is "
+            "there is never replaced.",
+        .table = table,
+        .count = COUNT_OF(table),
+    };
+    bool helped;
+    struct error *error = read_arguments(&options, count, arguments, &directory, &helped);
+    if (error || helped)
+        return error;
+    struct pki_made made AUTO(pki_clear_made) = {0};
+    *exit_code = EXIT_FAILED;
+    error = pki_make_authority(directory, name, days, &made);
+    if (error)
+        return error;
+    print_made(&made);
+    printf("next: skycap pki issue component.registry --pki %s\n", directory);
+    return NULL;
+}
+
+/* ---- issue ---- */
+
+/* What the names that rights hang on begin with, and what to do with such a certificate. */
+static const struct {
+    const char *form;
+    const char *next;
+} forms[] = {
+    {"component.registry", "skycap serve --roles registry --listen HOST:PORT"},
+    {"controller.", "skycap serve --roles oim-controller --registry HOST:PORT --listen HOST:PORT"
+                    " --controller-id "},
+    {"host.", "skycap call HOST:PORT METHOD --controller "},
+    {"user.", "skycap registry list --endpoint HOST:PORT"},
+};
+
+/* The index in `forms`; `*id` is what stands behind the form's dot. COUNT_OF(forms): it has none of them. */
+static size_t
+form_of(const char *name, const char **id)
+{
+    size_t i;
+    for (i = 0; i < COUNT_OF(forms); i++) {
+        size_t size = strlen(forms[i].form);
+        bool has_id = forms[i].form[size - 1] == '.';
+        *id = strncmp(name, forms[i].form, size) == 0 ? name + size : NULL;
+        if (*id && has_id == ((*id)[0] != '\0'))
+            break;
+    }
+    return i;
+}
+
+static void
+print_next(const struct pki_request *request, const struct pki_made *made)
+{
+    const char *id;
+    size_t form = form_of(request->name, &id);
+    if (form == COUNT_OF(forms)) {
+        fprintf(stderr,
+                "skycap: warning: \"%s\" is none of component.registry, controller.ID, host.ID and "
+                "user.NAME: such a name has no rights of its own at a registry\n",
+                request->name);
+        printf("next: give --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", request->authority,
+               made->certificate_file, made->key_file);
+        return;
+    }
+    printf("next: %s%s --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", forms[form].next, id,
+           request->authority, made->certificate_file, made->key_file);
+}
+
+static struct error *
+issue(const struct pki_request *request)
+{
+    struct pki_made made AUTO(pki_clear_made) = {0};
+    struct error *error = pki_issue(request, &made);
+    if (error && error->code == CODE_ALREADY_EXISTS)
+        error = error_wrap(error, "nothing was issued (--force replaces)");
+    if (error)
+        return error;
+    print_made(&made);
+    print_next(request, &made);
+    return NULL;
+}
+
+static VERB(run_issue)
+{
+    struct pki_request request = {.authority = DEFAULT_DIRECTORY, .days = DAYS};
+    struct text_list alternatives AUTO(options_free_list) = {0};
+    const struct option table[] = {
+        {"pki", 0, "DIR", OPTION_TEXT, &request.authority,
+         "where the authority is; default \"" DEFAULT_DIRECTORY "\""},
+        {"out", 0, "DIR", OPTION_TEXT, &request.directory,
+         "where the new files go; default: beside the authority's"},
+        {"san", 0, "NAME", OPTION_LIST, &alternatives,
+         "a host name or IP address beside NAME; may be given several times"},
+        {"days", 0, "N", OPTION_NUMBER, &request.days, "how long it is valid; default 365"},
+        {"force", 0, NULL, OPTION_FLAG, &request.replaces,
+         "replace a certificate and key of that name; running servers take the new ones"},
+    };
+    const struct options options = {
+        .usage = "skycap pki issue NAME [options]",
+        .summary =
+            "Makes a key and a certificate, NAME.key and NAME.crt, for servers and for clients. "
+            "Names that a registry\nknows: component.registry, controller.ID, host.ID, "
+            "user.admin, user.NAME.",
+        .table = table,
+        .count = COUNT_OF(table),
+    };
+    bool helped;
+    struct error *error = read_arguments(&options, count, arguments, &request.name, &helped);
+    if (error || helped)
+        return error;
+    if (!request.directory)
+        request.directory = request.authority;
+    request.alternatives = alternatives;
+    *exit_code = EXIT_FAILED;
+    return issue(&request);
+}
+
+/* ---- show ---- */
+
+static const char *
+left_text(time_t until, char out[TIME_TEXT_SIZE])
+{
+    time_t left = until - time(NULL);
+    if (left < 0)
+        return "expired";
+    snprintf(out, TIME_TEXT_SIZE, "%lld days left", (long long)(left / DAY_S));
+    return out;
+}
+
+static void
+print_certificate(const struct pki_certificate *certificate)
+{
+    char text[TIME_TEXT_SIZE], left[TIME_TEXT_SIZE];
+    for (size_t i = 0; i < certificate->name_count; i++)
+        table_print_fact("name", certificate->names[i]);
+    table_print_fact("issuer", certificate->issuer);
+    table_print_fact("kind", certificate->is_authority ? "authority" : "peer");
+    table_print_fact("serial", certificate->serial);
+    table_print_fact("from", time_text(certificate->valid_from, text));
+    table_print_fact("until", time_text(certificate->valid_until, text));
+    table_print_fact("time", left_text(certificate->valid_until, left));
+}
+
+static void
+append_text(struct buffer *out, const char *before, const char *text)
+{
+    buffer_append_text(out, before);
+    json_append_string(out, text, strlen(text));
+}
+
+static void
+print_json(const struct pki_certificate *certificate)
+{
+    char text[TIME_TEXT_SIZE];
+    struct buffer out AUTO(buffer_clear) = {0};
+    buffer_append_text(&out, "{\"names\":[");
+    for (size_t i = 0; i < certificate->name_count; i++)
+        append_text(&out, i ? "," : "", certificate->names[i]);
+    append_text(&out, "],\"issuer\":", certificate->issuer);
+    append_text(&out, ",\"serial\":", certificate->serial);
+    append_text(&out, ",\"validFrom\":", time_text(certificate->valid_from, text));
+    append_text(&out, ",\"validUntil\":", time_text(certificate->valid_until, text));
+    buffer_print(&out, ",\"daysLeft\":%lld,\"authority\":%s}",
+                 (long long)((certificate->valid_until - time(NULL)) / DAY_S),
+                 certificate->is_authority ? "true" : "false");
+    puts(buffer_text(&out));
+}
+
+static VERB(run_show)
+{
+    const char *path = NULL;
+    const char *format = "text";
+    const struct option table[] = {
+        {"output", 'o', "FORMAT", OPTION_TEXT, &format, "text or json; default text"},
+    };
+    const struct options options = {
+        .usage = "skycap pki show FILE [options]",
+        .summary = "Shows the names in a certificate, who issued it, and how long it is valid.",
+        .table = table,
+        .count = COUNT_OF(table),
+    };
+    bool helped;
+    struct error *error = read_arguments(&options, count, arguments, &path, &helped);
+    if (error || helped)
+        return error;
+    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
+        return error_new(CODE_INVALID_ARGUMENT, "--output: \"%s\" is neither text nor json",
+                         format);
+    struct pki_certificate certificate AUTO(pki_clear_certificate) = {0};
+    *exit_code = EXIT_FAILED;
+    error = pki_read_certificate(path, &certificate);
+    if (error)
+        return error;
+    if (strcmp(format, "json") == 0)
+        print_json(&certificate);
+    else
+        print_certificate(&certificate);
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static const struct command table[] = {
+    {"init", "make an authority", run_init},
+    {"issue", "make a key and a certificate for one name", run_issue},
+    {"show", "what a certificate says", run_show},
+};
+
+static VERB(run)
+{
+    static const struct verbs verbs = {
+        "pki", "Makes the certificates of mutual TLS with a small authority of its own.", table,
+        COUNT_OF(table), ""};
+    return verbs_run(&verbs, count, arguments, exit_code);
+}
+
+const struct command pki_command = {"pki", "make certificates for mutual TLS", run};
