@@ -24,7 +24,7 @@
 #define COMMON_NAME_LIMIT 64
 
 /* With ".crt" and the ending of a temporary file it is a file's name. */
-#define NAME_LIMIT 200
+#define NAME_LIMIT 220
 
 #define SERIAL_BITS 128
 #define DAY_S ((time_t)24 * 60 * 60)
