@@ -129,9 +129,11 @@ main(int count, char **arguments)
     struct server *server = flags_server(&flags, runtime);
     server_add_service(server, &csi_v1_identity_service, identity, channel);
     server_add_service(server, &grpc_testing_test_service_service, &stream_handlers, NULL);
-    flags_serve(&flags, server, NULL);
+    struct tls_context *tls = flags_tls(&flags);
+    flags_serve(&flags, server, tls);
     server_free(server);
     channel_close(channel);
     runtime_close(runtime);
+    tls_context_close(tls);
     return 0;
 }

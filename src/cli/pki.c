@@ -100,8 +100,8 @@ static const struct {
     const char *next;
 } forms[] = {
     {"component.registry", "skycap serve --roles registry --listen HOST:PORT"},
-    {"controller.", "skycap serve --roles oim-controller --registry HOST:PORT --listen HOST:PORT"
-                    " --controller-id "},
+    {"controller.", "skycap serve --roles oim-controller --registry HOST:PORT --listen HOST:PORT "
+                    "--controller-address HOST:PORT --controller-id "},
     {"host.", "skycap call HOST:PORT METHOD --controller "},
     {"user.", "skycap registry list --endpoint HOST:PORT"},
 };

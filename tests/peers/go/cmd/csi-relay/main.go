@@ -6,27 +6,14 @@ package main
 
 import (
 	"flag"
-	"log"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"skycap.test/peers/internal/endpoint"
+	"skycap.test/peers/internal/rawcodec"
 )
-
-// rawCodec leaves messages, which are *mem.BufferSlice, as they are on the wire.
-type rawCodec struct{}
-
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(value any) (mem.BufferSlice, error) { return *value.(*mem.BufferSlice), nil }
-
-func (rawCodec) Unmarshal(data mem.BufferSlice, into any) error {
-	data.Ref()
-	*into.(*mem.BufferSlice) = data
-	return nil
-}
 
 type relay struct{ to *grpc.ClientConn }
 
@@ -54,17 +41,11 @@ func main() {
 	to := flag.String("to", "", "`address` of the server behind: unix:/path")
 	flag.Parse()
 	conn, err := grpc.NewClient(*to, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
-	check(err)
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawcodec.Codec{})))
+	endpoint.Check(err)
 	listener, err := endpoint.Listen(*listen)
-	check(err)
-	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(relay{conn}.pass))
+	endpoint.Check(err)
+	server := grpc.NewServer(grpc.ForceServerCodecV2(rawcodec.Codec{}), grpc.UnknownServiceHandler(relay{conn}.pass))
 	endpoint.Announce(listener)
-	check(server.Serve(listener))
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
+	endpoint.Check(server.Serve(listener))
 }

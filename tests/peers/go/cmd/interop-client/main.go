@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/encoding/gzip"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"skycap.test/peers/internal/mutualtls"
 )
 
@@ -28,13 +29,14 @@ func main() {
 	files := mutualtls.RegisterFlags()
 	name := flag.String("tls-name", "", "`name` that the server's certificate must carry")
 	compress := flag.Bool("gzip", false, "compress requests with gzip")
+	controller := flag.String("controller", "", "send this `id` as controllerid, for a registry")
 	flag.Usage = usage
 	flag.Parse()
 	if flag.NArg() < 2 {
 		usage()
 		os.Exit(2)
 	}
-	conn, err := open(flag.Arg(0), files, *name, *compress)
+	conn, err := open(flag.Arg(0), files, *name, *compress, *controller)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -61,7 +63,7 @@ func usage() {
 	flag.PrintDefaults()
 }
 
-func open(addr string, files *mutualtls.Files, name string, compress bool) (*grpc.ClientConn, error) {
+func open(addr string, files *mutualtls.Files, name string, compress bool, controller string) (*grpc.ClientConn, error) {
 	creds, err := files.ClientCredentials(name)
 	if err != nil {
 		return nil, err
@@ -70,7 +72,27 @@ func open(addr string, files *mutualtls.Files, name string, compress bool) (*grp
 	if compress {
 		options = append(options, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
 	}
+	if controller != "" {
+		options = append(options, toController(controller)...)
+	}
 	return grpc.NewClient(addr, options...)
+}
+
+// toController adds the header by which a registry knows whom to pass a call to.
+func toController(id string) []grpc.DialOption {
+	named := func(ctx context.Context) context.Context {
+		return metadata.AppendToOutgoingContext(ctx, "controllerid", id)
+	}
+	return []grpc.DialOption{
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			return invoke(named(ctx), method, request, reply, conn, options...)
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+			stream grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			return stream(named(ctx), desc, conn, method, options...)
+		}),
+	}
 }
 
 func runCase(conn *grpc.ClientConn, name string) error {

@@ -6,6 +6,7 @@ package endpoint
 
 import (
 	"fmt"
+	"log"
 	"net"
 	"os"
 	"strings"
@@ -43,4 +44,11 @@ func Announce(listener net.Listener) {
 		name = "unix:" + name
 	}
 	fmt.Println("listening on", name)
+}
+
+// Check ends the program if there is an error.
+func Check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }
