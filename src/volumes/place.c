@@ -10,13 +10,9 @@
  */
 #include "volumes/place.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "backends/format.h"
 #include "backends/loop.h"
@@ -25,6 +21,7 @@
 #include "volumes/io_limits.h"
 #include "volumes/mount_group.h"
 #include "volumes/mounts.h"
+#include "volumes/points.h"
 #include "volumes/volume.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
@@ -89,101 +86,7 @@ place_check_capability(const volume_record *volume, const volume_capability *cap
                      is_image(volume) ? volume->fs_type : "a directory tree", wanted);
 }
 
-/* ---- what is there ---- */
-
-static bool
-is_same_file(const char *a, const char *b)
-{
-    struct stat first, second;
-    return stat(a, &first) == 0 && lstat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
-static bool
-is_read_only(const char *path)
-{
-    struct statvfs found;
-    return statvfs(path, &found) == 0 && (found.f_flag & ST_RDONLY);
-}
-
-/* A bind of `source`, made with the same right to write. */
-static bool
-is_bound(const char *source, const char *path, bool read_only)
-{
-    return is_same_file(source, path) && mounts_is_point(path) && is_read_only(path) == read_only;
-}
-
-static bool
-is_device_at(const char *device, const char *path)
-{
-    struct stat wanted, found;
-    return stat(device, &wanted) == 0 && stat(path, &found) == 0 && S_ISBLK(found.st_mode) &&
-           wanted.st_rdev == found.st_rdev;
-}
-
-/* btrfs has device numbers of its own: there the table of mounts must say. */
-static bool
-is_mounted_from(const char *device, const char *path)
-{
-    struct stat wanted, found;
-    struct mount_point point;
-    if (!mounts_is_point(path) || stat(device, &wanted) != 0 || stat(path, &found) != 0)
-        return false;
-    if (found.st_dev == wanted.st_rdev)
-        return true;
-    struct error *error AUTO(error_cleanup) = mounts_find(path, &point);
-    return !error && point.exists && strcmp(point.device, device) == 0;
-}
-
-/* Something is mounted where we want to mount. */
-static struct error *
-clear_path(const char *path, bool is_known)
-{
-    struct stat found;
-    if (!mounts_is_point(path))
-        return NULL;
-    if (!is_known && stat(path, &found) == 0)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "something else is mounted at %s; unmount it, or use another path", path);
-    return mounts_remove(path);
-}
-
 /* ---- trees ---- */
-
-static const char *const *
-mount_flags(const volume_capability *capability, struct arena *arena)
-{
-    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
-    const char **flags = arena_alloc(arena, (mount->n_mount_flags + 1) * sizeof *flags);
-    for (size_t i = 0; i < mount->n_mount_flags; i++)
-        flags[i] = mount->mount_flags[i];
-    flags[mount->n_mount_flags] = NULL;
-    return flags;
-}
-
-/* Those that a publication can have of its own. What the file system was to know, it was told when it was staged. */
-static const char *const *
-point_flags(const volume_capability *capability, struct arena *arena)
-{
-    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
-    const char **flags = arena_alloc(arena, (mount->n_mount_flags + 1) * sizeof *flags);
-    size_t count = 0;
-    for (size_t i = 0; i < mount->n_mount_flags; i++)
-        if (mounts_is_point_option(mount->mount_flags[i]))
-            flags[count++] = mount->mount_flags[i];
-    flags[count] = NULL;
-    return flags;
-}
-
-static struct error *
-make_directory(const char *path)
-{
-    if (mkdir(path, 0750) == 0 || errno == EEXIST)
-        return NULL;
-    if (errno == ENOENT)
-        return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
-    return error_from_errno(errno, "make the directory %s", path);
-}
 
 static struct error *
 place_tree(struct engine *engine, const volume_record *volume, const struct use *use, bool is_known,
@@ -191,13 +94,14 @@ place_tree(struct engine *engine, const volume_record *volume, const struct use 
 {
     char source[PATH_MAX];
     struct error *error = volume_find_data(engine, volume, source, sizeof source);
-    if (error || is_bound(source, use->path, use->read_only))
+    if (error || points_is_bound(source, use->path, use->read_only))
         return error;
-    error = clear_path(use->path, is_known);
+    error = points_clear(use->path, is_known);
     if (!error)
-        error = make_directory(use->path);
+        error = points_make_directory(use->path);
     if (!error)
-        error = mounts_bind(source, use->path, mount_flags(use->capability, arena), use->read_only);
+        error = mounts_bind(source, use->path, points_mount_flags(use->capability, arena),
+                            use->read_only);
     return error;
 }
 
@@ -230,17 +134,17 @@ place_file_system(struct engine *engine, struct held_volume *held, const struct 
     if (!use->read_only)
         tell_of_growth(engine, held->record, image_fs_grow_unmounted(engine, held, arena));
     struct error *error = attach_device(engine, held->record, LOOP_AUTOCLEAR, &device);
-    if (error ||
-        (is_mounted_from(device.path, use->path) && is_read_only(use->path) == use->read_only))
+    if (error || (points_is_mounted_from(device.path, use->path) &&
+                  points_is_read_only(use->path) == use->read_only))
         return error;
     error = image_fs_ensure(engine, held, device.path, arena);
     if (!error)
-        error = clear_path(use->path, is_known);
+        error = points_clear(use->path, is_known);
     if (!error)
-        error = make_directory(use->path);
+        error = points_make_directory(use->path);
     if (!error)
         error = image_fs_mount(held->record, device.path, use->path,
-                               mount_flags(use->capability, arena), use->read_only);
+                               points_mount_flags(use->capability, arena), use->read_only);
     if (!error && !use->read_only) {
         tell_of_growth(engine, held->record,
                        image_fs_grow(engine, held, device.path, use->path, arena));
@@ -250,13 +154,6 @@ place_file_system(struct engine *engine, struct held_volume *held, const struct 
 }
 
 /* ---- either ---- */
-
-static struct error *
-apply_group(const struct use *use)
-{
-    const char *group = use->capability->mount->volume_mount_group;
-    return group[0] && !use->read_only ? mount_group_apply(use->path, group) : NULL;
-}
 
 /*
  * A copy that is made while an image gets its first file system would not know whether somebody's data is in what it got. And where copies take
@@ -290,23 +187,10 @@ place_volume(struct engine *engine, struct held_volume *held, const struct use *
         return attach_device(engine, held->record, 0, &device);
     error = is_image(held->record) ? place_file_system(engine, held, use, is_known, arena)
                                    : place_tree(engine, held->record, use, is_known, arena);
-    return error ? error : apply_group(use);
+    return error ? error : points_apply_group(use);
 }
 
 /* ---- publications ---- */
-
-static struct error *
-make_file(const char *path)
-{
-    int fd = open(path, O_CREAT | O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
-    if (fd >= 0) {
-        close(fd);
-        return NULL;
-    }
-    if (errno == ENOENT)
-        return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
-    return error_from_errno(errno, "make the file %s", path);
-}
 
 /* The device that a publication shows: the volume's own, or one upon it that only reads. */
 static struct error *
@@ -324,12 +208,7 @@ place_block(struct engine *engine, const volume_record *volume, const struct use
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
     struct error *error = find_device(engine, volume, use->read_only, &device);
-    if (error || is_device_at(device.path, use->path))
-        return error;
-    error = clear_path(use->path, is_known);
-    if (!error)
-        error = make_file(use->path);
-    return error ? error : mounts_bind(device.path, use->path, NULL, false);
+    return error ? error : points_bind_device(device.path, use->path, is_known);
 }
 
 struct error *
@@ -338,15 +217,7 @@ place_staged(struct engine *engine, const volume_record *volume, const struct us
 {
     if (place_is_block(use->capability))
         return place_block(engine, volume, use, is_known);
-    if (is_bound(use->staging_path, use->path, use->read_only))
-        return apply_group(use);
-    struct error *error = clear_path(use->path, is_known);
-    if (!error)
-        error = make_directory(use->path);
-    if (!error)
-        error = mounts_bind(use->staging_path, use->path, point_flags(use->capability, arena),
-                            use->read_only);
-    return error ? error : apply_group(use);
+    return points_bind_staged(use, is_known, arena);
 }
 
 /* ---- looking ---- */
@@ -380,9 +251,10 @@ image_is_at(struct engine *engine, const volume_record *volume, const char *path
     struct loop_device own AUTO(loop_release) = LOOP_NONE;
     struct loop_device reader AUTO(loop_release) = LOOP_NONE;
     struct error *error = find_devices(engine, volume, &own, &reader);
-    *is_there = !error && own.fd >= 0 &&
-                (!path || is_mounted_from(own.path, path) || is_device_at(own.path, path) ||
-                 (reader.fd >= 0 && is_device_at(reader.path, path)));
+    *is_there =
+        !error && own.fd >= 0 &&
+        (!path || points_is_mounted_from(own.path, path) || points_is_device_at(own.path, path) ||
+         (reader.fd >= 0 && points_is_device_at(reader.path, path)));
     return error;
 }
 
@@ -393,7 +265,7 @@ place_is_at(struct engine *engine, const volume_record *volume, const char *path
     if (is_image(volume))
         return image_is_at(engine, volume, path, is_there);
     struct error *error = volume_find_data(engine, volume, source, sizeof source);
-    *is_there = !error && is_same_file(source, path) && mounts_is_point(path);
+    *is_there = !error && points_is_same_file(source, path) && mounts_is_point(path);
     return error;
 }
 
@@ -457,23 +329,6 @@ struct error *
 place_remove(const char *path)
 {
     return mounts_remove(path);
-}
-
-struct error *
-place_remove_with_path(const char *path)
-{
-    struct stat found;
-    struct error *error = mounts_remove(path);
-    if (error || lstat(path, &found) != 0)
-        return error;
-    int failed = S_ISDIR(found.st_mode)                         ? rmdir(path)
-                 : S_ISREG(found.st_mode) && found.st_size == 0 ? unlink(path)
-                                                                : (errno = EEXIST, -1);
-    if (failed && errno != ENOENT)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "%s has contents that are not the volume's; look at them and remove it",
-                         path);
-    return NULL;
 }
 
 struct error *

@@ -7,14 +7,7 @@
 #define VOLUMES_PLACE_H
 
 #include "volumes/held.h"
-
-/* How a volume is to be used at a path. */
-struct use {
-    const char *path;
-    const char *staging_path; /* of a publication; "": none */
-    const volume_capability *capability;
-    bool read_only;
-};
+#include "volumes/points.h"
 
 bool place_is_block(const volume_capability *capability);
 
@@ -47,9 +40,6 @@ void place_try_parameters(struct engine *engine, const volume_record *volume, co
 
 /* What is at the path goes. */
 MUST_CHECK struct error *place_remove(const char *path);
-
-/* ... and the directory or file that it was mounted on; only if that is empty. */
-MUST_CHECK struct error *place_remove_with_path(const char *path);
 
 /* The devices of an image go, at the latest with their last user; or only the one that reads. */
 MUST_CHECK struct error *place_release_devices(struct engine *engine, const volume_record *volume,

@@ -19,8 +19,8 @@ is_exclusive(const volume_capability *capability)
            capability->access_mode->mode == MODE(SINGLE_NODE_SINGLE_WRITER);
 }
 
-static struct error *
-check_others(const struct mount_list *uses, const struct use *use)
+struct error *
+publish_check_others(const struct mount_list *uses, const struct use *use)
 {
     for (size_t i = 0; i < uses->count; i++) {
         const mount_record *other = uses->records[i];
@@ -35,11 +35,11 @@ check_others(const struct mount_list *uses, const struct use *use)
     return NULL;
 }
 
-static struct error *
-check_staged(struct engine *engine, const volume_record *volume, const struct mount_list *uses,
-             const struct use *use)
+struct error *
+publish_check_staging(const struct mount_list *uses, const struct use *use,
+                      const mount_record **out)
 {
-    const mount_record *staging = mount_rows_find(uses, use->staging_path);
+    const mount_record *staging = *out = mount_rows_find(uses, use->staging_path);
     if (!staging)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the volume is not staged at \"%s\": call NodeStageVolume first",
@@ -50,9 +50,20 @@ check_staged(struct engine *engine, const volume_record *volume, const struct mo
                                                              : "as a file system");
     if (staging->read_only && !use->read_only)
         return error_new(CODE_FAILED_PRECONDITION, "the volume is staged for reading only");
+    return NULL;
+}
+
+static struct error *
+check_staged(struct engine *engine, const volume_record *volume, const struct mount_list *uses,
+             const struct use *use)
+{
+    const mount_record *staging;
+    struct error *error = publish_check_staging(uses, use, &staging);
+    if (error)
+        return error;
     struct use staged = stage_use_of(staging);
     bool is_there;
-    struct error *error = place_is_used(engine, volume, &staged, &is_there);
+    error = place_is_used(engine, volume, &staged, &is_there);
     if (!error && !is_there)
         error = error_new(CODE_FAILED_PRECONDITION,
                           "the volume's staging at %s is gone: call NodeStageVolume again",
@@ -121,7 +132,7 @@ publish_volume(struct engine *engine, const char *handle, const struct use *use)
     if (!error)
         error = check_staged(engine, held.record, &uses, use);
     if (!error)
-        error = check_others(&uses, use);
+        error = publish_check_others(&uses, use);
     return error ? error : publish_held(engine, &held, use, &arena);
 }
 
@@ -223,7 +234,7 @@ publish_undo(struct engine *engine, const char *handle, const char *path)
     if (!record)
         error = check_unknown(engine, held.record, path);
     if (!error)
-        error = place_remove_with_path(path);
+        error = points_remove_with_path(path);
     if (!error && record && held.record)
         error = release_reader(engine, held.record, &rows, record);
     return error || !record ? error : mount_rows_delete(engine, record);

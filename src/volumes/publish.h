@@ -23,4 +23,13 @@ MUST_CHECK struct error *publish_undo(struct engine *engine, const char *handle,
 MUST_CHECK struct error *publish_apply_parameters(struct engine *engine,
                                                   const volume_record *volume, struct arena *arena);
 
+/* ---- for other kinds of volumes ---- */
+
+/* FAILED_PRECONDITION: it is published elsewhere, and one of the access modes allows a single place. */
+MUST_CHECK struct error *publish_check_others(const struct mount_list *uses, const struct use *use);
+
+/* The row of the staging that is to be published. FAILED_PRECONDITION: there is none, or it does not fit the use. */
+MUST_CHECK struct error *publish_check_staging(const struct mount_list *uses, const struct use *use,
+                                               const mount_record **out);
+
 #endif

@@ -115,12 +115,12 @@ stage_list_uses(struct engine *engine, const volume_record *volume, struct arena
 /* ---- staging ---- */
 
 /* A file system and raw writes into the device below it do not go together. */
-static struct error *
-check_access_type(struct engine *engine, const volume_record *volume, const struct use *use,
-                  struct arena *arena)
+struct error *
+stage_check_access_type(struct engine *engine, const char *handle, const struct use *use,
+                        struct arena *arena)
 {
     struct mount_list uses;
-    struct error *error = mount_rows_list(engine, volume->handle, arena, &uses);
+    struct error *error = mount_rows_list(engine, handle, arena, &uses);
     for (size_t i = 0; i < uses.count && !error; i++)
         if (place_is_block(uses.records[i]->capability) != place_is_block(use->capability) &&
             strcmp(uses.records[i]->path, use->path) != 0)
@@ -143,7 +143,7 @@ stage_volume(struct engine *engine, const char *handle, const struct use *use)
     if (!error)
         error = place_check_capability(held.record, use->capability);
     if (!error)
-        error = check_access_type(engine, held.record, use, &arena);
+        error = stage_check_access_type(engine, handle, use, &arena);
     if (!error)
         error = stage_remember_use(engine, handle, use, &arena, &record, &is_new);
     if (error)
@@ -156,8 +156,8 @@ stage_volume(struct engine *engine, const char *handle, const struct use *use)
 
 /* ---- and back ---- */
 
-static struct error *
-check_unpublished(const struct mount_list *uses, const char *staging_path)
+struct error *
+stage_check_unpublished(const struct mount_list *uses, const char *staging_path)
 {
     for (size_t i = 0; i < uses->count; i++)
         if (strcmp(uses->records[i]->staging_path, staging_path) == 0 &&
@@ -206,7 +206,7 @@ stage_undo(struct engine *engine, const char *handle, const char *path)
     if (!error)
         error = stage_list_uses(engine, held.record, &arena, &uses);
     if (!error)
-        error = check_unpublished(&uses, path);
+        error = stage_check_unpublished(&uses, path);
     if (error)
         return error;
     mount_record *record = mount_rows_find(&rows, path);

@@ -26,6 +26,14 @@ struct use stage_use_of(const mount_record *record);
 /* ALREADY_EXISTS: one of the uses is at the same path, and differs. */
 MUST_CHECK struct error *stage_check_same(const struct mount_list *uses, const struct use *use);
 
+/* FAILED_PRECONDITION: it is a file system at one path and would be a raw device at the other. */
+MUST_CHECK struct error *stage_check_access_type(struct engine *engine, const char *handle,
+                                                 const struct use *use, struct arena *arena);
+
+/* FAILED_PRECONDITION: one of the uses is published from there. */
+MUST_CHECK struct error *stage_check_unpublished(const struct mount_list *uses,
+                                                 const char *staging_path);
+
 /* The row for a use: found or written. ALREADY_EXISTS: there is one at the path that differs. */
 MUST_CHECK struct error *stage_remember_use(struct engine *engine, const char *handle,
                                             const struct use *use, struct arena *arena,
