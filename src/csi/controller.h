@@ -4,6 +4,7 @@
 #define CSI_CONTROLLER_H
 
 #include "proto/csi.rpc.h"
+#include "rpc/call.h"
 #include "rpc/server.h"
 #include "volumes/engine.h"
 
@@ -18,6 +19,14 @@ struct controller {
      */
     bool tells_1_13;
 };
+
+/* A handler's declaration. */
+#define HANDLER(name, Method)                                                                      \
+    struct error *name(struct call *call, const Csi__V1__##Method##Request *request,               \
+                       Csi__V1__##Method##Response *reply)
+
+/* How long a handler may wait for a copy, so that there is time left for the answer. */
+uint64_t controller_wait_ms(const struct call *call);
 
 /* Of a handler whose context is a controller. */
 struct engine *controller_engine(const struct call *call);

@@ -7,13 +7,6 @@
 #include "proto/csi.rpc.h"
 #include "rpc/call.h"
 
-#define HANDLER(name, Method)                                                                      \
-    struct error *name(struct call *call, const Csi__V1__##Method##Request *request,               \
-                       Csi__V1__##Method##Response *reply)
-
-/* How long a handler may wait for a copy, so that there is time left for the answer. */
-uint64_t controller_wait_ms(const struct call *call);
-
 /* controller_volumes.c */
 HANDLER(controller_create_volume, CreateVolume);
 HANDLER(controller_delete_volume, DeleteVolume);

@@ -131,27 +131,6 @@ find_obstacle(const volume_record *volume,
     return request->n_volume_context ? "the volume has no volume_context" : NULL;
 }
 
-#define CONFIRMED(name) csi__v1__validate_volume_capabilities_response__confirmed__##name
-
-static Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *
-confirm(const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena)
-{
-    Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
-        arena_alloc(arena, sizeof *confirmed);
-    CONFIRMED(init)(confirmed);
-    confirmed->volume_capabilities = request->volume_capabilities;
-    confirmed->n_volume_capabilities = request->n_volume_capabilities;
-    struct text_map parameters =
-        message_map_read(request->parameters, request->n_parameters, arena);
-    message_map_write(&parameters, arena, &CONFIRMED(parameters_entry__descriptor),
-                      &confirmed->parameters, &confirmed->n_parameters);
-    parameters =
-        message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena);
-    message_map_write(&parameters, arena, &CONFIRMED(mutable_parameters_entry__descriptor),
-                      &confirmed->mutable_parameters, &confirmed->n_mutable_parameters);
-    return confirmed;
-}
-
 HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
 {
     struct arena *arena = call_arena(call);
@@ -167,7 +146,7 @@ HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
     if (obstacle)
         reply->message = (char *)obstacle;
     else
-        reply->confirmed = confirm(request, arena);
+        reply->confirmed = messages_confirmation(request, arena);
     return NULL;
 }
 

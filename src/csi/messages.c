@@ -147,3 +147,50 @@ messages_condition(const struct health_report *report, struct arena *arena)
         (char *)(report->count ? report->complaints[0].message : "the volume is healthy");
     return condition;
 }
+
+#define CONFIRMED(name) csi__v1__validate_volume_capabilities_response__confirmed__##name
+
+Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *
+messages_confirmation(const Csi__V1__ValidateVolumeCapabilitiesRequest *request,
+                      struct arena *arena)
+{
+    Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
+        arena_alloc(arena, sizeof *confirmed);
+    CONFIRMED(init)(confirmed);
+    confirmed->volume_capabilities = request->volume_capabilities;
+    confirmed->n_volume_capabilities = request->n_volume_capabilities;
+    struct text_map parameters =
+        message_map_read(request->parameters, request->n_parameters, arena);
+    message_map_write(&parameters, arena, &CONFIRMED(parameters_entry__descriptor),
+                      &confirmed->parameters, &confirmed->n_parameters);
+    parameters =
+        message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena);
+    message_map_write(&parameters, arena, &CONFIRMED(mutable_parameters_entry__descriptor),
+                      &confirmed->mutable_parameters, &confirmed->n_mutable_parameters);
+    return confirmed;
+}
+
+static Csi__V1__VolumeUsage *
+usage_message(const struct usage_figures *figures, Csi__V1__VolumeUsage__Unit unit,
+              struct arena *arena)
+{
+    Csi__V1__VolumeUsage *usage = arena_alloc(arena, sizeof *usage);
+    csi__v1__volume_usage__init(usage);
+    usage->available = figures->available;
+    usage->total = figures->total;
+    usage->used = figures->used;
+    usage->unit = unit;
+    return usage;
+}
+
+void
+messages_add_usage(const struct volume_usage *usage, struct arena *arena,
+                   Csi__V1__NodeGetVolumeStatsResponse *reply)
+{
+    reply->usage = arena_alloc(arena, 2 * sizeof(void *));
+    reply->usage[reply->n_usage++] =
+        usage_message(&usage->bytes, CSI__V1__VOLUME_USAGE__UNIT__BYTES, arena);
+    if (!usage->is_block)
+        reply->usage[reply->n_usage++] =
+            usage_message(&usage->inodes, CSI__V1__VOLUME_USAGE__UNIT__INODES, arena);
+}

@@ -8,6 +8,7 @@
 #include "volumes/engine.h"
 #include "volumes/group.h"
 #include "volumes/health.h"
+#include "volumes/usage.h"
 
 Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_record *record,
                                  struct arena *arena);
@@ -29,5 +30,13 @@ Csi__V1__VolumeHealth *messages_health(const char *volume_id, const struct healt
                                        struct arena *arena);
 Csi__V1__VolumeCondition *messages_condition(const struct health_report *report,
                                              struct arena *arena);
+
+/* All that was asked is so. */
+Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *messages_confirmation(
+    const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena);
+
+/* How full a volume is. */
+void messages_add_usage(const struct volume_usage *usage, struct arena *arena,
+                        Csi__V1__NodeGetVolumeStatsResponse *reply);
 
 #endif

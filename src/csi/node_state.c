@@ -42,19 +42,6 @@ find_use(struct call *call, const volume_record *volume, const char *path, mount
 
 /* ---- stats ---- */
 
-static Csi__V1__VolumeUsage *
-usage_message(const struct usage_figures *figures, Csi__V1__VolumeUsage__Unit unit,
-              struct arena *arena)
-{
-    Csi__V1__VolumeUsage *usage = arena_alloc(arena, sizeof *usage);
-    csi__v1__volume_usage__init(usage);
-    usage->available = figures->available;
-    usage->total = figures->total;
-    usage->used = figures->used;
-    usage->unit = unit;
-    return usage;
-}
-
 HANDLER(node_get_volume_stats, NodeGetVolumeStats)
 {
     struct arena *arena = call_arena(call);
@@ -75,12 +62,7 @@ HANDLER(node_get_volume_stats, NodeGetVolumeStats)
         error = health_check_uses(controller_engine(call), volume, arena, &health);
     if (error)
         return error;
-    reply->usage = arena_alloc(arena, 2 * sizeof(void *));
-    reply->usage[reply->n_usage++] =
-        usage_message(&usage.bytes, CSI__V1__VOLUME_USAGE__UNIT__BYTES, arena);
-    if (!usage.is_block)
-        reply->usage[reply->n_usage++] =
-            usage_message(&usage.inodes, CSI__V1__VOLUME_USAGE__UNIT__INODES, arena);
+    messages_add_usage(&usage, arena, reply);
     reply->volume_condition = messages_condition(&health, arena);
     return NULL;
 }

@@ -39,3 +39,35 @@ services_is_of(const struct service *service, unsigned sides)
             return sides & SERVICES_CONTROLLER;
     return sides != 0;
 }
+
+static const struct csi_service *
+find_service(const struct csi_service *services, size_t count, const struct method *method)
+{
+    size_t size = strcspn(method->path + 1, "/");
+    for (size_t i = 0; i < count; i++) {
+        const char *name = services[i].service->name;
+        if (strlen(name) == size && memcmp(method->path + 1, name, size) == 0)
+            return &services[i];
+    }
+    return NULL;
+}
+
+static const struct method *
+find_method(const struct service *service, const struct method *like)
+{
+    for (size_t i = 0; i < service->method_count; i++)
+        if (strcmp(service->methods[i].path, like->path) == 0)
+            return &service->methods[i];
+    return NULL;
+}
+
+struct error *
+services_run(const struct csi_service *services, size_t count, struct call *call,
+             const struct method *method, const ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    const struct csi_service *service = find_service(services, count, method);
+    const struct method *own = service ? find_method(service->service, method) : NULL;
+    if (!own)
+        return error_new(CODE_UNIMPLEMENTED, "%s is not implemented", method->path);
+    return call_delegate(call, own, service->handlers, service->context, request, reply);
+}

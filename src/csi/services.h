@@ -29,4 +29,12 @@ void services_list(struct identity *identity, struct csi_service out[SERVICES_AL
 /* Whether the service is of one of the sides: Node of one, Identity and ours of both, the rest of the other. */
 bool services_is_of(const struct service *service, unsigned sides);
 
+/*
+ * Runs the method of the same name that one of the services has, by call_delegate: the method that is given may be that of another table, which knows nothing of these
+ * handlers. UNIMPLEMENTED: none has it.
+ */
+MUST_CHECK struct error *services_run(const struct csi_service *services, size_t count,
+                                      struct call *call, const struct method *method,
+                                      const ProtobufCMessage *request, ProtobufCMessage *reply);
+
 #endif

@@ -268,7 +268,7 @@ open_end(struct csi_driver *csi, const char *endpoint, size_t index)
     bool is_local = address_is_local(&address);
     struct channel_options options = {
         .tls = is_local ? NULL : csi->tls,
-        .tls_name = csi->options.tls_name,
+        .tls_name = csi->options.tls.name,
         .connect_timeout_ms = csi->options.probe_timeout_ms,
         .longest_pause_ms = LONGEST_PAUSE_MS,
         .keepalive_ms = is_local ? 0 : KEEPALIVE_MS,
@@ -281,7 +281,7 @@ static struct error *
 open_ends(struct csi_driver *csi)
 {
     struct error *error =
-        csi->options.has_tls ? tls_context_open(&csi->options.tls, &csi->tls) : NULL;
+        csi->options.tls.is_given ? tls_context_open(&csi->options.tls.files, &csi->tls) : NULL;
     if (!error)
         error = open_end(csi, csi->options.endpoint, CONTROLLER);
     if (!error && csi->options.node_endpoint)

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "rpc/address.h"
-
 #define DEFAULT_INTERVAL_MS 10000u
 #define DEFAULT_TIMEOUT_MS 5000u
 
@@ -27,41 +25,19 @@ copy_map(struct text_map *map, struct arena *arena)
 /* ---- where it is ---- */
 
 static struct error *
-check_endpoint(const struct setting *settings, const char *key, bool is_safe, bool *is_tcp)
-{
-    struct address address;
-    const char *text = NULL;
-    struct error *error = settings_read_text(settings, key, &text);
-    if (error || !text)
-        return error;
-    struct error *wrong AUTO(error_cleanup) = address_parse(text, &address);
-    if (wrong)
-        return settings_refuse_key(settings, key, "%s", wrong->message);
-    if (address_is_local(&address))
-        return NULL;
-    *is_tcp = true;
-    if (!address.host[0] || !address.port)
-        return settings_refuse_key(settings, key, "a host and a port to connect to are missing");
-    if (is_safe)
-        return NULL;
-    return settings_refuse_key(settings, key,
-                               "this goes over the network: say `tls:`, or `insecure: true`");
-}
-
-static struct error *
 read_endpoints(const struct setting *settings, struct arena *arena, struct csi_options *out)
 {
     bool is_insecure = false, is_tcp = false;
-    struct error *error = settings_read_flag(settings, "insecure", &is_insecure);
-    if (!error && is_insecure && out->has_tls)
-        error = settings_refuse_key(settings, "insecure", "there is `tls:` too; say one of both");
+    struct error *error = endpoint_settings_read_tls(settings, arena, &out->tls);
     if (!error)
-        error = check_endpoint(settings, "endpoint", is_insecure || out->has_tls, &is_tcp);
+        error = endpoint_settings_read_insecure(settings, &out->tls, &is_insecure);
+    bool is_safe = is_insecure || out->tls.is_given;
     if (!error)
-        error = check_endpoint(settings, "node-endpoint", is_insecure || out->has_tls, &is_tcp);
-    if (!error && !is_tcp && (is_insecure || out->has_tls))
-        error = settings_refuse_key(settings, out->has_tls ? "tls" : "insecure",
-                                    "this is for an endpoint like HOST:PORT, and there is none");
+        error = endpoint_settings_check(settings, "endpoint", is_safe, &is_tcp);
+    if (!error)
+        error = endpoint_settings_check(settings, "node-endpoint", is_safe, &is_tcp);
+    if (!error)
+        error = endpoint_settings_check_use(settings, is_tcp);
     const char *endpoint = NULL, *node_endpoint = NULL;
     if (!error)
         error = settings_read_text(settings, "endpoint", &endpoint);
@@ -76,38 +52,6 @@ read_endpoints(const struct setting *settings, struct arena *arena, struct csi_o
     out->endpoint = copy_text(arena, endpoint ? endpoint : node_endpoint);
     out->node_endpoint = is_one ? NULL : copy_text(arena, node_endpoint);
     return NULL;
-}
-
-/* ---- TLS ---- */
-
-static struct error *
-read_tls(const struct setting *settings, struct arena *arena, struct csi_options *out)
-{
-    static const char *const known[] = {"ca", "certificate", "key", "name", NULL};
-    const struct setting *tls = NULL;
-    struct tls_options *files = &out->tls;
-    struct error *error = settings_read_part(settings, "tls", SETTING_MAP, &tls);
-    if (error || !tls)
-        return error;
-    out->has_tls = true;
-    error = settings_check_keys(tls, known);
-    if (!error)
-        error = settings_read_text(tls, "ca", &files->ca_file);
-    if (!error)
-        error = settings_read_text(tls, "certificate", &files->certificate_file);
-    if (!error)
-        error = settings_read_text(tls, "key", &files->key_file);
-    if (!error)
-        error = settings_read_text(tls, "name", &out->tls_name);
-    for (size_t i = 0; i < 3 && !error; i++) {
-        if (!settings_find(tls, known[i]))
-            error = settings_refuse(tls, "%s is missing: the path of a file", known[i]);
-    }
-    files->ca_file = copy_text(arena, files->ca_file);
-    files->certificate_file = copy_text(arena, files->certificate_file);
-    files->key_file = copy_text(arena, files->key_file);
-    out->tls_name = copy_text(arena, out->tls_name);
-    return error;
 }
 
 /* ---- the program ---- */
@@ -157,8 +101,6 @@ csi_options_read(const struct setting *settings, struct arena *arena, struct csi
         .probe_timeout_ms = DEFAULT_TIMEOUT_MS,
     };
     struct error *error = settings_check_keys(settings, known);
-    if (!error)
-        error = read_tls(settings, arena, out);
     if (!error)
         error = read_endpoints(settings, arena, out);
     if (!error)

@@ -16,7 +16,7 @@
 #define DRIVERS_CSI_OPTIONS_H
 
 #include "base/settings.h"
-#include "rpc/tls.h"
+#include "drivers/endpoint_settings.h"
 
 struct csi_options {
     const char *endpoint;      /* never NULL: the node's, if that is the only one */
@@ -26,9 +26,7 @@ struct csi_options {
     uint32_t probe_interval_ms;
     uint32_t probe_timeout_ms;
     struct text_map node_ids;
-    bool has_tls;
-    struct tls_options tls;
-    const char *tls_name; /* NULL: the endpoint's host */
+    struct endpoint_tls tls; /* without a name it is the endpoint's host that counts */
 };
 
 /* INVALID_ARGUMENT says what is wrong, and where. All texts are copied into the arena. */

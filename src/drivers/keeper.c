@@ -85,9 +85,9 @@ exchange(struct keeper *keeper, struct client_call *call, const struct method *m
 }
 
 /* The reply is valid until the end of the look. */
-static struct error *
-ask(struct keeper *keeper, const struct keeper_end *end, const struct method *method,
-    const ProtobufCMessage *request, void *reply)
+struct error *
+keeper_ask(struct keeper *keeper, const struct keeper_end *end, const struct method *method,
+           const ProtobufCMessage *request, void *reply)
 {
     struct call_options options = {
         .timeout_ns = keeper->options.timeout_ms * MS_NS,
@@ -111,7 +111,7 @@ probe(struct keeper *keeper, const struct keeper_end *end)
 {
     Csi__V1__ProbeRequest request = CSI__V1__PROBE_REQUEST__INIT;
     Csi__V1__ProbeResponse *reply;
-    struct error *error = ask(keeper, end, CSI_V1_IDENTITY_PROBE, &request.base, &reply);
+    struct error *error = keeper_ask(keeper, end, CSI_V1_IDENTITY_PROBE, &request.base, &reply);
     if (error || !reply->ready || reply->ready->value)
         return error;
     error = error_new(CODE_FAILED_PRECONDITION, "it says that it is not ready");
@@ -128,6 +128,9 @@ has_two_ends(const struct keeper *keeper)
 static struct error *
 check_ready(struct keeper *keeper)
 {
+    const struct keeper_options *options = &keeper->options;
+    if (options->check_ready)
+        return options->check_ready(keeper, options->controller);
     struct error *error = probe(keeper, keeper->options.controller);
     if (!error && has_two_ends(keeper))
         error = error_wrap(probe(keeper, keeper->options.node), "node-endpoint");
@@ -143,13 +146,13 @@ read_plugin(struct keeper *keeper, struct driver_facts *facts)
     Csi__V1__GetPluginInfoRequest info_request = CSI__V1__GET_PLUGIN_INFO_REQUEST__INIT;
     Csi__V1__GetPluginInfoResponse *info;
     struct error *error =
-        ask(keeper, end, CSI_V1_IDENTITY_GET_PLUGIN_INFO, &info_request.base, &info);
+        keeper_ask(keeper, end, CSI_V1_IDENTITY_GET_PLUGIN_INFO, &info_request.base, &info);
     if (error)
         return error;
     keeper_facts_take_info(facts, info);
     Csi__V1__GetPluginCapabilitiesRequest request = CSI__V1__GET_PLUGIN_CAPABILITIES_REQUEST__INIT;
     Csi__V1__GetPluginCapabilitiesResponse *reply;
-    error = ask(keeper, end, CSI_V1_IDENTITY_GET_PLUGIN_CAPABILITIES, &request.base, &reply);
+    error = keeper_ask(keeper, end, CSI_V1_IDENTITY_GET_PLUGIN_CAPABILITIES, &request.base, &reply);
     if (!error)
         keeper_facts_take_plugin(facts, reply);
     return error;
@@ -171,8 +174,9 @@ read_controller(struct keeper *keeper, struct driver_facts *facts)
     Csi__V1__ControllerGetCapabilitiesRequest request =
         CSI__V1__CONTROLLER_GET_CAPABILITIES_REQUEST__INIT;
     Csi__V1__ControllerGetCapabilitiesResponse *reply;
-    struct error *error = ask(keeper, keeper->options.controller,
-                              CSI_V1_CONTROLLER_CONTROLLER_GET_CAPABILITIES, &request.base, &reply);
+    struct error *error =
+        keeper_ask(keeper, keeper->options.controller,
+                   CSI_V1_CONTROLLER_CONTROLLER_GET_CAPABILITIES, &request.base, &reply);
     if (!error)
         keeper_facts_take_controller(facts, reply);
     return error;
@@ -188,9 +192,9 @@ read_group(struct keeper *keeper, struct driver_facts *facts)
     Csi__V1__GroupControllerGetCapabilitiesRequest request =
         CSI__V1__GROUP_CONTROLLER_GET_CAPABILITIES_REQUEST__INIT;
     Csi__V1__GroupControllerGetCapabilitiesResponse *reply;
-    struct error *error =
-        ask(keeper, keeper->options.controller,
-            CSI_V1_GROUP_CONTROLLER_GROUP_CONTROLLER_GET_CAPABILITIES, &request.base, &reply);
+    struct error *error = keeper_ask(keeper, keeper->options.controller,
+                                     CSI_V1_GROUP_CONTROLLER_GROUP_CONTROLLER_GET_CAPABILITIES,
+                                     &request.base, &reply);
     if (!error)
         keeper_facts_take_group(facts, reply);
     return error;
@@ -214,7 +218,7 @@ read_node(struct keeper *keeper, struct driver_facts *facts)
     Csi__V1__NodeGetCapabilitiesRequest request = CSI__V1__NODE_GET_CAPABILITIES_REQUEST__INIT;
     Csi__V1__NodeGetCapabilitiesResponse *reply;
     struct error *error =
-        ask(keeper, end, CSI_V1_NODE_NODE_GET_CAPABILITIES, &request.base, &reply);
+        keeper_ask(keeper, end, CSI_V1_NODE_NODE_GET_CAPABILITIES, &request.base, &reply);
     if (lacks_node(facts, error))
         return NULL;
     if (error)
@@ -222,7 +226,7 @@ read_node(struct keeper *keeper, struct driver_facts *facts)
     keeper_facts_take_node(facts, reply);
     Csi__V1__NodeGetInfoRequest info_request = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
     Csi__V1__NodeGetInfoResponse *info;
-    error = ask(keeper, end, CSI_V1_NODE_NODE_GET_INFO, &info_request.base, &info);
+    error = keeper_ask(keeper, end, CSI_V1_NODE_NODE_GET_INFO, &info_request.base, &info);
     if (lacks_node(facts, error))
         return NULL;
     if (!error)
@@ -347,7 +351,7 @@ look(struct keeper *keeper)
 {
     struct driver_facts *old AUTO(driver_facts_cleanup) = driver_facts(keeper->options.driver);
     struct driver_facts *facts = driver_facts_copy(old);
-    bool reads = take_restart(keeper) || keeper->must_read;
+    bool reads = (take_restart(keeper) || keeper->must_read) && !keeper->options.check_ready;
     reload_certificates(keeper);
     struct error *error AUTO(error_cleanup) = reads ? read_facts(keeper, facts) : NULL;
     keeper->must_read = error != NULL;

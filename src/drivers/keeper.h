@@ -16,6 +16,8 @@ struct keeper_end {
     struct breaker *breaker;
 };
 
+struct keeper;
+
 /* All of it must outlive the keeper. */
 struct keeper_options {
     const char *connection;
@@ -27,14 +29,22 @@ struct keeper_options {
     uint32_t timeout_ms;                 /* of each question */
     struct tls_context *tls;             /* whose files are looked after; NULL: none */
     const struct log *log;
+    /*
+     * What is asked of a server that is no CSI driver, by keeper_ask; NULL: it is one. The driver has set its facts itself then, and
+     * only whether it is ready changes.
+     */
+    struct error *(*check_ready)(struct keeper *keeper, const struct keeper_end *end);
 };
-
-struct keeper;
 
 MUST_CHECK struct error *keeper_open(const struct keeper_options *options, struct keeper **out);
 
 /* Does not wait for an answer that does not come. Not from the loop thread. NULL is fine. */
 void keeper_close(struct keeper *keeper);
+
+/* For check_ready: one question, with the keeper's own timeout. The reply is valid until check_ready returns. */
+MUST_CHECK struct error *keeper_ask(struct keeper *keeper, const struct keeper_end *end,
+                                    const struct method *method, const ProtobufCMessage *request,
+                                    void *reply);
 
 /* Any thread: ask now. */
 void keeper_wake(struct keeper *keeper);

@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
@@ -118,38 +117,12 @@ open_storage(struct local *local, const struct driver_options *options)
 
 /* ---- calls ---- */
 
-static const struct csi_service *
-find_service(const struct local *local, const struct method *method)
-{
-    size_t size = strcspn(method->path + 1, "/");
-    for (size_t i = 0; i < SERVICES_ALL_COUNT; i++) {
-        const char *name = local->services[i].service->name;
-        if (strlen(name) == size && memcmp(method->path + 1, name, size) == 0)
-            return &local->services[i];
-    }
-    return NULL;
-}
-
-/* The method of the same name that knows the engine's handlers. */
-static const struct method *
-find_method(const struct service *service, const struct method *like)
-{
-    for (size_t i = 0; i < service->method_count; i++)
-        if (strcmp(service->methods[i].path, like->path) == 0)
-            return &service->methods[i];
-    return NULL;
-}
-
 static struct error *
 call_local(struct driver *driver, struct call *call, const struct method *method,
            const ProtobufCMessage *request, ProtobufCMessage *reply)
 {
     struct local *local = (struct local *)driver;
-    const struct csi_service *service = find_service(local, method);
-    const struct method *own = service ? find_method(service->service, method) : NULL;
-    if (!own)
-        return error_new(CODE_UNIMPLEMENTED, "%s is not implemented", method->path);
-    return call_delegate(call, own, service->handlers, service->context, request, reply);
+    return services_run(local->services, SERVICES_ALL_COUNT, call, method, request, reply);
 }
 
 static struct error *

@@ -9,8 +9,8 @@
 #include "volumes/mounts.h"
 #include "volumes/volume.h"
 
-static struct error *
-make_file_system(const volume_record *volume, const char *device, struct arena *arena)
+struct error *
+image_fs_make(const volume_record *volume, const char *device, struct arena *arena)
 {
     struct text_map parameters = volume_parameters(volume, arena);
     const char *label = text_map_find(&parameters, "label");
@@ -29,7 +29,7 @@ image_fs_ensure(struct engine *engine, struct held_volume *held, const char *dev
 {
     if (held->record->formatted_bytes)
         return NULL;
-    struct error *error = make_file_system(held->record, device, arena);
+    struct error *error = image_fs_make(held->record, device, arena);
     if (error)
         return error;
     held->record->formatted_bytes = held->record->size_bytes;

@@ -5,6 +5,10 @@
 
 #include "volumes/held.h"
 
+/* Makes it on the device of a volume that has none yet, as far as its record says; who calls makes the record say otherwise then. */
+MUST_CHECK struct error *image_fs_make(const volume_record *volume, const char *device,
+                                       struct arena *arena);
+
 /* Makes it if there is none yet. FAILED_PRECONDITION: something is on the device that is not ours to overwrite. */
 MUST_CHECK struct error *image_fs_ensure(struct engine *engine, struct held_volume *held,
                                          const char *device, struct arena *arena);

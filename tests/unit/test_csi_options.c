@@ -43,7 +43,7 @@ endpoints(void)
     CHECK_TEXT(options.node_endpoint, NULL);
     CHECK_NUMBER(options.probe_interval_ms, 10000);
     CHECK_NUMBER(options.probe_timeout_ms, 5000);
-    CHECK(!options.command && !options.has_tls);
+    CHECK(!options.command && !options.tls.is_given);
 
     CHECK_TEXT(READ("endpoint", "unix:///a", "node-endpoint", "unix:///b"), "");
     CHECK_TEXT(options.endpoint, "unix:///a");
@@ -86,11 +86,11 @@ tls(void)
                                                 "/key", "name", "storage", NULL);
     const struct setting *tcp = make_settings(&arena, "endpoint", "10.0.0.1:5000", NULL);
     CHECK_TEXT(read_settings(add_setting(&arena, tcp, "tls", whole)), "");
-    CHECK(options.has_tls);
-    CHECK_TEXT(options.tls.ca_file, "/ca");
-    CHECK_TEXT(options.tls.certificate_file, "/crt");
-    CHECK_TEXT(options.tls.key_file, "/key");
-    CHECK_TEXT(options.tls_name, "storage");
+    CHECK(options.tls.is_given);
+    CHECK_TEXT(options.tls.files.ca_file, "/ca");
+    CHECK_TEXT(options.tls.files.certificate_file, "/crt");
+    CHECK_TEXT(options.tls.files.key_file, "/key");
+    CHECK_TEXT(options.tls.name, "storage");
 
     const struct setting *part = make_settings(&arena, "ca", "/ca", "key", "/key", NULL);
     CHECK_TEXT(read_settings(add_setting(&arena, tcp, "tls", part)),
