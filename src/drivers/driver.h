@@ -105,7 +105,7 @@ struct driver {
     struct driver_facts *facts;
 };
 
-/* table.c: all drivers, NULL at the end, and their names for messages: "local, csi". */
+/* table.c: all drivers, NULL at the end, and their names for messages: "local, csi, oim". */
 extern const struct driver_ops *const all_drivers[];
 const char *driver_names(void);
 

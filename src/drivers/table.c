@@ -4,15 +4,17 @@
 
 extern const struct driver_ops driver_csi;
 extern const struct driver_ops driver_local;
+extern const struct driver_ops driver_oim;
 
 const struct driver_ops *const all_drivers[] = {
     &driver_local,
     &driver_csi,
+    &driver_oim,
     NULL,
 };
 
 const char *
 driver_names(void)
 {
-    return "local, csi";
+    return "local, csi, oim";
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of the driver `oim`, one file per topic; oim.c puts them together.
+ *
+ * What is remembered, in a store of the connection's own: the rows of volumes/rows.h and volumes/mount_rows.h, and
+ *
+ *     mapping/HANDLE    an OimMappingRecord: the volume is mapped, and how it is found
+ *
+ * A row is written before the controller is asked to do what it stands for, and deleted after that is undone. So a crash leaves rows of what is not there, never the other
+ * way round, and whoever asks again makes it good: all of the controller's calls can be repeated.
+ */
+#ifndef DRIVERS_OIM_INTERNAL_H
+#define DRIVERS_OIM_INTERNAL_H
+
+#include "csi/controller.h"
+#include "drivers/keeper.h"
+#include "drivers/oim_device.h"
+#include "drivers/oim_options.h"
+#include "volumes/stage.h"
+
+struct oim_driver {
+    struct driver base; /* first */
+    struct arena arena; /* of the options and what else lives as long */
+    struct oim_options options;
+    const char *connection;
+    const char *directory; /* of device nodes */
+    /* Rooms that work on rows and paths want one. It has a store, keys, a node and a log; no back end, nor what needs one. */
+    struct engine engine;
+    int64_t max_calls;
+    uint64_t timeout_ms;
+    struct metadata metadata; /* of each call to the controller */
+    struct tls_context *tls;
+    struct breaker breaker;
+    struct keeper_end end;
+    struct keeper *keeper;
+    atomic_llong calls; /* under way */
+};
+
+/* Of a handler: its context. */
+struct oim_driver *oim_of(const struct call *call);
+
+extern const struct csi_v1_controller oim_controller_handlers;
+extern const struct csi_v1_node oim_node_handlers;
+
+/* ---- oim_client.c: the controller ---- */
+
+MUST_CHECK struct error *oim_client_check(struct oim_driver *oim, struct call *call,
+                                          const char *bdev, bool *exists);
+
+/* A size of 0 deletes it. */
+MUST_CHECK struct error *oim_client_provision(struct oim_driver *oim, struct call *call,
+                                              const char *bdev, int64_t size);
+
+/* The texts of the reply lie in the arena. */
+MUST_CHECK struct error *oim_client_map(struct oim_driver *oim, struct call *call,
+                                        const Oim__V0__MapVolumeRequest *request,
+                                        struct arena *arena,
+                                        Skycap__Records__OimMappingRecord *out);
+
+/* Without a call it has a few seconds of its own. */
+MUST_CHECK struct error *oim_client_unmap(struct oim_driver *oim, struct call *call,
+                                          const char *volume);
+
+/* It is not known whether it was done. */
+bool oim_client_is_doubtful(const struct error *error);
+
+/* Of keeper_options: the controller answers. */
+MUST_CHECK struct error *oim_client_check_ready(struct keeper *keeper,
+                                                const struct keeper_end *end);
+
+/* ---- oim_volume.c: what is known of a volume ---- */
+
+/*
+ * A name as a handle, which is the volume's id and the bdev's name: itself, if it is short and plain; else a hash of it. The same again for the same
+ * name; no plain name looks like a hash. Lives in the arena.
+ */
+const char *oim_volume_handle(const char *name, struct arena *arena);
+bool oim_volume_is_handle(const char *text);
+
+/* Under the key: ABORTED if others hold it for too long. record NULL: nothing is known of it. */
+struct oim_volume {
+    struct key *key;
+    const char *handle;
+    volume_record *record;
+    uint64_t revision;
+};
+MUST_CHECK struct error *oim_volume_take(struct oim_driver *oim, const char *handle,
+                                         struct arena *arena, struct oim_volume *out);
+void oim_volume_release(struct oim_volume *volume);
+
+/* Writes the record, which may be a new one. */
+MUST_CHECK struct error *oim_volume_save(struct oim_driver *oim, struct oim_volume *volume);
+
+/* A new record with the handle and nothing else. */
+volume_record *oim_volume_new(const char *handle, struct arena *arena);
+
+/* Provisioned by somebody else: the row goes when the volume is unstaged. */
+bool oim_volume_is_foreign(const volume_record *record);
+
+/* INVALID_ARGUMENT: the access mode is one of several nodes. */
+MUST_CHECK struct error *oim_volume_check_mode(const volume_capability *capability);
+
+/* NOT_FOUND: it is not mapped, as far as is known. */
+MUST_CHECK struct error *oim_volume_get_mapping(struct oim_driver *oim, const char *handle,
+                                                struct arena *arena,
+                                                Skycap__Records__OimMappingRecord **out);
+/* NULL: it is not mapped any more. */
+MUST_CHECK struct error *oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
+                                                 const Skycap__Records__OimMappingRecord *mapping,
+                                                 struct arena *arena);
+
+/* Rows of publications whose mounts are gone, as after a reboot, are deleted, but for the one at `path`, which may be NULL. */
+MUST_CHECK struct error *oim_volume_list_uses(struct oim_driver *oim, const char *handle,
+                                              const char *path, struct arena *arena,
+                                              struct mount_list *out);
+
+struct oim_device_query oim_volume_query(const struct oim_driver *oim,
+                                         const Skycap__Records__OimMappingRecord *mapping);
+
+/* The path of its device. NOT_FOUND: it is not mapped, or the device is not there. */
+MUST_CHECK struct error *oim_volume_find_device(struct oim_driver *oim, const char *handle,
+                                                struct arena *arena, const char **out);
+
+/* ---- oim_stage.c ---- */
+
+HANDLER(oim_stage_volume, NodeStageVolume);
+HANDLER(oim_unstage_volume, NodeUnstageVolume);
+
+/* The id in a request of the Node service; in an emulation any text is one. NULL: it is that of no volume. */
+const char *oim_stage_handle(const struct oim_driver *oim, const char *id, struct arena *arena);
+
+#endif

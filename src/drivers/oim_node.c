@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csi.v1.Node of the driver `oim`: publishing what is staged, and how full it is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/loop.h"
+#include "csi/checks.h"
+#include "csi/messages.h"
+#include "drivers/oim_internal.h"
+#include "volumes/mounts.h"
+#include "volumes/publish.h"
+
+/* ---- publishing ---- */
+
+static struct error *
+check_staged(const char *device, const struct mount_list *uses, const struct use *use)
+{
+    const mount_record *staging;
+    struct error *error = publish_check_staging(uses, use, &staging);
+    if (error)
+        return error;
+    if (device &&
+        (place_is_block(use->capability) || points_is_mounted_from(device, staging->path)))
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the volume's staging at %s is gone: call NodeStageVolume again",
+                     staging->path);
+}
+
+/* A mount cannot keep a device from being written to: readers get one of their own upon it. */
+static struct error *
+place_block(const char *device, const struct use *use, bool is_known)
+{
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    struct error *error = use->read_only ? loop_attach(device, LOOP_READ_ONLY, &reader) : NULL;
+    return error ? error
+                 : points_bind_device(use->read_only ? reader.path : device, use->path, is_known);
+}
+
+static struct error *
+place(struct oim_driver *oim, const char *handle, const char *device, const struct use *use,
+      struct arena *arena)
+{
+    mount_record *record;
+    bool is_new;
+    struct error *error = stage_remember_use(&oim->engine, handle, use, arena, &record, &is_new);
+    if (error)
+        return error;
+    error = place_is_block(use->capability) ? place_block(device, use, !is_new)
+                                            : points_bind_staged(use, !is_new, arena);
+    if (error && is_new)
+        error_free(
+            mount_rows_delete(&oim->engine, record)); /* what stays, the next request repairs */
+    return error;
+}
+
+/* NULL: it is not there, for whatever reason. */
+static const char *
+find_device(struct oim_driver *oim, const char *handle, struct arena *arena)
+{
+    const char *device;
+    struct error *error AUTO(error_cleanup) = oim_volume_find_device(oim, handle, arena, &device);
+    return error ? NULL : device;
+}
+
+static struct error *
+publish(struct oim_driver *oim, const struct oim_volume *volume, const struct use *use,
+        struct arena *arena)
+{
+    struct mount_list uses;
+    const char *device = find_device(oim, volume->handle, arena);
+    struct error *error = place_check_capability(volume->record, use->capability);
+    if (!error)
+        error = oim_volume_list_uses(oim, volume->handle, use->path, arena, &uses);
+    if (!error)
+        error = stage_check_same(&uses, use);
+    if (!error)
+        error = check_staged(device, &uses, use);
+    if (!error)
+        error = publish_check_others(&uses, use);
+    return error ? error : place(oim, volume->handle, device, use, arena);
+}
+
+static struct error *
+check_publish(const Csi__V1__NodePublishVolumeRequest *request)
+{
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("target_path", request->target_path);
+    if (!error && request->staging_target_path[0])
+        error = checks_path("staging_target_path", request->staging_target_path);
+    if (!error)
+        error = checks_capability(request->volume_capability);
+    return error ? error : oim_volume_check_mode(request->volume_capability);
+}
+
+/* NOT_FOUND: nothing is known of it. */
+static struct error *
+take_known(struct oim_driver *oim, const char *id, struct arena *arena, struct oim_volume *out)
+{
+    const char *handle = oim_stage_handle(oim, id, arena);
+    struct error *error = handle ? oim_volume_take(oim, handle, arena, out) : NULL;
+    if (!error && (!handle || !out->record))
+        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+    return error;
+}
+
+static HANDLER(node_publish, NodePublishVolume)
+{
+    (void)reply;
+    struct oim_driver *oim = oim_of(call);
+    struct oim_volume volume AUTO(oim_volume_release) = {0};
+    struct error *error = check_publish(request);
+    if (!error)
+        error = take_known(oim, request->volume_id, call_arena(call), &volume);
+    if (error)
+        return error;
+    struct use use = {request->target_path, request->staging_target_path,
+                      request->volume_capability,
+                      request->readonly || place_reads_only(request->volume_capability)};
+    return publish(oim, &volume, &use, call_arena(call));
+}
+
+/* ---- and back ---- */
+
+static bool
+shows(const char *device, const char *path)
+{
+    return points_is_mounted_from(device, path) || points_is_device_at(device, path);
+}
+
+/* A mount without a row is ours if it shows the volume. */
+static struct error *
+check_unknown(const char *device, const char *path)
+{
+    if (!mounts_is_point(path) || (device && shows(device, path)))
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "what is mounted at %s was not published by this connection: unmount it by "
+                     "hand",
+                     path);
+}
+
+static bool
+reads_raw(const mount_record *record)
+{
+    return mount_rows_is_publication(record) && record->read_only &&
+           place_is_block(record->capability);
+}
+
+/* The device for readers goes with the last of them. */
+static struct error *
+release_reader(const char *device, const struct mount_list *uses, const mount_record *gone)
+{
+    if (!device || !reads_raw(gone))
+        return NULL;
+    for (size_t i = 0; i < uses->count; i++)
+        if (uses->records[i] != gone && reads_raw(uses->records[i]))
+            return NULL;
+    return loop_detach(device);
+}
+
+static struct error *
+unpublish(struct oim_driver *oim, const char *handle, const char *path, struct arena *arena)
+{
+    struct mount_list uses;
+    const char *device = find_device(oim, handle, arena);
+    struct error *error = oim_volume_list_uses(oim, handle, path, arena, &uses);
+    if (error)
+        return error;
+    const mount_record *record = mount_rows_find(&uses, path);
+    if (!record)
+        error = check_unknown(device, path);
+    if (!error)
+        error = points_remove_with_path(path);
+    if (!error && record)
+        error = release_reader(device, &uses, record);
+    return error || !record ? error : mount_rows_delete(&oim->engine, record);
+}
+
+static HANDLER(node_unpublish, NodeUnpublishVolume)
+{
+    (void)reply;
+    struct oim_driver *oim = oim_of(call);
+    struct arena *arena = call_arena(call);
+    struct oim_volume volume AUTO(oim_volume_release) = {0};
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("target_path", request->target_path);
+    if (error)
+        return error;
+    const char *handle = oim_stage_handle(oim, request->volume_id, arena);
+    if (!handle)
+        return NULL;
+    error = oim_volume_take(oim, handle, arena, &volume);
+    return error ? error : unpublish(oim, handle, request->target_path, arena);
+}
+
+/* ---- how full ---- */
+
+/* The size of somebody else's volume stands in no row. */
+static struct error *
+measure_device(const char *path, int64_t *out)
+{
+    int fd AUTO(files_close) = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    if (size < 0)
+        return error_from_errno(errno, "ask for the size of %s", path);
+    *out = size;
+    return NULL;
+}
+
+static struct error *
+measure(struct oim_driver *oim, const struct oim_volume *volume, const char *path,
+        struct arena *arena, struct volume_usage *out)
+{
+    struct mount_list uses;
+    struct error *error = mount_rows_list(&oim->engine, volume->handle, arena, &uses);
+    if (error)
+        return error;
+    if (!mount_rows_find(&uses, path))
+        return error_new(CODE_NOT_FOUND, "the volume is not at %s", path);
+    error = usage_measure(&oim->engine, volume->record, path, out);
+    if (!error && out->is_block && mount_rows_is_publication(mount_rows_find(&uses, path)))
+        error = measure_device(path, &out->bytes.total);
+    return error;
+}
+
+static HANDLER(node_get_stats, NodeGetVolumeStats)
+{
+    struct oim_driver *oim = oim_of(call);
+    struct arena *arena = call_arena(call);
+    struct oim_volume volume AUTO(oim_volume_release) = {0};
+    struct volume_usage usage;
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_present("volume_path", request->volume_path);
+    if (!error)
+        error = take_known(oim, request->volume_id, arena, &volume);
+    if (!error)
+        error = measure(oim, &volume, request->volume_path, arena, &usage);
+    if (!error)
+        messages_add_usage(&usage, arena, reply);
+    return error;
+}
+
+const struct csi_v1_node oim_node_handlers = {
+    .node_stage_volume = {oim_stage_volume},
+    .node_unstage_volume = {oim_unstage_volume},
+    .node_publish_volume = {node_publish},
+    .node_unpublish_volume = {node_unpublish},
+    .node_get_volume_stats = {node_get_stats},
+};

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Staging of the driver `oim`: map, find the device, format, mount; and back.
+ *
+ *     row of the use | MapVolume | row of the mapping | device | mkfs | row says formatted | mount
+ *     unmount | UnmapVolume | device gone | row of the mapping goes | row of the use goes
+ *
+ * At each | the process may die: both requests begin by finding out what is there, and go on.
+ */
+#include <string.h>
+
+#include "backends/format.h"
+#include "csi/checks.h"
+#include "drivers/oim_internal.h"
+#include "rpc/message_map.h"
+#include "volumes/image_fs.h"
+#include "volumes/mounts.h"
+
+#define GONE_TIMEOUT_MS 5000u /* for the kernel to take away a disk that is unmapped */
+
+/* One NodeStageVolume. */
+struct staging {
+    struct oim_driver *oim;
+    struct call *call;
+    const Csi__V1__NodeStageVolumeRequest *request;
+    struct oim_volume *volume;
+    struct use use;
+    bool is_known; /* the row of the use was there before */
+};
+
+const char *
+oim_stage_handle(const struct oim_driver *oim, const char *id, struct arena *arena)
+{
+    if (oim->options.emulation)
+        return oim_volume_handle(id, arena);
+    return oim_volume_is_handle(id) ? id : NULL;
+}
+
+/* ---- volumes of others ---- */
+
+static const char *
+asked_file_system(const volume_capability *capability)
+{
+    return place_is_block(capability) ? "" : capability->mount->fs_type;
+}
+
+static struct error *
+refuse_unknown(const struct staging *staging)
+{
+    return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", staging->request->volume_id);
+}
+
+/* Provisioned by hand, or by another driver: there is a row as long as it is staged. */
+static struct error *
+adopt(struct staging *staging)
+{
+    struct oim_driver *oim = staging->oim;
+    struct oim_volume *volume = staging->volume;
+    const char *fs_type = asked_file_system(staging->use.capability);
+    bool exists = true;
+    struct error *error = oim->options.emulation
+                              ? NULL
+                              : oim_client_check(oim, staging->call, volume->handle, &exists);
+    if (!error && !exists)
+        error = refuse_unknown(staging);
+    if (!error && fs_type[0] && !format_is_known(fs_type))
+        error = error_new(CODE_INVALID_ARGUMENT, "fs_type \"%s\": use ext4, xfs or btrfs", fs_type);
+    if (error)
+        return error;
+    volume->record = oim_volume_new(volume->handle, call_arena(staging->call));
+    if (!place_is_block(staging->use.capability))
+        volume->record->fs_type = (char *)(fs_type[0] ? fs_type : "ext4");
+    return NULL;
+}
+
+static struct error *
+find_volume(struct staging *staging)
+{
+    const volume_record *record = staging->volume->record;
+    if (!record)
+        return adopt(staging);
+    bool is_made = record->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY;
+    return is_made ? NULL : refuse_unknown(staging);
+}
+
+/* ---- mapping ---- */
+
+static struct error *
+make_request(struct staging *staging, Oim__V0__MapVolumeRequest *out)
+{
+    const struct oim_options *options = &staging->oim->options;
+    const Csi__V1__NodeStageVolumeRequest *request = staging->request;
+    struct arena *arena = call_arena(staging->call);
+    oim__v0__map_volume_request__init(out);
+    out->volume_id = (char *)staging->volume->handle;
+    if (!options->emulation) {
+        out->params_case = OIM__V0__MAP_VOLUME_REQUEST__PARAMS_MALLOC;
+        out->malloc = arena_alloc(arena, sizeof *out->malloc);
+        oim__v0__malloc_params__init(out->malloc);
+        return NULL;
+    }
+    struct oim_emulated_volume emulated = {
+        .id = request->volume_id,
+        .staging_path = request->staging_target_path,
+        .context = message_map_read(request->volume_context, request->n_volume_context, arena),
+        .secrets = message_map_read(request->secrets, request->n_secrets, arena),
+        .clusters = &options->clusters,
+    };
+    return options->emulation->set_parameters(&emulated, arena, out);
+}
+
+static uint64_t
+device_timeout_ms(const struct staging *staging)
+{
+    uint64_t wait_ms = controller_wait_ms(staging->call);
+    return wait_ms < staging->oim->timeout_ms ? wait_ms : staging->oim->timeout_ms;
+}
+
+static struct error *
+await_device(struct staging *staging, const Skycap__Records__OimMappingRecord *mapping,
+             const char **path)
+{
+    struct oim_driver *oim = staging->oim;
+    struct oim_device device;
+    struct oim_device_query query = oim_volume_query(oim, mapping);
+    struct error *error =
+        oim_device_wait(&query, device_timeout_ms(staging), staging->call, &device);
+    return error ? error
+                 : oim_device_path(&device, oim->directory, staging->volume->handle,
+                                   call_arena(staging->call), path);
+}
+
+/* ---- the file system ---- */
+
+/* Somebody else's may have one that nobody has named. */
+static struct error *
+find_file_system(struct staging *staging, const char *device)
+{
+    volume_record *record = staging->volume->record;
+    char found[FORMAT_NAME_SIZE];
+    if (!oim_volume_is_foreign(record) || asked_file_system(staging->use.capability)[0])
+        return NULL;
+    struct error *error = format_probe(device, found, sizeof found);
+    if (!error && format_is_known(found))
+        record->fs_type = arena_string(call_arena(staging->call), found);
+    return error;
+}
+
+static struct error *
+ensure_file_system(struct staging *staging, const char *device)
+{
+    volume_record *record = staging->volume->record;
+    if (record->formatted_bytes)
+        return NULL;
+    struct error *error = find_file_system(staging, device);
+    if (!error)
+        error = image_fs_make(record, device, call_arena(staging->call));
+    if (error)
+        return error;
+    record->formatted_bytes = record->size_bytes ? record->size_bytes : 1;
+    return oim_volume_save(staging->oim, staging->volume);
+}
+
+static bool
+is_mounted(const struct use *use, const char *device)
+{
+    return points_is_mounted_from(device, use->path) &&
+           points_is_read_only(use->path) == use->read_only;
+}
+
+static struct error *
+mount_file_system(struct staging *staging, const char *device)
+{
+    const struct use *use = &staging->use;
+    struct arena *arena = call_arena(staging->call);
+    if (is_mounted(use, device))
+        return points_apply_group(use);
+    struct error *error = ensure_file_system(staging, device);
+    if (!error)
+        error = points_clear(use->path, staging->is_known);
+    if (!error)
+        error = points_make_directory(use->path);
+    if (!error)
+        error = image_fs_mount(staging->volume->record, device, use->path,
+                               points_mount_flags(use->capability, arena), use->read_only);
+    return error ? error : points_apply_group(use);
+}
+
+/* From now on what is on the device may be its user's, whatever it looks like. */
+static struct error *
+give_raw(struct staging *staging)
+{
+    volume_record *record = staging->volume->record;
+    if (!record->blank)
+        return NULL;
+    record->blank = false;
+    return oim_volume_save(staging->oim, staging->volume);
+}
+
+/* ---- staging ---- */
+
+static struct error *
+place(struct staging *staging, const Skycap__Records__OimMappingRecord *mapping)
+{
+    const char *device;
+    struct error *error = oim_volume_save_mapping(staging->oim, staging->volume->handle, mapping,
+                                                  call_arena(staging->call));
+    if (!error)
+        error = await_device(staging, mapping, &device);
+    if (error)
+        return error;
+    return place_is_block(staging->use.capability) ? give_raw(staging)
+                                                   : mount_file_system(staging, device);
+}
+
+static struct error *
+forget_use(struct oim_driver *oim, struct oim_volume *volume, const mount_record *record)
+{
+    struct error *error = NULL;
+    if (volume->record && oim_volume_is_foreign(volume->record))
+        error = rows_delete(&oim->engine, &volume_rows, &volume->record->base);
+    return error || !record ? error : mount_rows_delete(&oim->engine, record);
+}
+
+/* Takes the error and gives it. What cannot be undone now stays in the rows, for who asks to unstage it. */
+static struct error *
+give_up(struct staging *staging, const mount_record *record, bool is_mapped, struct error *error)
+{
+    struct oim_driver *oim = staging->oim;
+    struct oim_volume *volume = staging->volume;
+    struct arena *arena = call_arena(staging->call);
+    struct mount_list uses;
+    struct error *failed AUTO(error_cleanup) =
+        mount_rows_list(&oim->engine, volume->handle, arena, &uses);
+    if (failed || staging->is_known || (!is_mapped && oim_client_is_doubtful(error)))
+        return error;
+    if (uses.count > 1) {
+        failed = mount_rows_delete(&oim->engine, record);
+        return error;
+    }
+    if (is_mapped)
+        failed = oim_client_unmap(oim, NULL, volume->handle);
+    if (!failed)
+        failed = oim_volume_save_mapping(oim, volume->handle, NULL, arena);
+    if (!failed)
+        failed = forget_use(oim, volume, record);
+    return error;
+}
+
+static struct error *
+map_and_place(struct staging *staging, const mount_record *record)
+{
+    Oim__V0__MapVolumeRequest request;
+    Skycap__Records__OimMappingRecord mapping;
+    struct error *error = make_request(staging, &request);
+    if (!error)
+        error = oim_client_map(staging->oim, staging->call, &request, call_arena(staging->call),
+                               &mapping);
+    if (error)
+        return give_up(staging, record, false, error);
+    error = place(staging, &mapping);
+    return error ? give_up(staging, record, true, error) : NULL;
+}
+
+/* The same request again needs nobody else. */
+static bool
+is_staged(struct staging *staging)
+{
+    const char *device;
+    if (!staging->is_known || place_is_block(staging->use.capability))
+        return false;
+    struct error *error AUTO(error_cleanup) = oim_volume_find_device(
+        staging->oim, staging->volume->handle, call_arena(staging->call), &device);
+    return !error && is_mounted(&staging->use, device);
+}
+
+static struct error *
+stage(struct staging *staging)
+{
+    struct oim_driver *oim = staging->oim;
+    struct oim_volume *volume = staging->volume;
+    struct arena *arena = call_arena(staging->call);
+    const struct use *use = &staging->use;
+    mount_record *record;
+    bool is_new;
+    struct error *error = find_volume(staging);
+    if (!error)
+        error = place_check_capability(volume->record, use->capability);
+    if (!error)
+        error = stage_check_access_type(&oim->engine, volume->handle, use, arena);
+    if (!error)
+        error = stage_remember_use(&oim->engine, volume->handle, use, arena, &record, &is_new);
+    if (!error && volume->revision == STORE_ABSENT)
+        error = oim_volume_save(oim, volume);
+    if (error)
+        return error;
+    staging->is_known = !is_new;
+    return is_staged(staging) ? points_apply_group(use) : map_and_place(staging, record);
+}
+
+static struct error *
+check_stage(const Csi__V1__NodeStageVolumeRequest *request)
+{
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("staging_target_path", request->staging_target_path);
+    if (!error)
+        error = checks_capability(request->volume_capability);
+    return error ? error : oim_volume_check_mode(request->volume_capability);
+}
+
+HANDLER(oim_stage_volume, NodeStageVolume)
+{
+    (void)reply;
+    struct oim_driver *oim = oim_of(call);
+    struct oim_volume volume AUTO(oim_volume_release) = {0};
+    struct error *error = check_stage(request);
+    if (error)
+        return error;
+    const char *handle = oim_stage_handle(oim, request->volume_id, call_arena(call));
+    if (!handle)
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->volume_id);
+    error = oim_volume_take(oim, handle, call_arena(call), &volume);
+    if (error)
+        return error;
+    struct staging staging = {
+        .oim = oim,
+        .call = call,
+        .request = request,
+        .volume = &volume,
+        .use = {request->staging_target_path, "", request->volume_capability,
+                place_reads_only(request->volume_capability)},
+    };
+    return stage(&staging);
+}
+
+/* ---- and back ---- */
+
+static bool
+is_staged_elsewhere(const struct mount_list *uses, const char *path)
+{
+    for (size_t i = 0; i < uses->count; i++)
+        if (!mount_rows_is_publication(uses->records[i]) &&
+            strcmp(uses->records[i]->path, path) != 0)
+            return true;
+    return false;
+}
+
+/* Without a row the path stays as it is, unless it shows this very volume. */
+static struct error *
+unmount(struct oim_driver *oim, const char *handle, const char *path, const mount_record *record,
+        struct arena *arena)
+{
+    const char *device;
+    if (record)
+        return place_is_block(record->capability) ? NULL : mounts_remove(path);
+    struct error *error AUTO(error_cleanup) = oim_volume_find_device(oim, handle, arena, &device);
+    return !error && points_is_mounted_from(device, path) ? mounts_remove(path) : NULL;
+}
+
+/* A disk that lingers could be taken for the next volume that gets its number. */
+static void
+await_gone(struct oim_driver *oim, struct call *call, const char *handle)
+{
+    Skycap__Records__OimMappingRecord *mapping;
+    struct error *error AUTO(error_cleanup) =
+        oim_volume_get_mapping(oim, handle, call_arena(call), &mapping);
+    if (error || !mapping->scsi[0])
+        return;
+    struct oim_device_query query = oim_volume_query(oim, mapping);
+    error = oim_device_wait_gone(&query, GONE_TIMEOUT_MS, call);
+    if (error)
+        log_warn(oim->engine.log, "a disk is still there though it is unmapped",
+                 LOG_TEXT("connection", oim->connection), LOG_TEXT("volume", handle),
+                 LOG_TEXT("device", mapping->device), LOG_TEXT("scsi", mapping->scsi));
+}
+
+static struct error *
+unmap(struct oim_driver *oim, struct call *call, const char *handle)
+{
+    struct error *error = oim_client_unmap(oim, call, handle);
+    if (error)
+        return error;
+    await_gone(oim, call, handle);
+    oim_device_forget_path(oim->directory, handle);
+    return oim_volume_save_mapping(oim, handle, NULL, call_arena(call));
+}
+
+static struct error *
+unstage(struct oim_driver *oim, struct call *call, struct oim_volume *volume, const char *path)
+{
+    struct arena *arena = call_arena(call);
+    struct mount_list uses;
+    struct error *error = oim_volume_list_uses(oim, volume->handle, NULL, arena, &uses);
+    if (!error)
+        error = stage_check_unpublished(&uses, path);
+    if (error)
+        return error;
+    const mount_record *record = mount_rows_find(&uses, path);
+    error = unmount(oim, volume->handle, path, record, arena);
+    if (error)
+        return error;
+    if (is_staged_elsewhere(&uses, path))
+        return record ? mount_rows_delete(&oim->engine, record) : NULL;
+    error = unmap(oim, call, volume->handle);
+    return error ? error : forget_use(oim, volume, record);
+}
+
+HANDLER(oim_unstage_volume, NodeUnstageVolume)
+{
+    (void)reply;
+    struct oim_driver *oim = oim_of(call);
+    struct oim_volume volume AUTO(oim_volume_release) = {0};
+    struct error *error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("staging_target_path", request->staging_target_path);
+    if (error)
+        return error;
+    const char *handle = oim_stage_handle(oim, request->volume_id, call_arena(call));
+    if (!handle)
+        return NULL;
+    error = oim_volume_take(oim, handle, call_arena(call), &volume);
+    return error ? error : unstage(oim, call, &volume, request->staging_target_path);
+}

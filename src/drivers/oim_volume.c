@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the driver `oim` knows of its volumes: see oim_internal.h. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "drivers/oim_internal.h"
+#include "volumes/mounts.h"
+
+#define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
+
+/* ---- handles ---- */
+
+#define LONGEST_PLAIN 63
+#define HASH_MARK "h-"
+#define HASH_DIGITS 32
+
+/* Not the 32 digits behind it: two names of one hash would be told apart by the row's name, see oim_controller.c. */
+static bool
+is_plain(const char *name)
+{
+    size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+    return size && size <= LONGEST_PLAIN && !name[size] && name[0] != '-' && name[0] != '.' &&
+           strncmp(name, HASH_MARK, sizeof HASH_MARK - 1) != 0;
+}
+
+bool
+oim_volume_is_handle(const char *text)
+{
+    const char *digits = text + sizeof HASH_MARK - 1;
+    if (strncmp(text, HASH_MARK, sizeof HASH_MARK - 1) != 0)
+        return is_plain(text);
+    return strlen(digits) == HASH_DIGITS && strspn(digits, "0123456789abcdef") == HASH_DIGITS;
+}
+
+/* FNV-1a of 128 bits. */
+const char *
+oim_volume_handle(const char *name, struct arena *arena)
+{
+    const unsigned __int128 prime = ((unsigned __int128)1 << 88) + 0x13b;
+    unsigned __int128 hash =
+        (unsigned __int128)UINT64_C(0x6c62272e07bb0142) << 64 | UINT64_C(0x62b821756295c58d);
+    if (is_plain(name))
+        return arena_string(arena, name);
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * prime;
+    return arena_print(arena, HASH_MARK "%016" PRIx64 "%016" PRIx64, (uint64_t)(hash >> 64),
+                       (uint64_t)hash);
+}
+
+/* ---- rows ---- */
+
+struct error *
+oim_volume_take(struct oim_driver *oim, const char *handle, struct arena *arena,
+                struct oim_volume *out)
+{
+    struct row row = {0};
+    *out = (struct oim_volume){.handle = handle};
+    struct error *error = keys_wait(&oim->engine.keys, "volume", handle, STAGE_WAIT_MS, &out->key);
+    if (!error)
+        error = rows_get(&oim->engine, &volume_rows, handle, arena, &row);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = NULL;
+    }
+    out->record = (volume_record *)row.record;
+    out->revision = row.revision;
+    return error;
+}
+
+void
+oim_volume_release(struct oim_volume *volume)
+{
+    keys_release(&volume->key);
+}
+
+struct error *
+oim_volume_save(struct oim_driver *oim, struct oim_volume *volume)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct store_change change =
+        rows_change(&volume_rows, &volume->record->base, volume->revision, &arena);
+    return store_write(oim->engine.store, &change, 1, &volume->revision);
+}
+
+volume_record *
+oim_volume_new(const char *handle, struct arena *arena)
+{
+    volume_record *record = arena_alloc(arena, sizeof *record);
+    skycap__records__volume_record__init(record);
+    record->handle = (char *)handle;
+    record->kind = SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE;
+    return record;
+}
+
+bool
+oim_volume_is_foreign(const volume_record *record)
+{
+    return !record->name[0];
+}
+
+struct error *
+oim_volume_check_mode(const volume_capability *capability)
+{
+    switch (capability->access_mode->mode) {
+    case MODE(SINGLE_NODE_WRITER):
+    case MODE(SINGLE_NODE_READER_ONLY):
+    case MODE(SINGLE_NODE_SINGLE_WRITER):
+    case MODE(SINGLE_NODE_MULTI_WRITER):
+        return NULL;
+    default:
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "the volume is on one node: only the access modes SINGLE_NODE_* are possible");
+    }
+}
+
+/* ---- mappings ---- */
+
+static char *
+mapping_key(const char *handle, struct arena *arena)
+{
+    return arena_print(arena, "mapping/%s", handle);
+}
+
+struct error *
+oim_volume_get_mapping(struct oim_driver *oim, const char *handle, struct arena *arena,
+                       Skycap__Records__OimMappingRecord **out)
+{
+    struct store_entry entry;
+    struct row row = {0};
+    struct error *error = store_get(oim->engine.store, mapping_key(handle, arena), arena, &entry);
+    if (!error)
+        error = rows_unpack(&skycap__records__oim_mapping_record__descriptor, &entry, arena, &row);
+    *out = (Skycap__Records__OimMappingRecord *)row.record;
+    return error;
+}
+
+struct error *
+oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
+                        const Skycap__Records__OimMappingRecord *mapping, struct arena *arena)
+{
+    size_t size = 0;
+    uint8_t *bytes = mapping ? rows_pack(&mapping->base, arena, &size) : NULL;
+    struct store_change change = {mapping_key(handle, arena), bytes, size, STORE_ANY};
+    return store_write(oim->engine.store, &change, 1, NULL);
+}
+
+struct oim_device_query
+oim_volume_query(const struct oim_driver *oim, const Skycap__Records__OimMappingRecord *mapping)
+{
+    return (struct oim_device_query){oim->options.sysfs, mapping->device, mapping->scsi};
+}
+
+struct error *
+oim_volume_find_device(struct oim_driver *oim, const char *handle, struct arena *arena,
+                       const char **out)
+{
+    struct oim_device device;
+    Skycap__Records__OimMappingRecord *mapping;
+    struct error *error = oim_volume_get_mapping(oim, handle, arena, &mapping);
+    if (error)
+        return error;
+    struct oim_device_query query = oim_volume_query(oim, mapping);
+    error = oim_device_find(&query, &device);
+    return error ? error : oim_device_path(&device, oim->directory, handle, arena, out);
+}
+
+/* ---- uses ---- */
+
+struct error *
+oim_volume_list_uses(struct oim_driver *oim, const char *handle, const char *path,
+                     struct arena *arena, struct mount_list *out)
+{
+    struct mount_list rows;
+    struct error *error = mount_rows_list(&oim->engine, handle, arena, &rows);
+    *out = (struct mount_list){rows.records, 0};
+    for (size_t i = 0; i < rows.count && !error; i++) {
+        mount_record *row = rows.records[i];
+        bool is_here = path && strcmp(row->path, path) == 0;
+        if (is_here || !mount_rows_is_publication(row) || mounts_is_point(row->path))
+            out->records[out->count++] = row;
+        else
+            error = mount_rows_delete(&oim->engine, row);
+    }
+    return error;
+}
