@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/registry/rights.c: each name, what it may and what it may not. */
+#include "registry/rights.h"
+
+#include "store_ends.h"
+
+#define PEER(...)                                                                                  \
+    ((struct peer){.names = (char *[]){__VA_ARGS__},                                               \
+                   .name_count = sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)})
+
+static const char *const usual[] = {"host.*", "controller.*", "user.*", NULL};
+static const char *const nobody[] = {NULL};
+
+static void
+user_admin_sets_and_reads_everything_and_is_passed_on_to_nobody(void)
+{
+    struct peer admin = PEER("user.admin");
+    CHECK_OK(rights_check_set(&admin, "host-0/address"));
+    CHECK_OK(rights_check_set(&admin, "host-0/pci"));
+    CHECK_OK(rights_check_set(&admin, "anything"));
+    CHECK_OK(rights_check_read(&admin, nobody));
+    CHECK_SAYS(rights_check_pass(&admin, "host-0"), CODE_PERMISSION_DENIED, "host.host-0");
+    CHECK_CODE(rights_check_is(&admin, RIGHTS_REGISTRY), CODE_PERMISSION_DENIED);
+}
+
+static void
+a_controller_sets_its_own_address_and_nothing_else(void)
+{
+    struct peer controller = PEER("controller.host-0");
+    CHECK_OK(rights_check_set(&controller, "host-0/address"));
+    CHECK_SAYS(rights_check_set(&controller, "host-1/address"), CODE_PERMISSION_DENIED,
+               "caller \"controller.host-0\" is not allowed to set \"host-1/address\"");
+    CHECK_CODE(rights_check_set(&controller, "host-0/pci"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&controller, "host-0"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&controller, "host-0/address/x"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&controller, "host-0/addresses"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&controller, "host-00/address"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&controller, "host-/address"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_pass(&controller, "host-0"), CODE_PERMISSION_DENIED);
+    CHECK_OK(rights_check_read(&controller, usual));
+}
+
+static void
+a_host_is_passed_on_to_its_own_controller_only(void)
+{
+    struct peer host = PEER("host.host-0");
+    CHECK_OK(rights_check_pass(&host, "host-0"));
+    CHECK_SAYS(rights_check_pass(&host, "host-1"), CODE_PERMISSION_DENIED,
+               "caller \"host.host-0\" is not allowed to contact controller \"host-1\"");
+    CHECK_CODE(rights_check_pass(&host, "host-"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_pass(&host, "host-00"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_pass(&host, ""), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&host, "host-0/address"), CODE_PERMISSION_DENIED);
+    CHECK_OK(rights_check_read(&host, usual));
+}
+
+static void
+the_registry_is_what_a_controller_takes_calls_of(void)
+{
+    struct peer registry = PEER("component.registry"), other = PEER("component.registry.x");
+    CHECK_OK(rights_check_is(&registry, RIGHTS_REGISTRY));
+    CHECK_OK(rights_check_read(&registry, nobody));
+    CHECK_CODE(rights_check_set(&registry, "host-0/address"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_pass(&registry, "host-0"), CODE_PERMISSION_DENIED);
+    CHECK_SAYS(rights_check_is(&other, RIGHTS_REGISTRY), CODE_PERMISSION_DENIED,
+               "component.registry");
+}
+
+static void
+readers_are_names_or_beginnings_of_names(void)
+{
+    static const char *const one[] = {"user.eve", NULL}, *const all[] = {"*", NULL};
+    struct peer eve = PEER("user.eve"), evelyn = PEER("user.evelyn"), other = PEER("else");
+    CHECK_OK(rights_check_read(&eve, one));
+    CHECK_SAYS(rights_check_read(&evelyn, one), CODE_PERMISSION_DENIED, "--registry-readers");
+    CHECK_OK(rights_check_read(&evelyn, usual));
+    CHECK_CODE(rights_check_read(&other, usual), CODE_PERMISSION_DENIED);
+    CHECK_OK(rights_check_read(&other, all));
+    CHECK_CODE(rights_check_read(&eve, nobody), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&eve, "x"), CODE_PERMISSION_DENIED);
+}
+
+static void
+any_of_several_names_counts(void)
+{
+    struct peer peer = PEER("node7", "host.host-0", "controller.host-0");
+    CHECK_OK(rights_check_pass(&peer, "host-0"));
+    CHECK_OK(rights_check_set(&peer, "host-0/address"));
+    CHECK_OK(rights_check_read(&peer, usual));
+    CHECK_CODE(rights_check_pass(&peer, "node7"), CODE_PERMISSION_DENIED);
+}
+
+static void
+without_a_name_nobody_is_known(void)
+{
+    struct peer peer = {0};
+    CHECK_SAYS(rights_check_set(&peer, "host-0/address"), CODE_UNAUTHENTICATED, "no name");
+    CHECK_CODE(rights_check_read(&peer, (const char *const[]){"*", NULL}), CODE_UNAUTHENTICATED);
+    CHECK_CODE(rights_check_pass(&peer, "host-0"), CODE_UNAUTHENTICATED);
+    CHECK_CODE(rights_check_is(&peer, RIGHTS_REGISTRY), CODE_UNAUTHENTICATED);
+}
+
+/* Who comes through a unix socket with a certificate is whom the certificate names. */
+static void
+a_unix_socket_is_right_enough_unless_there_is_a_name(void)
+{
+    struct peer local = {.has_credentials = true}, named = PEER("user.eve");
+    named.has_credentials = true;
+    CHECK_OK(rights_check_set(&local, "host-0/address"));
+    CHECK_OK(rights_check_read(&local, nobody));
+    CHECK_OK(rights_check_pass(&local, "host-0"));
+    CHECK_OK(rights_check_is(&local, RIGHTS_REGISTRY));
+    CHECK_CODE(rights_check_set(&named, "host-0/address"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_pass(&named, "host-0"), CODE_PERMISSION_DENIED);
+}
+
+int
+main(void)
+{
+    user_admin_sets_and_reads_everything_and_is_passed_on_to_nobody();
+    a_controller_sets_its_own_address_and_nothing_else();
+    a_host_is_passed_on_to_its_own_controller_only();
+    the_registry_is_what_a_controller_takes_calls_of();
+    readers_are_names_or_beginnings_of_names();
+    any_of_several_names_counts();
+    without_a_name_nobody_is_known();
+    a_unix_socket_is_right_enough_unless_there_is_a_name();
+    return check_report("test_rights");
+}
