@@ -142,8 +142,8 @@ explain(const struct etcd_client *client, struct error *error)
     return explained;
 }
 
-struct error *
-etcd_client_unavailable(const struct etcd_client *client, bool in_doubt, const char *why)
+static struct error *
+unavailable(const struct etcd_client *client, bool in_doubt, const char *why)
 {
     struct error *error = error_new(
         CODE_UNAVAILABLE,
@@ -269,7 +269,7 @@ etcd_client_call(struct etcd_client *client, struct etcd_call *call, struct aren
         tried++;
         if ((outcome == IN_DOUBT && call->repeat == ETCD_NEVER) ||
             !pause_after_round(client, tried, end))
-            return etcd_client_unavailable(client, call->in_doubt, error->message);
+            return unavailable(client, call->in_doubt, error->message);
     }
 }
 

@@ -87,8 +87,6 @@ struct etcd_call {
 /* Asks one member after the other, some 2.5 seconds at most; then UNAVAILABLE, which is in_doubt if it may have been done nevertheless. */
 MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etcd_call *call,
                                           struct arena *arena, void *reply);
-MUST_CHECK NEVER_NULL struct error *etcd_client_unavailable(const struct etcd_client *client,
-                                                            bool in_doubt, const char *why);
 
 /* A stream to one member. */
 MUST_CHECK struct error *etcd_client_open_stream(struct etcd_client *client, unsigned member,

@@ -128,6 +128,20 @@ tell_what_was_found(const struct store_change *changes, size_t count,
     return error_new(CODE_INTERNAL, "etcd refused a write and does not tell why");
 }
 
+/* What a second attempt found may be the first one's work, or another's. Takes the error. */
+static struct error *
+leave_in_doubt(struct error *found)
+{
+    struct error *error =
+        error_new(CODE_UNAVAILABLE,
+                  "etcd did not answer at first, and when it was asked again: %s. "
+                  "Whether that was this write is not known: read again",
+                  found->message);
+    error->in_doubt = true;
+    error_free(found);
+    return error;
+}
+
 static struct error *
 commit(struct etcd_store *store, const struct store_change *changes, size_t count,
        struct arena *arena, uint64_t *revision)
@@ -148,12 +162,7 @@ commit(struct etcd_store *store, const struct store_change *changes, size_t coun
         return NULL;
     }
     error = tell_what_was_found(changes, count, reply);
-    if (!call.in_doubt)
-        return error;
-    /* What it found may be its own first attempt, or another's write. */
-    struct error *unknown = etcd_client_unavailable(&store->client, true, error->message);
-    error_free(error);
-    return unknown;
+    return call.in_doubt ? leave_in_doubt(error) : error;
 }
 
 /* ---- writing ---- */

@@ -17,8 +17,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "any_store.h"
 #include "base/memory.h"
-#include "store/store.h"
 
 #define VALUE_BYTES 400
 #define KEY_BYTES 64
@@ -214,10 +214,12 @@ main(int count, char **arguments)
     unsigned number = count > 3 ? (unsigned)atoi(arguments[3]) : 1;
     double seconds = count > 4 ? atof(arguments[4]) : 1;
     double start = now_us();
-    must(count > 2 ? store_open(arguments[2], NULL, &store)
+    struct any_store opened = {0};
+    must(count > 2 ? any_store_open(arguments[2], &opened)
                    : error_new(CODE_INVALID_ARGUMENT, "say write, cycle, read, fill or open, and a "
                                                       "URL"),
          "open");
+    store = opened.store;
     if (!strcmp(verb, "write"))
         measure(write_one, number, seconds);
     else if (!strcmp(verb, "cycle"))
@@ -229,6 +231,6 @@ main(int count, char **arguments)
     else if (!strcmp(verb, "open"))
         printf("opened in %.1f ms\n", (now_us() - start) / 1e3);
     report_memory();
-    store_close(store);
+    any_store_close(&opened);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into a store without end, to be killed meanwhile, and looks afterwards whether all is there. Where there is no space left it says
- * so and tries again.
+ * Writes into a store without end, to be killed meanwhile, and looks afterwards whether all is there. Where there is no space left, or the store cannot
+ * be reached, it says so and tries again: "CODE after MS ms: WHY".
  *
  *     store-hammer write URL THREADS     prints a line "THREAD NUMBER REVISION" for each write that was answered
  *     store-hammer check URL THREADS     reads such lines, and prints what it found as such lines: the next check reads them too
@@ -15,10 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "any_store.h"
 #include "base/memory.h"
-#include "store/store.h"
 
 #define MAX_THREADS 64
 #define SLOTS 40
@@ -93,6 +94,39 @@ count_key(unsigned thread)
     return key;
 }
 
+static double
+now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+/* Whether to try again what has failed with this. Takes the error if so. */
+static bool
+is_passing(struct error *error, double started)
+{
+    if (!error || (error->code != CODE_RESOURCE_EXHAUSTED && error->code != CODE_UNAVAILABLE))
+        return false;
+    fprintf(stderr, "%s after %.0f ms: %s\n", error_code_name(error->code), now_ms() - started,
+            error->message);
+    error_free(error);
+    usleep(20000);
+    return true;
+}
+
+static struct error *
+read_persistently(const char *key, struct arena *arena, struct store_entry *entry)
+{
+    struct error *error;
+    double started;
+    do {
+        started = now_ms();
+        error = store_get(store, key, arena, entry);
+    } while (is_passing(error, started));
+    return error;
+}
+
 /* How many writes of the thread are in the store. */
 static uint64_t
 read_count(unsigned thread, uint64_t *revision)
@@ -102,7 +136,7 @@ read_count(unsigned thread, uint64_t *revision)
     uint64_t count = 0;
     *revision = STORE_ABSENT;
     arena_init(&arena, NULL, 0, 0);
-    struct error *error = store_get(store, count_key(thread).text, &arena, &entry);
+    struct error *error = read_persistently(count_key(thread).text, &arena, &entry);
     if (!error) {
         count = strtoull((const char *)entry.value, NULL, 10);
         *revision = entry.revision;
@@ -116,17 +150,26 @@ read_count(unsigned thread, uint64_t *revision)
 
 /* ---- writing ---- */
 
+/* The write before this one may have been made although nobody answered: then the count says so. */
 static struct error *
-write_when_there_is_space(const struct store_change *changes, size_t count, uint64_t *revision)
+write_persistently(unsigned thread, uint64_t number, const struct store_change *changes,
+                   size_t count, uint64_t *revision)
 {
     struct error *error;
-    while ((error = store_write(store, changes, count, revision)) &&
-           error->code == CODE_RESOURCE_EXHAUSTED) {
-        fprintf(stderr, "%s\n", error->message);
-        error_free(error);
-        usleep(20000);
+    double started;
+    bool is_first = true;
+    for (;; is_first = false) {
+        started = now_ms();
+        error = store_write(store, changes, count, revision);
+        if (!is_passing(error, started))
+            break;
     }
-    return error;
+    if (is_first || !error || error->code != CODE_ABORTED)
+        return error;
+    if (read_count(thread, revision) != number)
+        return error;
+    error_free(error);
+    return NULL;
 }
 
 /* `*revision`: that of the thread's count, before and after. */
@@ -146,7 +189,7 @@ make_write(unsigned thread, uint64_t number, uint64_t *revision)
         {counter.text, (const uint8_t *)count, (size_t)size, *revision},
         {right.text, bytes, plan.size, STORE_ANY},
     };
-    must(write_when_there_is_space(changes, COUNT_OF(changes), revision), "write");
+    must(write_persistently(thread, number, changes, COUNT_OF(changes), revision), "write");
 }
 
 static void *
@@ -275,11 +318,13 @@ main(int count, char **arguments)
         fprintf(stderr, "usage: store-hammer write|check URL THREADS\n");
         return 1;
     }
-    must(store_open(arguments[2], NULL, &store), "open");
+    struct any_store opened = {0};
+    must(any_store_open(arguments[2], &opened), "open");
+    store = opened.store;
     if (is_write)
         write_with(threads);
     else
         check_with(threads);
-    store_close(store);
+    any_store_close(&opened);
     return 0;
 }
