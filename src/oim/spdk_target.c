@@ -15,21 +15,27 @@
 #define MAX_QUOTED 200
 #define INVALID_STATE (-1) /* SPDK's own number: the target has not been started up yet */
 
+#define NAMES 3
+
 static const struct {
-    const char *name;
-    const char *old_name;
-    bool has_secret; /* in its request: what the target says of it is not quoted */
+    const char *names[NAMES]; /* the newest first */
+    bool has_secret; /* in its request or reply: what the target says against it is not quoted */
 } methods[SPDK_METHOD_COUNT] = {
-    [SPDK_GET_BDEVS] = {"bdev_get_bdevs", "get_bdevs", true}, /* the reply may hold one */
-    [SPDK_CREATE_MALLOC] = {"bdev_malloc_create", "construct_malloc_bdev", false},
-    [SPDK_DELETE_MALLOC] = {"bdev_malloc_delete", "delete_bdev", false},
-    [SPDK_CREATE_RBD] = {"bdev_rbd_create", "construct_rbd_bdev", true},
-    [SPDK_DELETE_RBD] = {"bdev_rbd_delete", "delete_bdev", false},
-    [SPDK_GET_CONTROLLERS] = {"vhost_get_controllers", "get_vhost_controllers", false},
-    [SPDK_ADD_TARGET] = {"vhost_scsi_controller_add_target", "add_vhost_scsi_lun", false},
-    [SPDK_REMOVE_TARGET] = {"vhost_scsi_controller_remove_target", "remove_vhost_scsi_target",
-                            false},
+    [SPDK_GET_BDEVS] = {{"bdev_get_bdevs", "get_bdevs"}, true},
+    [SPDK_CREATE_MALLOC] = {{"bdev_malloc_create", "construct_malloc_bdev"}},
+    [SPDK_DELETE_MALLOC] = {{"bdev_malloc_delete", "delete_malloc_bdev", "delete_bdev"}},
+    [SPDK_CREATE_RBD] = {{"bdev_rbd_create", "construct_rbd_bdev"}, true},
+    [SPDK_DELETE_RBD] = {{"bdev_rbd_delete", "delete_rbd_bdev", "delete_bdev"}},
+    [SPDK_GET_CONTROLLERS] = {{"vhost_get_controllers", "get_vhost_controllers"}},
+    [SPDK_ADD_TARGET] = {{"vhost_scsi_controller_add_target", "add_vhost_scsi_lun"}},
+    [SPDK_REMOVE_TARGET] = {{"vhost_scsi_controller_remove_target", "remove_vhost_scsi_target"}},
 };
+
+static const char *
+newest_name(enum spdk_method method)
+{
+    return methods[method].names[0];
+}
 
 struct error *
 spdk_session_open(struct spdk_session *session, struct spdk_target *target, uint64_t deadline_ns)
@@ -68,35 +74,39 @@ spdk_reply_errno(const struct json_rpc_reply *reply)
 struct error *
 spdk_reply_error(enum spdk_method method, const struct json_rpc_reply *reply)
 {
-    const char *name = methods[method].name;
+    const char *name = newest_name(method);
     int errnum = spdk_reply_errno(reply);
     if (errnum)
         return error_from_errno(errnum, "SPDK: %s", name);
     if (reply->code == JSON_RPC_UNKNOWN_METHOD)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "SPDK: it knows neither %s nor %s: it was built without that module", name,
-                         methods[method].old_name);
+                         "SPDK: it knows no %s, also by older names: it was built without that",
+                         name);
     const char *said = methods[method].has_secret ? "" : reply->message;
     return error_new(reply->code == INVALID_STATE ? CODE_FAILED_PRECONDITION : CODE_INTERNAL,
                      "SPDK: %s: error %" PRId64 "%s%.*s", name, reply->code, said[0] ? ": " : "",
                      (int)utf8_cut(said, strlen(said), MAX_QUOTED), said);
 }
 
-/* `-32601` leads to the other name; which one is known is remembered for the next time. */
+/* -32601 leads to the next name; the one that is known is tried first the next time. */
 static struct error *
 ask(struct spdk_session *session, enum spdk_method method, const char *params,
     struct json_rpc_reply *reply)
 {
-    atomic_bool *knows_old_name = &session->target->knows_old_name[method];
-    bool is_old = atomic_load(knows_old_name);
-    const char *names[] = {methods[method].name, methods[method].old_name};
-    struct error *error = json_rpc_ask(&session->rpc, names[is_old], params, reply);
-    if (error || reply->code != JSON_RPC_UNKNOWN_METHOD)
-        return error;
-    json_rpc_reply_clear(reply);
-    error = json_rpc_ask(&session->rpc, names[!is_old], params, reply);
-    if (!error && reply->code != JSON_RPC_UNKNOWN_METHOD)
-        atomic_store(knows_old_name, !is_old);
+    atomic_uint *known_name = &session->target->known_name[method];
+    unsigned first = atomic_load(known_name);
+    struct error *error = NULL;
+    for (unsigned i = 0; i < NAMES; i++) {
+        unsigned n = (first + i) % NAMES;
+        if (!methods[method].names[n])
+            continue;
+        json_rpc_reply_clear(reply);
+        error = json_rpc_ask(&session->rpc, methods[method].names[n], params, reply);
+        if (error || reply->code != JSON_RPC_UNKNOWN_METHOD) {
+            atomic_store(known_name, error ? first : n);
+            break;
+        }
+    }
     return error;
 }
 
@@ -112,7 +122,7 @@ demand(struct spdk_session *session, enum spdk_method method, const char *params
 static struct error *
 not_understood(enum spdk_method method)
 {
-    return error_new(CODE_INTERNAL, "SPDK: %s: its reply is not understood", methods[method].name);
+    return error_new(CODE_INTERNAL, "SPDK: %s: its reply is not understood", newest_name(method));
 }
 
 /* ---- params ---- */
@@ -243,15 +253,19 @@ spdk_create_rbd(struct spdk_session *session, const char *name, const struct cep
     return demand(session, SPDK_CREATE_RBD, finish(&params));
 }
 
-/* The bdev, or the target, that is to go may have gone meanwhile. */
+/* The bdev, or the target, that is to go may have gone meanwhile. That it could not be removed some tell by `false`. */
 static struct error *
 demand_absence(struct spdk_session *session, enum spdk_method method, const char *params)
 {
     struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
     struct error *error = ask(session, method, params, &reply);
-    if (error || !reply.code || spdk_reply_errno(&reply) == ENODEV)
+    if (error || spdk_reply_errno(&reply) == ENODEV)
         return error;
-    return spdk_reply_error(method, &reply);
+    if (reply.code)
+        return spdk_reply_error(method, &reply);
+    if (json_value_is_false(reply.result))
+        return error_new(CODE_INTERNAL, "SPDK: %s: it could not", newest_name(method));
+    return NULL;
 }
 
 struct error *

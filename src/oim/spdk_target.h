@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of an SPDK target, in the names of today, or in those of 2019 where the target says that it does not know the first.
+ * What is asked of an SPDK target, in the names of today, or in older ones, of 2019 and before, where the target says that it does not know the first.
  *
  * One session, with a connection of its own, for each call of the controller: a target that was restarted is connected to again by the next one.
  * What is not there is told as such and is no error; an error is UNAVAILABLE, DEADLINE_EXCEEDED, or what the target said against a request.
@@ -30,7 +30,8 @@ enum spdk_method {
 
 struct spdk_target {
     const char *socket;
-    atomic_bool knows_old_name[SPDK_METHOD_COUNT]; /* it did when it was asked last */
+    atomic_uint known_name
+        [SPDK_METHOD_COUNT]; /* which of a method's names it knew when it was asked last */
 };
 
 struct spdk_session {

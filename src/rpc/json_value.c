@@ -72,3 +72,9 @@ json_value_is_null(const struct json_value *value)
 {
     return json_is_null(of(value));
 }
+
+bool
+json_value_is_false(const struct json_value *value)
+{
+    return json_is_false(of(value));
+}
