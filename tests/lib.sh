@@ -81,7 +81,7 @@ start_skycap_at() {
     LOG=$SOCKET.log
     shift
     case " $* " in
-    *" --backend "* | *" --connections "*) ;;
+    *" --backend "* | *" --connections "* | *" --roles "*) ;;
     *) set -- --backend dir "$@" ;;
     esac
     "$SKYCAP" serve --endpoint "unix://$SOCKET" --data "$SOCKET.data" "$@" >>"$LOG" 2>&1 &

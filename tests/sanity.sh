@@ -34,6 +34,22 @@ sanity_counts() {
             count["skipped"], count["pending"] }' "$SANITY"
 }
 
+# count_cases ROUTE MOST-SKIPPED: those of $SANITY are added to the test's own.
+count_cases() {
+    local route=$1 most_skipped=$2 result name why skipped_here=0
+    while IFS=$'\t' read -r result name why; do
+        case $result in
+        passed) passed=$((passed + 1)) ;;
+        failed) fails "$route: $name" "$why" ;;
+        *) skips 1 "$route: $name: $why" ;;
+        esac
+        [ "$result" != skipped ] || skipped_here=$((skipped_here + 1))
+    done <"$SANITY"
+    echo "$route: $(sanity_counts)"
+    [ "$skipped_here" -le "$most_skipped" ] ||
+        fails "$route: at most $most_skipped are skipped" "$skipped_here were"
+}
+
 # read_junit FILE: the lines of $SANITY out of ginkgo's JUnit report.
 read_junit() {
     /usr/bin/python3 - "$1" <<'END'

@@ -11,29 +11,13 @@ need_peers csi
 MOST_SKIPPED=0 # in one run
 VOLUMES=20     # the most that the node takes; the suite tries one more
 
-# count_cases ROUTE: those of $SANITY.
-count_cases() {
-    local route=$1 result name why skipped_here=0
-    while IFS=$'\t' read -r result name why; do
-        case $result in
-        passed) passed=$((passed + 1)) ;;
-        failed) fails "$route: $name" "$why" ;;
-        *) skips 1 "$route: $name: $why" ;;
-        esac
-        [ "$result" != skipped ] || skipped_here=$((skipped_here + 1))
-    done <"$SANITY"
-    echo "$route: $(sanity_counts)"
-    [ $skipped_here -le $MOST_SKIPPED ] ||
-        fails "$route: at most $MOST_SKIPPED are skipped" "$skipped_here were"
-}
-
 # run_sanity ROUTE DIR ACCESS MUTABLE-PARAMETER FLAG...: DIR is where the data is kept.
 run_sanity() {
     local route="$1, $3" dir=$2 access=$3 mutable=$4
     shift 4
     start_skycap --data "$dir/data" --max-volumes $VOLUMES "$@"
     run_csi_sanity "$route" "$SOCKET" "$access" "$mutable"
-    count_cases "$route"
+    count_cases "$route" $MOST_SKIPPED
     check_nothing_stays "$route" volume ListVolumes
     check_nothing_stays "$route" snapshot ListSnapshots
     stop_server "$SERVER" || fail "$route: the server ended badly"
