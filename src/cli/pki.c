@@ -94,7 +94,7 @@ static VERB(run_init)
 
 /* ---- issue ---- */
 
-/* What the names that rights hang on begin with, and what to do with such a certificate. */
+/* What the names that rights hang on begin with, and what to do with such a certificate; the id goes behind a space at the end. */
 static const struct {
     const char *form;
     const char *next;
@@ -102,8 +102,8 @@ static const struct {
     {"component.registry", "skycap serve --roles registry --listen HOST:PORT"},
     {"controller.", "skycap serve --roles oim-controller --registry HOST:PORT --listen HOST:PORT "
                     "--controller-address HOST:PORT --controller-id "},
-    {"host.", "skycap call HOST:PORT METHOD --controller "},
-    {"user.", "skycap registry list --endpoint HOST:PORT"},
+    {"host.", "skycap call HOST:PORT METHOD --tls-name component.registry --controller "},
+    {"user.", "skycap registry list --endpoint HOST:PORT --tls-name component.registry"},
 };
 
 /* The index in `forms`; `*id` is what stands behind the form's dot. COUNT_OF(forms): it has none of them. */
@@ -135,8 +135,10 @@ print_next(const struct pki_request *request, const struct pki_made *made)
                made->certificate_file, made->key_file);
         return;
     }
-    printf("next: %s%s --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", forms[form].next, id,
-           request->authority, made->certificate_file, made->key_file);
+    const char *next = forms[form].next;
+    printf("next: %s%s --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", next,
+           next[strlen(next) - 1] == ' ' ? id : "", request->authority, made->certificate_file,
+           made->key_file);
 }
 
 static struct error *

@@ -50,7 +50,11 @@ for name in controller.host-0 host.host-0 user.admin user.someone; do
     "$SKYCAP" pki issue "$name" >issue.out 2>&1
     check "$name is known" "$(grep -c warning issue.out || true)" 0
     check "$name: the next command" "$(grep -c "^next: skycap .*--tls-cert pki/$name.crt" issue.out)" 1
+    for flag in $(sed -n 's/^next: skycap \([a-z]*\).*/\1/p' issue.out | xargs -I{} "$SKYCAP" {} --help | grep -oE -- '--[a-z-]+' | sort -u); do echo "$flag"; done >known.out
+    check "$name: with flags that there are" "$(sed -n 's/^next: //p' issue.out | grep -oE -- '--[a-z-]+' | sort -u | comm -23 - known.out | paste -sd ' ')" ""
 done
+check "an id where one is needed" "$("$SKYCAP" pki issue host.node-7 | grep -oE -- '--controller [^ ]+')" "--controller node-7"
+check "and else none" "$("$SKYCAP" pki issue user.seven | grep -c seven.crt)" 2
 for name in host. component.other user somebody; do
     "$SKYCAP" pki issue "$name" >issue.out 2>warning.out
     check "$name has no rights" "$(grep -c 'warning.*no rights' warning.out)" 1
