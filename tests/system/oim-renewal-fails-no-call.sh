@@ -38,7 +38,9 @@ call_again() { # all on four connections; it ends with the first call that fails
     done
 }
 call_anew >"$SKYCAP_TMP/anew" 2>&1 &
+callers=$!
 call_again >"$SKYCAP_TMP/again" 2>&1 &
+callers+=" $!"
 
 # ---- renewal --------------------------------------------------------------------------------------------
 
@@ -65,8 +67,8 @@ for _ in 1 2 3; do
     sleep 0.5
 done
 touch "$SKYCAP_TMP/stop"
-wait_for $((20 * SLOWER)) grep -q calls "$SKYCAP_TMP/anew" || fail "the callers do not end"
-sleep 4
+# shellcheck disable=SC2086 # two numbers
+wait $callers
 check "no call on a new connection failed" "$(grep -v ' calls$' "$SKYCAP_TMP/anew" | head -n 3)" ""
 check "there were such calls" "$([ "$(sed -n 's/ calls$//p' "$SKYCAP_TMP/anew")" -ge 20 ] && echo many)" many
 check "no call on a lasting connection failed" "$(grep -v '^{"calls"' "$SKYCAP_TMP/again" | head -n 3)" ""
