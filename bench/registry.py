@@ -6,7 +6,6 @@ take turns."""
 
 import contextlib
 import json
-import os
 import pathlib
 import socket
 import statistics
@@ -14,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+import nginx
 from harness import START_SECONDS, NotMeasured, Process, print_table, run_program
 from rpc import install_peers
 
@@ -27,34 +27,15 @@ TIMES_NGINX, MOST_ADDED_US = 3, 80
 FEW, MANY = 10, 100_000
 MOST_SLOWER, MOST_MIB, MOST_P99_MS = 1.2, 40, 10
 
-NGINX_CONF = """
-{user}
-daemon off;
-worker_processes 1;
-pid {directory}/nginx.pid;
-error_log {directory}/nginx-error.log;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    client_body_temp_path {directory}/body;
-    proxy_temp_path {directory}/proxy;
-    fastcgi_temp_path {directory}/fastcgi;
-    uwsgi_temp_path {directory}/uwsgi;
-    scgi_temp_path {directory}/scgi;
-    keepalive_requests 1000000000;
+NGINX_SERVER = """
     ssl_certificate {pki}/component.registry.crt;
     ssl_certificate_key {pki}/component.registry.key;
     ssl_client_certificate {pki}/ca.crt;
     ssl_verify_client on;
-    upstream controller {{
-        server {upstream};
-        keepalive 256;
-        keepalive_requests 1000000000;
-    }}
     server {{
         listen {address} ssl http2;
         location / {{
-            grpc_pass grpcs://controller;
+            grpc_pass grpcs://behind;
             grpc_ssl_certificate {pki}/component.registry.crt;
             grpc_ssl_certificate_key {pki}/component.registry.key;
             grpc_ssl_trusted_certificate {pki}/ca.crt;
@@ -63,7 +44,6 @@ http {{
             grpc_ssl_server_name on;
         }}
     }}
-}}
 """
 
 
@@ -111,12 +91,9 @@ class Bench:
 
     def start_nginx(self, controller):
         address = free_address()
-        conf = self.directory / "nginx.conf"
-        conf.write_text(NGINX_CONF.format(directory=self.directory, pki=self.pki, upstream=controller.address,
-                                          address=address, controller=CONTROLLER,
-                                          user="user root;" if os.geteuid() == 0 else ""))
-        return self.start(NGINX, ["nginx", "-p", self.directory, "-e", self.directory / "nginx-error.log",
-                                  "-c", conf], "component.registry", address)
+        server = NGINX_SERVER.format(pki=self.pki, address=address, controller=CONTROLLER)
+        return self.start(NGINX, nginx.command(self.directory, controller.address, server),
+                          "component.registry", address)
 
     def start_relay(self, controller):
         address = free_address()
@@ -228,12 +205,12 @@ def calls_topic(bench, report):
     processes = [controller, registry, bench.start_nginx(controller), bench.start_relay(controller)]
     found = measure_calls(bench, processes)
     print_calls(bench, processes, found)
-    ours, nginx = (median(found[name, CROWD], "per_second") for name in (OURS, NGINX))
-    few_ours, few_nginx = (median(found[name, CLIENTS], "per_second") for name in (OURS, NGINX))
-    report.bar(ours >= TIMES_NGINX * nginx,
+    ours, theirs = (median(found[name, CROWD], "per_second") for name in (OURS, NGINX))
+    few_ours, few_theirs = (median(found[name, CLIENTS], "per_second") for name in (OURS, NGINX))
+    report.bar(ours >= TIMES_NGINX * theirs,
                f"calls through the registry at {show(CROWD)} at least {TIMES_NGINX} times nginx",
-               f"{ours:,.0f} and {nginx:,.0f}, {ours / nginx:.2f} times "
-               f"(at {show(CLIENTS)} {few_ours / few_nginx:.2f} times)")
+               f"{ours:,.0f} and {theirs:,.0f}, {ours / theirs:.2f} times "
+               f"(at {show(CLIENTS)} {few_ours / few_theirs:.2f} times)")
     added = added_us(found, OURS)
     report.bar(added < MOST_ADDED_US, f"the registry adds under {MOST_ADDED_US} us to the median of a lone call",
                f"{added:+.0f} us ({NGINX} {added_us(found, NGINX):+.0f} us, {RELAY} {added_us(found, RELAY):+.0f} us)")

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import types
 
+import nginx
 from harness import NotMeasured, Process, load, middle, print_table, run_program
 
 METHOD = "csi.v1.Identity/GetPluginInfo"
@@ -24,31 +25,11 @@ SERVER_CPU, CLIENT_CPU = "0", "1"
 OURS, GO, JS = "skycap serve", "grpc-go", "grpc-js"
 OUR_PROXY, OUR_RELAY, NGINX = "our proxy", "our relay", "nginx grpc_pass"
 
-NGINX_CONF = """
-{user}
-daemon off;
-worker_processes 1;
-pid {directory}/nginx.pid;
-error_log {directory}/nginx-error.log;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    client_body_temp_path {directory}/body;
-    proxy_temp_path {directory}/proxy;
-    fastcgi_temp_path {directory}/fastcgi;
-    uwsgi_temp_path {directory}/uwsgi;
-    scgi_temp_path {directory}/scgi;
-    keepalive_requests 1000000000;
-    upstream behind {{
-        server unix:{upstream};
-        keepalive 256;
-        keepalive_requests 1000000000;
-    }}
+NGINX_SERVER = """
     server {{
         listen unix:{socket} http2;
         location / {{ grpc_pass grpc://behind; }}
     }}
-}}
 """
 
 
@@ -202,11 +183,8 @@ def workers_topic(bench, report):
 
 
 def start_nginx(bench, upstream):
-    conf = bench.directory / "nginx.conf"
-    socket = bench.directory / "nginx-grpc_pass.sock"
-    conf.write_text(NGINX_CONF.format(directory=bench.directory, upstream=upstream, socket=socket,
-                                      user="user root;" if os.geteuid() == 0 else ""))
-    return bench.start(NGINX, ["nginx", "-p", bench.directory, "-e", bench.directory / "nginx-error.log", "-c", conf])
+    server = NGINX_SERVER.format(socket=bench.directory / "nginx-grpc_pass.sock")
+    return bench.start(NGINX, nginx.command(bench.directory, f"unix:{upstream}", server))
 
 
 def proxy_topic(bench, report):
@@ -215,11 +193,11 @@ def proxy_topic(bench, report):
                                    "--to", f"unix:{direct.socket}"])
     relay = bench.start(OUR_RELAY, [bench.build / "bench/rpc-server", "--listen", "unix:SOCKET",
                                     "--to", f"unix:{direct.socket}", "relay"])
-    nginx = start_nginx(bench, direct.socket)
-    figures = bench.compare([direct, ours, relay, nginx], [ONE, BUSY])
+    peer = start_nginx(bench, direct.socket)
+    figures = bench.compare([direct, ours, relay, peer], [ONE, BUSY])
     rows = [[p.name, f"{figures[p.name, ONE].mean_us:.0f}", f"{figures[p.name, BUSY].per_second:,.0f}",
              "-" if p is direct else f"{figures[p.name, BUSY].cpu_us:.2f}",
-             "-" if p is direct else f"{p.memory_mib():.1f}"] for p in (direct, ours, relay, nginx)]
+             "-" if p is direct else f"{p.memory_mib():.1f}"] for p in (direct, ours, relay, peer)]
     print_table(f"Proxies, and a relay that decodes and changes each message, in front of skycap serve (nothing pinned, {bench.runs()})",
                 ["", "1x1 mean us", "10x10 requests/s", "CPU of the proxy us/call", "its RSS MiB after load"], rows)
     mine, theirs = figures[OUR_PROXY, BUSY], figures[NGINX, BUSY]
@@ -292,8 +270,8 @@ def print_versions(root, build):
     grpc_go = re.search(r"google.golang.org/grpc (\S+)", go_mod)[1]
     package = json.loads((root / "tests/peers/js/package.json").read_text())
     grpc_js = package["dependencies"]["@grpc/grpc-js"]
-    nginx = subprocess.getoutput("nginx -v")
-    print(f"measured: {build}/skycap serve --log-level warn; grpc-go {grpc_go}, grpc-js {grpc_js}, {nginx}; "
+    nginx_version = subprocess.getoutput("nginx -v")
+    print(f"measured: {build}/skycap serve --log-level warn; grpc-go {grpc_go}, grpc-js {grpc_js}, {nginx_version}; "
           "load by h2load", flush=True)
 
 

@@ -14,11 +14,16 @@ issue component.registry user.admin user.other user.auditor controller.node-0 co
 by_openssl nameless /
 by_openssl cn-only /CN=host.node-0
 by_openssl san-only / DNS:host.node-0
+by_openssl cn-registry /CN=component.registry
+by_openssl cn-controller /CN=controller.node-0
+by_openssl san-controller / DNS:controller.node-1
 by_openssl both /CN=somebody DNS:user.admin,DNS:host.node-1
 start_registry
 registry=$SERVER
 start_controller control-0 node-0
+control_0=$SERVER
 start_controller control-1 node-1
+control_1=$SERVER
 wait_until_registered node-0
 wait_until_registered node-1
 
@@ -45,6 +50,8 @@ read_all() { # read_all NAME: the worst of all ways to read
 for name in user.admin component.registry user.other controller.node-0 host.node-0 cn-only san-only; do
     check "$name reads" "$(read_all "$name")" OK
 done
+check "a name of no kind does not watch" "$(registry somebody skycap.v1.Registry/Watch '{}')" PERMISSION_DENIED
+check "without a name nobody watches" "$(registry nameless skycap.v1.Registry/Watch '{}')" UNAUTHENTICATED
 check "a name of no kind does not read" "$(read_all somebody)" PERMISSION_DENIED
 check "without a name nobody reads" "$(read_all nameless)" UNAUTHENTICATED
 
@@ -125,4 +132,18 @@ for name in user.other controller.node-0 somebody; do
 done
 wait_until_registered node-0
 check "passing on asks for no right to read" "$(pass host-0 host.node-0 node-0 "$ASK")" OK
+
+# ---- servers whose name is a common name only, as certstrap makes them, or an alternative name only ---
+
+for server in "$SERVER" "$control_0" "$control_1"; do
+    stop_server "$server" || fail "a server does not end well"
+done
+rm -r "$SKYCAP_TMP/registry.data"
+start_on registry cn-registry registry
+start_on control-0 cn-controller oim-controller --controller-id node-0 --controller-address "$(at control-0)" --registry "$REGISTRY_ADDRESS" --registry-delay 1
+start_on control-1 san-controller oim-controller --controller-id node-1 --controller-address "$(at control-1)" --registry "$REGISTRY_ADDRESS" --registry-delay 1
+wait_until_registered node-0
+wait_until_registered node-1
+check "a registry and a controller with common names" "$(pass host-0 host.node-0 node-0 "$ASK" '{"bdevName":"none"}')" NOT_FOUND
+check "a controller with an alternative name" "$(pass host-1 host.node-1 node-1 "$ASK" '{"bdevName":"none"}')" NOT_FOUND
 finish
