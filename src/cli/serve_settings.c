@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "csi/identity.h"
+#include "rpc/address.h"
 
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"
@@ -216,6 +217,21 @@ check_tls(const struct serve_settings *settings)
     return NULL;
 }
 
+/* Whether calls to the address need TLS, or --insecure. */
+static struct error *
+check_protected(const struct serve_settings *settings, const char *flag, const char *text)
+{
+    struct address address;
+    if (!text || settings->insecure || serve_settings_have_tls(&settings->tls))
+        return NULL;
+    struct error *error = address_parse(text, &address);
+    if (!error && !address_is_local(&address))
+        error = error_new(CODE_INVALID_ARGUMENT,
+                          "it is not a unix socket: give --tls-ca, --tls-cert and --tls-key, or "
+                          "--insecure");
+    return error_wrap(error, "--%s %s", flag, text);
+}
+
 /* A flag that would do nothing is a mistake, and is told. */
 static struct error *
 check_roles(const struct serve_settings *settings)
@@ -257,6 +273,8 @@ check_settings(const struct serve_settings *settings)
     struct error *error = check_tls(settings);
     if (!error)
         error = check_roles(settings);
+    if (!error)
+        error = check_protected(settings, "registry", settings->oim.registry);
     if (error)
         return error;
     if (id_size == 0 || id_size > 128)
