@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# 100,000 controllers: the registry's memory stays below 40 MiB, also while it tells all of them in one answer, it starts again in a moment, and passing calls on
+# takes no longer than with ten.
+# time-limit: 180
+source "$(dirname "$0")/../peers.sh"
+
+count=100000
+load=$SKYCAP_BUILD/tests/registry-load
+start_skycap_at "$SKYCAP_TMP/host.sock" --log-level warn
+target=unix:$SOCKET
+start_skycap --roles registry --log-level warn
+registry=unix:$SOCKET
+
+# memory FIELD: VmRSS or VmHWM of the registry, in KiB.
+memory() { awk -v field="$1:" '$1 == field { print $2 }' "/proc/$SERVER/status"; }
+# below CASE GOT LIMIT
+below() {
+    if [ "$2" -lt "$3" ]; then
+        passes "$1"
+    else
+        fails "$1" "$2 is not below $3"
+    fi
+}
+# median COUNT: of calls that are passed on, the best of three series, in tenths of a microsecond.
+median() {
+    for _ in 1 2 3; do "$load" pass "$registry" "$1" 2000; done | sort -n | awk 'NR == 1 { print int($1 * 10) }'
+}
+
+"$load" fill "$registry" 10 "$target" >/dev/null
+with_ten=$(median 10)
+"$load" fill "$registry" "$count" "$target" >"$SKYCAP_TMP/answered"
+check "registered" "$(sort -u "$SKYCAP_TMP/answered" | wc -l)" "$count"
+with_all=$(median "$count")
+echo "# p50 of a passed call: $((with_ten / 10)) us with ten controllers, $((with_all / 10)) us with $count; $(memory VmRSS) KiB"
+if [ -z "${TIME_FACTOR:-}" ]; then
+    below "a call is passed on as quickly as with ten" "$with_all" $((with_ten * 15 / 10))
+    below "memory in KiB" "$(memory VmRSS)" 40960
+    "$SKYCAP" call --compact "$registry" oim.v0.Registry/GetControllers >"$SKYCAP_TMP/all"
+    below "memory in KiB, at most, while all controllers are told" "$(memory VmHWM)" 40960
+else
+    skips 3 "a sanitizer's time and memory tell nothing"
+    "$SKYCAP" call --compact "$registry" oim.v0.Registry/GetControllers >"$SKYCAP_TMP/all"
+fi
+check "controllers in one answer" "$(grep -o controllerId "$SKYCAP_TMP/all" | wc -l)" "$count"
+check "entries in pages" "$("$SKYCAP" registry list --endpoint "$registry" | tail -n +2 | wc -l)" "$count"
+
+stop_server "$SERVER" || fail "the registry did not end well"
+start_skycap --roles registry --log-level warn
+check "entries after a restart" "$("$SKYCAP" registry list --endpoint "$registry" | tail -n +2 | wc -l)" "$count"
+check "a call to one of them" "$("$SKYCAP" call --compact --controller c-77777 "$registry" csi.v1.Identity/Probe)" '{"ready":true}'
+finish
