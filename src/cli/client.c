@@ -184,7 +184,7 @@ options_of(const struct client *client, uint64_t limit_ns)
 static struct error *
 explain(const struct client *client, struct error *error)
 {
-    if (!error || error->code != CODE_UNAVAILABLE)
+    if (!error || error->code != CODE_UNAVAILABLE || error->from_peer)
         return error;
     return error_wrap(error, "no answer from %s (is `skycap serve` running there?)",
                       client->flags.endpoint);
