@@ -28,7 +28,7 @@ struct follower {
     int64_t swept_ms;
     int64_t next_expiry_ms;
     uint32_t pause_ms; /* after the next failure */
-    atomic_bool is_well;
+    bool is_well;      /* the store has been heard from, as far as it tells */
     atomic_bool is_stopping;
     bool has_thread;
     pthread_t thread;
@@ -172,7 +172,8 @@ sweep_if_due(struct follower *follower)
 static void
 note_health(struct follower *follower, const struct error *error)
 {
-    bool was_well = atomic_exchange(&follower->is_well, !error);
+    bool was_well = follower->is_well;
+    follower->is_well = !error;
     if (error && was_well)
         log_warn(follower->options.log, "registry: the store cannot be followed",
                  LOG_TEXT("error", error->message));
@@ -232,7 +233,7 @@ follower_open(const struct follower_options *options, struct follower **out)
     follower->options = *options;
     follower->next_expiry_ms = INT64_MAX;
     follower->pause_ms = FIRST_PAUSE_MS;
-    atomic_init(&follower->is_well, true);
+    follower->is_well = true;
     struct error *error = read_all(follower);
     if (!error)
         error = start(follower);
@@ -260,10 +261,4 @@ follower_close(struct follower *follower)
         pthread_join(follower->thread, NULL);
     store_watch_close(follower->watch);
     free(follower);
-}
-
-bool
-follower_is_well(const struct follower *follower)
-{
-    return atomic_load(&follower->is_well);
 }

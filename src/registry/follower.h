@@ -30,7 +30,4 @@ void follower_stop(struct follower *follower);
 /* NULL is fine. */
 void follower_close(struct follower *follower);
 
-/* Does it hear from the store at the moment? */
-bool follower_is_well(const struct follower *follower);
-
 #endif

@@ -70,6 +70,4 @@ registry_print_metrics(struct registry *registry, struct buffer *out)
                 counts.channels);
     print_gauge(out, "skycap_registry_watches", "Clients that watch.",
                 atomic_load(&registry->watches));
-    print_gauge(out, "skycap_registry_store_up", "Whether changes in the store are being heard of.",
-                follower_is_well(registry->follower));
 }

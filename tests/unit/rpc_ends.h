@@ -123,6 +123,29 @@ release_loop(struct hold *hold)
     CHECK(gate_wait(&hold->held, 2));
 }
 
+struct connection_count {
+    const struct metrics *metrics;
+    bool is_total;
+    uint64_t count;
+};
+
+static inline void
+count_on_loop(void *argument)
+{
+    struct connection_count *count = argument;
+    count->count = count->is_total ? count->metrics->client_connections_total
+                                   : count->metrics->client_connections;
+}
+
+/* Of all channels: those that are open, or all that ever were. */
+static inline uint64_t
+count_client_connections(struct runtime *runtime, bool is_total)
+{
+    struct connection_count count = {runtime_metrics(runtime), is_total, 0};
+    loop_run(runtime_loop(runtime), count_on_loop, &count);
+    return count.count;
+}
+
 /* ---- errors ---- */
 
 /* Takes the error; CODE_OK for NULL. */

@@ -253,7 +253,6 @@ metrics_count_controllers(void)
     CHECK(strstr(buffer_text(&text), "\nskycap_registry_controllers 2\n"));
     CHECK(strstr(buffer_text(&text), "\nskycap_registry_controllers_expired 1\n"));
     CHECK(strstr(buffer_text(&text), "\nskycap_registry_channels 0\n"));
-    CHECK(strstr(buffer_text(&text), "\nskycap_registry_store_up 1\n"));
     office_close(&office);
 }
 

@@ -58,7 +58,7 @@ metric(struct office *office, const char *name)
 static size_t
 client_connections(struct office *office)
 {
-    return runtime_metrics(office->runtime)->client_connections_total - 1;
+    return count_client_connections(office->runtime, true) - 1;
 }
 
 static void

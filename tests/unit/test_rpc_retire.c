@@ -35,7 +35,7 @@ static bool
 all_connections_close(struct ends *ends)
 {
     for (int i = 0; i < 200; i++) {
-        if (!runtime_metrics(ends->runtime)->client_connections)
+        if (!count_client_connections(ends->runtime, false))
             return true;
         sleep_ms(10);
     }
@@ -56,7 +56,7 @@ calls_under_way_end_well_and_then_the_connection_closes(void)
     CHECK(gate_wait(&stay.entered, 2));
     channel_retire(STEAL(ends.channel));
     sleep_ms(50);
-    CHECK_NUMBER(runtime_metrics(ends.runtime)->client_connections, 1);
+    CHECK_NUMBER(count_client_connections(ends.runtime, false), 1);
     gate_pass(&stay.may_go_on);
     CHECK_CODE(client_call_finish(first), CODE_OK);
     CHECK_CODE(client_call_finish(second), CODE_OK);
@@ -75,7 +75,7 @@ an_idle_or_unused_channel_closes_at_once(void)
     ends_open(&ends,
               &(struct ends_setup){.service = &csi_v1_identity_service, .handlers = &handlers});
     CHECK_CODE(probe(ends.channel, NULL), CODE_OK);
-    CHECK_NUMBER(runtime_metrics(ends.runtime)->client_connections, 1);
+    CHECK_NUMBER(count_client_connections(ends.runtime, false), 1);
     channel_retire(STEAL(ends.channel));
     CHECK(all_connections_close(&ends));
     succeed(channel_open(ends.runtime, ends.address, &(struct channel_options){0}, &unused));
