@@ -57,6 +57,5 @@ check "no device is left with a file" "$(loops_below "$SKYCAP_TMP")" ""
 no_idle_device() { [ -z "$(find /sys/block -maxdepth 1 -regextype egrep -regex '.*/loop[0-9]{6,}' -exec test ! -e {}/loop/backing_file \; -print)" ]; }
 if wait_for 5 no_idle_device; then passes "nor one without"; else fails "nor one without" "there is one"; fi
 stop_server "$SERVER"
-servers=()
 check "no mount is left" "$(mounts_below "$SKYCAP_TMP")" ""
 finish

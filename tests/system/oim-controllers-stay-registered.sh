@@ -29,6 +29,7 @@ through() { # through VERB ARGUMENT...: skycap oim, by way of the registry
 }
 
 start_controller --registry "$REGISTRY" --controller-address "$CONTROLLER" --registry-delay 1
+CONTROLLER_SERVER=$SERVER
 wait_for 5 has_lines "cannot register" 1 || fail "nothing tells that there is no registry"
 start_registry
 wait_for 8 is_registered || fail "it does not register when the registry has come"
@@ -67,7 +68,7 @@ wait_for 5 has_lines "registered again" 1 || true
 sleep 2.5
 check "the log tells each change once" "$(lines "cannot register") $(lines "registered with") $(lines "cannot renew") $(lines "registered again")" "1 1 1 1"
 
-stop_server "${servers[0]}"
+stop_server "$CONTROLLER_SERVER"
 check "the entry stays when the controller ends" "$(entry)" "['$CONTROLLER']"
 is_expired() { "$SKYCAP" call --compact "$REGISTRY" skycap.v1.Registry/ListEntries '{}' | grep -q '"isExpired":true'; }
 wait_for 6 is_expired && passes "and expires" || fails "and expires" "$(expires)"

@@ -113,7 +113,6 @@ start_stand_in
 check "it came back with nothing" "$(map m)" NOT_FOUND
 check "and works" "$(provision m 512) $(map m)" '{} {"device":"/0000:00:15.0/","scsi":"0:0"}'
 stop_server "$SERVER"
-servers=()
 start_spdk_controller --vhost-controller vhost.7
 check "no such vhost controller" "$(map m)" FAILED_PRECONDITION
 check "it is looked for among all, though" "$(unmap m) $(map m)" "{} FAILED_PRECONDITION"

@@ -55,12 +55,13 @@ for names in current old both; do
     get_bdevs=bdev_get_bdevs get_controllers=vhost_get_controllers
     if [ "$names" = old ]; then get_bdevs=get_bdevs get_controllers=get_vhost_controllers; fi
     for first_free in number true refused; do
-        start_stand_in --names "$names" --first-free "$first_free" --piece-bytes $(if [ "$first_free" = refused ]; then echo 5; else echo 0; fi)
+        pieces=0
+        [ "$first_free" != refused ] || pieces=5
+        start_stand_in --names "$names" --first-free "$first_free" --piece-bytes "$pieces"
         start_spdk_controller
         whole_life "$names, $first_free"
         full_house "$names, $first_free"
         stop_server "$SERVER"
-        servers=()
         stop_stand_in
     done
 done

@@ -83,6 +83,5 @@ check "all go at once" "$(sort -u "$SKYCAP_TMP/gone")" "{}"
 provision v1 0 >/dev/null
 check "no device is left" "$(loops_below "$SKYCAP_TMP")" ""
 stop_server "$SERVER"
-servers=()
 check "no mount is left" "$(mounts_below "$SKYCAP_TMP")" ""
 finish

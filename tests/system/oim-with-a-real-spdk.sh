@@ -8,6 +8,7 @@ if [ -z "${SKYCAP_TEST_SPDK:-}" ]; then
     exit 77
 fi
 
+# shellcheck disable=SC2034 # of oim-controller.sh
 SPDK=$SKYCAP_TEST_SPDK
 VHOST=skycap-test.$$
 stand_in vhost_create_scsi_controller "{\"ctrlr\":\"$VHOST\"}" >/dev/null || fail "no vhost-scsi controller can be made"
