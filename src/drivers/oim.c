@@ -115,18 +115,18 @@ make_directory(const char *path)
 }
 
 static struct error *
-open_store(struct oim_driver *oim, const struct driver_options *options)
+open_home(struct oim_driver *oim, const struct driver_options *options)
 {
     const char *all = arena_print(&oim->arena, "%s/connections", options->data_directory);
     const char *own = arena_print(&oim->arena, "%s/%s", all, options->connection);
     oim->directory = arena_print(&oim->arena, "%s/devices", own);
     struct error *error = make_directory(all);
     if (!error)
-        error = make_directory(own);
-    if (!error)
-        error = make_directory(oim->directory);
-    return error ? error
-                 : store_open(arena_print(&oim->arena, "sqlite:%s", own), NULL, &oim->engine.store);
+        error = oim_home_open(own, &oim->home);
+    if (error)
+        return error;
+    oim->engine.store = oim->home->store;
+    return make_directory(oim->directory);
 }
 
 /* Who must prove what to us: see the rights in docs/oim.md. */
@@ -189,9 +189,7 @@ close_oim(struct driver *driver)
     channel_close(oim->end.channel);
     breaker_clear(&oim->breaker);
     runtime_close_tls(driver->runtime, oim->tls);
-    if (oim->engine.store)
-        store_close(oim->engine.store);
-    keys_clear(&oim->engine.keys);
+    oim_home_close(oim->home);
     driver_clear(driver);
     arena_clear(&oim->arena);
     free(oim);
@@ -204,7 +202,6 @@ new_oim(const struct driver_options *options)
     driver_init(&oim->base, &driver_oim, options->runtime);
     arena_init(&oim->arena, NULL, 0, SIZE_MAX);
     breaker_init(&oim->breaker);
-    keys_init(&oim->engine.keys);
     oim->connection = arena_string(&oim->arena, options->connection);
     oim->max_calls = options->max_calls;
     oim->timeout_ms = options->timeout_ms;
@@ -222,7 +219,7 @@ open_oim(const struct driver_options *options, struct driver **out)
     if (!error && !oim->options.controller)
         oim->options.controller = oim->engine.node_id;
     if (!error)
-        error = open_store(oim, options);
+        error = open_home(oim, options);
     if (!error)
         error = open_channel(oim);
     if (!error) {

@@ -15,6 +15,7 @@
 #include "csi/controller.h"
 #include "drivers/keeper.h"
 #include "drivers/oim_device.h"
+#include "drivers/oim_home.h"
 #include "drivers/oim_options.h"
 #include "volumes/stage.h"
 
@@ -24,7 +25,8 @@ struct oim_driver {
     struct oim_options options;
     const char *connection;
     const char *directory; /* of device nodes */
-    /* Rooms that work on rows and paths want one. It has a store, keys, a node and a log; no back end, nor what needs one. */
+    struct oim_home *home;
+    /* Rooms that work on rows and paths want one. It has the home's store, a node and a log; no keys, no back end, nor what needs them. */
     struct engine engine;
     int64_t max_calls;
     uint64_t timeout_ms;

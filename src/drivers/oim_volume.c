@@ -55,7 +55,7 @@ oim_volume_take(struct oim_driver *oim, const char *handle, struct arena *arena,
 {
     struct row row = {0};
     *out = (struct oim_volume){.handle = handle};
-    struct error *error = keys_wait(&oim->engine.keys, "volume", handle, STAGE_WAIT_MS, &out->key);
+    struct error *error = keys_wait(&oim->home->keys, "volume", handle, STAGE_WAIT_MS, &out->key);
     if (!error)
         error = rows_get(&oim->engine, &volume_rows, handle, arena, &row);
     if (error && error->code == CODE_NOT_FOUND) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 200
-# csi-sanity over the driver oim: an OIM controller with the kernel accelerator in a process of its own, for volumes that are mounted and for
-# block devices. What the driver does not offer (snapshots, clones, growing, attaching) is skipped by the suite.
+# csi-sanity over the driver oim: an OIM controller with the kernel accelerator in a process of its own, by itself and
+# through a registry with mutual TLS, for volumes that are mounted and for block devices. What the driver does not offer (snapshots, clones, growing, attaching) is skipped by the suite.
 source "$(dirname "$0")/../oim-driver.sh"
 source "$(dirname "$0")/../sanity.sh"
 need_storage
@@ -13,8 +13,7 @@ MOST_SKIPPED=53
 # run_over ROUTE ACCESS
 run_over() {
     local route="$1, $2"
-    start_connected --node-id host-0
-    wait_for 5 is_up || fail "$route: the connection is not up"
+    start_node
     run_csi_sanity "$route" "$SOCKET" "$2" "label: other"
     count_cases "$route" $MOST_SKIPPED
     check_nothing_stays "$route" volume ListVolumes
@@ -25,7 +24,12 @@ run_over() {
 }
 
 start_controller
-connect_directly
+connect "endpoint: unix://$CONTROLLER_SOCKET"
 run_over "the controller itself" mount
 run_over "the controller itself" block
+stop_server "$CONTROLLER" || fail "the controller ended badly"
+start_registry
+start_controller_behind
+connect_through host.host-0
+run_over "through a registry" mount
 finish

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stores of connections to OIM: see oim_home.h. */
+#include "drivers/oim_home.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct oim_home *homes;
+
+static struct oim_home *
+find(const char *directory)
+{
+    for (struct oim_home *home = homes; home; home = home->next)
+        if (strcmp(home->directory, directory) == 0)
+            return home;
+    return NULL;
+}
+
+/* With the lock held: who comes second waits for the first to have opened it. */
+static struct error *
+add(const char *directory, struct oim_home **out)
+{
+    char url[PATH_MAX + sizeof "sqlite:"];
+    struct store *store;
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", directory);
+    snprintf(url, sizeof url, "sqlite:%s", directory);
+    struct error *error = store_open(url, NULL, &store);
+    if (error)
+        return error;
+    struct oim_home *home = memory_zeroed(sizeof *home);
+    home->directory = memory_string(directory);
+    home->store = store;
+    keys_init(&home->keys);
+    home->next = homes;
+    homes = *out = home;
+    return NULL;
+}
+
+struct error *
+oim_home_open(const char *directory, struct oim_home **out)
+{
+    struct error *error = NULL;
+    pthread_mutex_lock(&lock);
+    *out = find(directory);
+    if (!*out)
+        error = add(directory, out);
+    if (*out)
+        (*out)->references++;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+void
+oim_home_close(struct oim_home *home)
+{
+    if (!home)
+        return;
+    pthread_mutex_lock(&lock);
+    if (--home->references == 0) {
+        struct oim_home **link = &homes;
+        while (*link != home)
+            link = &(*link)->next;
+        *link = home->next;
+        store_close(home->store);
+        keys_clear(&home->keys);
+        free(home->directory);
+        free(home);
+    }
+    pthread_mutex_unlock(&lock);
+}
