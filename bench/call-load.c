@@ -337,6 +337,15 @@ open_connection(struct connection *connection, struct load *load, SSL_CTX *conte
     open_session(connection);
 }
 
+static void
+close_connection(struct connection *connection)
+{
+    nghttp2_session_del(connection->session);
+    SSL_free(connection->ssl);
+    close(connection->fd);
+    buffer_clear(&connection->output);
+}
+
 /* Bytes, 0 when the socket is not ready, and no return when it is lost. */
 static size_t
 result_of(const struct connection *connection, ssize_t result)
@@ -483,5 +492,10 @@ main(int count, char **arguments)
         begin_call(&load.connections[i % settings.connections], &slots[i]);
     run(&load);
     print_result(&load, now_ns() - began_ns);
+    for (unsigned long i = 0; i < settings.connections; i++)
+        close_connection(&load.connections[i]);
+    SSL_CTX_free(context);
+    free(load.times_us10);
+    free(slots);
     return 0;
 }
