@@ -55,6 +55,7 @@ struct part {
 struct controllers {
     struct runtime *runtime;
     struct tls_context *tls;
+    bool is_open;
     atomic_uint list; /* number of the list that is being made, or was made last */
     struct part parts[PARTS];
 };
@@ -313,6 +314,11 @@ open_channel(struct controllers *controllers, struct controller *controller)
     struct error *error = address_parse(address_of(controller), &address);
     if (error)
         return error;
+    if (!controllers->tls && !controllers->is_open && !address_is_local(&address))
+        return error_new(CODE_UNAVAILABLE,
+                         "%s is not a unix socket, and the registry has neither certificates nor "
+                         "--insecure",
+                         address_of(controller));
     snprintf(name, sizeof name, "controller.%s", controller->text);
     struct channel_options options = {
         .tls = controllers->tls,
@@ -371,11 +377,12 @@ controllers_pass(struct controllers *controllers, const char *id, struct call *c
 /* ---- life ---- */
 
 struct controllers *
-controllers_new(struct runtime *runtime, struct tls_context *tls)
+controllers_new(struct runtime *runtime, struct tls_context *tls, bool is_open)
 {
     struct controllers *controllers = memory_zeroed(sizeof *controllers);
     controllers->runtime = runtime;
     controllers->tls = tls;
+    controllers->is_open = is_open;
     for (size_t i = 0; i < PARTS; i++) {
         struct part *part = &controllers->parts[i];
         pthread_mutex_init(&part->lock, NULL);

@@ -20,7 +20,8 @@
 struct controllers;
 
 /* `tls`: to controllers; NULL: plaintext. Both must outlive them. */
-struct controllers *controllers_new(struct runtime *runtime, struct tls_context *tls);
+/* `tls` NULL: plaintext, to unix sockets only unless `is_open`. */
+struct controllers *controllers_new(struct runtime *runtime, struct tls_context *tls, bool is_open);
 
 /* Calls that are still passed on end. From a thread that may wait. */
 void controllers_free(struct controllers *controllers);

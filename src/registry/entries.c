@@ -76,13 +76,9 @@ static struct error *
 append_exact(struct store *store, const char *path, struct arena *arena, struct entry_page *page)
 {
     struct store_entry row;
-    struct error *error = store_get(store, key_of(path, arena), arena, &row);
-    if (!error)
-        return append(page, &row, arena);
-    if (error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    return NULL;
+    bool found;
+    struct error *error = store_find(store, key_of(path, arena), arena, &row, &found);
+    return error || !found ? error : append(page, &row, arena);
 }
 
 static struct error *

@@ -12,7 +12,7 @@ registry_open(const struct registry_options *options, struct registry **out)
 {
     struct registry *registry = memory_zeroed(sizeof *registry);
     registry->options = *options;
-    registry->controllers = controllers_new(options->runtime, options->tls);
+    registry->controllers = controllers_new(options->runtime, options->tls, options->is_open);
     feed_init(&registry->feed);
     struct follower_options follower = {options->store, registry->controllers, &registry->feed,
                                         options->log};
