@@ -70,7 +70,7 @@ touch "$SKYCAP_TMP/stop"
 # shellcheck disable=SC2086 # two numbers
 wait $callers
 check "no call on a new connection failed" "$(grep -v ' calls$' "$SKYCAP_TMP/anew" | head -n 3)" ""
-check "there were such calls" "$([ "$(sed -n 's/ calls$//p' "$SKYCAP_TMP/anew")" -ge 20 ] && echo many)" many
+check "there were such calls" "$([ "$(sed -n 's/ calls$//p' "$SKYCAP_TMP/anew")" -ge 5 ] && echo many)" many
 check "no call on a lasting connection failed" "$(grep -v '^{"calls"' "$SKYCAP_TMP/again" | head -n 3)" ""
 check "there were such calls" "$([ "$(grep -c '^{"calls":[0-9]\{3,\}' "$SKYCAP_TMP/again")" -ge 1 ] && echo many)" many
 finish
