@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The registry is killed with SIGKILL while 1,000 controllers register, five times, at moments that chance chooses: none whose registration was answered is lost,
+# The registry is killed with SIGKILL while 1,000 controllers register, five times, when so many were answered as chance chooses: none whose registration was answered is lost,
 # and calls can be passed on to it at once when the registry is back.
 # time-limit: 120
 source "$(dirname "$0")/../lib.sh"
@@ -10,18 +10,22 @@ load=$SKYCAP_BUILD/tests/registry-load
 start_skycap_at "$SKYCAP_TMP/host.sock" --log-level warn
 target=unix:$SOCKET
 
+# has_answered COUNT
+has_answered() { [ "$(wc -l <"$SKYCAP_TMP/answered")" -ge "$1" ]; }
+
 all_answered=0
 interrupted=0
 for ((round = 1; round <= rounds; round++)); do
     rm -rf "$SKYCAP_TMP/csi.sock.data"
     start_skycap --roles registry --log-level warn
     code=0
+    : >"$SKYCAP_TMP/answered"
     "$load" fill "unix:$SOCKET" 1000 "$target" >"$SKYCAP_TMP/answered" 2>"$SKYCAP_TMP/errors" &
     writer=$!
-    sleep "0.0$((10 + RANDOM % 80))"
+    wait_for 20 has_answered $((50 + RANDOM % 700)) || fail "round $round: the registry does not answer"
     kill -KILL "$SERVER"
+    wait "$SERVER" 2>"$SKYCAP_TMP/notice" || true
     wait "$writer" || code=$?
-    wait "$SERVER" 2>/dev/null || true
     [ "$code" = 0 ] || interrupted=$((interrupted + 1))
     start_skycap --roles registry --log-level warn
     "$SKYCAP" registry list --endpoint "unix:$SOCKET" | awk 'NR > 1 { sub("/address", "", $1); print $1 }' | sort >"$SKYCAP_TMP/found"

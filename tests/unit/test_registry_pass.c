@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/registry/pass.c and controllers.c: calls that go to the controller which their header names. */
-#include "proto/goplugin.rpc.h"
-#include "proto/velero_v1.rpc.h"
+#include "echo.h"
 #include "registry_ends.h"
 
 /* A controller: answers Probe, and echoes a stream. */
@@ -200,21 +199,7 @@ calls_under_way_outlast_the_entry_and_the_address(void)
 
 /* ---- streams ---- */
 
-static struct error *
-echo(struct call *call)
-{
-    for (;;) {
-        Plugin__ConnInfo *message;
-        struct error *error = call_recv(call, &message);
-        if (error || !message)
-            return error;
-        error = call_send(call, &message->base);
-        if (error)
-            return error;
-    }
-}
-
-static const struct plugin_grpcbroker broker_handlers = {.start_stream = {echo}};
+static const struct plugin_grpcbroker broker_handlers = {.start_stream = {echo_messages}};
 
 static void
 a_stream_goes_on_when_its_controller_is_removed(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server_set_guard: who judges every call before it is read. */
-#include "proto/goplugin.rpc.h"
+#include "echo.h"
 #include "rpc_ends.h"
 
 struct post {
@@ -46,17 +46,8 @@ serve_probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__Pr
 static struct error *
 echo(struct call *call)
 {
-    struct post *post = call_context(call);
-    atomic_fetch_add(&post->served, 1);
-    for (;;) {
-        Plugin__ConnInfo *message;
-        struct error *error = call_recv(call, &message);
-        if (error || !message)
-            return error;
-        error = call_send(call, &message->base);
-        if (error)
-            return error;
-    }
+    atomic_fetch_add(&((struct post *)call_context(call))->served, 1);
+    return echo_messages(call);
 }
 
 static const struct csi_v1_identity identity = {.probe = {serve_probe}};
