@@ -19,8 +19,7 @@
 
 struct controllers;
 
-/* `tls`: to controllers; NULL: plaintext. Both must outlive them. */
-/* `tls` NULL: plaintext, to unix sockets only unless `is_open`. */
+/* `tls`: to controllers; NULL: plaintext, to unix sockets only unless `is_open`. It and the runtime must outlive them. */
 struct controllers *controllers_new(struct runtime *runtime, struct tls_context *tls, bool is_open);
 
 /* Calls that are still passed on end. From a thread that may wait. */

@@ -111,10 +111,14 @@ take_change(struct follower *follower, const struct store_entry *row, struct are
     tell(follower, row->value ? NEWS_SET : NEWS_REMOVED, &entry);
 }
 
+/* Until the next sweep for an expiry, or LOOK_MS. */
 static uint32_t
 time_to_wait(const struct follower *follower)
 {
-    int64_t left = follower->next_expiry_ms - entries_now_ms();
+    int64_t earliest_ms = follower->swept_ms + SWEEP_PAUSE_MS;
+    int64_t sweep_ms =
+        follower->next_expiry_ms > earliest_ms ? follower->next_expiry_ms : earliest_ms;
+    int64_t left = follower->next_expiry_ms == INT64_MAX ? LOOK_MS : sweep_ms - entries_now_ms();
     return left < 1 ? 1 : left < LOOK_MS ? (uint32_t)left : LOOK_MS;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/registry/pass.c and controllers.c: calls that go to the controller which their header names. */
 #include "echo.h"
+#include "registry/registry_internal.h"
 #include "registry_ends.h"
 
 /* A controller: answers Probe, and echoes a stream. */
@@ -151,6 +152,42 @@ a_registration_counts_from_its_answer_on(void)
     desk_close(&desk);
 }
 
+static void
+drop_expired(void *context, const struct entry *entry)
+{
+    (void)context;
+    (void)entry;
+}
+
+/* Closes the channels that were not used for so long, as the registry does every now and then for those of ten minutes. */
+static void
+sweep_channels(struct office *office, uint64_t idle_ns)
+{
+    struct controllers_sweep sweep = {
+        .now_ms = entries_now_ms(), .idle_ns = idle_ns, .tell = drop_expired};
+    controllers_sweep(office->registry->controllers, &sweep);
+}
+
+static void
+a_channel_that_nobody_uses_is_closed_and_made_again(void)
+{
+    struct office office;
+    struct desk desk;
+    office_open(&office);
+    desk_open(&desk);
+    succeed(register_controller(&office, "h", desk.ends.address));
+    CHECK_CODE(probe_controller(&office, "h"), CODE_OK);
+    sweep_channels(&office, 60000 * MS);
+    CHECK_NUMBER(metric(&office, "\nskycap_registry_channels "), 1);
+    sweep_channels(&office, 0);
+    CHECK_NUMBER(metric(&office, "\nskycap_registry_channels "), 0);
+    CHECK_NUMBER(count_client_connections(office.runtime, false), 1);
+    CHECK_CODE(probe_controller(&office, "h"), CODE_OK);
+    CHECK_NUMBER(client_connections(&office), 2);
+    office_close(&office);
+    desk_close(&desk);
+}
+
 static struct client_call *
 begin_waiting_probe(struct office *office, const char *id)
 {
@@ -256,6 +293,7 @@ main(void)
     what_cannot_be_passed_on_says_why();
     methods_of_the_registry_itself_are_never_passed_on();
     a_registration_counts_from_its_answer_on();
+    a_channel_that_nobody_uses_is_closed_and_made_again();
     calls_under_way_outlast_the_entry_and_the_address();
     a_stream_goes_on_when_its_controller_is_removed();
     calls_to_the_own_controller_are_not_passed_on();
