@@ -106,7 +106,7 @@ struct etcd_watch {
     uint64_t told; /* changes up to this revision are in the history */
     struct change_list pending;
     uint64_t pending_revision; /* of the changes that are pending */
-    bool is_lost;              /* and the log knows */
+    unsigned failures;         /* since a member was heard last */
     pthread_t thread;
     pthread_mutex_t lock; /* for those below */
     pthread_cond_t stopped;

@@ -53,13 +53,34 @@ take_events(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *respons
         publish_pending(watch);
 }
 
+/* That all members have been asked in vain is told once, and so is the end of it. */
+static bool
+is_cut_off(const struct etcd_watch *watch)
+{
+    return watch->failures >= watch->client->place->count;
+}
+
 static void
 note_life(struct etcd_watch *watch, unsigned member)
 {
-    if (watch->is_lost)
+    if (is_cut_off(watch)) {
         log_info(watch->log, "changes are heard of again",
                  LOG_TEXT("etcd", watch->client->place->members[member]));
-    watch->is_lost = false;
+        history_set_cut_off(watch->history, false);
+    }
+    watch->failures = 0;
+}
+
+static void
+note_loss(struct etcd_watch *watch, unsigned member, const char *why)
+{
+    bool was_cut_off = is_cut_off(watch);
+    watch->failures++;
+    if (was_cut_off || !is_cut_off(watch))
+        return;
+    history_set_cut_off(watch->history, true);
+    log_warn(watch->log, "changes are not heard of until a member of etcd tells them again",
+             LOG_TEXT("etcd", watch->client->place->members[member]), LOG_TEXT("why", why));
 }
 
 static struct error *
@@ -172,26 +193,13 @@ follow(struct etcd_watch *watch, unsigned member)
 static bool
 pause_unless_stopping(struct etcd_watch *watch)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PAUSE_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = store_time_after_ms(PAUSE_MS);
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_stopping && !pthread_cond_timedwait(&watch->stopped, &watch->lock, &until))
         ;
     bool go_on = !watch->is_stopping;
     pthread_mutex_unlock(&watch->lock);
     return go_on;
-}
-
-static void
-note_loss(struct etcd_watch *watch, unsigned member, const char *why)
-{
-    if (!watch->is_lost)
-        log_warn(watch->log, "changes are not heard of until a member of etcd tells them again",
-                 LOG_TEXT("etcd", watch->client->place->members[member]), LOG_TEXT("why", why));
-    watch->is_lost = true;
 }
 
 static void *
@@ -201,8 +209,12 @@ follow_until_stopped(void *argument)
     unsigned member = atomic_load(&watch->client->preferred);
     do {
         struct error *error AUTO(error_cleanup) = follow(watch, member);
-        if (error->code == CODE_CANCELLED && !show_call(watch, NULL))
+        if (!show_call(watch, NULL))
             break;
+        if (error->code == CODE_OUT_OF_RANGE) {
+            log_warn(watch->log, "changes were missed", LOG_TEXT("why", error->message));
+            continue;
+        }
         note_loss(watch, member, error->message);
         member = (member + 1) % (unsigned)watch->client->place->count;
     } while (pause_unless_stopping(watch));

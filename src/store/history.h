@@ -25,6 +25,7 @@ struct history {
     uint64_t first, end; /* numbers of the oldest that is kept, behind the newest */
     size_t bytes;
     uint64_t forgotten; /* the changes up to this revision are not all here */
+    bool is_cut_off;    /* changes may have been made that have not come */
 };
 
 /* `revision`: of the last write before the history begins. */
@@ -46,6 +47,9 @@ void history_publish(struct history *history, struct change_list *list);
 
 /* The changes up to the revision, and who knows how many of them never came: every watch that is open is told to list anew. */
 void history_forget(struct history *history, uint64_t revision);
+
+/* While it is cut off from those who make changes, a watch that waits in vain is told so. */
+void history_set_cut_off(struct history *history, bool is_cut_off);
 
 MUST_CHECK struct error *history_watch(struct history *history, const char *prefix, uint64_t since,
                                        struct store_watch **out);

@@ -261,3 +261,17 @@ store_check_expected(const struct store_change *change, uint64_t found)
                      "\"%s\" has changed meanwhile: revision %" PRIu64 ", not %" PRIu64,
                      change->key, found, change->expected);
 }
+
+struct timespec
+store_time_after_ms(uint32_t ms)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_sec += ms / 1000;
+    time.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (time.tv_nsec >= 1000000000) {
+        time.tv_sec++;
+        time.tv_nsec -= 1000000000;
+    }
+    return time;
+}

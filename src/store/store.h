@@ -110,7 +110,8 @@ MUST_CHECK struct error *store_watch_open(struct store *store, const char *prefi
 
 /*
  * Waits for the next change, at most so long; DEADLINE_EXCEEDED if none came. A deleted entry has value NULL. OUT_OF_RANGE: the
- * watch has fallen too far behind; close it and list anew.
+ * watch has fallen too far behind; close it and list anew. UNAVAILABLE: none came, and etcd is not heard at the moment; the watch is good, and goes on
+ * when it is.
  */
 MUST_CHECK struct error *store_watch_next(struct store_watch *watch, uint32_t timeout_ms,
                                           struct arena *arena, struct store_entry *out);

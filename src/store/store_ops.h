@@ -9,6 +9,8 @@
 #ifndef STORE_STORE_OPS_H
 #define STORE_STORE_OPS_H
 
+#include <time.h>
+
 #include "store/history.h"
 #include "store/store.h"
 
@@ -57,5 +59,8 @@ MUST_CHECK NEVER_NULL struct error *store_error_not_found(const char *key);
 
 /* NULL, or ABORTED when `found` (STORE_ABSENT: none) is not what the change expects. */
 MUST_CHECK struct error *store_check_expected(const struct store_change *change, uint64_t found);
+
+/* For waits by the monotonic clock. */
+struct timespec store_time_after_ms(uint32_t ms);
 
 #endif

@@ -156,6 +156,14 @@ history_forget(struct history *history, uint64_t revision)
     pthread_mutex_unlock(&history->lock);
 }
 
+void
+history_set_cut_off(struct history *history, bool is_cut_off)
+{
+    pthread_mutex_lock(&history->lock);
+    history->is_cut_off = is_cut_off;
+    pthread_mutex_unlock(&history->lock);
+}
+
 /* ---- watches ---- */
 
 static struct error *
@@ -220,27 +228,13 @@ entry_of(const struct change *change, struct arena *arena)
     return entry;
 }
 
-static struct timespec
-time_after_ms(uint32_t ms)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += ms / 1000;
-    time.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (time.tv_nsec >= 1000000000) {
-        time.tv_sec++;
-        time.tv_nsec -= 1000000000;
-    }
-    return time;
-}
-
 /* With the lock held. */
 static struct error *
 wait_for_next(struct store_watch *watch, uint32_t timeout_ms, struct arena *arena,
               struct store_entry *out)
 {
     struct history *history = watch->history;
-    struct timespec until = time_after_ms(timeout_ms);
+    struct timespec until = store_time_after_ms(timeout_ms);
     bool is_over = false;
     for (;;) {
         if (watch->next < history->first)
@@ -250,6 +244,8 @@ wait_for_next(struct store_watch *watch, uint32_t timeout_ms, struct arena *aren
             *out = entry_of(change, arena);
             return NULL;
         }
+        if (is_over && history->is_cut_off)
+            return error_new(CODE_UNAVAILABLE, "changes are not heard of at the moment");
         if (is_over)
             return error_new(CODE_DEADLINE_EXCEEDED, "no change within %" PRIu32 " ms", timeout_ms);
         is_over = pthread_cond_timedwait(&history->grew, &history->lock, &until) == ETIMEDOUT;

@@ -91,7 +91,8 @@ tell_changes(struct store_watch *watch)
         code = error ? error->code : CODE_OK;
         if (!error)
             print_entry(entry.value ? "+" : "-", &entry);
-        else if (code != CODE_OUT_OF_RANGE && code != CODE_DEADLINE_EXCEEDED)
+        else if (code != CODE_OUT_OF_RANGE && code != CODE_DEADLINE_EXCEEDED &&
+                 code != CODE_UNAVAILABLE)
             must(error);
         error_free(error);
         arena_clear(&arena);

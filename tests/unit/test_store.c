@@ -18,9 +18,9 @@ open_on_disk(size_t number)
     return open_store(url_of(name));
 }
 
-/* As etcd's does when what it has missed is not to be had any more. */
+/* As etcd's does when what it has missed is not to be had any more, and while etcd is not heard. */
 static void
-a_store_that_has_forgotten_tells_every_watch(void)
+a_store_that_has_forgotten_or_is_cut_off_tells_every_watch(void)
 {
     store = open_store("memory:");
     struct store_watch *behind = watch("", 0), *quick = watch("", 0), *opened;
@@ -36,6 +36,12 @@ a_store_that_has_forgotten_tells_every_watch(void)
     CHECK_OK(put(store, "a", "3", STORE_ANY, NULL));
     CHECK_TEXT(next_of(opened, 0), "a=3@3");
     CHECK_TEXT(next_of(quick, 0), "OUT_OF_RANGE");
+    history_set_cut_off(&store->history, true);
+    CHECK_OK(put(store, "a", "4", STORE_ANY, NULL));
+    CHECK_TEXT(next_of(opened, 0), "a=4@4");
+    CHECK_TEXT(next_of(opened, 0), "UNAVAILABLE");
+    history_set_cut_off(&store->history, false);
+    CHECK_TEXT(next_of(opened, 0), "DEADLINE_EXCEEDED");
     store_watch_close(opened);
     store_watch_close(quick);
     store_watch_close(behind);
@@ -71,7 +77,7 @@ main(void)
     make_test_directory();
     check_facts("memory", open_in_memory);
     check_facts("sqlite", open_on_disk);
-    a_store_that_has_forgotten_tells_every_watch();
+    a_store_that_has_forgotten_or_is_cut_off_tells_every_watch();
     other_urls_are_refused();
     remove_test_directory();
     return check_report("test_store");
