@@ -4,23 +4,25 @@
 #
 #     new_members 3
 #     for n in 1 2 3; do start_member "$n"; done
-#     wait_for_members
+#     wait_for_member 1
 #     kill_member 2
 
 requires etcd
 # shellcheck disable=SC2034 # for the tests
-tool=$SKYCAP_BUILD/tests/store-tool
+STORE_TOOL=$SKYCAP_BUILD/tests/store-tool
 # shellcheck disable=SC2034
-hammer=$SKYCAP_BUILD/tests/store-hammer
-MEMBERS=           # their addresses, as in a URL
-member_scheme=http # or https
+STORE_HAMMER=$SKYCAP_BUILD/tests/store-hammer
+MEMBERS= # their addresses, as in a URL
+member_scheme=
+initial_cluster=
 client_ports=()
 peer_ports=()
 member_pids=()
 
-# new_members COUNT: numbers 1 to COUNT get their ports.
+# new_members COUNT [https]: numbers 1 to COUNT get their ports.
 new_members() {
     local n ports
+    member_scheme=${2:-http}
     # All at once: a port that is free again could be given twice.
     mapfile -t ports < <(/usr/bin/python3 -c '
 import socket, sys

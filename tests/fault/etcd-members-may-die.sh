@@ -16,10 +16,10 @@ for n in 1 2 3; do start_member "$n"; done
 for n in 1 2 3; do wait_for_member "$n"; done
 url=etcd://$MEMBERS/members
 
-"$tool" follow "$url" count/ >"$told" 2>"$SKYCAP_TMP/follow.notices" &
+"$STORE_TOOL" follow "$url" count/ >"$told" 2>"$SKYCAP_TMP/follow.notices" &
 follower=$!
 : >"$notices"
-"$hammer" write "$url" "$threads" >"$answers" 2>"$notices" &
+"$STORE_HAMMER" write "$url" "$threads" >"$answers" 2>"$notices" &
 writer=$!
 
 answered() { wc -l <"$answers"; }
@@ -70,7 +70,7 @@ before=$(answered)
 sleep 1
 expect_equal "writes answered by one member of three" "$(answered)" "$before"
 code=0
-"$tool" put "$url" other/key text 2>"$SKYCAP_TMP/why" || code=$?
+"$STORE_TOOL" put "$url" other/key text 2>"$SKYCAP_TMP/why" || code=$?
 expect_equal "the exit code of a put without a majority" "$code" 1
 grep -q "^UNAVAILABLE after [0-9]* ms: etcd at $MEMBERS does not answer: .*most members run" "$SKYCAP_TMP/why" ||
     fail "what a put says without a majority: $(cat "$SKYCAP_TMP/why")"
@@ -85,14 +85,14 @@ kill -KILL "$writer"
 wait "$writer" 2>>"$SKYCAP_TMP/notices" || true
 longest=$(sed -n 's/^UNAVAILABLE after \([0-9]*\) ms.*/\1/p' "$notices" "$SKYCAP_TMP/why" | sort -n | tail -n 1)
 [ "$longest" -le 3000 ] || fail "UNAVAILABLE came after $longest ms"
-"$hammer" check "$url" "$threads" <"$answers" >"$SKYCAP_TMP/found" 2>"$SKYCAP_TMP/why" ||
+"$STORE_HAMMER" check "$url" "$threads" <"$answers" >"$SKYCAP_TMP/found" 2>"$SKYCAP_TMP/why" ||
     fail "$(cat "$SKYCAP_TMP/why")"
 
 # What was told last is what is there.
 knows_last() {
     local n
     for ((n = 0; n < threads; n++)); do
-        [ "$(grep "^[+=] count/$n " "$told" | tail -n 1)" = "+ count/$n $("$tool" get "$url" "count/$n")" ] || return 1
+        [ "$(grep "^[+=] count/$n " "$told" | tail -n 1)" = "+ count/$n $("$STORE_TOOL" get "$url" "count/$n")" ] || return 1
     done
 }
 wait_for 10 knows_last || fail "the one that watches has missed the last changes"

@@ -15,13 +15,13 @@ wait_for_member 1
 url=etcd://$MEMBERS/space
 
 : >"$notices"
-"$hammer" write "$url" "$threads" >"$answers" 2>"$notices" &
+"$STORE_HAMMER" write "$url" "$threads" >"$answers" 2>"$notices" &
 writer=$!
 is_full() { grep -q "^RESOURCE_EXHAUSTED after .*etcd at $MEMBERS: it has no space left: compact and defragment it" "$notices"; }
 wait_for 60 is_full || fail "etcd did not become full; $(wc -l <"$answers") writes were answered; $(tail -n 1 "$notices")"
 ! has_ended "$writer" || fail "the writer ended: $(tail -n 1 "$notices")"
 full_at=$(wc -l <"$answers")
-count=$("$tool" get "$url" count/0) || fail "nothing can be read"
+count=$("$STORE_TOOL" get "$url" count/0) || fail "nothing can be read"
 [ "$count" -gt 0 ] || fail "the count that was read is $count"
 
 # ask METHOD JSON: etcd's own API over HTTP.
@@ -41,5 +41,5 @@ wait_for 20 goes_on || fail "with space again only $(wc -l <"$answers") writes w
 
 kill -KILL "$writer"
 wait "$writer" 2>>"$SKYCAP_TMP/notices" || true
-"$hammer" check "$url" "$threads" <"$answers" >"$SKYCAP_TMP/found" 2>"$SKYCAP_TMP/why" || fail "$(cat "$SKYCAP_TMP/why")"
+"$STORE_HAMMER" check "$url" "$threads" <"$answers" >"$SKYCAP_TMP/found" 2>"$SKYCAP_TMP/why" || fail "$(cat "$SKYCAP_TMP/why")"
 echo "$(wc -l <"$answers") answered writes, $full_at of them before etcd was full, are there"

@@ -18,7 +18,7 @@ use_certificates() {
 # expect_refused WHAT PATTERN
 expect_refused() {
     local code=0
-    "$tool" get "$url" key >"$SKYCAP_TMP/out" 2>"$SKYCAP_TMP/why" || code=$?
+    "$STORE_TOOL" get "$url" key >"$SKYCAP_TMP/out" 2>"$SKYCAP_TMP/why" || code=$?
     expect_equal "$1: exit code" "$code" 1
     grep -qE "^UNAVAILABLE after [0-2]?[0-9]{1,3} ms: .*($2)" "$SKYCAP_TMP/why" || fail "$1: $(cat "$SKYCAP_TMP/why")"
 }
@@ -28,14 +28,13 @@ start_with() {
     start_member 1 --client-cert-auth --trusted-ca-file "$pki/ca.crt" --cert-file "$pki/$1.crt" --key-file "$pki/$1.key"
 }
 
-member_scheme=https
-new_members 1
+new_members 1 https
 start_with member
 url=etcd://$MEMBERS/tls
 use_certificates "$pki" "$pki"
-puts() { "$tool" put "$url" key text >/dev/null 2>"$SKYCAP_TMP/why"; }
+puts() { "$STORE_TOOL" put "$url" key text >/dev/null 2>"$SKYCAP_TMP/why"; }
 wait_for 20 puts || fail "with the right certificate: $(cat "$SKYCAP_TMP/why")"
-expect_equal "what was written" "$("$tool" get "$url" key)" text
+expect_equal "what was written" "$("$STORE_TOOL" get "$url" key)" text
 
 use_certificates "$SKYCAP_TMP/other" "$pki"
 expect_refused "a member of another CA" "certificate"
@@ -49,7 +48,7 @@ kill_member 1
 start_with elsewhere
 use_certificates "$pki" "$pki"
 speaks_of_the_name() {
-    ! "$tool" get "$url" key 2>"$SKYCAP_TMP/why" || fail "a certificate with another name was taken"
+    ! "$STORE_TOOL" get "$url" key 2>"$SKYCAP_TMP/why" || fail "a certificate with another name was taken"
     grep -q '^UNAVAILABLE.*example.com.* but "127.0.0.1" was expected' "$SKYCAP_TMP/why"
 }
 wait_for 15 speaks_of_the_name || fail "a certificate with another name: $(cat "$SKYCAP_TMP/why")"
