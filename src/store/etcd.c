@@ -92,12 +92,16 @@ read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
     return error;
 }
 
+/* A mark that was there once is believed in, should somebody delete it: revisions do not go back. */
 static struct error *
 etcd_revision(struct store *base, uint64_t *revision)
 {
-    bool is_marked;
-    struct error *error = read_mark(own(base), revision, &is_marked);
-    if (!error && !is_marked)
+    struct etcd_store *store = own(base);
+    bool is_there = false;
+    struct error *error = read_mark(store, revision, &is_there);
+    if (is_there)
+        atomic_store(&store->is_marked, true);
+    if (!error && !atomic_load(&store->is_marked))
         *revision = 0;
     return error;
 }

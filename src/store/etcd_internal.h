@@ -127,7 +127,7 @@ struct etcd_store {
     struct etcd_place place;
     struct etcd_client client;
     struct etcd_watch watch;
-    atomic_bool is_marked; /* the mark is known to be there */
+    atomic_bool is_marked; /* the mark has been seen, or put */
 };
 
 MUST_CHECK struct error *etcd_write(struct store *base, const struct store_change *changes,

@@ -100,6 +100,22 @@ a_store_that_was_emptied_is_not_new(void)
     store_close(first);
 }
 
+/* With what is around it: keys of the inner store, and its mark, are keys of the outer one. */
+static void
+revisions_do_not_go_back_when_all_is_deleted(void)
+{
+    uint64_t written;
+    struct store *outer = open_etcd_store("deleted"), *inner = open_etcd_store("deleted/inner");
+    CHECK_OK(put(inner, "a", "1", STORE_ANY, NULL));
+    const struct store_change all[] = {text_change("inner/", NULL, STORE_ANY),
+                                       text_change("inner/a", NULL, STORE_ANY)};
+    CHECK_OK(store_write(outer, all, 2, &written));
+    CHECK_TEXT(get(inner, "a"), NULL);
+    CHECK_NUMBER(revision_of(inner), written);
+    store_close(inner);
+    store_close(outer);
+}
+
 static void
 a_store_of_a_newer_program_is_refused(void)
 {
@@ -262,6 +278,7 @@ main(void)
     members_that_are_gone_are_passed_over();
     prefixes_are_stores_of_their_own();
     a_store_that_was_emptied_is_not_new();
+    revisions_do_not_go_back_when_all_is_deleted();
     a_store_of_a_newer_program_is_refused();
     changes_of_one_are_seen_by_the_other();
     a_watch_opened_behind_a_write_does_not_tell_it_again();
