@@ -180,7 +180,7 @@ options_of(const struct client *client, uint64_t limit_ns)
     return (struct call_options){.timeout_ns = left_ns, .metadata = client->metadata};
 }
 
-/* The server's words are for people already; only that there is none needs a hint. */
+/* A server's words are for people already; only that there is none needs a hint. */
 static struct error *
 explain(const struct client *client, struct error *error)
 {

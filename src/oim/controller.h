@@ -17,7 +17,7 @@ struct oim_controller_options {
     const char *vhost_controller; /* SPDK's name of it; NULL: vhost.0 */
     const char
         *vhost_device; /* its PCI address as the host sees it, may be partial; needed for spdk */
-    const char *data_directory; /* what volumes were mapped with is kept below it */
+    const char *data_directory; /* the kernel accelerator mounts its memory below it */
     const char *registry;       /* its address; NULL: registers nowhere */
     const char *address;        /* to be called at; needed with a registry */
     uint32_t registry_delay_ms; /* between registrations; 0: one minute */

@@ -378,6 +378,8 @@ open_spdk(const struct accelerator_options *options, struct accelerator **out)
         memory_string(options->vhost_controller ? options->vhost_controller : DEFAULT_CONTROLLER);
     spdk->target.socket = spdk->socket;
     memcpy(spdk->device, device, sizeof device);
+    log_info(options->log, "volumes are mapped by SPDK", LOG_TEXT("socket", spdk->socket),
+             LOG_TEXT("vhost", spdk->controller), LOG_TEXT("device", spdk->device));
     *out = &spdk->base;
     return NULL;
 }
