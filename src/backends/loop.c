@@ -172,14 +172,15 @@ choose_number(void)
 static void
 make_device_file(const char *path)
 {
+    char numbers_path[64], numbers[32], *colon;
     if (access(path, F_OK) == 0)
         return;
-    char numbers_path[64], numbers[32];
-    unsigned major, minor;
     snprintf(numbers_path, sizeof numbers_path, "/sys/block/%.20s/dev", path + strlen("/dev/"));
-    if (files_read_line(numbers_path, numbers, sizeof numbers) == 0 &&
-        sscanf(numbers, "%u:%u", &major, &minor) == 2)
-        mknod(path, S_IFBLK | 0600, makedev(major, minor));
+    if (files_read_line(numbers_path, numbers, sizeof numbers) != 0)
+        return;
+    unsigned major = (unsigned)strtoul(numbers, &colon, 10);
+    if (*colon == ':')
+        mknod(path, S_IFBLK | 0600, makedev(major, (unsigned)strtoul(colon + 1, NULL, 10)));
 }
 
 /* As open_device; also if the number is in use. */

@@ -83,6 +83,19 @@ take(struct oim_controller *controller, const char *field, const char *name, str
 }
 
 static struct error *
+check_image(const struct oim_controller *controller, const struct ceph_image *image)
+{
+    if (!controller->ops->map_ceph)
+        return error_new(CODE_UNIMPLEMENTED,
+                         "the accelerator \"%s\" cannot map volumes of Ceph: that needs spdk",
+                         controller->ops->name);
+    if (!image->pool[0] || !image->image[0])
+        return error_new(CODE_INVALID_ARGUMENT, "ceph.%s is missing",
+                         image->pool[0] ? "image" : "pool");
+    return NULL;
+}
+
+static struct error *
 map_ceph(struct oim_controller *controller, const Oim__V0__MapVolumeRequest *request,
          uint64_t deadline_ns, struct mapping *out)
 {
@@ -92,15 +105,11 @@ map_ceph(struct oim_controller *controller, const Oim__V0__MapVolumeRequest *req
                                      .monitors = ceph->monitors,
                                      .pool = ceph->pool,
                                      .image = ceph->image};
-    if (!controller->ops->map_ceph)
-        return error_new(CODE_UNIMPLEMENTED,
-                         "the accelerator \"%s\" cannot map volumes of Ceph: that needs spdk",
-                         controller->ops->name);
-    if (!image.pool[0] || !image.image[0])
-        return error_new(CODE_INVALID_ARGUMENT, "ceph.%s is missing",
-                         image.pool[0] ? "image" : "pool");
-    return controller->ops->map_ceph(controller->accelerator, request->volume_id, &image,
-                                     deadline_ns, out);
+    struct error *error = check_image(controller, &image);
+    if (!error)
+        error = controller->ops->map_ceph(controller->accelerator, request->volume_id, &image,
+                                          deadline_ns, out);
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the image */
 }
 
 static struct error *

@@ -32,6 +32,15 @@ of(struct accelerator *accelerator)
     return (struct spdk *)accelerator;
 }
 
+/* Opens the session, and asks for the bdev first. */
+static struct error *
+begin(struct accelerator *accelerator, const char *name, uint64_t deadline_ns,
+      struct spdk_session *session, struct spdk_bdev *bdev)
+{
+    struct error *error = spdk_session_open(session, &of(accelerator)->target, deadline_ns);
+    return error ? error : spdk_find_bdev(session, name, bdev);
+}
+
 /* ---- block devices in memory ---- */
 
 static struct error *
@@ -62,9 +71,7 @@ provision(struct accelerator *accelerator, const char *name, uint64_t size_bytes
 {
     struct spdk_session session AUTO(spdk_session_close) = SPDK_SESSION_NONE;
     struct spdk_bdev bdev AUTO(spdk_bdev_clear) = {0};
-    struct error *error = spdk_session_open(&session, &of(accelerator)->target, deadline_ns);
-    if (!error)
-        error = spdk_find_bdev(&session, name, &bdev);
+    struct error *error = begin(accelerator, name, deadline_ns, &session, &bdev);
     if (error)
         return error;
     return bdev.info ? check_same(&bdev, name, size_bytes)
@@ -90,9 +97,7 @@ remove_bdev(struct accelerator *accelerator, const char *name, uint64_t deadline
 {
     struct spdk_session session AUTO(spdk_session_close) = SPDK_SESSION_NONE;
     struct spdk_bdev bdev AUTO(spdk_bdev_clear) = {0};
-    struct error *error = spdk_session_open(&session, &of(accelerator)->target, deadline_ns);
-    if (!error)
-        error = spdk_find_bdev(&session, name, &bdev);
+    struct error *error = begin(accelerator, name, deadline_ns, &session, &bdev);
     if (error || !bdev.info)
         return error;
     if (!bdev.is_malloc)
@@ -106,9 +111,7 @@ check(struct accelerator *accelerator, const char *name, uint64_t deadline_ns)
 {
     struct spdk_session session AUTO(spdk_session_close) = SPDK_SESSION_NONE;
     struct spdk_bdev bdev AUTO(spdk_bdev_clear) = {0};
-    struct error *error = spdk_session_open(&session, &of(accelerator)->target, deadline_ns);
-    if (!error)
-        error = spdk_find_bdev(&session, name, &bdev);
+    struct error *error = begin(accelerator, name, deadline_ns, &session, &bdev);
     if (error || bdev.is_malloc)
         return error;
     return error_new(CODE_NOT_FOUND, "the target has no block device \"%s\" in memory", name);
@@ -228,9 +231,7 @@ map_malloc(struct accelerator *accelerator, const char *volume, uint64_t deadlin
 {
     struct spdk_session session AUTO(spdk_session_close) = SPDK_SESSION_NONE;
     struct spdk_bdev bdev AUTO(spdk_bdev_clear) = {0};
-    struct error *error = spdk_session_open(&session, &of(accelerator)->target, deadline_ns);
-    if (!error)
-        error = spdk_find_bdev(&session, volume, &bdev);
+    struct error *error = begin(accelerator, volume, deadline_ns, &session, &bdev);
     if (error)
         return error;
     if (!bdev.info)
@@ -303,9 +304,7 @@ map_ceph(struct accelerator *accelerator, const char *volume, const struct ceph_
     struct spdk *spdk = of(accelerator);
     struct spdk_session session AUTO(spdk_session_close) = SPDK_SESSION_NONE;
     struct spdk_bdev bdev AUTO(spdk_bdev_clear) = {0};
-    struct error *error = spdk_session_open(&session, &spdk->target, deadline_ns);
-    if (!error)
-        error = spdk_find_bdev(&session, volume, &bdev);
+    struct error *error = begin(accelerator, volume, deadline_ns, &session, &bdev);
     if (error)
         return error;
     if (!bdev.info)
