@@ -199,6 +199,23 @@ open_own_device(struct loop_device *out)
     return open_device(out);
 }
 
+/* Somebody else may have removed the device of a file that make_device_file has made. The kernel's own files go before what is in /sys does. */
+static void
+remove_stale_files(void)
+{
+    DIR *devices = opendir("/dev");
+    struct dirent *entry;
+    while (devices && (entry = readdir(devices))) {
+        char device[LOOP_PATH_SIZE], block[64];
+        snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
+        snprintf(block, sizeof block, "/sys/devices/virtual/block/%.20s", entry->d_name);
+        if (loop_has_own_name(device) && access(block, F_OK) != 0)
+            unlink(device);
+    }
+    if (devices)
+        closedir(devices);
+}
+
 void
 loop_remove_unused(void)
 {
@@ -208,14 +225,13 @@ loop_remove_unused(void)
     while (control >= 0 && blocks && (entry = readdir(blocks))) {
         char device[LOOP_PATH_SIZE];
         snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
-        if (!loop_has_own_name(device) || is_attached(entry->d_name))
-            continue;
-        /* Busy: somebody is just taking it. The file is gone with the device, unless we have made it. */
-        if (ioctl(control, LOOP_CTL_REMOVE, strtoul(device + strlen("/dev/loop"), NULL, 10)) == 0)
-            unlink(device);
+        /* If it is busy, somebody is just taking it. */
+        if (loop_has_own_name(device) && !is_attached(entry->d_name))
+            ioctl(control, LOOP_CTL_REMOVE, strtoul(device + strlen("/dev/loop"), NULL, 10));
     }
     if (blocks)
         closedir(blocks);
+    remove_stale_files();
 }
 
 /* ---- attaching ---- */

@@ -59,6 +59,12 @@ sleep 0.2
 check "it is unmapped while somebody closes it" "$(unmap v1)" "{}"
 wait $!
 
+# Somebody has attached the file by hand, to a device that may be taken for others.
+other=$(losetup --find --show "$SOCKET.data/oim-memory/7631")
+check "a device by somebody else is not told" "$(map v1)" FAILED_PRECONDITION
+says "and it says what to do" "losetup -d $other"
+losetup --detach "$other"
+
 for name in "$LONG" "$ODD" "${LONG:0:100}" . ..; do
     check "a volume called '${name:0:20}' (${#name})" "$(provision "$name" 512) $(present "$name")" "{} {}"
     reply=$(map "$name")
