@@ -145,15 +145,21 @@ is_own_number(unsigned long number, unsigned long limit)
     return number < limit && number * 10 >= limit;
 }
 
-bool
-loop_has_own_name(const char *device)
+static bool
+has_own_name(const char *device, unsigned long limit)
 {
     static const char start[] = "/dev/loop";
     char *end;
     if (strncmp(device, start, sizeof start - 1) != 0)
         return false;
     unsigned long number = strtoul(device + sizeof start - 1, &end, 10);
-    return *end == '\0' && is_own_number(number, number_limit());
+    return *end == '\0' && is_own_number(number, limit);
+}
+
+bool
+loop_has_own_name(const char *device)
+{
+    return has_own_name(device, number_limit());
 }
 
 /* Any one of those: a number is not used again soon, so that who still knows the old device does not take another for it. */
@@ -201,7 +207,7 @@ open_own_device(struct loop_device *out)
 
 /* Somebody else may have removed the device of a file that make_device_file has made. The kernel's own files go before what is in /sys does. */
 static void
-remove_stale_files(void)
+remove_stale_files(unsigned long limit)
 {
     DIR *devices = opendir("/dev");
     struct dirent *entry;
@@ -209,7 +215,7 @@ remove_stale_files(void)
         char device[LOOP_PATH_SIZE], block[64];
         snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
         snprintf(block, sizeof block, "/sys/devices/virtual/block/%.20s", entry->d_name);
-        if (loop_has_own_name(device) && access(block, F_OK) != 0)
+        if (has_own_name(device, limit) && access(block, F_OK) != 0)
             unlink(device);
     }
     if (devices)
@@ -221,17 +227,18 @@ loop_remove_unused(void)
 {
     int control AUTO(files_close) = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     DIR *blocks = opendir("/sys/block");
+    unsigned long limit = number_limit();
     struct dirent *entry;
     while (control >= 0 && blocks && (entry = readdir(blocks))) {
         char device[LOOP_PATH_SIZE];
         snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
         /* If it is busy, somebody is just taking it. */
-        if (loop_has_own_name(device) && !is_attached(entry->d_name))
+        if (has_own_name(device, limit) && !is_attached(entry->d_name))
             ioctl(control, LOOP_CTL_REMOVE, strtoul(device + strlen("/dev/loop"), NULL, 10));
     }
     if (blocks)
         closedir(blocks);
-    remove_stale_files();
+    remove_stale_files(limit);
 }
 
 /* ---- attaching ---- */
