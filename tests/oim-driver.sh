@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of the driver oim share: an OIM controller with the kernel accelerator in a process of its own, maybe a registry before it, and skycap with a
 # connection "acc" to it. A test sources it first:

@@ -136,21 +136,8 @@ set_ceph(const struct oim_emulated_volume *volume, struct arena *arena,
 
 /* ---- the table ---- */
 
-static const struct oim_emulation emulations[] = {
-    {"ceph-csi", set_ceph},
+const struct oim_emulation oim_emulations[] = {
+    {set_ceph},
 };
 
-const struct oim_emulation *
-oim_emulation_find(const char *name)
-{
-    for (size_t i = 0; i < COUNT_OF(emulations); i++)
-        if (strcmp(emulations[i].name, name) == 0)
-            return &emulations[i];
-    return NULL;
-}
-
-const char *
-oim_emulation_names(void)
-{
-    return "ceph-csi";
-}
+const char *const oim_emulation_names[] = {"ceph-csi", NULL};

@@ -21,7 +21,6 @@ struct oim_emulated_volume {
 };
 
 struct oim_emulation {
-    const char *name;
     /*
      * Sets the parameters of the request; what is in them may lie in the arena. INVALID_ARGUMENT, NOT_FOUND and the like say which key is missing, never what
      * a secret holds.
@@ -30,10 +29,8 @@ struct oim_emulation {
                                     Oim__V0__MapVolumeRequest *out);
 };
 
-/* NULL: there is none of that name. */
-const struct oim_emulation *oim_emulation_find(const char *name);
-
-/* For messages: "ceph-csi". */
-const char *oim_emulation_names(void);
+/* All that there are; one's place among the names, NULL at their end, is its place here too. */
+extern const struct oim_emulation oim_emulations[];
+extern const char *const oim_emulation_names[];
 
 #endif

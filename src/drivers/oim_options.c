@@ -60,18 +60,16 @@ read_controller(const struct setting *settings, struct arena *arena, struct oim_
 static struct error *
 read_emulation(const struct setting *settings, struct arena *arena, struct oim_options *out)
 {
-    const char *name = NULL;
-    struct error *error = settings_read_text(settings, "emulate", &name);
+    size_t index = 0;
+    bool is_given = settings_find(settings, "emulate");
+    struct error *error = settings_read_choice(settings, "emulate", oim_emulation_names, &index);
     if (!error)
         error = settings_read_map(settings, "clusters", arena, &out->clusters);
+    if (!error && settings_find(settings, "clusters") && !is_given)
+        error = settings_refuse_key(settings, "clusters", "this is for `emulate: ceph-csi`");
     if (error)
         return error;
-    out->emulation = name ? oim_emulation_find(name) : NULL;
-    if (name && !out->emulation)
-        return settings_refuse_key(settings, "emulate", "there is none of that name: say %s",
-                                   oim_emulation_names());
-    if (settings_find(settings, "clusters") && !name)
-        return settings_refuse_key(settings, "clusters", "this is for `emulate: ceph-csi`");
+    out->emulation = is_given ? &oim_emulations[index] : NULL;
     for (size_t i = 0; i < out->clusters.count; i++) {
         struct text_pair *pair = &out->clusters.pairs[i];
         *pair =

@@ -43,6 +43,12 @@ GOOD = [
     {"driver": "csi", "options": {"endpoint": "storage:9000", "tls": {
         "ca": "/ca.crt", "certificate": "/our.crt", "key": "/our.key", "name": "storage"}}},
     {"driver": "csi", "options": {"endpoint": "storage:9000", "insecure": True}},
+    {"driver": "oim", "options": {"endpoint": "unix:///run/oim.sock"}},
+    {"driver": "oim", "options": {"registry": "dns:///registry:8999", "controller": "host-0", "tls": {
+        "ca": "/ca.crt", "certificate": "/our.crt", "key": "/our.key"}}},
+    {"driver": "oim", "options": {"endpoint": SOCKET, "emulate": "ceph-csi", "clusters": {"c1": "10.0.0.1:6789"},
+                                  "probe-interval": "1m", "probe-timeout": "500ms", "sysfs": "/host/sys"}},
+    {"driver": "oim", "options": {"registry": "registry:8999", "insecure": True}},
     {"driver": "local", "default": True, "priority": -1000000, "labels": {"media": "ssd", "n": 1, "e": ""}},
     {"driver": "local", "labels": {LONG[1:]: LONG[1:], "example.com/tier": "a_b-c"}},
     {"driver": "local", "aliases": "old"},
@@ -85,6 +91,15 @@ BAD = [
     {"driver": "csi", "options": {"endpoint": SOCKET, "probe-interval": 10}},
     {"driver": "csi", "options": {"endpoint": "storage:9000", "tls": {"ca": "/ca.crt"}}},
     {"driver": "csi", "options": {"endpoint": SOCKET, "data": "/x"}},
+    {"driver": "oim"},
+    {"driver": "oim", "options": {}},
+    {"driver": "oim", "options": {"controller": "host-0"}},
+    {"driver": "oim", "options": {"endpoint": SOCKET, "registry": SOCKET}},
+    {"driver": "oim", "options": {"endpoint": SOCKET, "controller": ""}},
+    {"driver": "oim", "options": {"endpoint": SOCKET, "emulate": "nfs"}},
+    {"driver": "oim", "options": {"endpoint": SOCKET, "clusters": {"c1": "10.0.0.1:6789"}}},
+    {"driver": "oim", "options": {"endpoint": SOCKET, "sysfs": "sys"}},
+    {"driver": "oim", "options": {"registry": "registry:8999", "tls": {"ca": "/ca.crt"}}},
     {"driver": "local", "default": "yes"},
     {"driver": "local", "default": 1},
     {"driver": "local", "priority": "high"},
@@ -134,6 +149,7 @@ BAD = [
 
 # What only the program can tell, or nobody but it.
 BEYOND_THE_SCHEMA = [
+    {"driver": "oim", "options": {"registry": "registry:8999"}},
     {"driver": "local", "timeout": "25h"},
     {"driver": "local", "capacity": "8388608Ti"},
     {"driver": "local", "parameters": {"a": "x" * 4096}},
@@ -153,6 +169,9 @@ CHOICES = [
     ({"driver": "local", "options": {UNKNOWN: 1}}, ["$defs", "local", "properties"]),
     ({"driver": "csi", "options": {UNKNOWN: 1}}, ["$defs", "csi", "properties"]),
     ({"driver": "csi", "options": {"tls": {UNKNOWN: 1}}}, ["$defs", "csi", "properties", "tls", "properties"]),
+    ({"driver": "oim", "options": {UNKNOWN: 1}}, ["$defs", "oim", "properties"]),
+    ({"driver": "oim", "options": {"endpoint": SOCKET, "emulate": UNKNOWN}}, ["$defs", "oim", "properties", "emulate", "enum"]),
+    ({"driver": "oim", "options": {"endpoint": SOCKET, "tls": {UNKNOWN: 1}}}, ["$defs", "oim", "properties", "tls", "properties"]),
 ]
 
 
