@@ -160,3 +160,27 @@ checks_capabilities(Csi__V1__VolumeCapability *const *capabilities, size_t count
         error = checks_capability(capabilities[i]);
     return error;
 }
+
+struct error *
+checks_stage(const Csi__V1__NodeStageVolumeRequest *request)
+{
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("staging_target_path", request->staging_target_path);
+    return error ? error : checks_capability(request->volume_capability);
+}
+
+struct error *
+checks_publish(const Csi__V1__NodePublishVolumeRequest *request)
+{
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_id("volume_id", request->volume_id);
+    if (!error)
+        error = checks_path("target_path", request->target_path);
+    if (!error && request->staging_target_path[0])
+        error = checks_path("staging_target_path", request->staging_target_path);
+    return error ? error : checks_capability(request->volume_capability);
+}

@@ -32,4 +32,8 @@ MUST_CHECK struct error *checks_capability(const Csi__V1__VolumeCapability *capa
 MUST_CHECK struct error *checks_capabilities(Csi__V1__VolumeCapability *const *capabilities,
                                              size_t count);
 
+/* All that is needed to stage a volume, and to publish it. */
+MUST_CHECK struct error *checks_stage(const Csi__V1__NodeStageVolumeRequest *request);
+MUST_CHECK struct error *checks_publish(const Csi__V1__NodePublishVolumeRequest *request);
+
 #endif

@@ -14,13 +14,7 @@
 HANDLER(node_stage_volume, NodeStageVolume)
 {
     (void)reply;
-    struct error *error = checks_maps(&request->base);
-    if (!error)
-        error = checks_id("volume_id", request->volume_id);
-    if (!error)
-        error = checks_path("staging_target_path", request->staging_target_path);
-    if (!error)
-        error = checks_capability(request->volume_capability);
+    struct error *error = checks_stage(request);
     const char *handle;
     if (!error)
         error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
@@ -70,15 +64,7 @@ HANDLER(node_publish_volume, NodePublishVolume)
     (void)reply;
     struct text_map context =
         message_map_read(request->volume_context, request->n_volume_context, call_arena(call));
-    struct error *error = checks_maps(&request->base);
-    if (!error)
-        error = checks_id("volume_id", request->volume_id);
-    if (!error)
-        error = checks_path("target_path", request->target_path);
-    if (!error && request->staging_target_path[0])
-        error = checks_path("staging_target_path", request->staging_target_path);
-    if (!error)
-        error = checks_capability(request->volume_capability);
+    struct error *error = checks_publish(request);
     if (error)
         return error;
     struct use use = {request->target_path, request->staging_target_path,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backends/files.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "csi/services.h"
@@ -208,6 +209,8 @@ new_oim(const struct driver_options *options)
     oim->engine.node_id = arena_string(&oim->arena, options->node_id);
     oim->engine.log = options->log;
     oim->engine.started_ms = handle_now_ms();
+    if (files_read_line("/proc/sys/kernel/random/boot_id", oim->boot_id, sizeof oim->boot_id) != 0)
+        oim->boot_id[0] = '\0';
     return oim;
 }
 

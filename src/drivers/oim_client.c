@@ -99,6 +99,7 @@ oim_client_map(struct oim_driver *oim, struct call *call, const Oim__V0__MapVolu
     skycap__records__oim_mapping_record__init(out);
     out->device = arena_string(arena, reply->device);
     out->scsi = arena_string(arena, reply->scsi);
+    out->boot_id = oim->boot_id;
     return NULL;
 }
 

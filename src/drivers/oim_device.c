@@ -23,6 +23,7 @@
 
 #include "backends/files.h"
 #include "base/buffer.h"
+#include "base/settings.h"
 #include "rpc/timers.h"
 
 #define RESCAN_MS 1000
@@ -204,20 +205,22 @@ prepare(struct scan *scan, const struct oim_device_query *query)
     snprintf(scan->directory, sizeof scan->directory, "%s/dev/block", query->sysfs);
     if (!query->device[0])
         return error_new(CODE_INTERNAL, "the controller does not tell which device it is");
-    if (scan->wants_scsi && !parse_scsi(query->scsi, &scan->scsi))
-        return error_new(CODE_INTERNAL,
-                         "the controller says \"%.40s\" where a SCSI target and LUN should be",
-                         query->scsi);
-    return NULL;
+    if (!scan->wants_scsi || parse_scsi(query->scsi, &scan->scsi))
+        return NULL;
+    struct buffer said AUTO(buffer_clear) = {0};
+    settings_quote(&said, query->scsi);
+    return error_new(CODE_INTERNAL, "the controller says %s where a SCSI target and LUN should be",
+                     buffer_text(&said));
 }
 
 static const char *
 describe(const struct oim_device_query *query, struct buffer *out)
 {
-    buffer_print(out, "block device with \"%.200s\" in its link below %s/dev/block", query->device,
-                 query->sysfs);
-    if (query->scsi[0])
-        buffer_print(out, " as SCSI target and LUN %.40s", query->scsi);
+    buffer_print(out, "block device with ");
+    settings_quote(out, query->device);
+    buffer_print(out, " in its link below %s/dev/block", query->sysfs);
+    if (query->scsi[0]) /* which has been found to be numbers */
+        buffer_print(out, " as SCSI target and LUN %s", query->scsi);
     return buffer_text(out);
 }
 

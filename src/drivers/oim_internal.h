@@ -28,6 +28,7 @@ struct oim_driver {
     struct oim_home *home;
     /* Rooms that work on rows and paths want one. It has the home's store, a node and a log; no keys, no back end, nor what needs them. */
     struct engine engine;
+    char boot_id[64]; /* of the running kernel */
     int64_t max_calls;
     uint64_t timeout_ms;
     struct metadata metadata; /* of each call to the controller */
@@ -102,7 +103,7 @@ bool oim_volume_is_foreign(const volume_record *record);
 /* INVALID_ARGUMENT: the access mode is one of several nodes. */
 MUST_CHECK struct error *oim_volume_check_mode(const volume_capability *capability);
 
-/* NOT_FOUND: it is not mapped, as far as is known. */
+/* NOT_FOUND: it is not mapped, as far as is known; what was before a reboot says nothing. */
 MUST_CHECK struct error *oim_volume_get_mapping(struct oim_driver *oim, const char *handle,
                                                 struct arena *arena,
                                                 Skycap__Records__OimMappingRecord **out);

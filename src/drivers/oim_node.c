@@ -84,21 +84,6 @@ publish(struct oim_driver *oim, const struct oim_volume *volume, const struct us
     return error ? error : place(oim, volume->handle, device, use, arena);
 }
 
-static struct error *
-check_publish(const Csi__V1__NodePublishVolumeRequest *request)
-{
-    struct error *error = checks_maps(&request->base);
-    if (!error)
-        error = checks_id("volume_id", request->volume_id);
-    if (!error)
-        error = checks_path("target_path", request->target_path);
-    if (!error && request->staging_target_path[0])
-        error = checks_path("staging_target_path", request->staging_target_path);
-    if (!error)
-        error = checks_capability(request->volume_capability);
-    return error ? error : oim_volume_check_mode(request->volume_capability);
-}
-
 /* NOT_FOUND: nothing is known of it. */
 static struct error *
 take_known(struct oim_driver *oim, const char *id, struct arena *arena, struct oim_volume *out)
@@ -115,7 +100,9 @@ static HANDLER(node_publish, NodePublishVolume)
     (void)reply;
     struct oim_driver *oim = oim_of(call);
     struct oim_volume volume AUTO(oim_volume_release) = {0};
-    struct error *error = check_publish(request);
+    struct error *error = checks_publish(request);
+    if (!error)
+        error = oim_volume_check_mode(request->volume_capability);
     if (!error)
         error = take_known(oim, request->volume_id, call_arena(call), &volume);
     if (error)
@@ -146,25 +133,6 @@ check_unknown(const char *device, const char *path)
                      path);
 }
 
-static bool
-reads_raw(const mount_record *record)
-{
-    return mount_rows_is_publication(record) && record->read_only &&
-           place_is_block(record->capability);
-}
-
-/* The device for readers goes with the last of them. */
-static struct error *
-release_reader(const char *device, const struct mount_list *uses, const mount_record *gone)
-{
-    if (!device || !reads_raw(gone))
-        return NULL;
-    for (size_t i = 0; i < uses->count; i++)
-        if (uses->records[i] != gone && reads_raw(uses->records[i]))
-            return NULL;
-    return loop_detach(device);
-}
-
 static struct error *
 unpublish(struct oim_driver *oim, const char *handle, const char *path, struct arena *arena)
 {
@@ -178,8 +146,8 @@ unpublish(struct oim_driver *oim, const char *handle, const char *path, struct a
         error = check_unknown(device, path);
     if (!error)
         error = points_remove_with_path(path);
-    if (!error && record)
-        error = release_reader(device, &uses, record);
+    if (!error && record && device && publish_is_last_reader(&uses, record))
+        error = loop_detach(device);
     return error || !record ? error : mount_rows_delete(&oim->engine, record);
 }
 

@@ -298,25 +298,14 @@ stage(struct staging *staging)
     return is_staged(staging) ? points_apply_group(use) : map_and_place(staging, record);
 }
 
-static struct error *
-check_stage(const Csi__V1__NodeStageVolumeRequest *request)
-{
-    struct error *error = checks_maps(&request->base);
-    if (!error)
-        error = checks_id("volume_id", request->volume_id);
-    if (!error)
-        error = checks_path("staging_target_path", request->staging_target_path);
-    if (!error)
-        error = checks_capability(request->volume_capability);
-    return error ? error : oim_volume_check_mode(request->volume_capability);
-}
-
 HANDLER(oim_stage_volume, NodeStageVolume)
 {
     (void)reply;
     struct oim_driver *oim = oim_of(call);
     struct oim_volume volume AUTO(oim_volume_release) = {0};
-    struct error *error = check_stage(request);
+    struct error *error = checks_stage(request);
+    if (!error)
+        error = oim_volume_check_mode(request->volume_capability);
     if (error)
         return error;
     const char *handle = oim_stage_handle(oim, request->volume_id, call_arena(call));

@@ -133,6 +133,8 @@ oim_volume_get_mapping(struct oim_driver *oim, const char *handle, struct arena 
     if (!error)
         error = rows_unpack(&skycap__records__oim_mapping_record__descriptor, &entry, arena, &row);
     *out = (Skycap__Records__OimMappingRecord *)row.record;
+    if (!error && strcmp((*out)->boot_id, oim->boot_id) != 0)
+        error = error_new(CODE_NOT_FOUND, "the volume was mapped before the last reboot");
     return error;
 }
 

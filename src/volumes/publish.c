@@ -201,17 +201,15 @@ reads_raw(const mount_record *record)
            place_is_block(record->capability);
 }
 
-/* The device for readers goes with the last of them. */
-static struct error *
-release_reader(struct engine *engine, const volume_record *volume, const struct mount_list *rows,
-               const mount_record *gone)
+bool
+publish_is_last_reader(const struct mount_list *uses, const mount_record *gone)
 {
     if (!reads_raw(gone))
-        return NULL;
-    for (size_t i = 0; i < rows->count; i++)
-        if (rows->records[i] != gone && reads_raw(rows->records[i]))
-            return NULL;
-    return place_release_devices(engine, volume, true);
+        return false;
+    for (size_t i = 0; i < uses->count; i++)
+        if (uses->records[i] != gone && reads_raw(uses->records[i]))
+            return false;
+    return true;
 }
 
 struct error *
@@ -235,7 +233,7 @@ publish_undo(struct engine *engine, const char *handle, const char *path)
         error = check_unknown(engine, held.record, path);
     if (!error)
         error = points_remove_with_path(path);
-    if (!error && record && held.record)
-        error = release_reader(engine, held.record, &rows, record);
+    if (!error && record && held.record && publish_is_last_reader(&rows, record))
+        error = place_release_devices(engine, held.record, true);
     return error || !record ? error : mount_rows_delete(engine, record);
 }

@@ -32,4 +32,7 @@ MUST_CHECK struct error *publish_check_others(const struct mount_list *uses, con
 MUST_CHECK struct error *publish_check_staging(const struct mount_list *uses, const struct use *use,
                                                const mount_record **out);
 
+/* It shows a raw device for reading only, as no other use does: the device for readers goes with it. */
+bool publish_is_last_reader(const struct mount_list *uses, const mount_record *gone);
+
 #endif
