@@ -122,7 +122,7 @@ walk_page(struct store *store, const char *path, const char **after, struct aren
     struct entry_page page;
     struct error *error = entries_list(store, path, *after, PAGE, &arena, &page);
     for (size_t i = 0; !error && i < page.count; i++)
-        error = visit(context, &page.entries[i]);
+        error = visit(context, page.entries + i);
     arena_clear(next);
     *after = NULL;
     if (!error && page.has_more)

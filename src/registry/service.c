@@ -73,22 +73,22 @@ list_page(struct call *call, const Skycap__V1__ListEntriesRequest *request, stru
 {
     const struct registry *registry = call_context(call);
     struct arena *arena = call_arena(call);
-    const char *path, *after = NULL;
+    const char *prefix, *after = NULL;
     size_t limit = request->max_entries;
     if (!limit || limit > MAX_ENTRIES)
         limit = MAX_ENTRIES;
-    struct error *error = path_normalize(request->path, arena, &path);
+    struct error *error = path_normalize(request->path, arena, &prefix);
     if (error)
         return error;
     if (request->starting_token[0]) {
         error = path_normalize(request->starting_token, arena, &after);
-        if (error || strcmp(after, request->starting_token) != 0 || !path_is_below(after, path)) {
+        if (error || strcmp(after, request->starting_token) != 0 || !path_is_below(after, prefix)) {
             error_free(error);
             return error_new(CODE_INVALID_ARGUMENT,
                              "starting_token is not from a page of this path");
         }
     }
-    return entries_list(registry->options.store, path, after, limit, arena, page);
+    return entries_list(registry->options.store, prefix, after, limit, arena, page);
 }
 
 static struct error *

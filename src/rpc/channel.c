@@ -31,6 +31,7 @@ channel_release(struct channel *channel)
 {
     if (atomic_fetch_sub_explicit(&channel->references, 1, memory_order_acq_rel) != 1)
         return;
+    /* The analyzer takes each release for the last. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     loop_disarm(channel->loop, &channel->pause);
     loop_disarm(channel->loop, &channel->watch);
     free(channel->tls_name);
@@ -110,7 +111,6 @@ end_if_retired(struct channel *channel)
 {
     if (!channel->is_retired || channel->waiters)
         return;
-    stop_connecting(channel);
     for (struct conn *conn = channel->conns; conn; conn = conn->next) {
         retire(channel, conn);
         if (!conn->stream_count)
@@ -118,6 +118,7 @@ end_if_retired(struct channel *channel)
         else if (!conn->refuses_streams)
             conn_refuse_new_streams(conn);
     }
+    stop_connecting(channel);
 }
 
 void
@@ -409,12 +410,12 @@ close_on_loop(void *argument)
     struct channel *channel = argument;
     channel->is_closed = true;
     loop_disarm(channel->loop, &channel->pause);
-    stop_connecting(channel);
     free(channel->last_failure);
     channel->last_failure = memory_string("the channel has been closed");
     fail_waiters(channel, true);
     for (struct conn *conn = channel->conns; conn; conn = conn->next)
         conn_kill(conn, "the channel has been closed");
+    stop_connecting(channel);
     channel_release(channel); /* NOLINT(clang-analyzer-unix.Malloc) */
 }
 
