@@ -51,20 +51,22 @@ full_house() { # full_house WHAT: eight targets and no more; what was made for a
     done
 }
 
-for names in current old both; do
+while read -r names first_free pieces; do
     get_bdevs=bdev_get_bdevs get_controllers=vhost_get_controllers
     if [ "$names" = old ]; then get_bdevs=get_bdevs get_controllers=get_vhost_controllers; fi
-    for first_free in number true refused; do
-        pieces=0
-        [ "$first_free" != refused ] || pieces=5
-        start_stand_in --names "$names" --first-free "$first_free" --piece-bytes "$pieces"
-        start_spdk_controller
-        whole_life "$names, $first_free"
-        full_house "$names, $first_free"
-        stop_server "$SERVER"
-        stop_stand_in
-    done
-done
+    start_stand_in --names "$names" --first-free "$first_free" --piece-bytes "$pieces"
+    start_spdk_controller
+    whole_life "$names, $first_free"
+    full_house "$names, $first_free"
+    stop_server "$SERVER"
+    stop_stand_in
+done <<'END'
+current number 0
+current true 0
+old refused 5
+old number 0
+both refused 0
+END
 
 # What is known of a target is not asked again; another one behind the same socket is understood all the same.
 start_stand_in --names old
