@@ -3,6 +3,9 @@
 #include "etcd_ends.h"
 #include "store_facts.h"
 
+/* Less than any time that is waited for etcd; enough for a machine that has much else to do. */
+#define PROMPT_MS 2000
+
 static struct store *meter; /* tells etcd's revision */
 
 /* Nobody else writes to this etcd: the mark of the new prefix is the next write, and the first entry the one after it. */
@@ -243,7 +246,7 @@ closing_is_prompt(void)
             sleep_ms(20);
         double start = now_ms();
         store_close(store);
-        CHECK(now_ms() - start < 500);
+        CHECK(now_ms() - start < PROMPT_MS);
     }
 }
 
@@ -258,7 +261,7 @@ closing_is_prompt_when_etcd_hangs(void)
     CHECK(now_ms() - start < 3000);
     start = now_ms();
     store_close(store);
-    CHECK(now_ms() - start < 500);
+    CHECK(now_ms() - start < PROMPT_MS);
     kill(etcd_process, SIGCONT);
 }
 
