@@ -34,17 +34,21 @@ sanity_counts() {
             count["skipped"], count["pending"] }' "$SANITY"
 }
 
-# count_cases ROUTE MOST-SKIPPED: those of $SANITY are added to the test's own.
+# count_cases ROUTE MOST-SKIPPED: those of $SANITY are added to the test's own; those that were not run by their reasons.
 count_cases() {
     local route=$1 most_skipped=$2 result name why skipped_here=0
+    local -A reasons=()
     while IFS=$'\t' read -r result name why; do
         case $result in
         passed) passed=$((passed + 1)) ;;
         failed) fails "$route: $name" "$why" ;;
-        *) skips 1 "$route: $name: $why" ;;
+        *) reasons[${why:-$result}]=$((${reasons[${why:-$result}]-0} + 1)) ;;
         esac
         [ "$result" != skipped ] || skipped_here=$((skipped_here + 1))
     done <"$SANITY"
+    for why in "${!reasons[@]}"; do
+        skips "${reasons[$why]}" "$route: ${reasons[$why]} cases: $why"
+    done
     echo "$route: $(sanity_counts)"
     [ "$skipped_here" -le "$most_skipped" ] ||
         fails "$route: at most $most_skipped are skipped" "$skipped_here were"

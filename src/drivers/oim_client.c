@@ -90,11 +90,11 @@ oim_client_map(struct oim_driver *oim, struct call *call, const Oim__V0__MapVolu
                struct arena *arena, Skycap__Records__OimMappingRecord *out)
 {
     struct arena room AUTO(arena_clear);
-    Oim__V0__MapVolumeReply *reply;
+    Oim__V0__MapVolumeReply *reply = NULL;
     arena_init(&room, NULL, 0, REPLY_ROOM);
     struct error *error =
         ask(oim, call, OIM_V0_CONTROLLER_MAP_VOLUME, &request->base, &room, &reply);
-    if (error)
+    if (error || !reply)
         return error;
     skycap__records__oim_mapping_record__init(out);
     out->device = arena_string(arena, reply->device);

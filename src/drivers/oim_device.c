@@ -90,23 +90,43 @@ has_part(const char *link, const char *part)
     return false;
 }
 
+/* A decimal number and the character behind it; *at goes on behind both. */
+static bool
+read_number(const char **at, char end, unsigned long *out)
+{
+    char *rest;
+    errno = 0;
+    *out = strtoul(*at, &rest, 10);
+    if (errno || !isdigit((unsigned char)**at) || *rest != end)
+        return false;
+    *at = rest + 1;
+    return true;
+}
+
 struct scsi_disk {
     unsigned long target;
     unsigned long lun;
 };
 
-/* .../targetH:B:T/H:B:T:L/block/... */
+/* Behind "target": H:B:T/H:B:T:L/block/... */
+static bool
+read_disk(const char *at, struct scsi_disk *out)
+{
+    unsigned long host, bus, host_again, bus_again, target_again;
+    return read_number(&at, ':', &host) && read_number(&at, ':', &bus) &&
+           read_number(&at, '/', &out->target) && read_number(&at, ':', &host_again) &&
+           read_number(&at, ':', &bus_again) && read_number(&at, ':', &target_again) &&
+           read_number(&at, '/', &out->lun) && strncmp(at, "block/", 6) == 0 &&
+           host == host_again && bus == bus_again && out->target == target_again;
+}
+
 static bool
 read_scsi(const char *link, struct scsi_disk *out)
 {
-    for (const char *at = link; (at = strstr(at, "/target")); at++) {
-        unsigned long host, bus, host_again, bus_again, target_again;
-        int end = 0;
-        if (sscanf(at, "/target%lu:%lu:%lu/%lu:%lu:%lu:%lu/block/%n", &host, &bus, &out->target,
-                   &host_again, &bus_again, &target_again, &out->lun, &end) == 7 &&
-            end && host == host_again && bus == bus_again && out->target == target_again)
+    static const char start[] = "/target";
+    for (const char *at = link; (at = strstr(at, start)); at++)
+        if (read_disk(at + sizeof start - 1, out))
             return true;
-    }
     return false;
 }
 
@@ -151,10 +171,10 @@ static void
 look_at_entry(struct scan *scan, int directory, const char *entry)
 {
     char link[PATH_MAX];
-    unsigned major, minor;
-    int end = 0;
+    unsigned long major, minor;
+    const char *number = entry;
     ssize_t size = readlinkat(directory, entry, link, sizeof link - 1);
-    if (size <= 0 || sscanf(entry, "%u:%u%n", &major, &minor, &end) != 2 || entry[end])
+    if (size <= 0 || !read_number(&number, ':', &major) || !read_number(&number, '\0', &minor))
         return;
     link[size] = '\0';
     if (!fits(scan, entry, link))
@@ -162,7 +182,7 @@ look_at_entry(struct scan *scan, int directory, const char *entry)
     const char *name = strrchr(link, '/') ? strrchr(link, '/') + 1 : link;
     buffer_print(&scan->names, "%s%s (%s)", scan->count ? ", " : "", name, link);
     if (scan->count++ == 0) {
-        scan->first.number = makedev(major, minor);
+        scan->first.number = makedev((unsigned)major, (unsigned)minor);
         snprintf(scan->first.name, sizeof scan->first.name, "%.*s", NAME_MAX, name);
     }
 }
@@ -189,13 +209,7 @@ look_at_all(struct scan *scan)
 static bool
 parse_scsi(const char *text, struct scsi_disk *out)
 {
-    char *end;
-    errno = 0;
-    out->target = strtoul(text, &end, 10);
-    if (!isdigit((unsigned char)text[0]) || *end != ':' || !isdigit((unsigned char)end[1]))
-        return false;
-    out->lun = strtoul(end + 1, &end, 10);
-    return !*end && !errno;
+    return read_number(&text, ':', &out->target) && read_number(&text, '\0', &out->lun);
 }
 
 static struct error *

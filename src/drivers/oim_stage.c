@@ -235,7 +235,7 @@ give_up(struct staging *staging, const mount_record *record, bool is_mapped, str
     if (failed || staging->is_known || (!is_mapped && oim_client_is_doubtful(error)))
         return error;
     if (uses.count > 1) {
-        failed = mount_rows_delete(&oim->engine, record);
+        error_free(mount_rows_delete(&oim->engine, record));
         return error;
     }
     if (is_mapped)
@@ -243,7 +243,7 @@ give_up(struct staging *staging, const mount_record *record, bool is_mapped, str
     if (!failed)
         failed = oim_volume_save_mapping(oim, volume->handle, NULL, arena);
     if (!failed)
-        failed = forget_use(oim, volume, record);
+        error_free(forget_use(oim, volume, record));
     return error;
 }
 

@@ -14,7 +14,6 @@
 #define HASH_MARK "h-"
 #define HASH_DIGITS 32
 
-/* Not the 32 digits behind it: two names of one hash would be told apart by the row's name, see oim_controller.c. */
 static bool
 is_plain(const char *name)
 {
@@ -32,7 +31,7 @@ oim_volume_is_handle(const char *text)
     return strlen(digits) == HASH_DIGITS && strspn(digits, "0123456789abcdef") == HASH_DIGITS;
 }
 
-/* FNV-1a of 128 bits. */
+/* FNV-1a of 128 bits. Should two names ever have the same, the row tells whose it is: see check_same in oim_controller.c. */
 const char *
 oim_volume_handle(const char *name, struct arena *arena)
 {
