@@ -77,3 +77,15 @@ start_node() {
 devices_of_controller() {
     loops_below "$CONTROLLER_SOCKET.data"
 }
+
+# unstage ID: as in storage.sh. A test in a mount namespace of its own may hold a copy of the mount for a moment, and the device with it: then again.
+unstage() {
+    local complaint=$SKYCAP_TMP/unstage.err tries
+    for tries in $(seq 1 50); do
+        rpc Node/NodeUnstageVolume "{\"volumeId\":\"$1\",\"stagingTargetPath\":\"$(staging_of "$1")\"}" >/dev/null 2>"$complaint" && return 0
+        grep -q 'is in use: unmount it first' "$complaint" || break
+        sleep 0.1
+    done
+    cat "$complaint" >&2
+    return 1
+}

@@ -222,6 +222,18 @@ forget_use(struct oim_driver *oim, struct oim_volume *volume, const mount_record
     return error || !record ? error : mount_rows_delete(&oim->engine, record);
 }
 
+/* Without a row the path stays as it is, unless it shows this very volume. */
+static struct error *
+unmount(struct oim_driver *oim, const char *handle, const char *path, const mount_record *record,
+        struct arena *arena)
+{
+    const char *device;
+    if (record)
+        return place_is_block(record->capability) ? NULL : mounts_remove(path);
+    struct error *error AUTO(error_cleanup) = oim_volume_find_device(oim, handle, arena, &device);
+    return !error && points_is_mounted_from(device, path) ? mounts_remove(path) : NULL;
+}
+
 /* Takes the error and gives it. What cannot be undone now stays in the rows, for who asks to unstage it. */
 static struct error *
 give_up(struct staging *staging, const mount_record *record, bool is_mapped, struct error *error)
@@ -234,11 +246,13 @@ give_up(struct staging *staging, const mount_record *record, bool is_mapped, str
         mount_rows_list(&oim->engine, volume->handle, arena, &uses);
     if (failed || staging->is_known || (!is_mapped && oim_client_is_doubtful(error)))
         return error;
-    if (uses.count > 1) {
+    if (is_mapped)
+        failed = unmount(oim, volume->handle, staging->use.path, NULL, arena);
+    if (!failed && uses.count > 1) {
         error_free(mount_rows_delete(&oim->engine, record));
         return error;
     }
-    if (is_mapped)
+    if (!failed && is_mapped)
         failed = oim_client_unmap(oim, NULL, volume->handle);
     if (!failed)
         failed = oim_volume_save_mapping(oim, volume->handle, NULL, arena);
@@ -335,18 +349,6 @@ is_staged_elsewhere(const struct mount_list *uses, const char *path)
             strcmp(uses->records[i]->path, path) != 0)
             return true;
     return false;
-}
-
-/* Without a row the path stays as it is, unless it shows this very volume. */
-static struct error *
-unmount(struct oim_driver *oim, const char *handle, const char *path, const mount_record *record,
-        struct arena *arena)
-{
-    const char *device;
-    if (record)
-        return place_is_block(record->capability) ? NULL : mounts_remove(path);
-    struct error *error AUTO(error_cleanup) = oim_volume_find_device(oim, handle, arena, &device);
-    return !error && points_is_mounted_from(device, path) ? mounts_remove(path) : NULL;
 }
 
 /* A disk that lingers could be taken for the next volume that gets its number. */
