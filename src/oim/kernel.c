@@ -33,7 +33,9 @@
 
 /* How long a device may stay open behind an unmapping: programs look into devices that come and go. */
 #define CLOSING_MS 5000
-#define CLOSING_PAUSE_MS 5
+/* And how long it may be in use: a container that starts holds copies of all mounts for a moment. */
+#define LEAVING_MS 1000
+#define PAUSE_MS 5
 
 struct kernel {
     struct accelerator base; /* first */
@@ -223,19 +225,20 @@ static bool
 has_device(const char *path)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    error_free(loop_find(path, &device));
+    struct error *error AUTO(error_cleanup) = loop_find(path, &device);
     return device.fd >= 0;
 }
 
-/* False: it is still there at the deadline. */
+/* False: `is_so` is still true after that time, or at the deadline. */
 static bool
-wait_for_end(const char *path, uint64_t deadline_ns)
+wait_while(bool (*is_so)(const char *path), const char *path, uint64_t most_ms,
+           uint64_t deadline_ns)
 {
-    const struct timespec pause = {.tv_nsec = CLOSING_PAUSE_MS * 1000000};
-    uint64_t until_ns = accelerator_now() + CLOSING_MS * UINT64_C(1000000);
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+    uint64_t until_ns = accelerator_now() + most_ms * UINT64_C(1000000);
     if (deadline_ns < until_ns)
         until_ns = deadline_ns;
-    while (has_device(path)) {
+    while (is_so(path)) {
         if (accelerator_now() > until_ns)
             return false;
         nanosleep(&pause, NULL);
@@ -251,12 +254,12 @@ detach(const char *volume, const char *path, uint64_t deadline_ns)
     if (forgive_absence(&error) || error)
         return error;
     loop_release(&device);
-    if (is_in_use(device.path))
+    if (!wait_while(is_in_use, device.path, LEAVING_MS, deadline_ns))
         return error_new(CODE_FAILED_PRECONDITION,
                          "%s, which is the volume \"%s\", is in use: unmount it first", device.path,
                          volume);
     error = loop_detach(path);
-    if (error || wait_for_end(path, deadline_ns))
+    if (error || wait_while(has_device, path, CLOSING_MS, deadline_ns))
         return error;
     return error_new(CODE_FAILED_PRECONDITION,
                      "%s, which is the volume \"%s\", is still open: it goes when it is closed",

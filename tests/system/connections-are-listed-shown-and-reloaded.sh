@@ -65,7 +65,7 @@ expect_equal "the headings" "$("$SKYCAP" connection list | head -n 1 | sed -E 's
 expect_equal "a connection that is ready" "$(row fast)" "fast ready local yes media=ssd,tier=hot 0 0 - -"
 grep -Eqx 'gone not-reached csi - - 0 0 - .*nobody.sock: No such file or directory' <(row gone) || fail "one that nobody serves: $(row gone)"
 expect_equal "one without a good file" "$(row wrong)" \
-    'wrong bad-file - - - 0 0 - its file is wrong: line 1: driver: "locally" is none of: local, csi'
+    'wrong bad-file - - - 0 0 - its file is wrong: line 1: driver: "locally" is none of: local, csi, oim'
 expect_equal "the names in JSON" "$("$SKYCAP" connection list -o json | pick '" ".join(c["name"] for c in it["connections"])')" \
     "fast foreign gone wrong"
 
