@@ -225,7 +225,7 @@ static bool
 has_device(const char *path)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    struct error *error AUTO(error_cleanup) = loop_find(path, &device);
+    error_free(loop_find(path, &device));
     return device.fd >= 0;
 }
 

@@ -23,19 +23,24 @@ below() {
         fails "$1" "$2 is not below $3"
     fi
 }
-# median COUNT: of calls that are passed on, the best of three series, in tenths of a microsecond.
-median() {
-    for _ in 1 2 3; do "$load" pass "$registry" "$1" 2000; done | sort -n | awk 'NR == 1 { print int($1 * 10) }'
+# What the registry has computed since it began, in hundredths of a second.
+computed() { awk '{ print $14 + $15 }' "/proc/$SERVER/stat"; }
+# cost COUNT: what it computes for each call that it passes on, in nanoseconds. What others do on the machine does not count.
+cost() {
+    local before calls=20000
+    before=$(computed)
+    "$load" pass "$registry" "$1" $calls >/dev/null
+    echo $((($(computed) - before) * 10000000 / calls))
 }
 
 "$load" fill "$registry" 10 "$target" >/dev/null
-with_ten=$(median 10)
+with_ten=$(cost 10)
 "$load" fill "$registry" "$count" "$target" >"$SKYCAP_TMP/answered"
 check "registered" "$(sort -u "$SKYCAP_TMP/answered" | wc -l)" "$count"
-with_all=$(median "$count")
-echo "# p50 of a passed call: $((with_ten / 10)) us with ten controllers, $((with_all / 10)) us with $count; $(memory VmRSS) KiB"
+with_all=$(cost "$count")
+echo "# a passed call: $with_ten ns of the registry's CPU with ten controllers, $with_all ns with $count; $(memory VmRSS) KiB"
 if [ -z "${TIME_FACTOR:-}" ]; then
-    below "a call is passed on as quickly as with ten" "$with_all" $((with_ten * 15 / 10))
+    below "a call is passed on as cheaply as with ten" "$with_all" $((with_ten * 15 / 10))
     below "memory in KiB" "$(memory VmRSS)" 40960
     "$SKYCAP" call --compact "$registry" oim.v0.Registry/GetControllers >"$SKYCAP_TMP/all"
     below "memory in KiB, at most, while all controllers are told" "$(memory VmHWM)" 40960
