@@ -408,6 +408,7 @@ call_open(struct conn *conn, int32_t id)
     arena_init(&call->wire_arena, NULL, 0, SIZE_MAX);
     arena_init(&call->message_arena, NULL, 0, limit);
     server->call_count++;
+    server->loop->open_calls++;
     return &call->stream;
 }
 

@@ -3,6 +3,7 @@
 #include "rpc/loop.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -246,6 +247,23 @@ has_events(const struct loop *loop)
     return poll(&events, 1, 0) > 0;
 }
 
+/*
+ * Sleeps until something comes, or looks for it. Only for the sake of one call at a time: where there are more there is something to do for others with
+ * the time.
+ */
+static void
+run_turn(struct loop *loop)
+{
+    bool is_quiet = loop->open_calls <= 1 && !loop->running_calls;
+    loop->has_heard = false;
+    bool looks = is_quiet && lookout_is_on(&loop->lookout, timers_now());
+    uv_run(&loop->uv, looks ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+    if (loop->has_heard)
+        lookout_note_event(&loop->lookout, timers_now());
+    else if (looks)
+        sched_yield(); /* whoever can use this core has it */
+}
+
 /* Runs the loop: see baton.h. */
 static bool
 carry(void *argument)
@@ -253,7 +271,7 @@ carry(void *argument)
     struct loop *loop = argument;
     bool has_waited = false;
     while (!loop->stop) {
-        uv_run(&loop->uv, UV_RUN_ONCE);
+        run_turn(loop);
         bool runs_here = loop->pile && is_lone(loop, has_waited) && loop->pile->is_short &&
                          baton_find_deputy(&loop->baton);
         if (runs_here && !run_lone_work(loop))

@@ -19,6 +19,7 @@
 #include "rpc/baton.h"
 #include "rpc/blocks.h"
 #include "rpc/budget.h"
+#include "rpc/lookout.h"
 #include "rpc/timers.h"
 #include "rpc/workers.h"
 
@@ -50,6 +51,9 @@ struct loop {
     struct work *pile; /* work of this turn, for the workers */
     struct work **pile_last;
     size_t pile_count;
+    struct lookout lookout;
+    bool has_heard;       /* from a socket, in this turn */
+    size_t open_calls;    /* of all servers */
     size_t running_calls; /* that were submitted as work and have not come back */
     unsigned company;     /* so many calls more are for the workers: some were seen side by side */
     size_t streaming_calls; /* that hold a worker as long as their stream lasts */

@@ -341,6 +341,7 @@ void
 server_note_call_freed(struct server *server)
 {
     server->call_count--;
+    server->loop->open_calls--;
     if (server->is_draining && server->call_count == 0)
         note_idle(server);
 }
