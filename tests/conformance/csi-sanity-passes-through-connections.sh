@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 300
+# alone
+# (host-path gives up when others mount something while it reads the list of mounts)
 # csi-sanity through connections: to a back end of our own, to csi-driver-host-path behind its socket, and to both at once.
 # What passes against host-path directly passes through us, case by case.
 source "$(dirname "$0")/../connections.sh"
