@@ -408,7 +408,8 @@ call_open(struct conn *conn, int32_t id)
     arena_init(&call->wire_arena, NULL, 0, SIZE_MAX);
     arena_init(&call->message_arena, NULL, 0, limit);
     server->call_count++;
-    server->loop->open_calls++;
+    if (++server->loop->open_calls > 1)
+        lookout_note_company(&server->loop->lookout);
     return &call->stream;
 }
 

@@ -13,20 +13,29 @@
 #include <stdint.h>
 
 #define LOOKOUT_MOST_NS 400000u /* longer than a driver takes for a small call */
+#define LOOKOUT_COMPANY 64u
 
 struct lookout {
     uint64_t window_ns; /* how long to look; 0: not at all */
     uint64_t last_event_at;
+    unsigned company; /* so many events more it sleeps: callers were seen side by side */
 };
 
 /* Look on, instead of sleeping? */
 static inline bool
 lookout_is_on(const struct lookout *lookout, uint64_t now)
 {
-    return now - lookout->last_event_at < lookout->window_ns;
+    return !lookout->company && now - lookout->last_event_at < lookout->window_ns;
 }
 
 /* Something has come. */
 void lookout_note_event(struct lookout *lookout, uint64_t now);
+
+/* Two calls are under way: there is something to do for others with the time. */
+static inline void
+lookout_note_company(struct lookout *lookout)
+{
+    lookout->company = LOOKOUT_COMPANY;
+}
 
 #endif

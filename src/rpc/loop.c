@@ -247,16 +247,12 @@ has_events(const struct loop *loop)
     return poll(&events, 1, 0) > 0;
 }
 
-/*
- * Sleeps until something comes, or looks for it. Only for the sake of one call at a time: where there are more there is something to do for others with
- * the time.
- */
+/* Sleeps until something comes, or looks for it: only for the sake of one call at a time. */
 static void
 run_turn(struct loop *loop)
 {
-    bool is_quiet = loop->open_calls <= 1 && !loop->running_calls;
+    bool looks = !loop->running_calls && lookout_is_on(&loop->lookout, timers_now());
     loop->has_heard = false;
-    bool looks = is_quiet && lookout_is_on(&loop->lookout, timers_now());
     uv_run(&loop->uv, looks ? UV_RUN_NOWAIT : UV_RUN_ONCE);
     if (loop->has_heard)
         lookout_note_event(&loop->lookout, timers_now());

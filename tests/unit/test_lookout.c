@@ -59,6 +59,18 @@ it_looks_no_longer_than_it_must(void)
     CHECK(!lookout_is_on(&lookout, now + 60 * US));
 }
 
+static void
+in_company_it_sleeps_for_a_while(void)
+{
+    struct lookout lookout = {0};
+    uint64_t now = come(&lookout, 5000 * US, 60 * US, 8);
+    lookout_note_company(&lookout);
+    now = come(&lookout, now, 60 * US, LOOKOUT_COMPANY - 1);
+    CHECK(!lookout_is_on(&lookout, now));
+    now = come(&lookout, now, 60 * US, 1);
+    CHECK(lookout_is_on(&lookout, now));
+}
+
 int
 main(void)
 {
@@ -67,5 +79,6 @@ main(void)
     what_comes_late_is_slept_for();
     one_late_event_does_not_end_it();
     it_looks_no_longer_than_it_must();
+    in_company_it_sleeps_for_a_while();
     return check_report("test_lookout");
 }
