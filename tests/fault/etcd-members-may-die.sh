@@ -16,6 +16,8 @@ for n in 1 2 3; do start_member "$n"; done
 for n in 1 2 3; do wait_for_member "$n"; done
 url=etcd://$MEMBERS/members
 
+: >"$told" # before anybody reads it
+: >"$answers"
 "$STORE_TOOL" follow "$url" count/ >"$told" 2>"$SKYCAP_TMP/follow.notices" &
 follower=$!
 : >"$notices"
