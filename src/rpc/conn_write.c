@@ -9,7 +9,7 @@
  * The answer to a ping waits a moment for other bytes to go with: grpc-go pings with every call to find out how much the line takes, and a call that
  * is not answered in the same turn would cost a system call, and its client a wake-up, for that alone.
  */
-#include "rpc/conn_write.h"
+#include "rpc/conn_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

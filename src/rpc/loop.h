@@ -102,7 +102,7 @@ void loop_note_work_done(struct loop *loop);
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
 void loop_disarm(struct loop *loop, struct timer *timer);
 
-/* Defined by conn.c: writes what the connection has to say. Called once per turn for each dirty connection. */
+/* Defined by conn_write.c and conn.c: writes what the connection has to say. Called once per turn for each dirty connection. */
 void conn_flush(struct conn *conn);
 struct conn *conn_take_dirty(struct loop *loop);
 

@@ -3,7 +3,7 @@
 #include "rpc/stream.h"
 
 #include "rpc/conn.h"
-#include "rpc/conn_write.h"
+#include "rpc/conn_internal.h"
 
 /* nghttp2 asks how many bytes there are; the bytes themselves are taken by conn_write_send_data. */
 static ssize_t

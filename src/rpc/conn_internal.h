@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conn.c, conn_write.c and stream.c share about a connection; nobody else includes it. */
-#ifndef RPC_CONN_WRITE_H
-#define RPC_CONN_WRITE_H
+/* What the files of a connection share: conn.c, conn_session.c, conn_write.c, stream.c; nobody else includes it. */
+#ifndef RPC_CONN_INTERNAL_H
+#define RPC_CONN_INTERNAL_H
 
 #include "rpc/conn.h"
 
@@ -17,6 +17,12 @@ void conn_write_goodbye(struct conn *conn);
 
 /* Frees what waits to be written. */
 void conn_write_drop(struct conn *conn);
+
+/* Makes the session, and says first what the peer must know. */
+void conn_session_open(struct conn *conn, const struct conn_options *options);
+
+/* All its streams end, because the connection does. The session itself is freed by whoever frees the connection. */
+void conn_session_end(struct conn *conn, const char *why);
 
 /* Asks the loop for the events that make sense now. */
 void conn_watch(struct conn *conn);
