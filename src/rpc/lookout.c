@@ -7,8 +7,8 @@
 void
 lookout_note_event(struct lookout *lookout, uint64_t now)
 {
-    uint64_t waited = now - lookout->last_event_at;
-    lookout->last_event_at = now;
+    uint64_t waited = now - lookout->since;
+    lookout->since = now;
     lookout->company -= lookout->company > 0;
     if (waited >= LOOKOUT_MOST_NS)
         lookout->window_ns = lookout->window_ns / 2 < LEAST_NS ? 0 : lookout->window_ns / 2;

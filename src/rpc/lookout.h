@@ -17,7 +17,7 @@
 
 struct lookout {
     uint64_t window_ns; /* how long to look; 0: not at all */
-    uint64_t last_event_at;
+    uint64_t since;     /* nothing has been done */
     unsigned company; /* so many events more it sleeps: callers were seen side by side */
 };
 
@@ -25,11 +25,18 @@ struct lookout {
 static inline bool
 lookout_is_on(const struct lookout *lookout, uint64_t now)
 {
-    return !lookout->company && now - lookout->last_event_at < lookout->window_ns;
+    return !lookout->company && now - lookout->since < lookout->window_ns;
 }
 
-/* Something has come. */
+/* Something has come, and been dealt with until now. */
 void lookout_note_event(struct lookout *lookout, uint64_t now);
+
+/* What came took until now: the wait for the next begins. */
+static inline void
+lookout_note_work(struct lookout *lookout, uint64_t now)
+{
+    lookout->since = now;
+}
 
 /* Two calls are under way: there is something to do for others with the time. */
 static inline void

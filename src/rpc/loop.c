@@ -237,7 +237,10 @@ run_lone_work(struct loop *loop)
     struct work *work = take_pile(loop);
     flush_conns(loop);
     loop_note_awake(loop);
-    return baton_run_work(&loop->baton, work);
+    bool has_baton = baton_run_work(&loop->baton, work);
+    if (has_baton)
+        lookout_note_work(&loop->lookout, timers_now());
+    return has_baton;
 }
 
 static bool
@@ -247,11 +250,15 @@ has_events(const struct loop *loop)
     return poll(&events, 1, 0) > 0;
 }
 
-/* Sleeps until something comes, or looks for it: only for the sake of one call at a time. */
+/*
+ * Sleeps until something comes, or looks for it: only for the sake of one call at a time. `has_served`: the one call under way has been run here, and
+ * has but to be answered, by this turn.
+ */
 static void
-run_turn(struct loop *loop)
+run_turn(struct loop *loop, bool has_served)
 {
-    bool looks = !loop->running_calls && lookout_is_on(&loop->lookout, timers_now());
+    bool is_free = has_served || !loop->running_calls;
+    bool looks = is_free && lookout_is_on(&loop->lookout, timers_now());
     loop->has_heard = false;
     uv_run(&loop->uv, looks ? UV_RUN_NOWAIT : UV_RUN_ONCE);
     if (loop->has_heard)
@@ -265,10 +272,10 @@ static bool
 carry(void *argument)
 {
     struct loop *loop = argument;
-    bool has_waited = false;
+    bool runs_here = false, has_waited = false;
     while (!loop->stop) {
-        run_turn(loop);
-        bool runs_here = loop->pile && is_lone(loop, has_waited) && loop->pile->is_short &&
+        run_turn(loop, runs_here);
+        runs_here = loop->pile && is_lone(loop, has_waited) && loop->pile->is_short &&
                          baton_find_deputy(&loop->baton);
         if (runs_here && !run_lone_work(loop))
             return false;
