@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -40,17 +41,37 @@ class Driver:
         self.name = process.name
 
     def run(self, verb, seconds=None, **flags):
-        """What csi-bench says of one run of a verb."""
+        """What csi-bench says of one run of a verb, and the CPU seconds of both sides."""
         flags["seconds"] = seconds or self.bench.seconds
         words = [f"-{name}={value}" for name, value in flags.items()]
-        return json.loads(run_program([self.bench.peers / "csi-bench", *words, f"unix:{self.socket}", verb], 3600))
+        before = self.process.cpu_seconds()
+        result = run_measured([self.bench.peers / "csi-bench", *words, f"unix:{self.socket}", verb], 3600)
+        result["server_cpu"] = self.process.cpu_seconds() - before
+        return result
 
     def memory_mib(self):
         return self.process.memory_mib()
 
 
+def cpu_of_ended():
+    """CPU seconds of all programs that have run and ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_measured(command, seconds):
+    """What a program of the bench says of its run, as JSON, and the CPU seconds that it took."""
+    before = cpu_of_ended()
+    return json.loads(run_program(command, seconds)) | {"client_cpu": cpu_of_ended() - before}
+
+
 def rate(result, kind="create"):
     return result["times"][kind]["count"] / result["seconds"]
+
+
+def cpu_us(results, side, kind="create"):
+    """CPU of one side for each of what was counted."""
+    return statistics.median(1e6 * result[side] / result["times"][kind]["count"] for result in results)
 
 
 def median_us(results, kind):
@@ -112,15 +133,16 @@ class Bench:
     def bare(self, driver, verb, *more, seconds=None):
         directory = driver.data / "pool" / "bare"
         directory.mkdir(exist_ok=True)
-        return json.loads(run_program([self.build / "bench/bare-storage", verb, directory,
-                                       seconds or self.seconds, *more], 600))
+        return run_measured([self.build / "bench/bare-storage", verb, directory, seconds or self.seconds, *more], 600)
 
     def commit(self, driver, threads, verb="write"):
         """One entry written durably, on the file system where the driver's own store is."""
         store = driver.data / "bare-store"
+        before = cpu_of_ended()
         text = run_program([self.build / "tests/store-bench", verb, f"sqlite:{store}", threads, self.seconds], 600)
-        per_second, p50 = re.search(r"threads: (\d+)/s, p50 (\d+) us", text).groups()
-        return {"per_second": float(per_second), "p50_us": float(p50)}
+        per_second, p50 = map(float, re.search(r"threads: (\d+)/s, p50 (\d+) us", text).groups())
+        cpu = cpu_of_ended() - before
+        return {"per_second": per_second, "p50_us": p50, "cpu_us": 1e6 * cpu / (per_second * self.seconds)}
 
     def runs(self):
         return f"median of {self.repeats} runs of {self.seconds:g} s"
@@ -137,22 +159,34 @@ def unmount_below(directory):
 # ---- create and delete ----
 
 
-def fill(driver, count):
-    """So many volumes. What the file systems still have to write of them is not to disturb what comes next."""
-    result = driver.run("fill", count=count, clients=FILL_CLIENTS)
+def settle(driver):
+    """What the file systems still have to do of what was done before is not to disturb what comes next: btrfs gives back
+    what was deleted some time later, with a commit for each subvolume."""
     os.sync()
+    pool = driver.data / "pool"
+    if pool.is_mount():
+        run_program(["btrfs", "filesystem", "sync", pool], 600)
+        run_program(["btrfs", "subvolume", "sync", pool], 600)
+
+
+def fill(driver, count):
+    """So many volumes."""
+    result = driver.run("fill", count=count, clients=FILL_CLIENTS)
+    settle(driver)
     return result
 
 
 def pair_figures(bench, drivers):
-    """{name: (pairs a second, create us, delete us, create p99 us, pairs a second by a crowd)}"""
+    """{name: (pairs a second, create us, delete us, create p99 us, pairs a second by a crowd, and then the CPU us of a pair,
+    the driver's and the client's)}"""
     steps = [(lambda d=d, n=n: d.run("pairs", clients=n)) for d in drivers for n in (1, CROWD)]
     results = bench.rounds(*steps)
     figures = {}
     for driver, alone, crowd in zip(drivers, results[::2], results[1::2]):
         p99 = statistics.median(result["times"]["create"]["p99_us"] for result in alone)
         figures[driver.name] = (statistics.median(map(rate, alone)), median_us(alone, "create"),
-                                median_us(alone, "delete"), p99, statistics.median(map(rate, crowd)))
+                                median_us(alone, "delete"), p99, statistics.median(map(rate, crowd)),
+                                cpu_us(crowd, "server_cpu"), cpu_us(crowd, "client_cpu"))
     return figures
 
 
@@ -161,14 +195,19 @@ PAIRS_HEAD = ["", "pairs/s", "create p50 us", "delete p50 us", "create p99 us", 
 
 def pair_rows(figures):
     return [[name, f"{alone:,.0f}", f"{create:.0f}", f"{delete:.0f}", f"{p99:,.0f}", f"{crowd:,.0f}"]
-            for name, (alone, create, delete, p99, crowd) in figures.items()]
+            for name, (alone, create, delete, p99, crowd, *_) in figures.items()]
 
 
 def limit_figures(bench, ours):
-    """The parts of a durable create, and how many pairs of each there could be."""
-    null, commit, commits, subvolume, subvolumes = bench.rounds(
-        lambda: ours.run("null"), lambda: bench.commit(ours, 1), lambda: bench.commit(ours, CROWD, "cycle"),
-        lambda: bench.bare(ours, "subvolumes", 1), lambda: bench.bare(ours, "subvolumes", CROWD))
+    """The parts of a durable create, and how many pairs of each there could be. Very many subvolumes are deleted for it:
+    in a pool of their own, which goes with them."""
+    with contextlib.ExitStack() as stack:
+        other = bench.start_skycap("limits", "limits")
+        stack.enter_context(other.process)
+        null, nulls, commit, commits, subvolume, subvolumes = bench.rounds(
+            lambda: ours.run("null"), lambda: ours.run("null", clients=CROWD),
+            lambda: bench.commit(ours, 1), lambda: bench.commit(ours, CROWD, "cycle"),
+            lambda: bench.bare(other, "subvolumes", 1), lambda: bench.bare(other, "subvolumes", CROWD))
     return {
         "null": median_us(null, "call"),
         "commit": statistics.median(result["p50_us"] for result in commit),
@@ -176,6 +215,11 @@ def limit_figures(bench, ours):
         "create": median_us(subvolume, "create"),
         "delete": median_us(subvolume, "delete"),
         "subvolumes": statistics.median(map(rate, subvolumes)),
+        "cpu": {
+            "bare subvolume ioctls": (cpu_us(subvolumes, "client_cpu"), 0),
+            "bare commits of the store": (statistics.median(result["cpu_us"] for result in commits), 0),
+            "two null RPCs": (2 * cpu_us(nulls, "server_cpu", "call"), 2 * cpu_us(nulls, "client_cpu", "call")),
+        },
     }
 
 
@@ -187,11 +231,22 @@ def limit_rows(limits):
             for name, create, delete, crowd in parts]
 
 
-def compare_rates(report, figures, column, least, what):
+def print_crowd(figures, limits):
+    """What a pair takes of the processors, where they are what there is too little of. Gives the most pairs a second that
+    the parts alone, and this client, leave room for."""
+    rows = [(name, *values[5:]) for name, values in figures.items()] + [(n, *cpu) for n, cpu in limits["cpu"].items()]
+    print_table(f"CPU us of a pair made by {CROWD} clients", ["", "the driver's, or the part's", "the client's"],
+                [[name, f"{own:.0f}", f"{client:.0f}" if client else "-"] for name, own, client in rows])
+    most = os.cpu_count() * 1e6 / sum(sum(cpu) for cpu in limits["cpu"].values())
+    print(f"\nOn {os.cpu_count()} processors the parts alone, with this client, leave room for {most:,.0f} pairs/s at most.")
+    return most
+
+
+def compare_rates(report, figures, column, least, what, more=""):
     if THEIRS not in figures:
         return report.miss_figure(what, f"no {THEIRS}")
     ours, theirs = figures[OURS][column], figures[THEIRS][column]
-    report.bar(ours >= least * theirs, what, f"{ours:,.0f} and {theirs:,.0f}, {ours / theirs:.2f} times")
+    report.bar(ours >= least * theirs, what, f"{ours:,.0f} and {theirs:,.0f}, {ours / theirs:.2f} times{more}")
 
 
 def pairs_topic(bench, report):
@@ -202,6 +257,7 @@ def pairs_topic(bench, report):
     limits = limit_figures(bench, ours)
     print_table(f"CreateVolume and DeleteVolume, no volume beside ({bench.runs()})", PAIRS_HEAD,
                 pair_rows(empty) + limit_rows(limits))
+    most = print_crowd(empty, limits)
     for driver in drivers:
         fill(driver, SOME_VOLUMES)
     some = pair_figures(bench, drivers)
@@ -212,7 +268,8 @@ def pairs_topic(bench, report):
                 [[name, *(f"{value:.1f}" for value in values)] for name, values in memory.items()])
     compare_rates(report, empty, 0, 1.3, f"durable create+delete at least 1.3 times {THEIRS} (not durable), empty")
     compare_rates(report, some, 0, 10, f"at least 10 times with {SOME_VOLUMES:,} volumes")
-    compare_rates(report, empty, 4, 5, f"at least 5 times with {CROWD} clients")
+    compare_rates(report, empty, 4, 5, f"at least 5 times with {CROWD} clients",
+                  f"; the parts alone leave room for {most:,.0f} on {os.cpu_count()} processors")
     least = limits["create"] + limits["commit"] + limits["null"]
     create = empty[OURS][1]
     report.bar(create <= 1.6 * least, "a create within 1.6 times subvolume + commit + null RPC, p50",
