@@ -192,13 +192,20 @@ static VERB(run_issue)
 
 /* ---- show ---- */
 
+/* To the nearest day: a certificate for 30 days has 30 left when it is new. */
+static long long
+days_until(time_t time_s)
+{
+    long long left = (long long)(time_s - time(NULL));
+    return (left + (left < 0 ? -DAY_S / 2 : DAY_S / 2)) / DAY_S;
+}
+
 static const char *
 left_text(time_t until, char out[TIME_TEXT_SIZE])
 {
-    time_t left = until - time(NULL);
-    if (left < 0)
+    if (until < time(NULL))
         return "expired";
-    snprintf(out, TIME_TEXT_SIZE, "%lld days left", (long long)(left / DAY_S));
+    snprintf(out, TIME_TEXT_SIZE, "%lld days left", days_until(until));
     return out;
 }
 
@@ -235,8 +242,7 @@ print_json(const struct pki_certificate *certificate)
     append_text(&out, ",\"serial\":", certificate->serial);
     append_text(&out, ",\"validFrom\":", time_text(certificate->valid_from, text));
     append_text(&out, ",\"validUntil\":", time_text(certificate->valid_until, text));
-    buffer_print(&out, ",\"daysLeft\":%lld,\"authority\":%s}",
-                 (long long)((certificate->valid_until - time(NULL)) / DAY_S),
+    buffer_print(&out, ",\"daysLeft\":%lld,\"authority\":%s}", days_until(certificate->valid_until),
                  certificate->is_authority ? "true" : "false");
     puts(buffer_text(&out));
 }

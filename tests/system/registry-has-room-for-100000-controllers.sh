@@ -54,5 +54,5 @@ check "entries in pages" "$("$SKYCAP" registry list --endpoint "$registry" | tai
 stop_server "$SERVER" || fail "the registry did not end well"
 start_skycap --roles registry --log-level warn
 check "entries after a restart" "$("$SKYCAP" registry list --endpoint "$registry" | tail -n +2 | wc -l)" "$count"
-check "a call to one of them" "$("$SKYCAP" call --compact --controller c-77777 "$registry" csi.v1.Identity/Probe)" '{"ready":true}'
+check "a call to one of them" "$("$SKYCAP" call --compact --controller c-$((count * 3 / 4)) "$registry" csi.v1.Identity/Probe)" '{"ready":true}'
 finish
