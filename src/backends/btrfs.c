@@ -10,19 +10,15 @@
 #include <btrfsutil.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "backends/btrfs_items.h"
-#include "backends/btrfs_subvolume.h"
-#include "backends/copying.h"
 #include "backends/extents.h"
 #include "backends/files.h"
 #include "backends/layout.h"
@@ -31,8 +27,6 @@
 #define MANY_SUBVOLUMES 2000
 
 #define NOTE_ATTRIBUTE "user.skycap.note"
-#define COMPRESSION_ATTRIBUTE "btrfs.compression"
-#define TREE_MODE 0755
 
 /*
  * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for after so many removals, or as many as there are
@@ -42,262 +36,11 @@
 
 #define FULL_PART 16u /* with less than this part free it is nearly full */
 
-static struct btrfs_backend *
-of(struct backend *backend)
-{
-    return (struct btrfs_backend *)backend;
-}
-
 struct error *
 btrfs_wake(struct backend *backend)
 {
-    struct btrfs_backend *btrfs = of(backend);
+    struct btrfs_backend *btrfs = btrfs_of(backend);
     return btrfs->pool ? pool_check(btrfs->pool) : NULL;
-}
-
-/* ---- making ---- */
-
-static struct error *
-set_compression(int fd, const char *compression)
-{
-    if (!compression)
-        return NULL;
-    if (!strcmp(compression, "none")) {
-        if (fremovexattr(fd, COMPRESSION_ATTRIBUTE) != 0 && errno != ENODATA)
-            return error_from_errno(errno, "switch compression off");
-        return NULL;
-    }
-    if (fsetxattr(fd, COMPRESSION_ATTRIBUTE, compression, strlen(compression), 0) != 0)
-        return error_from_errno(errno, "set compression to %s", compression);
-    return NULL;
-}
-
-static bool
-is_nocow(int fd)
-{
-    unsigned flags = 0;
-    return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_NOCOW_FL;
-}
-
-/* Files inherit it from their directory when they are made. */
-static struct error *
-set_nocow(int fd, bool nocow)
-{
-    unsigned flags = 0;
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0)
-        return error_from_errno(errno, "read file flags");
-    unsigned wanted = nocow ? flags | FS_NOCOW_FL : flags & ~(unsigned)FS_NOCOW_FL;
-    if (wanted != flags && ioctl(fd, FS_IOC_SETFLAGS, &wanted) != 0)
-        return error_from_errno(errno, "switch copy on write %s", nocow ? "off" : "on");
-    return NULL;
-}
-
-/* Nocow first: the kernel refuses a file that has both, and says so. */
-static struct error *
-apply_properties(int fd, const struct data_settings *settings)
-{
-    struct error *error = set_nocow(fd, settings->nocow);
-    return error ? error : set_compression(fd, settings->compression);
-}
-
-static struct error *
-apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
-              const struct data_settings *settings)
-{
-    struct error *error = apply_properties(tree, settings);
-    return error ? error : btrfs_quota_set_size(&btrfs->quota, holder, tree, settings->size_bytes);
-}
-
-/* The directory's properties are set before the image is made in it: nocow can only be had by a file that is empty. */
-static struct error *
-make_image(int disk, const struct data_settings *settings, int *out)
-{
-    struct error *error = apply_properties(disk, settings);
-    if (error)
-        return error;
-    *out = openat(disk, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return *out < 0 ? error_from_errno(errno, "make an image") : NULL;
-}
-
-/* An empty one, without limits. */
-static struct error *
-make_subvolume(int holder, const char *name, int *out)
-{
-    struct btrfs_new_subvolume wanted = {.parent = holder, .name = name, .source = -1};
-    int failed = btrfs_subvolume_make(&wanted);
-    if (failed && failed != EEXIST)
-        return error_from_errno(failed, "make a subvolume");
-    *out = files_open_directory(holder, name);
-    return *out < 0 ? error_from_errno(errno, "open a new subvolume") : NULL;
-}
-
-/* Whatever our umask is, which is seldom another than the one that gives this mode. */
-static struct error *
-set_mode(int tree)
-{
-    struct stat status;
-    if (fstat(tree, &status) != 0 ||
-        ((status.st_mode & 07777) != TREE_MODE && fchmod(tree, TREE_MODE) != 0))
-        return error_from_errno(errno, "set the mode of a new subvolume");
-    return NULL;
-}
-
-static struct error *
-create_tree(struct btrfs_backend *btrfs, const struct data *data, int holder,
-            const struct data_settings *settings)
-{
-    const char *name = layout_content(data);
-    int tree AUTO(files_close) = -1;
-    struct error *error =
-        btrfs_quota_make_tree(&btrfs->quota, holder, name, -1, settings->size_bytes);
-    if (error)
-        return error;
-    tree = files_open_directory(holder, name);
-    if (tree < 0)
-        return error_from_errno(errno, "open a new subvolume");
-    error = set_mode(tree);
-    return error ? error : apply_properties(tree, settings);
-}
-
-static struct error *
-create_image(const struct data *data, int holder, const struct data_settings *settings)
-{
-    int disk AUTO(files_close) = -1;
-    int image AUTO(files_close) = -1;
-    struct error *error = make_subvolume(holder, layout_content(data), &disk);
-    if (!error)
-        error = make_image(disk, settings, &image);
-    return error ? error : copying_grow_image(image, settings->size_bytes);
-}
-
-static struct error *
-create(struct backend *backend, const struct data *data, const struct data_settings *settings)
-{
-    struct btrfs_backend *btrfs = of(backend);
-    int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_make_holder(btrfs->root, data, &holder);
-    if (error)
-        return error;
-    return data->kind == KIND_TREE ? create_tree(btrfs, data, holder, settings)
-                                   : create_image(data, holder, settings);
-}
-
-/* ---- copying ---- */
-
-/* One snapshot of btrfs. It being there already is what an interrupted copy leaves. */
-static struct error *
-take_snapshot(int source, int holder, const struct data *to)
-{
-    struct btrfs_new_subvolume wanted = {.parent = holder,
-                                         .name = layout_content(to),
-                                         .source = source,
-                                         .is_read_only = to->role == ROLE_SNAPSHOT};
-    int failed = btrfs_subvolume_make(&wanted);
-    return failed && failed != EEXIST ? error_from_errno(failed, "take a snapshot") : NULL;
-}
-
-struct error *
-btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data, int tree)
-{
-    int holder AUTO(files_close) = -1;
-    if (data->kind != KIND_TREE || data->role != ROLE_VOLUME)
-        return NULL;
-    struct error *error = layout_open_holder(btrfs->root, data, &holder);
-    return error ? error : btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
-}
-
-/* Opening a clone costs more than asking its source for the flags that both have. */
-static struct error *
-clone_tree(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
-           const struct data_settings *settings)
-{
-    const char *name = layout_content(to);
-    bool is_as_wanted = is_nocow(source) == settings->nocow && !settings->compression;
-    struct error *error =
-        btrfs_quota_make_tree(&btrfs->quota, holder, name, source, settings->size_bytes);
-    if (error || is_as_wanted)
-        return error;
-    int tree AUTO(files_close) = files_open_directory(holder, name);
-    if (tree < 0)
-        return error_from_errno(errno, "open a new clone");
-    return apply_properties(tree, settings);
-}
-
-static struct error *
-copy_tree(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
-          int holder, const struct data_settings *settings)
-{
-    struct error *error = to->role == ROLE_SNAPSHOT
-                              ? take_snapshot(source, holder, to)
-                              : clone_tree(btrfs, source, to, holder, settings);
-    return error ? error : btrfs_note_sharing(btrfs, from, source);
-}
-
-static struct error *
-finish_image(struct btrfs_backend *btrfs, const struct data *to,
-             const struct data_settings *settings)
-{
-    int image AUTO(files_close) = -1;
-    if (to->role == ROLE_SNAPSHOT)
-        return NULL;
-    struct error *error = layout_open_image(btrfs->root, to, O_RDWR, &image);
-    if (!error)
-        error = set_compression(image, settings->compression);
-    return error ? error : copying_grow_image(image, settings->size_bytes);
-}
-
-/* Data with checksums cannot be shared with data that has none: byte by byte. What a crash has left of it is thrown away. */
-static struct error *
-copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
-           const struct data_settings *settings, const struct progress *progress)
-{
-    int disk AUTO(files_close) = -1;
-    int image AUTO(files_close) = -1;
-    struct error *error = btrfs_delete_subvolume(btrfs, holder, layout_content(to));
-    if (!error)
-        error = make_subvolume(holder, layout_content(to), &disk);
-    if (!error)
-        error = make_image(disk, settings, &image);
-    if (!error)
-        error = copying_fill_image(source, image, settings->size_bytes, progress);
-    if (error)
-        error_free(btrfs_remove(&btrfs->base, to));
-    return error;
-}
-
-static struct error *
-copy_image(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
-           int holder, const struct data_settings *settings, const struct progress *progress)
-{
-    int image AUTO(files_close) = -1;
-    struct error *error = layout_open_image(btrfs->root, from, O_RDONLY, &image);
-    if (error)
-        return error;
-    if (to->role == ROLE_VOLUME && is_nocow(image) != settings->nocow)
-        return copy_bytes(btrfs, image, to, holder, settings, progress);
-    error = take_snapshot(source, holder, to);
-    return error ? error : finish_image(btrfs, to, settings);
-}
-
-static struct error *
-copy(struct backend *backend, const struct data *from, const struct data *to,
-     const struct data_settings *settings, const struct progress *progress)
-{
-    struct btrfs_backend *btrfs = of(backend);
-    int source AUTO(files_close) = -1;
-    int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_content(btrfs->root, from, &source);
-    if (!error)
-        error = layout_make_holder(btrfs->root, to, &holder);
-    if (error)
-        return error;
-    return from->kind == KIND_IMAGE
-               ? copy_image(btrfs, from, source, to, holder, settings, progress)
-               : copy_tree(btrfs, from, source, to, holder, settings);
 }
 
 /* ---- removing ---- */
@@ -345,7 +88,7 @@ hasten_if_full(struct btrfs_backend *btrfs)
 struct error *
 btrfs_remove(struct backend *backend, const struct data *data)
 {
-    struct btrfs_backend *btrfs = of(backend);
+    struct btrfs_backend *btrfs = btrfs_of(backend);
     char path[LAYOUT_PATH_SIZE];
     int holder AUTO(files_close) = -1;
     struct error *error = btrfs_wake(backend);
@@ -366,32 +109,6 @@ btrfs_remove(struct backend *backend, const struct data *data)
         sweep_accounts(btrfs);
     hasten_if_full(btrfs);
     return NULL;
-}
-
-/* ---- changing ---- */
-
-static struct error *
-change(struct backend *backend, const struct data *data, const struct data_settings *settings)
-{
-    struct btrfs_backend *btrfs = of(backend);
-    int holder AUTO(files_close) = -1;
-    int content AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error && data->kind == KIND_IMAGE)
-        error = layout_open_image(btrfs->root, data, O_RDWR, &content);
-    else if (!error)
-        error = layout_open_content(btrfs->root, data, &content);
-    if (!error)
-        error = layout_open_holder(btrfs->root, data, &holder);
-    if (error)
-        return error;
-    if (data->kind == KIND_TREE)
-        return apply_to_tree(btrfs, holder, content, settings);
-    if (is_nocow(content) != settings->nocow)
-        return error_new(CODE_FAILED_PRECONDITION, "whether an image is copied on write is decided "
-                                                   "when it is made; make a copy that is not");
-    error = set_compression(content, settings->compression);
-    return error ? error : copying_grow_image(content, settings->size_bytes);
 }
 
 /* ---- measuring ---- */
@@ -439,14 +156,14 @@ measure(struct backend *backend, const struct data *data, struct data_usage *usa
     struct error *error = btrfs_wake(backend);
     if (error)
         return error;
-    return data->kind == KIND_TREE ? measure_tree(of(backend), data, usage)
-                                   : measure_image(of(backend), data, usage);
+    return data->kind == KIND_TREE ? measure_tree(btrfs_of(backend), data, usage)
+                                   : measure_image(btrfs_of(backend), data, usage);
 }
 
 static struct error *
 capacity(struct backend *backend, struct backend_capacity *out)
 {
-    struct btrfs_backend *btrfs = of(backend);
+    struct btrfs_backend *btrfs = btrfs_of(backend);
     struct statfs status;
     struct error *error = btrfs_wake(backend);
     if (error)
@@ -465,13 +182,14 @@ find_path(struct backend *backend, const struct data *data, char *out, size_t si
 {
     struct error *error = btrfs_wake(backend);
     return error ? error
-                 : layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
+                 : layout_find_path(btrfs_of(backend)->root, btrfs_of(backend)->directory, data,
+                                    out, size);
 }
 
 static struct error *
 list(struct backend *backend, backend_found *found, void *context)
 {
-    struct btrfs_backend *btrfs = of(backend);
+    struct btrfs_backend *btrfs = btrfs_of(backend);
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_list(btrfs->root, found, context);
@@ -487,7 +205,7 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     struct extent_reader *readers AUTO(memory_cleanup) = memory_new(2 * sizeof *readers);
     int image AUTO(files_close) = -1;
     int base_image AUTO(files_close) = -1;
-    int root = of(backend)->root;
+    int root = btrfs_of(backend)->root;
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_image(root, data, O_RDONLY, &image);
@@ -508,7 +226,7 @@ write_note(struct backend *backend, const struct data *data, const void *note, s
     int holder AUTO(files_close) = -1;
     struct error *error = btrfs_wake(backend);
     if (!error)
-        error = layout_open_holder(of(backend)->root, data, &holder);
+        error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
     if (error)
         return error;
     if (fsetxattr(holder, NOTE_ATTRIBUTE, note, size, 0) != 0)
@@ -522,7 +240,7 @@ read_note(struct backend *backend, const struct data *data, void *note, size_t r
     int holder AUTO(files_close) = -1;
     struct error *error = btrfs_wake(backend);
     if (!error)
-        error = layout_open_holder(of(backend)->root, data, &holder);
+        error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
     if (error)
         return error;
     ssize_t got = fgetxattr(holder, NOTE_ATTRIBUTE, note, room);
@@ -542,11 +260,11 @@ grow(struct backend *backend, uint64_t size_bytes)
     struct error *error = btrfs_wake(backend);
     if (error)
         return error;
-    if (!of(backend)->pool)
+    if (!btrfs_of(backend)->pool)
         return error_new(CODE_FAILED_PRECONDITION,
                          "%s is on a btrfs of its own, which skycap does not resize",
-                         of(backend)->directory);
-    return pool_grow(of(backend)->pool, size_bytes);
+                         btrfs_of(backend)->directory);
+    return pool_grow(btrfs_of(backend)->pool, size_bytes);
 }
 
 static struct error *
@@ -569,7 +287,7 @@ holds_many(const struct btrfs_backend *btrfs)
 static void
 close_backend(struct backend *backend)
 {
-    struct btrfs_backend *btrfs = of(backend);
+    struct btrfs_backend *btrfs = btrfs_of(backend);
     bool stays_mounted = btrfs->pool && holds_many(btrfs);
     files_close(&btrfs->root);
     pool_close(btrfs->pool, stays_mounted);
@@ -644,7 +362,7 @@ static struct error *
 sync_all(struct backend *backend)
 {
     struct error *error = btrfs_wake(backend);
-    return error ? error : files_sync(of(backend)->root);
+    return error ? error : files_sync(btrfs_of(backend)->root);
 }
 
 const struct backend_ops backend_btrfs = {
@@ -652,11 +370,11 @@ const struct backend_ops backend_btrfs = {
     .compresses = true,
     .open = open_backend,
     .close = close_backend,
-    .create = create,
-    .copy = copy,
+    .create = btrfs_create,
+    .copy = btrfs_copy,
     .snapshot_group = btrfs_snapshot_group,
     .remove = btrfs_remove,
-    .change = change,
+    .change = btrfs_change,
     .usage = measure,
     .capacity = capacity,
     .path = find_path,

@@ -19,10 +19,22 @@ struct btrfs_backend {
     atomic_size_t sweep_after; /* which is done after so many */
 };
 
+static inline struct btrfs_backend *
+btrfs_of(struct backend *backend)
+{
+    return (struct btrfs_backend *)backend;
+}
+
 /* A pool that somebody has unmounted comes back. Before anything is done. */
 MUST_CHECK struct error *btrfs_wake(struct backend *backend);
 
 /* See backend_ops. */
+struct error *btrfs_create(struct backend *backend, const struct data *data,
+                           const struct data_settings *settings);
+struct error *btrfs_copy(struct backend *backend, const struct data *from, const struct data *to,
+                         const struct data_settings *settings, const struct progress *progress);
+struct error *btrfs_change(struct backend *backend, const struct data *data,
+                           const struct data_settings *settings);
 struct error *btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
                                    const struct data *const *to, size_t count);
 struct error *btrfs_remove(struct backend *backend, const struct data *data);

@@ -174,7 +174,7 @@ struct error *
 btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
                      const struct data *const *to, size_t count)
 {
-    struct btrfs_backend *btrfs = (struct btrfs_backend *)backend;
+    struct btrfs_backend *btrfs = btrfs_of(backend);
     struct member *members AUTO(memory_cleanup) = memory_zeroed((count + 1) * sizeof *members);
     for (size_t i = 0; i < count; i++)
         members[i].source = members[i].holder = -1;

@@ -276,7 +276,7 @@ carry(void *argument)
     while (!loop->stop) {
         run_turn(loop, runs_here);
         runs_here = loop->pile && is_lone(loop, has_waited) && loop->pile->is_short &&
-                         baton_find_deputy(&loop->baton);
+                    baton_find_deputy(&loop->baton);
         if (runs_here && !run_lone_work(loop))
             return false;
         has_waited = runs_here && has_events(loop);
