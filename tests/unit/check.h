@@ -8,11 +8,12 @@
 #define UNIT_CHECK_H
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-static unsigned check_made, check_failed;
+static atomic_uint check_made, check_failed; /* threads check, too */
 
 static inline bool
 check_count(bool is_good, const char *file, int line)

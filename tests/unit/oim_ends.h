@@ -31,6 +31,7 @@ struct fake_controller {
     atomic_bool loses_answers; /* what is done is not told: UNAVAILABLE */
     atomic_int maps, unmaps;   /* calls */
     struct gate may_go;
+    pthread_mutex_t lock;
     char controller_id[64]; /* that the last call has brought */
     char params[512];       /* of the last MapVolume */
 };
@@ -50,14 +51,23 @@ fake_file(struct fake_controller *fake, const char *name, struct arena *arena)
     return arena_print(arena, "%s/%s", fake->directory, name);
 }
 
-static inline struct error *
-fake_begin(struct fake_controller *fake, struct call *call)
+/* One call at a time. */
+static inline struct fake_controller *
+fake_enter(struct call *call)
 {
+    struct fake_controller *fake = call_context(call);
     const char *id = metadata_find(call_metadata(call), "controllerid");
-    snprintf(fake->controller_id, sizeof fake->controller_id, "%s", id ? id : "");
     if (atomic_load(&fake->hangs))
         gate_wait(&fake->may_go, 1);
-    return NULL;
+    pthread_mutex_lock(&fake->lock);
+    snprintf(fake->controller_id, sizeof fake->controller_id, "%s", id ? id : "");
+    return fake;
+}
+
+static inline void
+fake_leave(struct fake_controller **fake)
+{
+    pthread_mutex_unlock(&(*fake)->lock);
 }
 
 static inline struct error *
@@ -71,12 +81,11 @@ static inline struct error *
 fake_check(struct call *call, const Oim__V0__CheckMallocBDevRequest *request,
            Oim__V0__CheckMallocBDevReply *reply)
 {
-    struct fake_controller *fake = call_context(call);
+    struct fake_controller *fake AUTO(fake_leave) = fake_enter(call);
     (void)reply;
-    struct error *error = fake_begin(fake, call);
-    if (!error && !fake_find(fake, request->bdev_name))
-        error = error_new(CODE_NOT_FOUND, "there is no bdev \"%s\"", request->bdev_name);
-    return error;
+    if (fake_find(fake, request->bdev_name))
+        return NULL;
+    return error_new(CODE_NOT_FOUND, "there is no bdev \"%s\"", request->bdev_name);
 }
 
 static inline struct error *
@@ -95,10 +104,9 @@ static inline struct error *
 fake_provision(struct call *call, const Oim__V0__ProvisionMallocBDevRequest *request,
                Oim__V0__ProvisionMallocBDevReply *reply)
 {
-    struct fake_controller *fake = call_context(call);
+    struct fake_controller *fake AUTO(fake_leave) = fake_enter(call);
     struct fake_bdev *bdev = fake_find(fake, request->bdev_name);
     (void)reply;
-    error_free(fake_begin(fake, call));
     if (!request->size)
         return fake_delete(fake, request->bdev_name, call_arena(call));
     if (request->size % 512)
@@ -134,10 +142,9 @@ static inline struct error *
 fake_map(struct call *call, const Oim__V0__MapVolumeRequest *request,
          Oim__V0__MapVolumeReply *reply)
 {
-    struct fake_controller *fake = call_context(call);
+    struct fake_controller *fake AUTO(fake_leave) = fake_enter(call);
     struct fake_bdev *bdev = fake_find(fake, request->volume_id);
     const Oim__V0__CephParams *ceph = request->ceph;
-    error_free(fake_begin(fake, call));
     atomic_fetch_add(&fake->maps, 1);
     if (request->params_case == OIM__V0__MAP_VOLUME_REQUEST__PARAMS_CEPH) {
         snprintf(fake->params, sizeof fake->params, "%s %s %s %s %s", ceph->user_id, ceph->secret,
@@ -155,10 +162,9 @@ static inline struct error *
 fake_unmap(struct call *call, const Oim__V0__UnmapVolumeRequest *request,
            Oim__V0__UnmapVolumeReply *reply)
 {
-    struct fake_controller *fake = call_context(call);
+    struct fake_controller *fake AUTO(fake_leave) = fake_enter(call);
     struct fake_bdev *bdev = fake_find(fake, request->volume_id);
     (void)reply;
-    error_free(fake_begin(fake, call));
     atomic_fetch_add(&fake->unmaps, 1);
     if (bdev && bdev->is_mapped && fake->has_devices)
         error_free(loop_detach(fake_file(fake, bdev->name, call_arena(call))));
@@ -219,7 +225,7 @@ pair_settings(struct oim_pair *pair)
 static inline void
 pair_prepare(struct oim_pair *pair)
 {
-    *pair = (struct oim_pair){.fake = {.may_go = GATE_INIT}};
+    *pair = (struct oim_pair){.fake = {.may_go = GATE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER}};
     snprintf(pair->directory, sizeof pair->directory, "/tmp/skycap-oim-XXXXXX");
     snprintf(pair->fake.directory, sizeof pair->fake.directory, "/tmp/skycap-fake-XXXXXX");
     CHECK(mkdtemp(pair->directory) && mkdtemp(pair->fake.directory));
