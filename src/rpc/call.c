@@ -25,17 +25,6 @@ of_stream(struct stream *stream)
 /* ---- the head ---- */
 
 static void
-on_header(struct stream *stream, const char *name, size_t name_size, const char *value,
-          size_t value_size)
-{
-    struct call *call = of_stream(stream);
-    /* Trailers may come while the handler uses the call's arena; nothing of them is kept. */
-    struct arena *arena = call->head.in_trailers ? &call->wire_arena : &call->arena;
-    request_add_field(&call->head, arena, call->server->options.max_header_bytes, name, name_size,
-                      value, value_size);
-}
-
-static void
 on_deadline(struct timer *timer)
 {
     struct call *call = CONTAINER_OF(timer, struct call, deadline);
@@ -146,22 +135,26 @@ begin_call(struct call *call)
         call_run(call);
 }
 
+/* They are checked; nothing of them is kept. */
 static void
-on_trailers(struct call *call, bool end_of_stream)
+on_trailers(struct call *call, const struct field_block *block, bool end_of_stream)
 {
+    request_read_fields(&call->head, NULL, block->fields, block->count);
     if (call->head.malformed || !end_of_stream)
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
 }
 
 static void
-on_headers_done(struct stream *stream, bool end_of_stream)
+on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = of_stream(stream);
     if (call->head.in_trailers) {
-        on_trailers(call, end_of_stream);
+        on_trailers(call, block, end_of_stream);
         return;
     }
-    bool too_large = call->head.bytes > call->server->options.max_header_bytes;
+    bool too_large = block->bytes > block->max_bytes;
+    field_block_keep(block, &call->fields, &call->arena);
+    request_read_fields(&call->head, &call->arena, block->fields, block->count);
     if (!too_large)
         request_finish(&call->head);
     call->head.in_trailers = true;
@@ -371,6 +364,7 @@ call_maybe_free(struct call *call)
     error_free(call->result);
     if (call->has_mailbox)
         mailbox_clear(&call->mailbox, &call->peer->budget);
+    field_block_release(&call->fields);
     arena_clear(&call->arena);
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);
@@ -380,8 +374,7 @@ call_maybe_free(struct call *call)
 }
 
 static const struct stream_events call_events = {
-    .header = on_header,
-    .headers_done = on_headers_done,
+    .headers = on_headers,
     .data = on_data,
     .ended = on_ended,
     .written = on_written,

@@ -10,7 +10,6 @@
 
 #define MAX_ATTEMPTS 3
 #define MAX_HEADER_BYTES (64u << 10)
-#define FIELD_OVERHEAD 32
 #define FIRST_BLOCK_BYTES 1024
 
 static struct client_call *
@@ -116,20 +115,14 @@ client_call_cancel_children(struct call *parent)
 /* ---- the answer ---- */
 
 static void
-on_header(struct stream *stream, const char *name, size_t name_size, const char *value,
-          size_t value_size)
-{
-    struct client_call *call = of_stream(stream);
-    call->header_bytes += name_size + value_size + FIELD_OVERHEAD;
-    if (!call->is_finished && call->header_bytes <= MAX_HEADER_BYTES)
-        response_add_field(&call->response, &call->arena, name, name_size, value, value_size);
-}
-
-static void
-on_headers_done(struct stream *stream, bool end_of_stream)
+on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     (void)end_of_stream;
     struct client_call *call = of_stream(stream);
+    call->header_bytes += block->bytes;
+    if (!call->is_finished && call->header_bytes <= MAX_HEADER_BYTES)
+        for (size_t i = 0; i < block->count; i++)
+            response_add_field(&call->response, &call->arena, &block->fields[i]);
     if (call->header_bytes > MAX_HEADER_BYTES)
         finish(call, say_where(call, error_new(CODE_RESOURCE_EXHAUSTED,
                                                "the headers of the answer are too large")));
@@ -248,7 +241,8 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
 {
     struct client_call *call = of_stream(stream);
     if (may_try_again(call, http2_error)) {
-        stream->in_ended = stream->out_ended = stream->waits_for_data = stream->never_sent = false;
+        stream->in_ended = stream->out_ended = stream->is_sent = false;
+        stream->waits_for_data = stream->never_sent = false;
         channel_want(call->channel, &call->waiter);
         return;
     }
@@ -259,8 +253,7 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
 }
 
 static const struct stream_events client_call_events = {
-    .header = on_header,
-    .headers_done = on_headers_done,
+    .headers = on_headers,
     .data = on_data,
     .ended = on_ended,
     .written = on_written,

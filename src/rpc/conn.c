@@ -48,7 +48,9 @@ static void
 feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     conn->counters->bytes_in += size;
+    int32_t window_used = nghttp2_session_get_effective_recv_data_length(conn->session);
     ssize_t taken = nghttp2_session_mem_recv(conn->session, bytes, size);
+    conn_session_consume(conn, window_used);
     if (conn->is_stranger || taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
         kill_stranger(conn, bytes, size);
     } else if (taken < 0 && !conn->is_dead) {
@@ -196,7 +198,6 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     conn->tls = tls;
     conn->is_server = options->is_server;
     conn->counters = options->counters;
-    conn->max_streams = options->max_streams;
     conn->peer = peer_new(fd);
     conn->peer->budget.limit = loop->budget.limit / CONNECTION_SHARE;
     conn->peer->budget.whole = &loop->budget;

@@ -73,10 +73,12 @@ struct conn {
     struct stream *streams;
     struct stream *found; /* the one that was looked for last */
     size_t stream_count;
-    size_t opened_streams; /* by the peer, ever */
-    size_t max_streams;
-    bool owes_ack;  /* of a ping */
-    uint8_t ack[8]; /* what stands in it */
+    size_t opened_streams;    /* by the peer, ever */
+    bool expects_late_frames; /* for streams that are closed, and the peer may not know it */
+    size_t unconsumed;        /* bytes of DATA that came with this read */
+    struct field_block block; /* that is being read */
+    bool owes_ack;            /* of a ping */
+    uint8_t ack[8];           /* what stands in it */
     struct timer ack_pause;
     bool peer_leaves; /* it has sent GOAWAY */
     bool has_lingered;

@@ -5,9 +5,6 @@
 
 #include "rpc/conn.h"
 
-/* The largest DATA frame that is sent, if the peer takes it. */
-#define CONN_WRITE_FRAME_BYTES 16384
-
 /* nghttp2 hands over a DATA frame: its bytes are taken from the stream's queue without a copy. */
 int conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                          size_t length, nghttp2_data_source *source, void *argument);
@@ -20,6 +17,11 @@ void conn_write_drop(struct conn *conn);
 
 /* Makes the session, and says first what the peer must know. */
 void conn_session_open(struct conn *conn, const struct conn_options *options);
+
+/* Bytes have been fed to the session: gives the connection's window back. */
+void conn_session_consume(struct conn *conn, int32_t window_used_before);
+
+void conn_session_reset(struct conn *conn, int32_t id, uint32_t http2_error);
 
 /* All its streams end, because the connection does. The session itself is freed by whoever frees the connection. */
 void conn_session_end(struct conn *conn, const char *why);

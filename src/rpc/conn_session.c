@@ -89,34 +89,75 @@ conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id)
     link_stream(conn, stream);
 }
 
+void
+conn_session_reset(struct conn *conn, int32_t id, uint32_t http2_error)
+{
+    conn->expects_late_frames = true;
+    nghttp2_submit_rst_stream(conn->session, NGHTTP2_FLAG_NONE, id, http2_error);
+}
+
 /*
- * nghttp2 ignores a request on a stream number that was passed over; HTTP/2 calls it an error of the connection. While no closed stream
- * can have been forgotten, one that nghttp2 does not know has never been.
+ * nghttp2 keeps closed streams in memory, as many as may be open, only to tell late frames from wrong ones: that is more than all the rest of a
+ * connection. So it forgets them, and what it then ignores is looked for here. A frame for a closed stream is right while its peer cannot know
+ * that it was reset, and else an error of the connection.
  */
+static void
+refuse_late_frame(struct conn *conn, uint32_t http2_error)
+{
+    if (!conn->expects_late_frames)
+        nghttp2_session_terminate_session(conn->session, http2_error);
+}
+
+/* A number that was passed over has never been a stream's. */
 static int
 on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *argument)
 {
     struct conn *conn = argument;
+    if (head->type == NGHTTP2_DATA && head->flags & NGHTTP2_FLAG_PADDED)
+        conn->expects_late_frames = true; /* conn_session_consume would take padding for it */
     if (!conn->is_server || head->type != NGHTTP2_HEADERS)
         return 0;
-    int32_t last = nghttp2_session_get_last_proc_stream_id(session);
-    if (head->stream_id < last && conn->opened_streams < conn->max_streams &&
-        !nghttp2_session_find_stream(session, head->stream_id))
-        nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+    size_t last = (size_t)nghttp2_session_get_last_proc_stream_id(session);
+    if ((size_t)head->stream_id <= last && !nghttp2_session_find_stream(session, head->stream_id))
+        refuse_late_frame(conn, conn->opened_streams == (last + 1) / 2 ? NGHTTP2_STREAM_CLOSED
+                                                                       : NGHTTP2_PROTOCOL_ERROR);
     return 0;
+}
+
+/* nghttp2 resets the stream. */
+static int
+on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *argument)
+{
+    (void)session;
+    (void)frame;
+    (void)error;
+    ((struct conn *)argument)->expects_late_frames = true;
+    return 0;
+}
+
+/* What has come beside the bytes that streams were given is DATA for no stream. */
+void
+conn_session_consume(struct conn *conn, int32_t window_used_before)
+{
+    int32_t came =
+        nghttp2_session_get_effective_recv_data_length(conn->session) - window_used_before;
+    if (conn->is_server && came > (int32_t)conn->unconsumed)
+        refuse_late_frame(conn, NGHTTP2_STREAM_CLOSED);
+    nghttp2_session_consume_connection(conn->session, conn->unconsumed);
+    conn->unconsumed = 0;
 }
 
 static int
 on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
 {
     struct conn *conn = argument;
+    field_block_drop(&conn->block);
     if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     conn->opened_streams++;
     /* The peer is told, or will be with the next write, that this was not begun: it may do it elsewhere. */
     if (conn->refuses_streams) {
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                  NGHTTP2_REFUSED_STREAM);
+        conn_session_reset(conn, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
     struct stream *stream = conn->events->open_stream(conn, frame->hd.stream_id);
@@ -127,15 +168,13 @@ on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg
 }
 
 static int
-on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-          size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags, void *argument)
+on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name,
+          nghttp2_rcbuf *value, uint8_t flags, void *argument)
 {
     (void)session;
+    (void)frame;
     (void)flags;
-    struct stream *stream = find_stream(argument, frame->hd.stream_id);
-    if (stream)
-        stream->events->header(stream, (const char *)name, name_size, (const char *)value,
-                               value_size);
+    field_block_add(&((struct conn *)argument)->block, name, value);
     return 0;
 }
 
@@ -202,7 +241,7 @@ conn_send_ack(struct conn *conn)
 static void
 refuse(struct conn *conn)
 {
-    conn->refuses_streams = true;
+    conn->refuses_streams = conn->expects_late_frames = true;
     nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR,
                           (const uint8_t *)conn->refusal, strlen(conn->refusal));
 }
@@ -233,7 +272,7 @@ on_stream_frame(struct conn *conn, const nghttp2_frame *frame)
     if (ends)
         stream->in_ended = true;
     if (frame->hd.type == NGHTTP2_HEADERS)
-        stream->events->headers_done(stream, ends);
+        stream->events->headers(stream, &conn->block, ends);
     if (ends && stream->conn)
         stream->events->ended(stream);
 }
@@ -275,9 +314,11 @@ static int
 on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t size,
         void *argument)
 {
+    (void)session;
     (void)flags;
-    struct stream *stream = find_stream(argument, id);
-    nghttp2_session_consume_connection(session, size);
+    struct conn *conn = argument;
+    struct stream *stream = find_stream(conn, id);
+    conn->unconsumed += size;
     if (stream)
         stream->events->data(stream, bytes, size);
     return 0;
@@ -286,6 +327,7 @@ on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *byte
 static int
 on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
 {
+    (void)session;
     struct conn *conn = argument;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
@@ -295,14 +337,14 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *argume
     /* The answer was complete before the request: tell the peer to stop sending the rest. */
     struct stream *stream = find_stream(conn, frame->hd.stream_id);
     if (stream && !stream->in_ended)
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                  NGHTTP2_NO_ERROR);
+        conn_session_reset(conn, frame->hd.stream_id, NGHTTP2_NO_ERROR);
     return 0;
 }
 
 static int
 on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *argument)
 {
+    (void)session;
     struct conn *conn = argument;
     struct stream *stream = find_stream(conn, frame->hd.stream_id);
     if (!stream || frame->hd.type != NGHTTP2_HEADERS)
@@ -311,8 +353,7 @@ on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int erro
     stream->never_sent = !stream->headers_too_large;
     /* An answer whose headers cannot be sent (they are too large): better an error than silence. */
     if (conn->is_server)
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                  NGHTTP2_INTERNAL_ERROR);
+        conn_session_reset(conn, frame->hd.stream_id, NGHTTP2_INTERNAL_ERROR);
     return 0;
 }
 
@@ -327,11 +368,11 @@ end_stream(struct stream *stream, uint32_t http2_error, const char *why)
 static int
 on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, void *argument)
 {
+    (void)session;
     struct conn *conn = argument;
     struct stream *stream = find_stream(conn, id);
     if (!stream || !stream->conn)
         return 0;
-    nghttp2_session_set_stream_user_data(session, id, NULL);
     const char *why = http2_error ? nghttp2_http2_strerror(http2_error) : NULL;
     if (stream->headers_too_large)
         end_stream(stream, NGHTTP2_ENHANCE_YOUR_CALM, "its headers are too large to be sent");
@@ -352,21 +393,6 @@ on_session_error(nghttp2_session *session, int error, const char *text, size_t s
     return 0;
 }
 
-static ssize_t
-choose_data_frame_size(nghttp2_session *session, uint8_t type, int32_t id, int32_t session_window,
-                       int32_t stream_window, uint32_t max_frame_size, void *argument)
-{
-    (void)session;
-    (void)type;
-    (void)id;
-    (void)argument;
-    int64_t size =
-        max_frame_size < CONN_WRITE_FRAME_BYTES ? max_frame_size : CONN_WRITE_FRAME_BYTES;
-    if (size > session_window)
-        size = session_window;
-    return size > stream_window ? stream_window : size;
-}
-
 /* ---- making it ---- */
 
 static nghttp2_option *
@@ -377,6 +403,7 @@ make_options(const struct conn_options *options)
         memory_exhausted();
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_auto_ping_ack(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, MAX_WAITING_ACKS);
     if (options->is_server) {
         nghttp2_option_set_no_http_messaging(option, 1);
@@ -394,8 +421,9 @@ make_callbacks(void)
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         memory_exhausted();
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_header_callback2(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_received);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
@@ -403,8 +431,6 @@ make_callbacks(void)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
     nghttp2_session_callbacks_set_error_callback2(callbacks, on_session_error);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, conn_write_send_data);
-    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks,
-                                                                   choose_data_frame_size);
     return callbacks;
 }
 
@@ -467,6 +493,7 @@ conn_session_open(struct conn *conn, const struct conn_options *options)
     if (failed)
         memory_exhausted();
     submit_settings(conn, options);
+    conn->block.max_bytes = options->max_header_bytes;
     conn->pings_allowed = PING_PURSE;
     conn->pings_refilled_at = timers_now();
     conn->ack_pause.fire = send_late_ack;
@@ -478,6 +505,7 @@ conn_session_open(struct conn *conn, const struct conn_options *options)
 void
 conn_announce_end(struct conn *conn)
 {
+    conn->expects_late_frames = true;
     nghttp2_submit_shutdown_notice(conn->session);
     conn_mark_dirty(conn);
 }
@@ -485,7 +513,7 @@ conn_announce_end(struct conn *conn)
 void
 conn_refuse_new_streams(struct conn *conn)
 {
-    conn->refuses_streams = true;
+    conn->refuses_streams = conn->expects_late_frames = true;
     nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
                           nghttp2_session_get_last_proc_stream_id(conn->session), NGHTTP2_NO_ERROR,
                           NULL, 0);
@@ -497,6 +525,7 @@ conn_session_end(struct conn *conn, const char *why)
 {
     loop_disarm(conn->loop, &conn->ack_pause);
     loop_disarm(conn->loop, &conn->linger);
+    field_block_clear(&conn->block);
     while (conn->streams) {
         struct stream *stream = conn->streams;
         nghttp2_session_set_stream_user_data(conn->session, stream->id, NULL);

@@ -102,7 +102,6 @@ conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
                      size_t length, nghttp2_data_source *source, void *argument)
 {
     (void)session;
-    (void)frame;
     struct conn *conn = argument;
     struct stream *stream = source->ptr;
     struct batch *batch = current_batch(conn);
@@ -124,6 +123,8 @@ conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
         left -= part;
     }
     stream->has_moved = true;
+    stream->is_sent = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    conn->found = stream; /* the trailers come next */
     stream->events->written(stream, length);
     return 0;
 }

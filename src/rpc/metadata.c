@@ -31,12 +31,7 @@ metadata_add_bytes(struct metadata *metadata, struct arena *arena, const char *k
     };
     copy_with_end(copy, key, key_size);
     copy_with_end(copy + key_size + 1, value, value_size);
-    if (metadata->last)
-        metadata->last->next = entry;
-    else
-        metadata->first = entry;
-    metadata->last = entry;
-    metadata->count++;
+    metadata_append(metadata, entry);
 }
 
 struct error *

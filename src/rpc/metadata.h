@@ -26,6 +26,19 @@ struct metadata {
     size_t count;
 };
 
+/* Puts an entry, which lives as long as the list, at its end. */
+static inline void
+metadata_append(struct metadata *metadata, struct metadata_entry *entry)
+{
+    entry->next = NULL;
+    if (metadata->last)
+        metadata->last->next = entry;
+    else
+        metadata->first = entry;
+    metadata->last = entry;
+    metadata->count++;
+}
+
 /* Copies key and value into the arena. */
 void metadata_add_bytes(struct metadata *metadata, struct arena *arena, const char *key,
                         size_t key_size, const void *value, size_t value_size);

@@ -20,7 +20,6 @@
 #include "rpc/request_fields.h"
 
 #define MAX_HEADER_BYTES (64u << 10)
-#define FIELD_OVERHEAD 32
 #define FIRST_BLOCK_BYTES 2560
 
 struct proxied {
@@ -29,7 +28,7 @@ struct proxied {
     struct call *call; /* NULL: the client's stream is gone */
     struct channel *channel;
     struct arena arena;
-    struct metadata block; /* the header block that is being read from upstream */
+    struct kept_fields *fields; /* of the answer */
     size_t header_bytes;
     size_t charged; /* bytes held, of both directions */
     bool head_passed;
@@ -59,6 +58,7 @@ maybe_free(struct proxied *proxied)
     chunk_queue_clear(&proxied->upstream.out);
     struct blocks *blocks = &proxied->channel->loop->blocks;
     channel_release(proxied->channel);
+    field_block_release(&proxied->fields);
     arena_clear(&proxied->arena);
     blocks_free(blocks, proxied);
 }
@@ -112,35 +112,36 @@ note_passed(struct proxied *proxied, struct stream *from, size_t size)
 
 /* ---- from the server behind ---- */
 
-static void
-on_up_header(struct stream *stream, const char *name, size_t name_size, const char *value,
-             size_t value_size)
-{
-    struct proxied *proxied = of_upstream(stream);
-    proxied->header_bytes += name_size + value_size + FIELD_OVERHEAD;
-    if (proxied->header_bytes <= MAX_HEADER_BYTES)
-        metadata_add_bytes(&proxied->block, &proxied->arena, name, name_size, value, value_size);
-}
-
 static nghttp2_nv *
-fields_of_block(struct proxied *proxied)
+copy_fields(struct proxied *proxied, const struct field_block *block)
 {
-    nghttp2_nv *fields = arena_alloc(&proxied->arena, proxied->block.count * sizeof *fields);
-    size_t i = 0;
-    for (struct metadata_entry *entry = proxied->block.first; entry; entry = entry->next)
-        fields[i++] = (nghttp2_nv){(uint8_t *)entry->key, (uint8_t *)entry->value, entry->key_size,
-                                   entry->value_size,
-                                   NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
-    return fields;
+    nghttp2_nv *copy = arena_alloc(&proxied->arena, block->count * sizeof *copy);
+    for (size_t i = 0; i < block->count; i++) {
+        const struct field *field = &block->fields[i];
+        copy[i] = (nghttp2_nv){(uint8_t *)field->name, (uint8_t *)field->value, field->name_size,
+                               field->value_size,
+                               NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+    }
+    return copy;
+}
+
+static const struct field *
+find_field(const struct field_block *block, const char *name, size_t name_size)
+{
+    for (size_t i = 0; i < block->count; i++)
+        if (block->fields[i].name_size == name_size &&
+            memcmp(block->fields[i].name, name, name_size) == 0)
+            return &block->fields[i];
+    return NULL;
 }
 
 static void
-read_status(struct proxied *proxied)
+read_status(struct proxied *proxied, const struct field_block *block)
 {
-    const char *status = metadata_find(&proxied->block, "grpc-status");
+    const struct field *status = find_field(block, "grpc-status", strlen("grpc-status"));
     if (!status)
         return;
-    unsigned long number = strtoul(status, NULL, 10);
+    unsigned long number = strtoul(status->value, NULL, 10);
     proxied->code = number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
 }
 
@@ -158,42 +159,44 @@ note_end(struct proxied *proxied)
 }
 
 static bool
-is_interim(const struct proxied *proxied)
+is_interim(const struct proxied *proxied, const struct field_block *block)
 {
-    const char *status = proxied->head_passed ? NULL : metadata_find(&proxied->block, ":status");
-    return status && status[0] == '1';
+    const struct field *status =
+        proxied->head_passed ? NULL : find_field(block, ":status", strlen(":status"));
+    return status && status->value[0] == '1';
 }
 
 static void
-pass_block(struct proxied *proxied, bool end)
+pass_block(struct proxied *proxied, struct field_block *block, bool end)
 {
     struct stream *down = &proxied->call->stream;
+    nghttp2_nv *fields = copy_fields(proxied, block);
+    field_block_keep(block, &proxied->fields, &proxied->arena);
     if (!proxied->head_passed) {
         proxied->head_passed = proxied->call->head_sent = true;
-        stream_send_headers(down, fields_of_block(proxied), proxied->block.count, end);
+        stream_send_headers(down, fields, block->count, end);
     } else {
-        stream_end(down, fields_of_block(proxied), proxied->block.count);
+        stream_end(down, fields, block->count);
         end = true;
     }
     if (end) {
-        read_status(proxied);
+        read_status(proxied, block);
         note_end(proxied);
     }
 }
 
 static void
-on_up_headers_done(struct stream *stream, bool end_of_stream)
+on_up_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct proxied *proxied = of_upstream(stream);
+    proxied->header_bytes += block->bytes;
     if (proxied->header_bytes > MAX_HEADER_BYTES) {
         answer(proxied,
                error_new(CODE_RESOURCE_EXHAUSTED, "the headers of the answer are too large"));
         proxy_cancel(proxied);
-    } else if (proxied->call && !proxied->end_passed && !is_interim(proxied)) {
-        pass_block(proxied, end_of_stream);
+    } else if (proxied->call && !proxied->end_passed && !is_interim(proxied, block)) {
+        pass_block(proxied, block, end_of_stream);
     }
-    /* The block's strings stay in the arena: the trailers may wait behind data for a while. */
-    proxied->block = (struct metadata){0};
 }
 
 static void
@@ -246,8 +249,7 @@ on_up_closed(struct stream *stream, uint32_t http2_error, const char *why)
 }
 
 static const struct stream_events upstream_events = {
-    .header = on_up_header,
-    .headers_done = on_up_headers_done,
+    .headers = on_up_headers,
     .data = on_up_data,
     .ended = on_up_ended,
     .written = on_up_written,
@@ -257,18 +259,10 @@ static const struct stream_events upstream_events = {
 /* ---- from the client ---- */
 
 static void
-on_down_header(struct stream *stream, const char *name, size_t name_size, const char *value,
-               size_t value_size)
+on_down_trailers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = (struct call *)stream;
-    request_add_field(&call->head, &call->wire_arena, call->server->options.max_header_bytes, name,
-                      name_size, value, value_size);
-}
-
-static void
-on_down_trailers(struct stream *stream, bool end_of_stream)
-{
-    struct call *call = (struct call *)stream;
+    request_read_fields(&call->head, NULL, block->fields, block->count);
     if (call->head.malformed || !end_of_stream)
         stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
 }
@@ -314,8 +308,7 @@ on_down_closed(struct stream *stream, uint32_t http2_error, const char *why)
 }
 
 static const struct stream_events downstream_events = {
-    .header = on_down_header,
-    .headers_done = on_down_trailers,
+    .headers = on_down_trailers,
     .data = on_down_data,
     .ended = on_down_ended,
     .written = on_down_written,

@@ -7,8 +7,6 @@
 
 #include "rpc/grpc_text.h"
 
-#define FIELD_OVERHEAD 32u
-
 void
 request_init(struct request_head *head)
 {
@@ -30,72 +28,97 @@ call_malformed(struct request_head *head, const char *what)
 
 /* ---- names ---- */
 
-enum field {
-    FIELD_OTHER, /* not one of those below: its name has to be looked at */
-    FIELD_METHOD,
-    FIELD_SCHEME,
-    FIELD_PATH,
-    FIELD_AUTHORITY,
-    FIELD_TE,
-    FIELD_CONTENT_TYPE,
-    FIELD_CONTENT_LENGTH,
-    FIELD_TIMEOUT,
-    FIELD_ENCODING,
-    FIELD_OF_CONNECTION, /* of one HTTP/1 connection: it has no place in HTTP/2 */
-    FIELD_PLAIN,         /* metadata that most clients send */
+enum name {
+    NAME_OTHER, /* not one of those below: its name has to be looked at */
+    NAME_METHOD,
+    NAME_SCHEME,
+    NAME_PATH,
+    NAME_AUTHORITY,
+    NAME_TE,
+    NAME_CONTENT_TYPE,
+    NAME_CONTENT_LENGTH,
+    NAME_TIMEOUT,
+    NAME_ENCODING,
+    NAME_OF_CONNECTION, /* of one HTTP/1 connection: it has no place in HTTP/2 */
+    NAME_PLAIN,         /* metadata that most clients send */
 };
 
 #define IS(wanted) (memcmp(name, wanted, sizeof(wanted) - 1) == 0)
 
 /* By length first: this is asked eight times for every call. */
-static enum field
-find_field(const char *name, size_t name_size)
+static enum name
+find_name(const char *name, size_t name_size)
 {
     switch (name_size) {
     case 2:
-        return IS("te") ? FIELD_TE : FIELD_OTHER;
+        return IS("te") ? NAME_TE : NAME_OTHER;
     case 5:
-        return IS(":path") ? FIELD_PATH : FIELD_OTHER;
+        return IS(":path") ? NAME_PATH : NAME_OTHER;
     case 7:
-        return IS(":method")   ? FIELD_METHOD
-               : IS(":scheme") ? FIELD_SCHEME
-               : IS("upgrade") ? FIELD_OF_CONNECTION
-                               : FIELD_OTHER;
+        return IS(":method")   ? NAME_METHOD
+               : IS(":scheme") ? NAME_SCHEME
+               : IS("upgrade") ? NAME_OF_CONNECTION
+                               : NAME_OTHER;
     case 10:
-        return IS(":authority")                       ? FIELD_AUTHORITY
-               : IS("user-agent")                     ? FIELD_PLAIN
-               : IS("connection") || IS("keep-alive") ? FIELD_OF_CONNECTION
-                                                      : FIELD_OTHER;
+        return IS(":authority")                       ? NAME_AUTHORITY
+               : IS("user-agent")                     ? NAME_PLAIN
+               : IS("connection") || IS("keep-alive") ? NAME_OF_CONNECTION
+                                                      : NAME_OTHER;
     case 12:
-        return IS("content-type")   ? FIELD_CONTENT_TYPE
-               : IS("grpc-timeout") ? FIELD_TIMEOUT
-                                    : FIELD_OTHER;
+        return IS("content-type")   ? NAME_CONTENT_TYPE
+               : IS("grpc-timeout") ? NAME_TIMEOUT
+                                    : NAME_OTHER;
     case 13:
-        return IS("grpc-encoding") ? FIELD_ENCODING : FIELD_OTHER;
+        return IS("grpc-encoding") ? NAME_ENCODING : NAME_OTHER;
     case 14:
-        return IS("content-length") ? FIELD_CONTENT_LENGTH : FIELD_OTHER;
+        return IS("content-length") ? NAME_CONTENT_LENGTH : NAME_OTHER;
     case 16:
-        return IS("proxy-connection") ? FIELD_OF_CONNECTION : FIELD_OTHER;
+        return IS("proxy-connection") ? NAME_OF_CONNECTION : NAME_OTHER;
     case 17:
-        return IS("transfer-encoding") ? FIELD_OF_CONNECTION : FIELD_OTHER;
+        return IS("transfer-encoding") ? NAME_OF_CONNECTION : NAME_OTHER;
     case 20:
-        return IS("grpc-accept-encoding") ? FIELD_PLAIN : FIELD_OTHER;
+        return IS("grpc-accept-encoding") ? NAME_PLAIN : NAME_OTHER;
     default:
-        return FIELD_OTHER;
+        return NAME_OTHER;
     }
+}
+
+/* ---- values ---- */
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/* Are all eight from the space to the tilde? */
+static bool
+are_plain(const char *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    uint64_t below_space = word - EACH_BYTE(0x20);
+    uint64_t above_tilde = word + EACH_BYTE(0x01);
+    return !((word | below_space | above_tilde) & EACH_BYTE(0x80));
+}
+
+/* Most values are plain text, and that is seen eight bytes at a time. */
+static bool
+is_good_value(const char *value, size_t size)
+{
+    bool plain = size >= sizeof(uint64_t);
+    for (size_t i = 0; plain && i + sizeof(uint64_t) < size; i += sizeof(uint64_t))
+        plain = are_plain(value + i);
+    return (plain && are_plain(value + size - sizeof(uint64_t))) ||
+           nghttp2_check_header_value((const uint8_t *)value, size);
 }
 
 /* ---- fields ---- */
 
 static void
-add_pseudo_field(struct request_head *head, struct arena *arena, enum field field,
-                 const char *value, size_t value_size)
+read_pseudo_field(struct request_head *head, enum name name, const char *value)
 {
-    const char **place = field == FIELD_PATH        ? &head->path
-                         : field == FIELD_METHOD    ? &head->method
-                         : field == FIELD_SCHEME    ? &head->scheme
-                         : field == FIELD_AUTHORITY ? &head->authority
-                                                    : NULL;
+    const char **place = name == NAME_PATH        ? &head->path
+                         : name == NAME_METHOD    ? &head->method
+                         : name == NAME_SCHEME    ? &head->scheme
+                         : name == NAME_AUTHORITY ? &head->authority
+                                                  : NULL;
     if (!place)
         call_malformed(head, "unknown pseudo-header field");
     else if (head->in_trailers)
@@ -105,7 +128,7 @@ add_pseudo_field(struct request_head *head, struct arena *arena, enum field fiel
     else if (*place)
         call_malformed(head, "pseudo-header field sent twice");
     else
-        *place = arena_copy(arena, value, value_size);
+        *place = value;
 }
 
 static void
@@ -133,46 +156,61 @@ read_encoding(struct request_head *head, const char *value, size_t value_size)
 }
 
 static void
-read_known_field(struct request_head *head, enum field field, const char *value, size_t value_size)
+read_known_field(struct request_head *head, enum name name, const char *value, size_t value_size)
 {
-    if (field == FIELD_TE) {
+    if (name == NAME_TE) {
         if (!is(value, value_size, "trailers"))
             call_malformed(head, "te other than trailers");
-    } else if (field == FIELD_TIMEOUT) {
+    } else if (name == NAME_TIMEOUT) {
         head->has_timeout = true;
         head->bad_timeout = !grpc_text_parse_timeout(value, value_size, &head->timeout_ns);
-    } else if (field == FIELD_ENCODING) {
+    } else if (name == NAME_ENCODING) {
         read_encoding(head, value, value_size);
-    } else if (field == FIELD_CONTENT_LENGTH) {
+    } else if (name == NAME_CONTENT_LENGTH) {
         read_content_length(head, value, value_size);
-    } else if (field == FIELD_OF_CONNECTION) {
+    } else if (name == NAME_OF_CONNECTION) {
         call_malformed(head, "connection-specific field");
+    } else if (name == NAME_CONTENT_TYPE && !head->in_trailers) {
+        head->content_type = value;
     }
 }
 
-void
-request_add_field(struct request_head *head, struct arena *arena, size_t max_bytes,
-                  const char *name, size_t name_size, const char *value, size_t value_size)
+/* True: it is one of the metadata. */
+static bool
+read_field(struct request_head *head, const struct field *field)
 {
-    enum field field = find_field(name, name_size);
-    head->bytes += name_size + value_size + FIELD_OVERHEAD;
-    if (field == FIELD_OTHER && !nghttp2_check_header_name((const uint8_t *)name, name_size))
+    enum name name = find_name(field->name, field->name_size);
+    if (name == NAME_OTHER &&
+        !nghttp2_check_header_name((const uint8_t *)field->name, field->name_size))
         call_malformed(head, "bad field name");
-    if (!nghttp2_check_header_value((const uint8_t *)value, value_size))
+    if (!is_good_value(field->value, field->value_size))
         call_malformed(head, "bad field value");
-    if (head->malformed || head->bytes > max_bytes)
-        return;
-    if (name_size && name[0] == ':') {
-        add_pseudo_field(head, arena, field, value, value_size);
-        return;
+    if (head->malformed)
+        return false;
+    if (field->name_size && field->name[0] == ':') {
+        read_pseudo_field(head, name, field->value);
+        return false;
     }
     head->saw_regular_field = true;
-    read_known_field(head, field, value, value_size);
-    if (head->in_trailers)
-        return;
-    metadata_add_bytes(&head->metadata, arena, name, name_size, value, value_size);
-    if (field == FIELD_CONTENT_TYPE)
-        head->content_type = head->metadata.last->value;
+    read_known_field(head, name, field->value, field->value_size);
+    return !head->in_trailers;
+}
+
+void
+request_read_fields(struct request_head *head, struct arena *arena, const struct field *fields,
+                    size_t count)
+{
+    struct metadata_entry *entry =
+        head->in_trailers ? NULL : arena_alloc(arena, count * sizeof *entry);
+    for (const struct field *field = fields; field < fields + count; field++) {
+        if (!read_field(head, field))
+            continue;
+        *entry = (struct metadata_entry){.key = field->name,
+                                         .key_size = field->name_size,
+                                         .value = field->value,
+                                         .value_size = field->value_size};
+        metadata_append(&head->metadata, entry++);
+    }
 }
 
 void

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "rpc/field_block.h"
 #include "rpc/framing.h"
 #include "rpc/metadata.h"
 
@@ -23,7 +24,6 @@ struct request_head {
     const char *authority;
     const char *content_type;
     const char *malformed; /* what breaks HTTP/2's rules: the stream is reset with PROTOCOL_ERROR */
-    size_t bytes;          /* as HTTP/2 counts a header list: names, values and 32 for each */
     bool saw_regular_field;
     bool in_trailers;
     bool has_timeout;
@@ -36,9 +36,9 @@ struct request_head {
 
 void request_init(struct request_head *head);
 
-/* Fields beyond max_bytes are counted but not kept. */
-void request_add_field(struct request_head *head, struct arena *arena, size_t max_bytes,
-                       const char *name, size_t name_size, const char *value, size_t value_size);
+/* Those of the head are referred to: their texts live as long as it does. Nothing is kept of trailers, which need no arena. */
+void request_read_fields(struct request_head *head, struct arena *arena, const struct field *fields,
+                         size_t count);
 
 /* When the head is complete: finds what is missing (see `malformed`). */
 void request_finish(struct request_head *head);

@@ -36,47 +36,45 @@ read_number(const char *value, size_t value_size, int otherwise)
 }
 
 static bool
-read_grpc_field(struct response *response, const char *name, size_t name_size, const char *value,
-                size_t value_size)
+read_grpc_field(struct response *response, const struct field *field)
 {
-    if (is(name, name_size, "grpc-status")) {
-        int number = read_number(value, value_size, CODE_COUNT);
+    if (is(field->name, field->name_size, "grpc-status")) {
+        int number = read_number(field->value, field->value_size, CODE_COUNT);
         response->saw_status = true;
         response->is_garbled = number >= CODE_COUNT;
         response->code = response->is_garbled ? CODE_UNKNOWN : (enum code)number;
-    } else if (is(name, name_size, "grpc-message")) {
+    } else if (is(field->name, field->name_size, "grpc-message")) {
         buffer_clear(&response->message);
-        grpc_text_decode_message(value, value_size, &response->message);
-    } else if (is(name, name_size, "grpc-status-details-bin")) {
+        grpc_text_decode_message(field->value, field->value_size, &response->message);
+    } else if (is(field->name, field->name_size, "grpc-status-details-bin")) {
         buffer_clear(&response->details);
-        if (!base64_decode(value, value_size, &response->details))
+        if (!base64_decode(field->value, field->value_size, &response->details))
             buffer_clear(&response->details);
-    } else if (is(name, name_size, "grpc-encoding")) {
-        response->encoding = is(value, value_size, "identity") ? ENCODING_IDENTITY
-                             : is(value, value_size, "gzip")   ? ENCODING_GZIP
-                                                               : ENCODING_UNKNOWN;
-    } else if (is(name, name_size, "content-type")) {
-        response->is_grpc = grpc_text_is_grpc_content_type(value, value_size);
+    } else if (is(field->name, field->name_size, "grpc-encoding")) {
+        response->encoding = is(field->value, field->value_size, "identity") ? ENCODING_IDENTITY
+                             : is(field->value, field->value_size, "gzip")   ? ENCODING_GZIP
+                                                                             : ENCODING_UNKNOWN;
+    } else if (is(field->name, field->name_size, "content-type")) {
+        response->is_grpc = grpc_text_is_grpc_content_type(field->value, field->value_size);
     } else {
-        return is(name, name_size, "grpc-accept-encoding");
+        return is(field->name, field->name_size, "grpc-accept-encoding");
     }
     return true;
 }
 
 void
-response_add_field(struct response *response, struct arena *arena, const char *name,
-                   size_t name_size, const char *value, size_t value_size)
+response_add_field(struct response *response, struct arena *arena, const struct field *field)
 {
-    if (is(name, name_size, ":status")) {
-        response->http_status = read_number(value, value_size, 0);
+    if (is(field->name, field->name_size, ":status")) {
+        response->http_status = read_number(field->value, field->value_size, 0);
         return;
     }
     bool interim =
         !response->saw_head && response->http_status >= 100 && response->http_status < 200;
-    if (interim || read_grpc_field(response, name, name_size, value, value_size))
+    if (interim || read_grpc_field(response, field))
         return;
-    metadata_add_bytes(response->saw_head ? &response->trailers : &response->headers, arena, name,
-                       name_size, value, value_size);
+    metadata_add_bytes(response->saw_head ? &response->trailers : &response->headers, arena,
+                       field->name, field->name_size, field->value, field->value_size);
 }
 
 /* A value that is no base64 stays as it came: the answer is good without it. */

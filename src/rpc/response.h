@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "rpc/field_block.h"
 #include "rpc/framing.h"
 #include "rpc/metadata.h"
 
@@ -30,8 +31,8 @@ struct response {
 
 void response_clear(struct response *response);
 
-void response_add_field(struct response *response, struct arena *arena, const char *name,
-                        size_t name_size, const char *value, size_t value_size);
+/* What is needed of the field is copied. */
+void response_add_field(struct response *response, struct arena *arena, const struct field *field);
 
 /* A block is complete: its -bin values are decoded. False: it was an interim one (1xx), and the real one is still to come. */
 bool response_end_block(struct response *response, struct arena *arena);

@@ -84,15 +84,14 @@ stream_reset(struct stream *stream, uint32_t http2_error)
 {
     if (!stream->conn)
         return;
-    nghttp2_submit_rst_stream(stream->conn->session, NGHTTP2_FLAG_NONE, stream->id, http2_error);
+    conn_session_reset(stream->conn, stream->id, http2_error);
     conn_mark_dirty(stream->conn);
 }
 
 bool
 stream_is_sent(const struct stream *stream)
 {
-    return !stream->conn ||
-           nghttp2_session_get_stream_local_close(stream->conn->session, stream->id) == 1;
+    return !stream->conn || stream->is_sent;
 }
 
 void

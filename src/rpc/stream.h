@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "rpc/chunk.h"
+#include "rpc/field_block.h"
 #include "rpc/metadata.h"
 
 struct conn;
@@ -20,11 +21,8 @@ struct stream;
 #define STREAM_CONNECTION_LOST UINT32_MAX
 
 struct stream_events {
-    /* One header field, of the first or of the trailing block. */
-    void (*header)(struct stream *stream, const char *name, size_t name_size, const char *value,
-                   size_t value_size);
-    /* A header block is complete. */
-    void (*headers_done)(struct stream *stream, bool end_of_stream);
+    /* A header block, the first or the trailing one. It is gone after the call, unless the owner keeps its texts (field_block_keep). */
+    void (*headers)(struct stream *stream, struct field_block *block, bool end_of_stream);
     /* Bytes of the body. The connection's window is given back already; the owner gives back the stream's (stream_consume). */
     void (*data)(struct stream *stream, const uint8_t *bytes, size_t size);
     /* The peer has sent all. */
@@ -43,6 +41,7 @@ struct stream {
     struct chunk_queue out;
     bool out_ended;         /* nothing will be pushed any more */
     bool in_ended;          /* the peer has sent all */
+    bool is_sent;           /* and so has this side, without trailers */
     bool waits_for_data;    /* nghttp2 asks again only after a resume */
     bool never_sent;        /* the request's headers could not be sent: safe to try elsewhere */
     bool headers_too_large; /* they never can be */
@@ -72,7 +71,7 @@ void stream_end(struct stream *stream, nghttp2_nv *trailers, size_t count);
 
 void stream_reset(struct stream *stream, uint32_t http2_error);
 
-/* Has all of this side been sent? */
+/* Client: has all of this side been sent? */
 bool stream_is_sent(const struct stream *stream);
 
 /* Gives `size` bytes of the stream's window back to the peer, if it can still use them. */

@@ -16,7 +16,8 @@ add_line(struct response *response, struct arena *arena, const struct input *lin
     const char *colon = memmem(text, line->size, ": ", 2);
     size_t name_size = colon ? (size_t)(colon - text) : line->size;
     size_t skipped = colon ? name_size + 2 : line->size;
-    response_add_field(response, arena, text, name_size, text + skipped, line->size - skipped);
+    struct field field = {text, name_size, text + skipped, line->size - skipped};
+    response_add_field(response, arena, &field);
 }
 
 static void

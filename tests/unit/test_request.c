@@ -4,9 +4,7 @@
 
 #include "check.h"
 
-#define MAX_BYTES 2000u
-
-struct field {
+struct sample {
     const char *name, *value;
 };
 
@@ -15,17 +13,18 @@ static struct arena arena;
 static void
 add(struct request_head *head, const char *name, const char *value)
 {
-    request_add_field(head, &arena, MAX_BYTES, name, strlen(name), value, strlen(value));
+    struct field field = {name, strlen(name), value, strlen(value)};
+    request_read_fields(head, &arena, &field, 1);
 }
 
 static void
-add_all(struct request_head *head, const struct field *fields)
+add_all(struct request_head *head, const struct sample *fields)
 {
     for (; fields->name; fields++)
         add(head, fields->name, fields->value);
 }
 
-static const struct field good[] = {
+static const struct sample good[] = {
     {":method", "POST"},
     {":scheme", "http"},
     {":path", "/csi.v1.Identity/Probe"},
@@ -84,7 +83,7 @@ any_authority_will_do(void)
         request_init(&head);
         add(&head, ":authority", authorities[i]);
         add_all(&head,
-                (const struct field[]){
+                (const struct sample[]){
                     {":method", "POST"}, {":scheme", "http"}, {":path", "/s/m"}, {NULL, NULL}});
         request_finish(&head);
         CHECK(!head.malformed);
@@ -114,11 +113,11 @@ pseudo_fields_come_once_and_first(void)
     check_malformed(":protocol", "websocket", true);
     struct request_head head;
     request_init(&head);
-    add_all(&head, (const struct field[]){{":method", "POST"},
-                                          {":method", "POST"},
-                                          {":scheme", "http"},
-                                          {":path", "/s/m"},
-                                          {NULL, NULL}});
+    add_all(&head, (const struct sample[]){{":method", "POST"},
+                                           {":method", "POST"},
+                                           {":scheme", "http"},
+                                           {":path", "/s/m"},
+                                           {NULL, NULL}});
     request_finish(&head);
     CHECK(head.malformed);
 }
@@ -133,10 +132,10 @@ paths_begin_with_a_slash(void)
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         struct request_head head;
         request_init(&head);
-        add_all(&head, (const struct field[]){{":method", "POST"},
-                                              {":scheme", "http"},
-                                              {":path", paths[i].path},
-                                              {NULL, NULL}});
+        add_all(&head, (const struct sample[]){{":method", "POST"},
+                                               {":scheme", "http"},
+                                               {":path", paths[i].path},
+                                               {NULL, NULL}});
         request_finish(&head);
         CHECK_NUMBER(head.malformed != NULL, paths[i].is_malformed);
     }
@@ -155,7 +154,7 @@ names_and_values_have_only_the_characters_of_http2(void)
     struct request_head head;
     request_init(&head);
     add_all(&head, good);
-    request_add_field(&head, &arena, MAX_BYTES, "x-key", 5, "a\0b", 3);
+    request_read_fields(&head, &arena, &(struct field){"x-key", 5, "a\0b", 3}, 1);
     CHECK(head.malformed);
 }
 
@@ -228,25 +227,6 @@ what_is_no_grpc_gets_an_http_status(void)
 }
 
 static void
-fields_beyond_the_limit_are_counted_but_not_kept(void)
-{
-    struct request_head head;
-    char value[801];
-    memset(value, 'v', sizeof value - 1);
-    value[sizeof value - 1] = '\0';
-    read_with(&head, "a", value);
-    size_t before = head.metadata.count;
-    CHECK(head.bytes < MAX_BYTES);
-    add(&head, "b", value);
-    CHECK_NUMBER(head.metadata.count, before + (head.bytes <= MAX_BYTES));
-    add(&head, "c", value);
-    add(&head, "d", value);
-    CHECK(head.bytes > MAX_BYTES + 800);
-    CHECK(!metadata_find(&head.metadata, "d"));
-    CHECK(!head.malformed);
-}
-
-static void
 trailers_are_checked_and_not_kept(void)
 {
     struct request_head head;
@@ -276,7 +256,6 @@ main(void)
     the_timeout_is_read_or_found_bad();
     the_encoding_is_one_that_we_know_or_not();
     what_is_no_grpc_gets_an_http_status();
-    fields_beyond_the_limit_are_counted_but_not_kept();
     trailers_are_checked_and_not_kept();
     arena_clear(&arena);
     return check_report("test_request");

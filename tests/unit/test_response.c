@@ -11,7 +11,8 @@ static struct arena arena;
 static void
 add(struct response *response, const char *name, const char *value)
 {
-    response_add_field(response, &arena, name, strlen(name), value, strlen(value));
+    struct field field = {name, strlen(name), value, strlen(value)};
+    response_add_field(response, &arena, &field);
 }
 
 static void
