@@ -102,3 +102,35 @@ blocks_clear(struct blocks *blocks)
     }
     blocks->kept_bytes = 0;
 }
+
+/* ---- as nghttp2 calls them ---- */
+
+static void *
+allocate(size_t size, void *blocks)
+{
+    return blocks_alloc(blocks, size);
+}
+
+static void *
+allocate_zeroed(size_t count, size_t size, void *blocks)
+{
+    return blocks_zeroed(blocks, count * size);
+}
+
+static void *
+resize(void *bytes, size_t size, void *blocks)
+{
+    return blocks_resize(blocks, bytes, size);
+}
+
+static void
+give_back(void *bytes, void *blocks)
+{
+    blocks_free(blocks, bytes);
+}
+
+nghttp2_mem
+blocks_as_memory(struct blocks *blocks)
+{
+    return (nghttp2_mem){blocks, allocate, give_back, allocate_zeroed, resize};
+}

@@ -6,6 +6,7 @@
 #ifndef RPC_BLOCKS_H
 #define RPC_BLOCKS_H
 
+#include <nghttp2/nghttp2.h>
 #include <stddef.h>
 
 #define BLOCKS_CLASSES 48 /* of 64 bytes each; larger blocks are the heap's */
@@ -21,6 +22,9 @@ void *blocks_alloc(struct blocks *blocks, size_t size);
 void *blocks_zeroed(struct blocks *blocks, size_t size);
 void *blocks_resize(struct blocks *blocks, void *bytes, size_t size);
 void blocks_free(struct blocks *blocks, void *bytes);
+
+/* For nghttp2, which takes and frees a dozen blocks for every call. */
+nghttp2_mem blocks_as_memory(struct blocks *blocks);
 
 /* Gives what is kept back to the heap. */
 void blocks_clear(struct blocks *blocks);

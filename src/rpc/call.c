@@ -387,7 +387,7 @@ call_open(struct conn *conn, int32_t id)
     (void)id;
     struct server *server = conn->owner;
     struct call *call = blocks_alloc(&server->loop->blocks, sizeof *call + FIRST_BLOCK_BYTES);
-    memset(call, 0, sizeof *call);
+    memset(call, 0, offsetof(struct call, mailbox));
     call->stream.events = &call_events;
     call->server = server;
     call->loop = server->loop;

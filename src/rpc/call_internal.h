@@ -72,7 +72,6 @@ struct call {
 
     /* Streaming. */
     bool has_mailbox;
-    struct mailbox mailbox;
     struct arena message_arena; /* of the message that call_recv gave last */
 
     /* The handler's; the loop reads it once the handler is back. */
@@ -96,6 +95,7 @@ struct call {
     struct client_call
         *children; /* calls that the handler makes on behalf of this one; loop thread */
     struct proxied *proxied;
+    struct mailbox mailbox; /* last: only if has_mailbox is there anything in it */
 };
 
 /* ---- call.c ---- */

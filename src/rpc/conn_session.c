@@ -434,31 +434,6 @@ make_callbacks(void)
     return callbacks;
 }
 
-/* nghttp2 takes and frees a dozen blocks for every call: they come from the loop's. */
-static void *
-allocate(size_t size, void *blocks)
-{
-    return blocks_alloc(blocks, size);
-}
-
-static void *
-allocate_zeroed(size_t count, size_t size, void *blocks)
-{
-    return blocks_zeroed(blocks, count * size);
-}
-
-static void *
-resize(void *block, size_t size, void *blocks)
-{
-    return blocks_resize(blocks, block, size);
-}
-
-static void
-give_back(void *block, void *blocks)
-{
-    blocks_free(blocks, block);
-}
-
 static void
 submit_settings(struct conn *conn, const struct conn_options *options)
 {
@@ -483,7 +458,7 @@ conn_session_open(struct conn *conn, const struct conn_options *options)
 {
     nghttp2_option *option = make_options(options);
     nghttp2_session_callbacks *callbacks = make_callbacks();
-    nghttp2_mem memory = {&conn->loop->blocks, allocate, give_back, allocate_zeroed, resize};
+    nghttp2_mem memory = blocks_as_memory(&conn->loop->blocks);
     int failed =
         options->is_server
             ? nghttp2_session_server_new3(&conn->session, callbacks, conn, option, &memory)

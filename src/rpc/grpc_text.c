@@ -151,6 +151,18 @@ grpc_text_is_grpc_content_type(const char *text, size_t size)
     return size == type_size || text[type_size] == '+' || text[type_size] == ';';
 }
 
+int
+grpc_text_parse_number(const char *text, size_t size, int otherwise)
+{
+    int number = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] < '0' || text[i] > '9' || number > 9999)
+            return otherwise;
+        number = number * 10 + (text[i] - '0');
+    }
+    return size ? number : otherwise;
+}
+
 enum code
 grpc_text_code_of_http_status(int status)
 {

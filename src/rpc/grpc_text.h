@@ -41,6 +41,9 @@ void grpc_text_decode_message(const char *text, size_t size, struct buffer *out)
  */
 bool grpc_text_is_grpc_content_type(const char *text, size_t size);
 
+/* The number of a status; `otherwise` for what is no number, or a large one. */
+int grpc_text_parse_number(const char *text, size_t size, int otherwise);
+
 /*
  * What a call ended with when its peer sent no grpc-status but an HTTP status, or reset the stream.
  */

@@ -20,7 +20,7 @@
 #include "rpc/request_fields.h"
 
 #define MAX_HEADER_BYTES (64u << 10)
-#define FIRST_BLOCK_BYTES 2560
+#define FIRST_BLOCK_BYTES 512
 
 struct proxied {
     struct stream upstream; /* first */
@@ -141,7 +141,7 @@ read_status(struct proxied *proxied, const struct field_block *block)
     const struct field *status = find_field(block, "grpc-status", strlen("grpc-status"));
     if (!status)
         return;
-    unsigned long number = strtoul(status->value, NULL, 10);
+    int number = grpc_text_parse_number(status->value, status->value_size, CODE_COUNT);
     proxied->code = number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "base/version.h"
 #include "rpc/grpc_text.h"
 
@@ -32,7 +33,9 @@ request_fields_begin(struct request_fields *fields, struct arena *arena,
 {
     fields->arena = arena;
     fields->count = 0;
-    fields->items = arena_alloc(arena, (OWN_FIELDS + more) * sizeof *fields->items);
+    fields->items = OWN_FIELDS + more <= COUNT_OF(fields->few)
+                        ? fields->few
+                        : arena_alloc(arena, (OWN_FIELDS + more) * sizeof *fields->items);
     add_text(fields, ":method", "POST");
     add_text(fields, ":scheme", channel->tls ? "https" : "http");
     add_text(fields, ":path", path);

@@ -7,13 +7,15 @@
 
 #include "rpc/channel_internal.h"
 
+/* nghttp2 copies the list, but not its texts. */
 struct request_fields {
     struct arena *arena;
     nghttp2_nv *items;
     size_t count;
+    nghttp2_nv few[24]; /* the list, unless it is longer */
 };
 
-/* :method, :scheme, :path and :authority, with room for gRPC's own and `more` other fields. All lives in the arena. */
+/* :method, :scheme, :path and :authority, with room for gRPC's own and `more` other fields. What has to be made for them lives in the arena. */
 void request_fields_begin(struct request_fields *fields, struct arena *arena,
                           const struct channel *channel, const char *path, size_t more);
 

@@ -23,23 +23,11 @@ is(const char *name, size_t name_size, const char *wanted)
     return name_size == strlen(wanted) && memcmp(name, wanted, name_size) == 0;
 }
 
-static int
-read_number(const char *value, size_t value_size, int otherwise)
-{
-    int number = 0;
-    for (size_t i = 0; i < value_size; i++) {
-        if (value[i] < '0' || value[i] > '9' || number > 9999)
-            return otherwise;
-        number = number * 10 + (value[i] - '0');
-    }
-    return value_size ? number : otherwise;
-}
-
 static bool
 read_grpc_field(struct response *response, const struct field *field)
 {
     if (is(field->name, field->name_size, "grpc-status")) {
-        int number = read_number(field->value, field->value_size, CODE_COUNT);
+        int number = grpc_text_parse_number(field->value, field->value_size, CODE_COUNT);
         response->saw_status = true;
         response->is_garbled = number >= CODE_COUNT;
         response->code = response->is_garbled ? CODE_UNKNOWN : (enum code)number;
@@ -66,7 +54,7 @@ void
 response_add_field(struct response *response, struct arena *arena, const struct field *field)
 {
     if (is(field->name, field->name_size, ":status")) {
-        response->http_status = read_number(field->value, field->value_size, 0);
+        response->http_status = grpc_text_parse_number(field->value, field->value_size, 0);
         return;
     }
     bool interim =

@@ -53,7 +53,7 @@ struct stream {
     struct stream **link;
 };
 
-/* Begins a request on a client's connection. The fields must live until the stream is closed. */
+/* Begins a request on a client's connection. The texts of the fields must live until the stream is closed. */
 MUST_CHECK struct error *stream_begin_request(struct stream *stream, struct conn *conn,
                                               const nghttp2_nv *fields, size_t count);
 
