@@ -40,8 +40,8 @@ block_of(void *bytes)
     return (struct block *)(void *)((uint8_t *)bytes - HEAD_BYTES);
 }
 
-void *
-blocks_alloc(struct blocks *blocks, size_t size)
+static inline void *
+take(struct blocks *blocks, size_t size)
 {
     size_t class = (size + CLASS_BYTES - 1) / CLASS_BYTES;
     struct block *block = class < BLOCKS_CLASSES ? blocks->free[class] : NULL;
@@ -55,14 +55,8 @@ blocks_alloc(struct blocks *blocks, size_t size)
     return block->bytes;
 }
 
-void *
-blocks_zeroed(struct blocks *blocks, size_t size)
-{
-    return memset(blocks_alloc(blocks, size), 0, size);
-}
-
-void
-blocks_free(struct blocks *blocks, void *bytes)
+static inline void
+put_back(struct blocks *blocks, void *bytes)
 {
     if (!bytes)
         return;
@@ -75,6 +69,24 @@ blocks_free(struct blocks *blocks, void *bytes)
     block->next = blocks->free[class];
     blocks->free[class] = block;
     blocks->kept_bytes += block->size;
+}
+
+void *
+blocks_alloc(struct blocks *blocks, size_t size)
+{
+    return take(blocks, size);
+}
+
+void
+blocks_free(struct blocks *blocks, void *bytes)
+{
+    put_back(blocks, bytes);
+}
+
+void *
+blocks_zeroed(struct blocks *blocks, size_t size)
+{
+    return memset(blocks_alloc(blocks, size), 0, size);
 }
 
 void *
@@ -108,7 +120,7 @@ blocks_clear(struct blocks *blocks)
 static void *
 allocate(size_t size, void *blocks)
 {
-    return blocks_alloc(blocks, size);
+    return take(blocks, size);
 }
 
 static void *
@@ -126,7 +138,7 @@ resize(void *bytes, size_t size, void *blocks)
 static void
 give_back(void *bytes, void *blocks)
 {
-    blocks_free(blocks, bytes);
+    put_back(blocks, bytes);
 }
 
 nghttp2_mem

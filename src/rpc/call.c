@@ -324,10 +324,16 @@ log_call(const struct call *call, enum code code, const char *message, uint64_t 
 void
 call_count(struct call *call, enum code code, const char *message)
 {
+    call_count_at(call, code, message, timers_now());
+}
+
+void
+call_count_at(struct call *call, enum code code, const char *message, uint64_t now)
+{
     if (call->is_counted)
         return;
     call->is_counted = true;
-    uint64_t nanoseconds = timers_now() - call->started_at;
+    uint64_t nanoseconds = now - call->started_at;
     metrics_count_call(metrics_of(call), code, nanoseconds);
     log_call(call, code, message, nanoseconds);
 }

@@ -108,6 +108,8 @@ void call_cancel(struct call *call);
 void call_credit(struct call *call);
 /* Metrics and the log line, once. */
 void call_count(struct call *call, enum code code, const char *message);
+/* For who knows what time it is. */
+void call_count_at(struct call *call, enum code code, const char *message, uint64_t now);
 
 /* ---- call_reply.c: the loop's side of answering; each does nothing once the call is answered ---- */
 void call_reply_http(struct call *call, int status);

@@ -34,8 +34,10 @@ field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *v
                                                    (const char *)value_text.base, value_text.len};
     nghttp2_rcbuf_incref(name);
     nghttp2_rcbuf_incref(value);
-    block->texts[block->texts_count++] = name;
-    block->texts[block->texts_count++] = value;
+    nghttp2_rcbuf **texts = block->texts + block->texts_count;
+    texts[0] = name;
+    texts[1] = value;
+    block->texts_count += 2;
 }
 
 static void

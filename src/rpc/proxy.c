@@ -155,7 +155,7 @@ note_end(struct proxied *proxied)
         stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
     call->is_answered = true;
     loop_disarm(call->loop, &call->deadline);
-    call_count(call, proxied->code, NULL);
+    call_count_at(call, proxied->code, NULL, proxied->upstream.conn->last_read_at);
 }
 
 static bool

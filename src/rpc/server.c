@@ -18,13 +18,16 @@
 
 /* ---- services ---- */
 
+/* Paths differ in their ends. */
 static size_t
 hash_path(const char *path)
 {
-    size_t hash = 14695981039346656037u;
-    for (; *path; path++)
-        hash = (hash ^ (uint8_t)*path) * 1099511628211u;
-    return hash;
+    uint64_t end[2] = {0};
+    size_t size = strlen(path);
+    size_t part = size < sizeof end ? size : sizeof end;
+    memcpy(end, path + size - part, part);
+    uint64_t hash = (end[0] * UINT64_C(0x9e3779b97f4a7c15)) ^ (end[1] + size);
+    return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 }
 
 static struct server_method *
