@@ -18,7 +18,7 @@
 struct lookout {
     uint64_t window_ns; /* how long to look; 0: not at all */
     uint64_t since;     /* nothing has been done */
-    unsigned company; /* so many events more it sleeps: callers were seen side by side */
+    unsigned company;   /* so many events more it sleeps: callers were seen side by side */
 };
 
 /* Look on, instead of sleeping? */
