@@ -31,8 +31,9 @@ struct doctor_rebuilt {
 };
 
 /*
- * Fills a new, empty store from the notes that stand beside the data. What has no note, or one that cannot be read, is told and left alone: an
- * engine over the store would sweep it away, so the store is only good if nothing was told.
+ * Fills a new, empty store from the notes that stand beside the data. What has no note, one that cannot be read, or one with a name that
+ * another has too, is told and left alone: an engine over the store would sweep it away, so the store is only good if nothing was told. As
+ * long as it is not, no engine opens it.
  */
 MUST_CHECK struct error *doctor_rebuild(struct store *store, struct backend *backend,
                                         doctor_found *found, void *context,

@@ -11,12 +11,14 @@ struct rebuilding {
     doctor_found *found;
     void *context;
     struct doctor_rebuilt *count;
+    bool is_lacking; /* something was told */
 };
 
 static void
-tell(const struct rebuilding *rebuilding, const char *handle, const char *message)
+tell(struct rebuilding *rebuilding, const char *kind, const char *handle, const char *message)
 {
-    struct finding finding = {"unreadable-note", handle, message, false};
+    struct finding finding = {kind, handle, message, false};
+    rebuilding->is_lacking = true;
     rebuilding->found(rebuilding->context, &finding);
 }
 
@@ -46,13 +48,36 @@ insert_snapshot(struct rebuilding *rebuilding, snapshot_record *snapshot, struct
     return error;
 }
 
+/* Names lead to one each. A second is what a deletion has left, or the other one is: somebody has to look. */
+static struct error *
+check_name(struct rebuilding *rebuilding, const struct row_kind *kind,
+           const ProtobufCMessage *record, struct arena *arena, bool *is_taken)
+{
+    struct row other = {0};
+    const char *name = rows_name(kind, record);
+    struct error *error =
+        name[0] ? rows_find(&rebuilding->engine, kind, name, arena, &other) : NULL;
+    *is_taken = other.record != NULL;
+    if (!error && *is_taken)
+        tell(rebuilding, "name-twice", rows_handle(kind, record),
+             arena_print(arena, "%s has the name \"%s\" as well: one of them was deleted",
+                         rows_handle(kind, other.record), name));
+    return error;
+}
+
 static struct error *
 insert(struct rebuilding *rebuilding, const struct data *data, const struct row *row,
        struct arena *arena)
 {
-    if (data->role == ROLE_SNAPSHOT)
+    bool is_snapshot = data->role == ROLE_SNAPSHOT;
+    bool is_taken;
+    struct error *error = check_name(rebuilding, is_snapshot ? &snapshot_rows : &volume_rows,
+                                     row->record, arena, &is_taken);
+    if (error || is_taken)
+        return error;
+    if (is_snapshot)
         return insert_snapshot(rebuilding, (snapshot_record *)row->record, arena);
-    struct error *error = rows_insert(&rebuilding->engine, &volume_rows, row->record);
+    error = rows_insert(&rebuilding->engine, &volume_rows, row->record);
     rebuilding->count->volumes += !error;
     return error;
 }
@@ -76,9 +101,17 @@ take_entry(void *context, const struct backend_entry *entry)
                             &arena, &row);
     if (!error)
         return insert(rebuilding, &entry->data, &row, &arena);
-    tell(rebuilding, entry->data.handle, error->message);
+    tell(rebuilding, "unreadable-note", entry->data.handle, error->message);
     error_free(error);
     return NULL;
+}
+
+/* NULL: it goes. */
+static struct error *
+write_mark(struct store *store, const uint8_t *value)
+{
+    struct store_change change = {ENGINE_REBUILDING_KEY, value, 1, STORE_ANY};
+    return store_write(store, &change, 1, NULL);
 }
 
 struct error *
@@ -92,5 +125,8 @@ doctor_rebuild(struct store *store, struct backend *backend, doctor_found *found
         .context = context,
         .count = out,
     };
-    return backend_list(backend, take_entry, &rebuilding);
+    struct error *error = write_mark(store, (const uint8_t *)"1");
+    if (!error)
+        error = backend_list(backend, take_entry, &rebuilding);
+    return error || rebuilding.is_lacking ? error : write_mark(store, NULL);
 }

@@ -21,13 +21,32 @@ find_data(void *context, const struct backend_entry *entry)
                      "`skycap doctor --rebuild` to make it again from the volumes");
 }
 
-/* Sweeping by an empty store would delete everything. */
+static struct error *
+check_rebuilt(struct engine *engine)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct store_entry mark;
+    struct error *error = store_get(engine->store, ENGINE_REBUILDING_KEY, &arena, &mark);
+    if (!error)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the store was to be made again from the volumes, and that was not "
+                         "finished: run `skycap doctor --rebuild`");
+    if (error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return NULL;
+}
+
+/* Sweeping by an empty store would delete everything, by half of one much. */
 static struct error *
 check_store(struct engine *engine)
 {
     uint64_t revision;
     struct error *error = store_revision(engine->store, &revision);
-    return error || revision ? error : backend_list(engine->backend, find_data, NULL);
+    if (error)
+        return error;
+    return revision ? check_rebuilt(engine) : backend_list(engine->backend, find_data, NULL);
 }
 
 struct error *

@@ -41,6 +41,9 @@ struct engine {
     struct upkeep *upkeep;
 };
 
+/* In a store that is being made again from the volumes: it does not know all of them yet. */
+#define ENGINE_REBUILDING_KEY "engine/rebuilding"
+
 struct engine_options {
     struct store *store; /* both are the caller's and outlive the engine */
     struct backend *backend;
@@ -53,7 +56,7 @@ struct engine_options {
 
 /*
  * Makes good what a crash has left, and sweeps data that nothing refers to in the background (upkeep.h). FAILED_PRECONDITION: there is data,
- * but the store has never been written to; it is not the one that belongs to the data.
+ * but the store has never been written to, or does not know all of it; it is not the one that belongs to the data.
  */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
 
