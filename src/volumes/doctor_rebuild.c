@@ -65,6 +65,16 @@ check_name(struct rebuilding *rebuilding, const struct row_kind *kind,
     return error;
 }
 
+/* A note may be older than the data: whatever it says, somebody may have put something into an image. */
+static void
+distrust(const struct data *data, ProtobufCMessage *record)
+{
+    if (data->role == ROLE_SNAPSHOT)
+        ((snapshot_record *)record)->blank = false;
+    else
+        ((volume_record *)record)->blank = false;
+}
+
 static struct error *
 insert(struct rebuilding *rebuilding, const struct data *data, const struct row *row,
        struct arena *arena)
@@ -99,8 +109,10 @@ take_entry(void *context, const struct backend_entry *entry)
     if (!error)
         error = rows_unpack(kind->type, &(struct store_entry){entry->data.handle, note, size, 0},
                             &arena, &row);
-    if (!error)
+    if (!error) {
+        distrust(&entry->data, row.record);
         return insert(rebuilding, &entry->data, &row, &arena);
+    }
     tell(rebuilding, "unreadable-note", entry->data.handle, error->message);
     error_free(error);
     return NULL;
