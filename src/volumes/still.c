@@ -208,11 +208,32 @@ start_child(struct still *still)
 /* ---- freezing ---- */
 
 static struct error *
-freeze(struct frozen *mount)
+time_is_over(void)
+{
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the copies were not done after %d s, and the volumes cannot be held still "
+                     "for longer: unpublish them first, or use the btrfs back end",
+                     STILL_LONGEST_MS / 1000);
+}
+
+/*
+ * The kernel waits for those who are in the midst of a write, however long they take. The child does not: it may have tried to thaw what was not
+ * frozen yet, and nobody would do it again. Nor is anything frozen that it would not see any more.
+ */
+static struct error *
+freeze(const struct shared *shared, struct frozen *mount)
 {
     atomic_store(&mount->is_ours, true);
-    if (ioctl(mount->fd, FIFREEZE, 0) == 0)
-        return NULL;
+    if (atomic_load(&shared->is_over)) {
+        atomic_store(&mount->is_ours, false);
+        return time_is_over();
+    }
+    if (ioctl(mount->fd, FIFREEZE, 0) == 0) {
+        if (atomic_load(&mount->is_ours))
+            return NULL;
+        ioctl(mount->fd, FITHAW, 0);
+        return time_is_over();
+    }
     int failed = errno;
     atomic_store(&mount->is_ours, false);
     if (failed == EBUSY)
@@ -225,7 +246,7 @@ freeze_all(struct still *still)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < still->shared->count && !error; i++)
-        error = freeze(&still->shared->mounts[i]);
+        error = freeze(still->shared, &still->shared->mounts[i]);
     return error;
 }
 
@@ -326,11 +347,7 @@ still_end(struct still *still)
     thaw_all(still);
     struct error *error = NULL;
     if (still_is_over(still))
-        error =
-            error_new(CODE_FAILED_PRECONDITION,
-                      "the copies were not done after %d s, and the volumes cannot be held still "
-                      "for longer: unpublish them first, or use the btrfs back end",
-                      STILL_LONGEST_MS / 1000);
+        error = time_is_over();
     struct error *unwritten AUTO(error_cleanup) = delete_rows(still);
     if (unwritten)
         log_warn(still->engine->log, "volumes are thawed again at the next start",

@@ -9,9 +9,12 @@
 #include "volumes/still.h"
 
 #include <linux/fs.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "unit/csi_ends.h"
@@ -108,6 +111,56 @@ start_writer(const char *directory)
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool is_good = file >= 0 && write(file, "x", 1) == 1 && fsync(file) == 0;
     _exit(is_good ? 0 : 1);
+}
+
+#define PAGE 4096u
+
+/* A page that is not there until somebody gives it; NULL where the kernel does not let us. */
+static void *
+make_missing_page(int *faults)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    *faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register range = {.range = {(uintptr_t)page, PAGE},
+                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
+    bool is_good = *faults >= 0 && page != MAP_FAILED && ioctl(*faults, UFFDIO_API, &api) == 0 &&
+                   ioctl(*faults, UFFDIO_REGISTER, &range) == 0;
+    return is_good ? page : NULL;
+}
+
+struct missing {
+    int faults;
+    void *page;
+    unsigned ms;
+};
+
+static void *
+give_page(void *context)
+{
+    const struct missing *missing = context;
+    struct uffdio_zeropage zero = {.range = {(uintptr_t)missing->page, PAGE}};
+    sleep_ms(missing->ms);
+    ioctl(missing->faults, UFFDIO_ZEROPAGE, &zero);
+    return NULL;
+}
+
+/* A process that is in the midst of a write for so long. Until then nobody gets the file system frozen. */
+static pid_t
+start_slow_writer(const char *directory, unsigned ms)
+{
+    pid_t writer = fork();
+    if (writer != 0)
+        return writer;
+    char path[4096];
+    struct missing missing = {.ms = ms};
+    pthread_t giver;
+    snprintf(path, sizeof path, "%s/slowly", directory);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    missing.page = make_missing_page(&missing.faults);
+    if (file < 0 || !missing.page || pthread_create(&giver, NULL, give_page, &missing) != 0)
+        _exit(1);
+    _exit(write(file, missing.page, PAGE) == PAGE ? 0 : 1);
 }
 
 static bool
@@ -229,6 +282,19 @@ it_never_lasts_longer_than_it_may(struct trial *trial)
     CHECK_CODE(still_end(still), CODE_FAILED_PRECONDITION);
 }
 
+/* Then the one who watches over it has thawed before it was frozen. */
+static void
+a_writer_who_takes_longer_leaves_it_going_on(struct trial *trial)
+{
+    struct still *still;
+    pid_t slow = start_slow_writer(trial->path, STILL_LONGEST_MS + NEVER_MS + SOON_MS);
+    sleep_ms(NEVER_MS);
+    struct error *error = still_begin(trial->csi.engine, &trial->image, 1, &still);
+    CHECK_CODE(error ? error : still_end(still), CODE_FAILED_PRECONDITION);
+    CHECK(ends_within(slow, SOON_MS));
+    CHECK(ends_within(start_writer(trial->path), SOON_MS));
+}
+
 static void
 nothing_is_left(struct trial *trial)
 {
@@ -271,6 +337,7 @@ main(int count, char **arguments)
     all_goes_on_when_the_process_is_killed(&trial);
     a_start_thaws_what_was_left(&trial);
     it_never_lasts_longer_than_it_may(&trial);
+    a_writer_who_takes_longer_leaves_it_going_on(&trial);
     nothing_is_left(&trial);
     unstage(&trial, trial.image, trial.path);
     succeed(volume_delete(trial.csi.engine, trial.image->handle));
