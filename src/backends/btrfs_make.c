@@ -230,6 +230,29 @@ copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int h
     return error;
 }
 
+/*
+ * The same from a volume, which somebody may write to meanwhile: from a snapshot of it, so that the copy is of one instant. The snapshot has the new
+ * volume's handle and no row: what a crash leaves of it is swept away.
+ */
+static struct error *
+copy_cut_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
+               const struct data_settings *settings, const struct progress *progress)
+{
+    struct data cut = *to;
+    int cut_holder AUTO(files_close) = -1;
+    int image AUTO(files_close) = -1;
+    cut.role = ROLE_SNAPSHOT;
+    struct error *error = layout_make_holder(btrfs->root, &cut, &cut_holder);
+    if (!error)
+        error = take_snapshot(source, cut_holder, &cut);
+    if (!error)
+        error = layout_open_image(btrfs->root, &cut, O_RDONLY, &image);
+    if (!error)
+        error = copy_bytes(btrfs, image, to, holder, settings, progress);
+    error_free(btrfs_remove(&btrfs->base, &cut)); /* what stays, the next start sweeps */
+    return error;
+}
+
 static struct error *
 copy_image(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
            int holder, const struct data_settings *settings, const struct progress *progress)
@@ -239,7 +262,9 @@ copy_image(struct btrfs_backend *btrfs, const struct data *from, int source, con
     if (error)
         return error;
     if (to->role == ROLE_VOLUME && is_nocow(image) != settings->nocow)
-        return copy_bytes(btrfs, image, to, holder, settings, progress);
+        return from->role == ROLE_VOLUME
+                   ? copy_cut_bytes(btrfs, source, to, holder, settings, progress)
+                   : copy_bytes(btrfs, image, to, holder, settings, progress);
     error = take_snapshot(source, holder, to);
     return error ? error : finish_image(btrfs, to, settings);
 }

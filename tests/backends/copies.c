@@ -355,6 +355,75 @@ files_that_their_user_has_sealed_can_be_removed(void)
     EXPECT(path_of(VOLUME("sealed"), NULL)[0] == 0);
 }
 
+/* ---- written to meanwhile ---- */
+
+/* Somebody who writes to the front of an image and then to its end, when the copy of it has begun. */
+struct writer {
+    struct data image;
+    bool has_written;
+};
+
+static bool
+write_once(void *context)
+{
+    struct writer *writer = context;
+    if (!writer->has_written)
+        EXPECT(fill_random(path_of(writer->image, NULL), 0, 4096) &&
+               fill_random(path_of(writer->image, NULL), 64 * MIB - 4096, 4096));
+    writer->has_written = true;
+    return false;
+}
+
+static bool
+is_zero_at(struct data image, off_t offset)
+{
+    char byte = 1;
+    int fd = open(path_of(image, NULL), O_RDONLY | O_CLOEXEC);
+    EXPECT(fd >= 0 && pread(fd, &byte, 1, offset) == 1);
+    close(fd);
+    return byte == 0;
+}
+
+static void
+copy_while_written(bool nocow)
+{
+    struct writer writer = {.image = IMAGE("written")};
+    struct data to = IMAGE("copy");
+    struct data_settings before = {.size_bytes = 64 * MIB, .nocow = !nocow};
+    struct data_settings after = {.size_bytes = 64 * MIB, .nocow = nocow};
+    struct progress progress = {.cancelled = write_once, .context = &writer};
+    SUCCEEDS(backend_create(scene.backend, &writer.image, &before));
+    EXPECT(fill_random(path_of(writer.image, NULL), MIB, 32 * MIB));
+    SUCCEEDS(backend_copy(scene.backend, &writer.image, &to, &after, &progress));
+    EXPECT(writer.has_written);
+    EXPECT(is_zero_at(to, 0));
+    EXPECT(is_zero_at(to, 64 * MIB - 4096));
+    SUCCEEDS(drop(writer.image));
+    SUCCEEDS(drop(to));
+}
+
+static struct error *
+count_entry(void *context, const struct backend_entry *entry)
+{
+    (void)entry;
+    ++*(unsigned *)context;
+    return NULL;
+}
+
+static void
+a_copy_of_an_image_without_copy_on_write_is_of_one_instant(void)
+{
+    unsigned left = 0;
+    if (!scene.backend->ops->compresses) {
+        scene.not_for_this = "it has no copy on write to switch off";
+        return;
+    }
+    copy_while_written(true);
+    copy_while_written(false);
+    SUCCEEDS(backend_list(scene.backend, count_entry, &left));
+    EXPECT(left == 0);
+}
+
 /* ---- properties ---- */
 
 static bool
@@ -453,6 +522,8 @@ const struct fact facts_of_copies[] = {
      a_tree_of_any_depth_can_be_removed_and_a_deep_one_copied},
     {"files that their user has sealed can be removed",
      files_that_their_user_has_sealed_can_be_removed},
+    {"a copy of an image with or without copy on write is of one instant",
+     a_copy_of_an_image_without_copy_on_write_is_of_one_instant},
     {"compression and nocow are set and inherited", compression_and_nocow_are_set_and_inherited},
     {"a volume can be copied into another back end", a_volume_can_be_copied_into_another_back_end},
     {NULL, NULL},
