@@ -180,6 +180,8 @@ spec_choose_size(enum volume_kind kind, int64_t required_bytes, int64_t limit_by
                  int64_t least_bytes, int64_t usual_bytes, int64_t *out)
 {
     int64_t size = required_bytes ? required_bytes : usual_bytes;
+    if (!size) /* it would have no limit at all */
+        size = limit_bytes < SPEC_LARGEST_BYTES ? limit_bytes : SPEC_LARGEST_BYTES;
     if (size < least_bytes)
         size = least_bytes;
     if (limit_bytes && !required_bytes && size > limit_bytes && limit_bytes >= least_bytes)

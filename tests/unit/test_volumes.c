@@ -37,6 +37,25 @@ the_same_name_with_other_wishes_is_refused(void)
 }
 
 static void
+a_limit_alone_is_a_limit(void)
+{
+    struct bench bench;
+    bench_open(&bench);
+    struct volume_request request = request_for(&bench, "limited", 0);
+    volume_record *volume = NULL, *again = NULL;
+    request.limit_bytes = 5 << 20;
+    must(volume_create(bench.engine, &request, &bench.arena, &volume));
+    CHECK_NUMBER(volume->size_bytes, 5 << 20);
+    must(volume_create(bench.engine, &request, &bench.arena, &again));
+    CHECK_TEXT(again->handle, volume->handle);
+    request.name = "hardly limited";
+    request.limit_bytes = INT64_MAX;
+    must(volume_create(bench.engine, &request, &bench.arena, &volume));
+    CHECK(volume->size_bytes > 0);
+    bench_close(&bench);
+}
+
+static void
 unknown_parameters_are_refused(void)
 {
     struct bench bench;
@@ -303,6 +322,7 @@ main(void)
 {
     the_same_name_gives_the_same_volume();
     the_same_name_with_other_wishes_is_refused();
+    a_limit_alone_is_a_limit();
     unknown_parameters_are_refused();
     a_clone_is_a_copy_and_can_be_asked_for_again();
     a_snapshot_outlives_its_volume();
