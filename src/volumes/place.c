@@ -307,10 +307,12 @@ place_apply_parameters(struct engine *engine, const volume_record *volume, const
     struct loop_device own AUTO(loop_release) = LOOP_NONE;
     struct loop_device reader AUTO(loop_release) = LOOP_NONE;
     struct error *error = set_label(volume, use, &parameters);
-    if (error || !io_limits_are_set(&parameters) || !use->staging_path[0])
+    bool is_for_a_pod = use->staging_path[0] || volume->ephemeral;
+    if (error || !io_limits_are_set(&parameters) || !is_for_a_pod)
         return error;
     error = find_devices(engine, volume, &own, &reader);
-    return error ? error : limit_device(reader.fd >= 0 ? &reader : &own, use, &parameters);
+    bool has_reader = use->read_only && place_is_block(use->capability);
+    return error ? error : limit_device(has_reader ? &reader : &own, use, &parameters);
 }
 
 void
