@@ -8,6 +8,7 @@
 
 #include "backends/loop.h"
 #include "volumes/handle.h"
+#include "volumes/mounts.h"
 #include "volumes/snapshot.h"
 #include "volumes/stage.h"
 #include "volumes/volume.h"
@@ -202,17 +203,27 @@ find_handle(struct examination *exam, const char *file, char handle[BACKEND_HAND
     return !error && strcmp(path, file) == 0;
 }
 
+/* Rows tell, and where they were lost, the mounts: a device that goes leaves its name to the next. */
+static struct error *
+is_device_used(struct examination *exam, const char *handle, const char *device, bool *is_used)
+{
+    struct mount_list uses;
+    struct error *error = mount_rows_list(exam->engine, handle, &exam->arena, &uses);
+    *is_used = !error && uses.count;
+    return error || *is_used ? error : mounts_find_device(device, is_used);
+}
+
 static struct error *
 check_device(void *context, const char *device, const char *file)
 {
     struct examination *exam = context;
     char handle[BACKEND_HANDLE_SIZE];
-    struct mount_list uses;
+    bool is_used;
     if (!find_handle(exam, file, handle))
         return NULL;
     arena_clear(&exam->arena);
-    struct error *error = mount_rows_list(exam->engine, handle, &exam->arena, &uses);
-    if (error || uses.count)
+    struct error *error = is_device_used(exam, handle, device, &is_used);
+    if (error || is_used)
         return error;
     error = exam->repairs ? loop_drop(device) : NULL;
     tell(exam, "unused-device", device, exam->repairs && !error,

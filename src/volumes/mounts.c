@@ -49,17 +49,26 @@ has_option(const char *options, const char *wanted)
     return false;
 }
 
+#define FIELDS 6 /* that every line has */
+
 /* 36 35 98:0 /root /point options optional... - type device options */
+static bool
+split_line(char *line, char *fields[FIELDS], char **save)
+{
+    line[strcspn(line, "\n")] = '\0';
+    for (size_t i = 0; i < FIELDS; i++)
+        if (!(fields[i] = strtok_r(i ? NULL : line, " ", save)))
+            return false;
+    unescape(fields[4]);
+    return true;
+}
+
 static void
 read_line(char *line, const char *path, struct mount_point *out)
 {
     char *save = NULL;
-    char *fields[6];
-    for (size_t i = 0; i < 6; i++)
-        if (!(fields[i] = strtok_r(i ? NULL : line, " ", &save)))
-            return;
-    unescape(fields[4]);
-    if (strcmp(fields[4], path) != 0)
+    char *fields[FIELDS];
+    if (!split_line(line, fields, &save) || strcmp(fields[4], path) != 0)
         return;
     char *field = strtok_r(NULL, " ", &save);
     while (field && strcmp(field, "-") != 0)
@@ -101,9 +110,35 @@ mounts_find(const char *path, struct mount_point *out)
     char *line AUTO(memory_cleanup) = NULL;
     size_t room = 0;
     /* The last line for a path is the mount on top. */
-    while (getline(&line, &room, table) > 0) {
-        line[strcspn(line, "\n")] = '\0';
+    while (getline(&line, &room, table) > 0)
         read_line(line, real, out);
+    return NULL;
+}
+
+static bool
+is_device(const char *path, dev_t number)
+{
+    struct stat found;
+    return lstat(path, &found) == 0 && S_ISBLK(found.st_mode) && found.st_rdev == number;
+}
+
+struct error *
+mounts_find_device(const char *device, bool *is_bound)
+{
+    struct stat wanted;
+    *is_bound = false;
+    if (stat(device, &wanted) != 0)
+        return error_from_errno(errno, "look at %s", device);
+    FILE *table AUTO(close_file) = fopen("/proc/self/mountinfo", "re");
+    if (!table)
+        return error_from_errno(errno, "read the table of mounts");
+    char *line AUTO(memory_cleanup) = NULL;
+    size_t room = 0;
+    while (!*is_bound && getline(&line, &room, table) > 0) {
+        char *save = NULL;
+        char *fields[FIELDS];
+        *is_bound = split_line(line, fields, &save) && strstr(fields[3], strrchr(device, '/')) &&
+                    is_device(fields[4], wanted.st_rdev);
     }
     return NULL;
 }

@@ -349,6 +349,22 @@ place_release_devices(struct engine *engine, const volume_record *volume, bool o
     return error || own.fd < 0 || only_reader ? error : loop_detach(file);
 }
 
+struct error *
+place_release_unbound(struct engine *engine, const volume_record *volume)
+{
+    bool is_bound = false;
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    if (!is_image(volume))
+        return NULL;
+    struct error *error = find_devices(engine, volume, &own, &reader);
+    if (!error && own.fd >= 0)
+        error = mounts_find_device(own.path, &is_bound);
+    if (!error && reader.fd >= 0 && !is_bound)
+        error = mounts_find_device(reader.path, &is_bound);
+    return error || is_bound ? error : place_release_devices(engine, volume, false);
+}
+
 /* ---- growing ---- */
 
 struct error *

@@ -45,6 +45,9 @@ MUST_CHECK struct error *place_remove(const char *path);
 MUST_CHECK struct error *place_release_devices(struct engine *engine, const volume_record *volume,
                                                bool only_reader);
 
+/* All of them, unless one is published in a place that no row tells of. */
+MUST_CHECK struct error *place_release_unbound(struct engine *engine, const volume_record *volume);
+
 /* Whether what is mounted at the path is this volume. */
 MUST_CHECK struct error *place_is_at(struct engine *engine, const volume_record *volume,
                                      const char *path, bool *is_there);

@@ -168,13 +168,15 @@ stage_check_unpublished(const struct mount_list *uses, const char *staging_path)
     return NULL;
 }
 
-/* Nothing of ours is staged there: the path stays as it is, unless it shows this very volume. */
+/* Nothing of ours is staged there: the path stays as it is, unless it shows this very volume. The rows may have been rebuilt. */
 static struct error *
-undo_unknown(struct engine *engine, const volume_record *volume, const char *path)
+undo_unknown(struct engine *engine, const volume_record *volume, const char *path, size_t use_count)
 {
     bool is_there;
     struct error *error = place_is_at(engine, volume, path, &is_there);
-    return error || !is_there ? error : place_remove(path);
+    if (!error && is_there)
+        error = place_remove(path);
+    return error || use_count ? error : place_release_unbound(engine, volume);
 }
 
 static struct error *
@@ -211,5 +213,5 @@ stage_undo(struct engine *engine, const char *handle, const char *path)
         return error;
     mount_record *record = mount_rows_find(&rows, path);
     return record ? undo_known(engine, held.record, record, uses.count)
-                  : undo_unknown(engine, held.record, path);
+                  : undo_unknown(engine, held.record, path, uses.count);
 }
