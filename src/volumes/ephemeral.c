@@ -45,10 +45,19 @@ ephemeral_publish(struct engine *engine, const struct ephemeral_request *request
         .ephemeral = true,
     };
     volume_record *volume;
+    const char *before = NULL;
     struct error *error = read_context(request, &arena, &wanted);
     if (!error)
+        error = ephemeral_find(engine, request->id, &arena, &before);
+    if (!error)
         error = volume_create(engine, &wanted, &arena, &volume);
-    return error ? error : publish_ephemeral(engine, volume->handle, &request->use);
+    if (error)
+        return error;
+    error = publish_ephemeral(engine, volume->handle, &request->use);
+    /* Nobody unpublishes what never was published. Should somebody else have published it meanwhile, it stays. */
+    if (error && !before)
+        error_free(volume_delete(engine, volume->handle));
+    return error;
 }
 
 struct error *
