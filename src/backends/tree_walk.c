@@ -13,11 +13,27 @@
 #include "backends/files.h"
 #include "base/memory.h"
 
+/* Shared by all that wait, or have names, in it. */
+struct tree_directory {
+    size_t users;
+    char path[];
+};
+
+struct tree_waiting {
+    struct tree_waiting *next;
+    struct tree_directory *directory;
+    bool is_leaving;
+    char name[];
+};
+
 struct link {
     dev_t device;
     ino_t inode;
-    char path[];
+    struct tree_directory *directory;
+    char name[];
 };
+
+/* ---- paths ---- */
 
 /* "." is the top; paths below it do not begin with it. */
 static size_t
@@ -35,24 +51,64 @@ join_path(char *out, size_t size, const char *directory, const char *name)
         snprintf(out, size, "%s/%s", directory, name);
 }
 
+static void
+release_directory(struct tree_directory *directory)
+{
+    if (directory && --directory->users == 0)
+        free(directory);
+}
+
+/* Whoever asks comes from one directory many times. */
+static struct tree_directory *
+share_directory(struct tree_walk *walk, const char *path)
+{
+    if (!walk->directory || strcmp(walk->directory->path, path) != 0) {
+        size_t size = strlen(path) + 1;
+        release_directory(walk->directory);
+        walk->directory = memory_new(sizeof *walk->directory + size);
+        walk->directory->users = 1;
+        memcpy(walk->directory->path, path, size);
+    }
+    walk->directory->users++;
+    return walk->directory;
+}
+
+/* ---- what waits ---- */
+
 void
 tree_walk_push(struct tree_walk *walk, const char *directory, const char *name, bool is_leaving)
 {
-    size_t size = path_size(directory, name);
-    struct tree_step *step = memory_new(sizeof *step + size);
-    step->next = walk->steps;
-    step->is_leaving = is_leaving;
-    join_path(step->path, size, directory, name);
-    walk->steps = step;
+    size_t size = strlen(name) + 1;
+    struct tree_waiting *waiting = memory_new(sizeof *waiting + size);
+    waiting->next = walk->waiting;
+    waiting->directory = share_directory(walk, directory);
+    waiting->is_leaving = is_leaving;
+    memcpy(waiting->name, name, size);
+    walk->waiting = waiting;
 }
 
 struct tree_step *
 tree_walk_pop(struct tree_walk *walk)
 {
-    struct tree_step *step = walk->steps;
-    if (step)
-        walk->steps = step->next;
+    struct tree_waiting *waiting = walk->waiting;
+    if (!waiting)
+        return NULL;
+    size_t size = path_size(waiting->directory->path, waiting->name);
+    struct tree_step *step = memory_new(sizeof *step + size);
+    step->is_leaving = waiting->is_leaving;
+    join_path(step->path, size, waiting->directory->path, waiting->name);
+    walk->waiting = waiting->next;
+    release_directory(waiting->directory);
+    free(waiting);
     return step;
+}
+
+static void
+free_link(void *context)
+{
+    struct link *link = context;
+    release_directory(link->directory);
+    free(link);
 }
 
 void
@@ -61,8 +117,10 @@ tree_walk_clear(struct tree_walk *walk)
     struct tree_step *step;
     while ((step = tree_walk_pop(walk)))
         free(step);
-    tdestroy(walk->links, free);
-    walk->links = NULL;
+    tdestroy(walk->links, free_link);
+    release_directory(walk->directory);
+    free(walk->link_path);
+    *walk = (struct tree_walk){.top = walk->top};
 }
 
 struct error *
@@ -108,20 +166,32 @@ compare_links(const void *a, const void *b)
     return left->inode < right->inode ? -1 : left->inode > right->inode;
 }
 
+static struct link *
+make_link(struct tree_walk *walk, const struct stat *status, const char *directory,
+          const char *name)
+{
+    size_t size = strlen(name) + 1;
+    struct link *link = memory_new(sizeof *link + size);
+    link->device = status->st_dev;
+    link->inode = status->st_ino;
+    link->directory = share_directory(walk, directory);
+    memcpy(link->name, name, size);
+    return link;
+}
+
 const char *
 tree_walk_find_link(struct tree_walk *walk, const struct stat *status, const char *directory,
                     const char *name)
 {
-    size_t size = path_size(directory, name);
-    struct link *link = memory_new(sizeof *link + size);
-    link->device = status->st_dev;
-    link->inode = status->st_ino;
-    join_path(link->path, size, directory, name);
+    struct link *link = make_link(walk, status, directory, name);
     struct link **found = tsearch(link, &walk->links, compare_links);
     if (!found)
         memory_exhausted();
     if (*found == link)
         return NULL;
-    free(link);
-    return (*found)->path;
+    free_link(link);
+    size_t size = path_size((*found)->directory->path, (*found)->name);
+    walk->link_path = memory_resize(walk->link_path, size);
+    join_path(walk->link_path, size, (*found)->directory->path, (*found)->name);
+    return walk->link_path;
 }

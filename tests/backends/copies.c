@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -324,6 +325,52 @@ a_tree_of_any_depth_can_be_removed_and_a_deep_one_copied(void)
     EXPECT(path_of(VOLUME("deeper"), NULL)[0] == 0);
 }
 
+/* Many directories in one whose path is as long as one can be. */
+static bool
+crowd(struct data tree, unsigned count)
+{
+    char long_name[201] = "", name[16];
+    memset(long_name, 'n', 200);
+    int at = open(path_of(tree, NULL), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; at >= 0 && i < 19; i++) {
+        int next = mkdirat(at, long_name, 0755) == 0
+                       ? openat(at, long_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                       : -1;
+        close(at);
+        at = next;
+    }
+    bool is_good = at >= 0;
+    for (unsigned i = 0; is_good && i < count; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        is_good = mkdirat(at, name, 0755) == 0;
+    }
+    if (at >= 0)
+        close(at);
+    return is_good;
+}
+
+static long
+most_memory_kib(void)
+{
+    struct rusage usage;
+    EXPECT(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_maxrss;
+}
+
+static void
+many_directories_cost_little_memory(void)
+{
+    struct data crowded = VOLUME("crowded");
+    struct data_usage usage;
+    SUCCEEDS(create(crowded, 0));
+    EXPECT(crowd(crowded, 20000));
+    long before = most_memory_kib();
+    SUCCEEDS(backend_usage(scene.backend, &crowded, &usage));
+    EXPECT(usage.used_inodes >= 20000);
+    EXPECT(most_memory_kib() - before < 16 * 1024);
+    SUCCEEDS(drop(crowded));
+}
+
 static bool
 add_flag(const char *path, unsigned flag)
 {
@@ -520,6 +567,7 @@ const struct fact facts_of_copies[] = {
     {"symbolic links lead nowhere", symbolic_links_lead_nowhere},
     {"a tree of any depth can be removed, and a deep one copied",
      a_tree_of_any_depth_can_be_removed_and_a_deep_one_copied},
+    {"many directories cost little memory", many_directories_cost_little_memory},
     {"files that their user has sealed can be removed",
      files_that_their_user_has_sealed_can_be_removed},
     {"a copy of an image with or without copy on write is of one instant",
