@@ -2,7 +2,7 @@
 /*
  * Before every call, on the loop. What carries "controllerid" goes to that controller, wherever it is; the registry's own services judge their
  * calls themselves, because it is the path that counts there; everybody may ask for health and reflection; and all the rest, an OIM
- * controller above all, is for the registry.
+ * controller above all, is for the registry: also methods that this server does not have, which a connection may pass on.
  */
 #include "cli/serve_guard.h"
 
@@ -40,8 +40,9 @@ judge(struct call *call, void *context, bool *to_fallback)
         *to_fallback = true;
         return NULL;
     }
-    if (guard->is_open || !call_method(call) || judges_itself(call_path(call)) ||
-        is_passed_to_own(guard, call))
+    bool is_judged_later =
+        call_method(call) ? judges_itself(call_path(call)) : guard->registry != NULL;
+    if (guard->is_open || is_judged_later || is_passed_to_own(guard, call))
         return NULL;
     return rights_check_is(call_peer(call), RIGHTS_REGISTRY);
 }

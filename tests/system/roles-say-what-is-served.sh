@@ -82,4 +82,22 @@ check "and is served here for the host of this one" "$(as host.own own csi.v1.No
 check "CSI is not for everybody" "$(as host.other "" csi.v1.Node/NodeGetInfo)" PERMISSION_DENIED
 check "health is" "$(as host.other "" grpc.health.v1.Health/Check)" OK
 check "a method that the own controller does not have" "$(code --metadata controllerid=own "unix:$SOCKET" csi.v1.Controller/ListVolumes)" UNIMPLEMENTED
+
+# ---- a controller with connections: what they pass on is for the registry too ------------------------------------
+
+start_skycap_at "$SKYCAP_TMP/behind.sock" --backend dir
+echo "{driver: csi, options: {endpoint: \"unix:$SOCKET\", probe-interval: 1s}}" >"$SKYCAP_TMP/connections/behind.yaml"
+tls_flags "$pki" controller.other
+start_skycap_at "$SKYCAP_TMP/passing.sock" --roles node,oim-controller --controller-id other --listen 127.0.0.1:0 \
+    --connections "$SKYCAP_TMP/connections" "${TLS[@]}" "${no_spdk[@]}"
+passing=$(listening_in "$LOG")
+behind() { # behind NAME: the code of a call that the connection's driver has and this server does not
+    tls_flags "$pki" "$1"
+    code "${TLS[@]}" --tls-name controller.other --metadata skycap-connection=behind "$passing" csi.v1.Controller/ListVolumes '{}'
+}
+is_behind() { [ "$(code --metadata skycap-connection=behind "unix:$SOCKET" csi.v1.Controller/ListVolumes '{}')" = OK ]; }
+wait_for $((10 * SLOWER)) is_behind || fail "the connection did not come up"
+check "the registry reaches the driver of a connection" "$(behind component.registry)" OK
+check "a host does not" "$(behind host.other)" PERMISSION_DENIED
+check "nor does the administrator" "$(behind user.admin)" PERMISSION_DENIED
 finish
