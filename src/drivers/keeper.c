@@ -346,6 +346,18 @@ set_pause(struct keeper *keeper, bool is_ready)
         keeper->pause_ms = interval;
 }
 
+/* The controller is asked first, and what it says decides; but nobody else lets calls pass again to a node that is back before it. */
+static void
+look_at_node(struct keeper *keeper)
+{
+    const struct keeper_end *node = keeper->options.node;
+    if (!has_two_ends(keeper))
+        return;
+    struct error *is_open AUTO(error_cleanup) = breaker_check(node->breaker, timers_now() / MS_NS);
+    if (is_open)
+        error_free(probe(keeper, node));
+}
+
 static void
 look(struct keeper *keeper)
 {
@@ -357,6 +369,8 @@ look(struct keeper *keeper)
     keeper->must_read = error != NULL;
     if (!error)
         error = check_ready(keeper);
+    if (error)
+        look_at_node(keeper);
     keeper->must_read |= breaker_is_failure(error);
     error = explain(keeper, error);
     set_pause(keeper, !error);

@@ -256,6 +256,47 @@ node_calls_go_to_the_node_endpoint(void)
     child_close(&node);
 }
 
+static struct error *
+ask_node(struct front *front)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    Csi__V1__NodeGetInfoRequest request = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
+    Csi__V1__NodeGetInfoResponse *reply;
+    return channel_call(front->ends.channel, CSI_V1_NODE_NODE_GET_INFO, &request.base, NULL, &arena,
+                        &reply);
+}
+
+static void
+a_node_that_comes_back_is_used_though_the_controller_is_away(void)
+{
+    struct child controller, node;
+    struct front front;
+    child_open(&controller, CHILD_CONTROLLER);
+    child_open(&node, CHILD_NODE);
+    front_prepare(&front);
+    const struct setting *settings =
+        make_settings(&front.arena, "endpoint", controller.ends.address, "node-endpoint",
+                      node.ends.address, "probe-interval", "50ms", NULL);
+    front_open(&front, &(struct front_setup){.settings = settings});
+    CHECK(wait_for_facts(front.driver, true, NULL));
+    server_free(controller.ends.server);
+    server_free(node.ends.server);
+    CHECK(wait_for_facts(front.driver, false, NULL));
+    for (unsigned n = 0; n < 7; n++) /* its breaker opens */
+        CHECK_CODE(ask_node(&front), CODE_UNAVAILABLE);
+    child_serve(&node, CHILD_NODE);
+    uint64_t start = timers_now();
+    enum code code;
+    while ((code = take_code(ask_node(&front))) && ms_since(start) < PATIENCE_MS)
+        sleep_ms(5);
+    CHECK_NUMBER(code, CODE_OK);
+    child_serve(&controller, CHILD_CONTROLLER);
+    front_close(&front);
+    child_close(&controller);
+    child_close(&node);
+}
+
 static void
 node_ids_are_found(void)
 {
@@ -560,6 +601,7 @@ main(void)
     the_way_of_a_call_is_passed_on();
     an_error_of_the_child_passes_as_it_is();
     node_calls_go_to_the_node_endpoint();
+    a_node_that_comes_back_is_used_though_the_controller_is_away();
     node_ids_are_found();
     a_stream_passes_and_ends_with_the_childs_status();
     a_relayed_call_passes_with_its_answer();
