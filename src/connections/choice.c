@@ -5,18 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct error *
+no_default(const struct connection_set *set, struct arena *arena)
+{
+    const struct connection_slot *wrong = connection_set_wrong(set);
+    if (wrong)
+        return error_new(CODE_UNAVAILABLE,
+                         "the parameter \"" CHOICE_NAME "\" is missing, and whether \"%s\" is the "
+                         "default connection is not known: its file is wrong",
+                         wrong->name);
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "the parameter \"" CHOICE_NAME "\" is missing, and no connection is the "
+                     "default one; there are: %s",
+                     connection_set_names(set, arena));
+}
+
 struct error *
 choice_of_name(const struct connection_set *set, const char *name, struct arena *arena,
                struct connection **out)
 {
     if (!name) {
         *out = connection_set_default(set);
-        if (*out)
-            return NULL;
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "the parameter \"" CHOICE_NAME "\" is missing, and no connection is the "
-                         "default one; there are: %s",
-                         connection_set_names(set, arena));
+        return *out ? NULL : no_default(set, arena);
     }
     struct error *error = spec_check_name(name);
     *out = error ? NULL : connection_set_find(set, name);

@@ -17,12 +17,12 @@ struct choice {
     bool is_selected; /* by labels: another may be tried, and which it was must be remembered */
 };
 
-/* INVALID_ARGUMENT tells what there is to choose from. `source` may be NULL: the connection that the content comes from. */
+/* INVALID_ARGUMENT tells what there is to choose from; UNAVAILABLE: which is the default one is not known. `source` may be NULL: the connection that the content comes from. */
 MUST_CHECK struct error *choice_make(const struct connection_set *set,
                                      const struct text_map *parameters, struct connection *source,
                                      struct arena *arena, struct choice *out);
 
-/* By name; NULL: the default one. INVALID_ARGUMENT as above. */
+/* By name; NULL: the default one. Errors as above. */
 MUST_CHECK struct error *choice_of_name(const struct connection_set *set, const char *name,
                                         struct arena *arena, struct connection **out);
 

@@ -147,6 +147,15 @@ connection_set_find(const struct connection_set *set, const char *name)
     return by_alias;
 }
 
+const struct connection_slot *
+connection_set_wrong(const struct connection_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->slots[i].connection && spec_is_name(set->slots[i].name))
+            return &set->slots[i];
+    return NULL;
+}
+
 struct connection *
 connection_set_default(const struct connection_set *set)
 {
@@ -161,7 +170,7 @@ connection_set_default(const struct connection_set *set)
         only = connection;
         count++;
     }
-    return count == 1 ? only : NULL;
+    return count == 1 && !connection_set_wrong(set) ? only : NULL;
 }
 
 const char *

@@ -65,7 +65,13 @@ void connection_set_cleanup(struct connection_set **set);
 /* By name, or by an alias. NULL: there is none. It stays the set's. */
 struct connection *connection_set_find(const struct connection_set *set, const char *name);
 
-/* The one that says so, else the only one; NULL: there is no such. Of several that say so, the first by name. */
+/* One that has a name and a file, of which no good one was ever seen; NULL: there is none. */
+const struct connection_slot *connection_set_wrong(const struct connection_set *set);
+
+/*
+ * The one that says so, else the only one; NULL: there is no such. Of several that say so, the first by name. Beside a wrong file none is the only one:
+ * that may be the one that says so.
+ */
 struct connection *connection_set_default(const struct connection_set *set);
 
 /* "fast, slow", for messages. */

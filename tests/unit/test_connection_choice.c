@@ -58,6 +58,22 @@ test_names(void)
     connection_set_release(set);
 }
 
+/* Of a file that was wrong from the start nobody knows whether it is the default one. */
+static void
+test_wrong_files(void)
+{
+    struct connection_set *set = connection_set_new(4);
+    set->slots[set->count++] = (struct connection_slot){"A.old", NULL, "that is no name"};
+    add(set, "a", FILE_OF(""));
+    CHECK_TEXT(chosen(set, NULL, NULL, NULL), "a");
+    set->slots[set->count++] = (struct connection_slot){"b", NULL, "line 1: it is wrong"};
+    CHECK_TEXT(chosen(set, NULL, NULL, NULL), "UNAVAILABLE");
+    CHECK_TEXT(chosen(set, "connection", "a", NULL), "a");
+    add(set, "c", FILE_OF("default: true\n"));
+    CHECK_TEXT(chosen(set, NULL, NULL, NULL), "c");
+    connection_set_release(set);
+}
+
 static void
 test_labels(void)
 {
@@ -83,6 +99,7 @@ main(void)
     struct error *error = runtime_open(&(struct runtime_options){.log = &log}, &runtime);
     CHECK(!error);
     test_names();
+    test_wrong_files();
     test_labels();
     runtime_close(runtime);
     arena_clear(&arena);
