@@ -54,8 +54,19 @@ pass_is_possible(const struct rule *rule, const struct connection *connection, s
 
 /* ---- secrets ---- */
 
-/* The connection that a key is meant for, `NAME.KEY`; NULL: for whoever gets the request. */
-static const struct connection *
+/* Of a connection, also of one whose file is wrong; NULL: it is no connection's. */
+static const char *
+find_owner_name(const struct connection_set *set, const char *name)
+{
+    const struct connection *owner = connection_set_find(set, name);
+    for (size_t i = 0; !owner && i < set->count; i++)
+        if (strcmp(set->slots[i].name, name) == 0)
+            return set->slots[i].name;
+    return owner ? owner->spec->name : NULL;
+}
+
+/* The name of the connection that a key is meant for, `NAME.KEY`; NULL: it is for whoever gets the request. */
+static const char *
 find_owner(const struct connection_set *set, const char *key, const char **rest)
 {
     char name[SPEC_MAX_NAME + 1];
@@ -66,7 +77,7 @@ find_owner(const struct connection_set *set, const char *key, const char **rest)
     memcpy(name, key, size);
     name[size] = '\0';
     *rest = dot + 1;
-    return connection_set_find(set, name);
+    return find_owner_name(set, name);
 }
 
 static struct text_map
@@ -78,9 +89,8 @@ filter_secrets(const struct connection_set *set, const struct connection *connec
     for (size_t i = 0; i < secrets->count && policy != SPEC_SECRETS_NONE; i++) {
         const struct text_pair *pair = &secrets->pairs[i];
         const char *rest = "";
-        const struct connection *owner = find_owner(set, pair->key, &rest);
-        bool is_own = owner && strcmp(owner->spec->name, connection->spec->name) == 0;
-        if (is_own)
+        const char *owner = find_owner(set, pair->key, &rest);
+        if (owner && strcmp(owner, connection->spec->name) == 0)
             text_map_set(&kept, arena, rest, pair->value);
         else if (!owner && policy == SPEC_SECRETS_ALL && !text_map_find(&kept, pair->key))
             text_map_set(&kept, arena, pair->key, pair->value);

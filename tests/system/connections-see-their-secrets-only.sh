@@ -8,11 +8,12 @@ need_peers go
 sample open
 sample scoped "secrets: scoped"
 sample none "secrets: none"
+connection broken <<<"driver: [csi" # wrong, and still somebody's name
 start_connected --log-level debug
 wait_until_up open scoped none
 
 secrets='"secrets":{"user":"general-user","password":"general-word","open.password":"open-word","scoped.password":"scoped-word",
-    "none.password":"none-word","unknown.password":"unknown-word","aws.region":"north","open.a.b":"open-dots"}'
+    "none.password":"none-word","broken.password":"broken-word","unknown.password":"unknown-word","aws.region":"north","open.a.b":"open-dots"}'
 
 reached() { # reached NAME METHOD: what did, sorted
     seen "$1" "$2" 'sorted((last.get("secrets") or {}).items())'
