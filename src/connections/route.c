@@ -86,7 +86,18 @@ struct translation {
     const struct connection *connection;
     struct arena *arena;
     const char *inline_id; /* on the way out; NULL: none */
+    bool takes_away;       /* on the way in: the request is to undo something */
 };
+
+/* What the driver is not asked to undo, for want of its name of the node, is not undone: NOT_FOUND would say that it need not be. */
+static struct error *
+translate_node_in(const struct translation *t, char **id)
+{
+    struct error *error = nodes_translate_in(t->desk, t->connection, t->arena, id);
+    if (error && error->code == CODE_NOT_FOUND && t->takes_away)
+        error->code = CODE_UNAVAILABLE;
+    return error;
+}
 
 static struct error *
 translate_id_in(void *context, enum id_field field, char **id)
@@ -96,7 +107,7 @@ translate_id_in(void *context, enum id_field field, char **id)
     struct global_id parts;
     const char *handle;
     if (field == ID_FIELD_NODE)
-        return nodes_translate_in(t->desk, t->connection, t->arena, id);
+        return translate_node_in(t, id);
     /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
     if (!global_id_parse(kind_of(field), *id, &parts))
         return NULL;
@@ -110,7 +121,9 @@ struct error *
 route_translate_in(const struct desk *desk, const struct connection *connection,
                    ProtobufCMessage *message, struct arena *arena)
 {
-    struct translation translation = {desk, connection, arena, NULL};
+    bool takes_away =
+        message->descriptor == &csi__v1__controller_unpublish_volume_request__descriptor;
+    struct translation translation = {desk, connection, arena, NULL, takes_away};
     return id_fields_walk(message, translate_id_in, &translation);
 }
 

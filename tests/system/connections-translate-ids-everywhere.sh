@@ -65,6 +65,19 @@ passes "a node that nobody knows is NOT_FOUND"
 rpc Controller/ControllerUnpublishVolume "{\"volumeId\":\"$volume\",\"nodeId\":\"worker-1\"}" >/dev/null
 check "and back" "$(seen nas ControllerUnpublishVolume 'last["nodeId"], last["volumeId"]')" "('nas-node', 'volumes/data')"
 
+# What was published there may still be: without the driver's name of the node nobody can tell it to let go.
+nas_with() { sample_file nas "default: true" | sed "s/probe-interval: 1s/&$1/" | connection nas && reload; }
+nas_with ", node-ids: {worker-2: nas-node}"
+rpc Controller/ControllerPublishVolume \
+    "{\"volumeId\":\"$volume\",\"nodeId\":\"worker-2\",\"volumeCapability\":$(capability tree)}" >/dev/null
+nas_with ""
+refuses "to take a volume from a node whose name is lost" UNAVAILABLE worker-2 rpc Controller/ControllerUnpublishVolume \
+    "{\"volumeId\":\"$volume\",\"nodeId\":\"worker-2\"}"
+passes "to take a volume from a node whose name is lost is UNAVAILABLE"
+nas_with ", node-ids: {worker-2: nas-node}"
+rpc Controller/ControllerUnpublishVolume "{\"volumeId\":\"$volume\",\"nodeId\":\"worker-2\"}" >/dev/null
+check "and done when it is known again" "$(seen nas ControllerUnpublishVolume '[one["nodeId"] for one in all]')" "['nas-node', 'nas-node']"
+
 # ---- the node's side --------------------------------------------------------------------------------------
 
 stage "$volume" tree
