@@ -77,19 +77,19 @@ run_work(void *context, const struct progress *progress)
     return cross_copy_work_run(context, progress);
 }
 
+/* Of a copy that failed nothing is remembered, unless it could not be undone: the target is half filled then, and must not be taken for somebody else's. */
 static void
 settle_work(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
 {
     struct cross_copy_work *work = context;
-    if (result) {
-        cross_copy_work_undo(work);
+    if (result && cross_copy_work_undo(work)) {
         out->items[out->count++] = (struct store_change){.key = work->key, .expected = STORE_ANY};
         struct store_change index = index_change(work->record->volume->volume_id, "", arena);
         index.value = NULL;
         out->items[out->count++] = index;
         return;
     }
-    work->record->done = true;
+    work->record->done = !result;
     out->items[out->count++] = row_change(work->key, work->record, arena);
 }
 

@@ -266,12 +266,14 @@ cross_copy_work_run(struct cross_copy_work *work, const struct progress *progres
     return error;
 }
 
-void
+bool
 cross_copy_work_undo(struct cross_copy_work *work)
 {
     struct run run;
     begin_run(work, &run);
     struct error *error AUTO(error_cleanup) = let_go(&run);
+    if (!error)
+        work->record->helper = NULL;
     /* Before that nobody knows whose it is. */
     if (!error && work->record->begun)
         error = delete_volume(&run, work->to, work->record->volume->volume_id);
@@ -280,4 +282,5 @@ cross_copy_work_undo(struct cross_copy_work *work)
                   LOG_TEXT("volume", work->record->volume->volume_id),
                   LOG_TEXT("error", error->message));
     call_free_detached(run.call);
+    return !error;
 }

@@ -25,7 +25,10 @@ struct cross_copy_work {
 MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
                                              const struct progress *progress);
 
-/* It has failed: lets go of both ends, removes the helping copy, and the target if the copy had begun. What cannot be removed is logged. */
-void cross_copy_work_undo(struct cross_copy_work *work);
+/*
+ * It has failed: lets go of both ends, removes the helping copy, and the target if the copy had begun. False: something could not be removed, which is logged; the
+ * record tells of it, and another run goes on from there.
+ */
+bool cross_copy_work_undo(struct cross_copy_work *work);
 
 #endif
