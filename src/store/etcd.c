@@ -31,6 +31,8 @@ read_range(struct etcd_store *store, const Etcdserverpb__RangeRequest *request, 
     struct error *error = etcd_client_call(&store->client, &call, arena, reply);
     if (!error && !(*reply)->header)
         error = error_new(CODE_INTERNAL, "etcd answered without a header");
+    if (!error)
+        etcd_client_note_revision(&store->client, (*reply)->header);
     return error;
 }
 

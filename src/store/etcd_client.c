@@ -11,6 +11,9 @@
  *
  * To read twice does no harm. A write that expects something which it changes itself can be done only once, however late its first attempt
  * arrives; any other could come again behind a later write and undo it.
+ *
+ * A member that was lost is looked at before it is used again: it may be of another cluster, or be put back to an earlier state, whose revisions mean
+ * something else than those that are known here. Reads are linearizable, so whoever is asked later tells no lower revision than was heard before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +176,39 @@ etcd_client_check_cluster(struct etcd_client *client, unsigned member,
     return error;
 }
 
+void
+etcd_client_note_revision(struct etcd_client *client, const Etcdserverpb__ResponseHeader *header)
+{
+    uint64_t told = header && header->revision > 0 ? (uint64_t)header->revision : 0;
+    uint64_t heard = atomic_load(&client->heard);
+    while (heard < told && !atomic_compare_exchange_weak(&client->heard, &heard, told))
+        ;
+}
+
+void
+etcd_client_doubt_members(struct etcd_client *client)
+{
+    for (size_t i = 0; i < client->place->count; i++)
+        atomic_store(&client->members[i].is_known, false);
+}
+
+/* `heard`: before it was asked. */
+static struct error *
+check_age(struct etcd_client *client, unsigned member, uint64_t heard,
+          const Etcdserverpb__ResponseHeader *header)
+{
+    if (header && (uint64_t)header->revision < heard)
+        atomic_store(&client->is_put_back, true);
+    if (!atomic_load(&client->is_put_back))
+        return NULL;
+    struct error *error = error_new(
+        CODE_FAILED_PRECONDITION,
+        "%s has been put back to an earlier state, or etcd was made anew: start skycap anew",
+        client->place->members[member]);
+    error->from_peer = true;
+    return error;
+}
+
 static struct error *
 call_member(struct etcd_client *client, unsigned member, const struct etcd_call *call,
             uint64_t until, struct arena *arena, void *reply)
@@ -186,11 +222,12 @@ call_member(struct etcd_client *client, unsigned member, const struct etcd_call 
                         arena, reply);
 }
 
-/* Nothing is written to a member before it is known to be of the right cluster: two lone members in one URL would each get a part. */
+/* Nothing is written to a member before it is known to be the right one: two lone members in one URL would each get a part. */
 static struct error *
 get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct arena *arena)
 {
-    if (atomic_load(&client->members[member].is_known))
+    uint64_t heard = atomic_load(&client->heard);
+    if (atomic_load(&client->members[member].is_known) && !atomic_load(&client->is_put_back))
         return NULL;
     Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
     Etcdserverpb__RangeResponse *reply;
@@ -199,6 +236,8 @@ get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct 
     struct error *error = call_member(client, member, &call, until, arena, &reply);
     if (!error)
         error = etcd_client_check_cluster(client, member, reply->header);
+    if (!error)
+        error = check_age(client, member, heard, reply->header);
     if (!error)
         atomic_store(&client->members[member].is_known, true);
     return error;
@@ -271,6 +310,18 @@ etcd_client_call(struct etcd_client *client, struct etcd_call *call, struct aren
             !pause_after_round(client, tried, end))
             return unavailable(client, call->in_doubt, error->message);
     }
+}
+
+struct error *
+etcd_client_check_revision(struct etcd_client *client)
+{
+    Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+    Etcdserverpb__RangeResponse *reply;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, ETCD_DECODED_BYTES);
+    request.key = etcd_key(client->place, "", &arena);
+    struct etcd_call call = {.method = ETCDSERVERPB_KV_RANGE, .request = &request.base};
+    return etcd_client_call(client, &call, &arena, &reply);
 }
 
 struct error *

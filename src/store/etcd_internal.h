@@ -59,6 +59,8 @@ struct etcd_client {
     struct etcd_member *members;
     atomic_uint preferred; /* the member that is asked first: the last one that answered */
     _Atomic uint64_t cluster;
+    _Atomic uint64_t heard;  /* the highest revision that any member has told */
+    atomic_bool is_put_back; /* a member has told a lower one: etcd is in an earlier state */
     struct metadata leader_wanted;
     struct arena arena; /* of the metadata */
 };
@@ -92,6 +94,13 @@ MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etc
 MUST_CHECK struct error *etcd_client_open_stream(struct etcd_client *client, unsigned member,
                                                  const struct method *method,
                                                  struct client_call **out);
+/* Of every answer. */
+void etcd_client_note_revision(struct etcd_client *client,
+                               const Etcdserverpb__ResponseHeader *header);
+/* A member was lost: whatever answers at these addresses from now on is looked at first. */
+void etcd_client_doubt_members(struct etcd_client *client);
+/* Asks for the revision. UNAVAILABLE also if etcd has been put back to an earlier state. */
+MUST_CHECK struct error *etcd_client_check_revision(struct etcd_client *client);
 /* FAILED_PRECONDITION if the member is of another cluster than the one that answered first. */
 MUST_CHECK struct error *etcd_client_check_cluster(struct etcd_client *client, unsigned member,
                                                    const Etcdserverpb__ResponseHeader *header);

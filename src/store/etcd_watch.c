@@ -94,6 +94,14 @@ take_cancel(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *respons
                      (unsigned long long)watch->told);
 }
 
+/* A member that knows less than was told already is behind the others, or all of etcd is. */
+static struct error *
+check_age(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response)
+{
+    bool is_behind = response->header && (uint64_t)response->header->revision < watch->told;
+    return is_behind ? etcd_client_check_revision(watch->client) : NULL;
+}
+
 static struct error *
 take_response(struct etcd_watch *watch, unsigned member,
               const Etcdserverpb__WatchResponse *response, struct arena *arena)
@@ -103,6 +111,10 @@ take_response(struct etcd_watch *watch, unsigned member,
         return error;
     if (response->canceled)
         return take_cancel(watch, response);
+    error = response->created ? check_age(watch, response) : NULL;
+    if (error)
+        return error;
+    etcd_client_note_revision(watch->client, response->header);
     note_life(watch, member);
     if (response->n_events)
         take_events(watch, response, arena);
@@ -215,6 +227,7 @@ follow_until_stopped(void *argument)
             log_warn(watch->log, "changes were missed", LOG_TEXT("why", error->message));
             continue;
         }
+        etcd_client_doubt_members(watch->client);
         note_loss(watch, member, error->message);
         member = (member + 1) % (unsigned)watch->client->place->count;
     } while (pause_unless_stopping(watch));

@@ -157,6 +157,7 @@ commit(struct etcd_store *store, const struct store_change *changes, size_t coun
     struct error *error = etcd_client_call(&store->client, &call, arena, &reply);
     if (error)
         return error;
+    etcd_client_note_revision(&store->client, reply->header);
     if (reply->succeeded) {
         *revision = reply->header ? (uint64_t)reply->header->revision : 0;
         return NULL;
