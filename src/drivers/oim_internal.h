@@ -107,7 +107,7 @@ MUST_CHECK struct error *oim_volume_check_mode(const volume_capability *capabili
 MUST_CHECK struct error *oim_volume_get_mapping(struct oim_driver *oim, const char *handle,
                                                 struct arena *arena,
                                                 Skycap__Records__OimMappingRecord **out);
-/* NULL: it is not mapped any more. */
+/* NULL: it is not mapped any more. Another volume that was mapped there is not, either. */
 MUST_CHECK struct error *oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
                                                  const Skycap__Records__OimMappingRecord *mapping,
                                                  struct arena *arena);

@@ -137,14 +137,41 @@ oim_volume_get_mapping(struct oim_driver *oim, const char *handle, struct arena 
     return error;
 }
 
+/* The key of another volume's row that says the same of where its device is; NULL: there is none. */
+static struct error *
+find_rival(struct oim_driver *oim, const char *own_key,
+           const Skycap__Records__OimMappingRecord *mapping, struct arena *arena, const char **out)
+{
+    struct store_list list;
+    struct error *error =
+        store_list(oim->engine.store, mapping_key("", arena), NULL, 0, arena, &list);
+    *out = NULL;
+    for (size_t i = 0; !error && i < list.count; i++) {
+        struct row row = {0};
+        error = rows_unpack(&skycap__records__oim_mapping_record__descriptor, &list.entries[i],
+                            arena, &row);
+        const Skycap__Records__OimMappingRecord *other =
+            (const Skycap__Records__OimMappingRecord *)row.record;
+        if (!error && strcmp(list.entries[i].key, own_key) != 0 &&
+            strcmp(other->device, mapping->device) == 0 && strcmp(other->scsi, mapping->scsi) == 0)
+            *out = list.entries[i].key;
+    }
+    return error;
+}
+
+/* A target that was begun anew gives its numbers again: the volume that had this one before is there no more. */
 struct error *
 oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
                         const Skycap__Records__OimMappingRecord *mapping, struct arena *arena)
 {
     size_t size = 0;
+    const char *key = mapping_key(handle, arena), *rival = NULL;
+    struct error *error = mapping ? find_rival(oim, key, mapping, arena, &rival) : NULL;
+    if (error)
+        return error;
     uint8_t *bytes = mapping ? rows_pack(&mapping->base, arena, &size) : NULL;
-    struct store_change change = {mapping_key(handle, arena), bytes, size, STORE_ANY};
-    return store_write(oim->engine.store, &change, 1, NULL);
+    struct store_change changes[] = {{key, bytes, size, STORE_ANY}, {rival, NULL, 0, STORE_ANY}};
+    return store_write(oim->engine.store, changes, rival ? 2 : 1, NULL);
 }
 
 struct oim_device_query

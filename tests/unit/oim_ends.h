@@ -27,6 +27,7 @@ struct fake_controller {
     char directory[64];
     struct fake_bdev bdevs[MOST_BDEVS];
     bool has_devices;          /* mapping attaches a loop device */
+    const char *only_device;   /* whatever is mapped is this one; NULL: as it should be */
     atomic_bool hangs;         /* nothing is answered */
     atomic_bool loses_answers; /* what is done is not told: UNAVAILABLE */
     atomic_int maps, unmaps;   /* calls */
@@ -129,8 +130,8 @@ static inline struct error *
 fake_attach(struct fake_controller *fake, const char *name, struct arena *arena, char **device)
 {
     struct loop_device loop AUTO(loop_release) = LOOP_NONE;
-    *device = arena_string(arena, "block/of-nobody");
-    if (!fake->has_devices)
+    *device = arena_string(arena, fake->only_device ? fake->only_device : "block/of-nobody");
+    if (!fake->has_devices || fake->only_device)
         return NULL;
     struct error *error = loop_attach(fake_file(fake, name, arena), 0, &loop);
     if (!error)

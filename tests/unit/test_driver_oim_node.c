@@ -350,6 +350,36 @@ a_device_that_does_not_come_is_unmapped_again(void)
     setup_close(&setup);
 }
 
+/* The place of "v", whose target has begun anew and knows nothing of it, is given to "w". */
+static void
+a_place_that_was_given_away_is_nobody_elses(void)
+{
+    struct setup setup;
+    struct way raw = {.fs_type = NULL};
+    setup_open(&setup);
+    make(&setup, "v", NULL);
+    make(&setup, "w", NULL);
+    CHECK_CODE(stage(&setup, raw), CODE_OK);
+    CHECK_CODE(publish(&setup, raw), CODE_OK);
+    CHECK_CODE(unpublish(&setup), CODE_OK);
+    struct loop_device loop AUTO(loop_release) = LOOP_NONE;
+    succeed(loop_find(fake_file(&setup.pair.fake, "v", &setup.pair.arena), &loop));
+    setup.pair.fake.only_device =
+        arena_print(&setup.pair.arena, "/devices/virtual/block%s", strrchr(loop.path, '/'));
+    loop_release(&loop);
+    fake_find(&setup.pair.fake, "v")->is_mapped = false;
+    char of_v[sizeof setup.staging];
+    memcpy(of_v, setup.staging, sizeof of_v);
+    snprintf(setup.staging, sizeof setup.staging, "%s/staging-of-w", setup.pair.directory);
+    CHECK_CODE(stage(&setup, (struct way){.id = "w"}), CODE_OK);
+    CHECK_CODE(publish(&setup, (struct way){.id = "w"}), CODE_OK);
+    memcpy(setup.staging, of_v, sizeof of_v);
+    const char *elsewhere = arena_print(&setup.pair.arena, "%s-2", setup.target);
+    CHECK_CODE(publish_at(&setup, raw, elsewhere), CODE_FAILED_PRECONDITION);
+    umount2(elsewhere, MNT_DETACH);
+    setup_close(&setup);
+}
+
 /* ---- somebody else's ---- */
 
 static void
@@ -401,6 +431,7 @@ main(void)
     a_restart_at_any_point_leaks_nothing();
     a_reboot_is_made_good();
     a_device_that_does_not_come_is_unmapped_again();
+    a_place_that_was_given_away_is_nobody_elses();
     a_bdev_that_somebody_else_made_is_used_as_it_is();
     return check_report("driver_oim_node");
 }
