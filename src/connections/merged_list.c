@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MOST_SKIPPED 500000 /* a driver that puts more into one page is not believed */
+#define MOST_EMPTY 1000     /* nor one that has so many pages without anything on them */
 
 /* ---- tokens ---- */
 
@@ -65,7 +66,7 @@ static struct error *
 list_connection(struct listing *listing, struct connection *connection, struct token at)
 {
     const struct merged_list *list = listing->list;
-    for (;;) {
+    for (unsigned empty = 0;;) {
         struct list_page page = {.next_token = ""};
         struct error *error = list->ask(list, connection, at.rest, listing->room + at.skip, &page);
         if (error)
@@ -75,7 +76,8 @@ list_connection(struct listing *listing, struct connection *connection, struct t
             listing->out->next_token = unfinished;
         if (unfinished || !page.next_token[0])
             return NULL;
-        if (strcmp(page.next_token, at.rest) == 0)
+        empty = page.count ? 0 : empty + 1;
+        if (strcmp(page.next_token, at.rest) == 0 || empty == MOST_EMPTY)
             return error_new(CODE_INTERNAL, "the driver's pages never end");
         at = (struct token){at.name, 0, page.next_token};
     }

@@ -8,7 +8,10 @@
 #define FILE_TEXT "driver: csi\noptions: {endpoint: \"unix:///x\"}\n"
 #define MOST 100
 
+#define ENOUGH 20000
+
 static struct runtime *runtime;
+static size_t empty_pages; /* that were told */
 static struct log quiet = {.fd = -1, .level = LOG_ERROR};
 
 /* What stands behind: each source has entries that are texts, "a0", "a1"; own ones begin with "-". */
@@ -19,6 +22,7 @@ struct source {
     enum code error; /* it does not answer */
     bool is_lacking; /* it cannot list */
     bool is_endless;
+    bool is_empty_for_ever; /* every page has a next one, and nothing else */
 };
 
 struct sources {
@@ -58,7 +62,9 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         out->entries[out->count++] =
             arena_print(arena, "%s%zu", source->name[0] ? source->name : "-", i);
     out->next_token = "";
-    if (source->is_endless)
+    if (source->is_empty_for_ever && ++empty_pages < ENOUGH)
+        out->next_token = arena_print(arena, "%zu", first + 1);
+    else if (source->is_endless)
         out->next_token = "0";
     else if (first + out->count < source->count)
         out->next_token = arena_print(arena, "%zu", first + out->count);
@@ -210,6 +216,15 @@ lists_end(void)
     stage_close(&stage);
 }
 
+static void
+lists_of_empty_pages_end(void)
+{
+    OPEN({"a", .is_empty_for_ever = true}, {"b", .count = 1});
+    CHECK_TEXT(page(&stage, 0, ""), "b0 | ");
+    CHECK(empty_pages < ENOUGH);
+    stage_close(&stage);
+}
+
 int
 main(void)
 {
@@ -224,6 +239,7 @@ main(void)
     tokens_outlive_their_connection_but_not_their_driver();
     what_is_no_token_is_refused();
     lists_end();
+    lists_of_empty_pages_end();
     runtime_close(runtime);
     return check_report("merged list");
 }
