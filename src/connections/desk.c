@@ -296,6 +296,7 @@ desk_open(const struct desk_options *options, struct desk **out)
     };
     struct desk *desk = memory_zeroed(sizeof *desk);
     desk->options = *options;
+    keys_init(&desk->choosing);
     for (size_t i = 0; i < SERVICES_COUNT; i++)
         desk->services[i] = service_new(originals[i]);
     atomic_init(&desk->has_choices, true); /* until a look into the store says otherwise */
@@ -333,6 +334,7 @@ desk_close(struct desk *desk)
         free(desk->services[i]->rules);
         free(desk->services[i]);
     }
+    keys_clear(&desk->choosing);
     free(desk);
 }
 

@@ -242,7 +242,11 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     struct desk *desk = desk_of(call);
     struct connection *before;
     const char *reasons = "";
-    struct error *error = recall_choice(desk, set, request->name, arena, &before);
+    struct key *key AUTO(keys_release) = NULL;
+    /* Of two for one name each could find another that takes it. */
+    struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
+    if (!error)
+        error = recall_choice(desk, set, request->name, arena, &before);
     if (error)
         return error;
     if (before)

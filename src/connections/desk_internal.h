@@ -9,6 +9,7 @@
 #include "proto/inventory.rpc.h"
 #include "proto/skycap.rpc.h"
 #include "rpc/call.h"
+#include "volumes/keys.h"
 
 struct desk_service;
 struct ops;
@@ -18,6 +19,7 @@ struct desk {
     struct desk_service *services[SERVICES_COUNT];
     struct ops *ops;         /* copies across connections */
     atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
+    struct keys choosing;    /* names of volumes for which that is being done */
 };
 
 /* Which of a driver's lists of capabilities a method needs something of. */

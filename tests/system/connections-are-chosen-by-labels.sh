@@ -101,6 +101,30 @@ passes "when it is back, the volume is made there"
 sample_file large "labels: {media: ssd}" | connection large
 reload
 
+# ---- two requests for one name at the same time --------------------------------------------------------------------------
+
+# The first finds a full one and goes on to the next; room comes; the second would be taken where the first was not.
+sample tight --capacity=$((10 * MIB)) --slow=CreateVolume=2s "labels: {kind: pair}" "priority: 5"
+sample wide "labels: {kind: pair}"
+reload
+wait_until_up tight wide
+create filler "$(on tight)" "$(size 8)" >/dev/null
+tight_was_asked() { [ "$(seen tight CreateVolume '[r["name"] for r in all].count("twin")')" = "$1" ]; }
+wide_was_asked() { [ "$(seen wide CreateVolume '[r["name"] for r in all].count("twin")')" = 1 ]; }
+create_volume twin "$(by kind=pair)" "$(size 8)" >"$SKYCAP_TMP/first-twin" 2>&1 &
+first=$!
+wait_for 5 tight_was_asked 1 || fail "the driver is not asked"
+sleep 1
+create_volume twin "$(by kind=pair)" "$(size 8)" >"$SKYCAP_TMP/second-twin" 2>&1 &
+second=$!
+wait_for 5 wide_was_asked || fail "the next is not asked"
+delete_volume v:tight/volumes/filler
+wait $first || fail "the first of two requests: $(cat "$SKYCAP_TMP/first-twin")"
+wait $second || true
+check "of two requests at the same time one makes the volume" \
+    "$(volumes | grep -c /volumes/twin) $(grep -oE 'ABORTED|v:[a-z]*/volumes/twin' "$SKYCAP_TMP/second-twin" | head -n 1)" "1 ABORTED"
+check "and later ones find it" "$(create twin "$(by kind=pair)" "$(size 8)")" v:wide/volumes/twin
+
 # ---- the room of all that fit ---------------------------------------------------------------------------------------
 
 room() { rpc Controller/GetCapacity "{$1}" | pick 'it.get("availableCapacity", "0")'; }
