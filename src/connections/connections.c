@@ -88,6 +88,7 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
     const struct connections_options *options = &connections->options;
     struct driver_options driver = {
         .connection = spec->name,
+        .aliases = &spec->aliases,
         .settings = spec->options,
         .data_directory = options->data_directory,
         .node_id = options->node_id,

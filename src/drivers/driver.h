@@ -43,13 +43,14 @@ struct driver_facts {
 };
 
 struct driver_options {
-    const char *connection;         /* whose driver it is */
-    const struct setting *settings; /* `options:` of its file; NULL: none */
-    const char *data_directory;     /* the process'; what a driver keeps goes below it */
-    const char *node_id;            /* of this node, as the orchestrator knows it */
-    const char *instance;           /* of this process, unique: told to children to find loops */
-    int64_t max_calls;              /* under way at a time */
-    uint32_t timeout_ms;            /* the longest that a call may take */
+    const char *connection;          /* whose driver it is */
+    const struct text_list *aliases; /* other names of that, old ones perhaps; NULL: none */
+    const struct setting *settings;  /* `options:` of its file; NULL: none */
+    const char *data_directory;      /* the process'; what a driver keeps goes below it */
+    const char *node_id;             /* of this node, as the orchestrator knows it */
+    const char *instance;            /* of this process, unique: told to children to find loops */
+    int64_t max_calls;               /* under way at a time */
+    uint32_t timeout_ms;             /* the longest that a call may take */
     struct runtime *runtime;
     const struct log *log;
 };

@@ -9,14 +9,13 @@
  *       quotas: true
  *       max-volumes: 100
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "csi/services.h"
 #include "drivers/driver.h"
 #include "drivers/keeper_facts.h"
+#include "drivers/own_directory.h"
 #include "proto/csi.rpc.h"
 #include "volumes/storage.h"
 
@@ -80,17 +79,6 @@ close_local(struct driver *driver)
 }
 
 static struct error *
-make_default_directory(const struct driver_options *options, struct arena *arena,
-                       const char **directory)
-{
-    const char *parent = arena_print(arena, "%s/connections", options->data_directory);
-    if (mkdir(parent, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the directory %s", parent);
-    *directory = arena_print(arena, "%s/%s", parent, options->connection);
-    return NULL;
-}
-
-static struct error *
 open_storage(struct local *local, const struct driver_options *options)
 {
     struct storage_options storage = {
@@ -100,7 +88,7 @@ open_storage(struct local *local, const struct driver_options *options)
     int64_t max_volumes = 0;
     struct error *error = read_options(options->settings, &local->arena, &storage, &max_volumes);
     if (!error && !storage.directory)
-        error = make_default_directory(options, &local->arena, &storage.directory);
+        error = own_directory_find(options, &local->arena, &storage.directory);
     if (!error)
         error = storage_open(&storage, &local->storage);
     if (error)

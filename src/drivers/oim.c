@@ -18,6 +18,7 @@
 #include "base/version.h"
 #include "csi/services.h"
 #include "drivers/oim_internal.h"
+#include "drivers/own_directory.h"
 #include "rpc/address.h"
 #include "volumes/handle.h"
 
@@ -118,14 +119,13 @@ make_directory(const char *path)
 static struct error *
 open_home(struct oim_driver *oim, const struct driver_options *options)
 {
-    const char *all = arena_print(&oim->arena, "%s/connections", options->data_directory);
-    const char *own = arena_print(&oim->arena, "%s/%s", all, options->connection);
-    oim->directory = arena_print(&oim->arena, "%s/devices", own);
-    struct error *error = make_directory(all);
+    const char *own;
+    struct error *error = own_directory_find(options, &oim->arena, &own);
     if (!error)
         error = oim_home_open(own, &oim->home);
     if (error)
         return error;
+    oim->directory = arena_print(&oim->arena, "%s/devices", own);
     oim->engine.store = oim->home->store;
     return make_directory(oim->directory);
 }

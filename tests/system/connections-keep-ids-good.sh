@@ -45,6 +45,20 @@ wait_until_up old
 check "a connection's own name goes before an alias" "$(create data "$(on old)")" v:old/volumes/data
 check "and it is the other driver that has made it" "$(seen second CreateVolume 'len(all)')" 1
 
+# Volumes of our own stay where they are, whatever the connection is called now.
+connection home <<<"{driver: local, options: {backend: dir}}"
+reload
+kept=$(create kept "$(on home)")
+rm "$CONNECTIONS/home.yaml"
+connection house <<<"{driver: local, aliases: [home], options: {backend: dir}}"
+is_kept() { reload && rpc Controller/ControllerGetVolume "{\"volumeId\":\"$1\"}" >/dev/null 2>&1; }
+wait_for $((10 * SLOWER)) is_kept "$kept" || fail "a volume of our own is lost with its connection's old name"
+check "a volume of our own by the new name" "$(create kept "$(on house)")" "v:house/${kept#*/}"
+connection house <<<"{driver: local, options: {backend: dir}}"
+is_kept "v:house/${kept#*/}" || fail "a volume of our own is lost with the alias"
+delete_volume "v:house/${kept#*/}"
+passes "volumes of our own stay when their connection is renamed"
+
 # ---- long handles --------------------------------------------------------------------------------------------
 
 stop_server "$SERVER" || fail "the server ended badly"
