@@ -10,7 +10,6 @@
 #include "registry/controllers.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +55,7 @@ struct controllers {
     struct runtime *runtime;
     struct tls_context *tls;
     bool is_open;
-    atomic_uint list; /* number of the list that is being made, or was made last */
+    uint32_t list; /* number of the list that is being made, or was made last */
     struct part parts[PARTS];
 };
 
@@ -168,8 +167,8 @@ replace(struct part *part, struct controller **place, const struct entry *entry,
     return made;
 }
 
-void
-controllers_note(struct controllers *controllers, const struct entry *entry)
+static void
+note(struct controllers *controllers, const struct entry *entry, bool is_listed)
 {
     size_t id_size;
     if (!path_is_address(entry->path, &id_size) || id_size > PATH_MAX_ID_BYTES)
@@ -187,11 +186,17 @@ controllers_note(struct controllers *controllers, const struct entry *entry)
             controller->is_mark ? entries_now_ms() + MARK_MS : entry->expires_ms;
         controller->is_told = false;
     }
-    if (*place)
+    if (is_listed)
         (*place)->list = controllers->list;
     if (part->count > part->bucket_count)
         grow(part);
     pthread_mutex_unlock(&part->lock);
+}
+
+void
+controllers_note(struct controllers *controllers, const struct entry *entry)
+{
+    note(controllers, entry, false);
 }
 
 /* ---- walking, a part at a time ---- */
@@ -221,6 +226,12 @@ void
 controllers_begin_list(struct controllers *controllers)
 {
     controllers->list++;
+}
+
+void
+controllers_note_listed(struct controllers *controllers, const struct entry *entry)
+{
+    note(controllers, entry, true);
 }
 
 struct listed {

@@ -28,8 +28,12 @@ void controllers_free(struct controllers *controllers);
 /* The entry at a controller's address was set, or removed (value ""); entries at other paths are none of its business. */
 void controllers_note(struct controllers *controllers, const struct entry *entry);
 
-/* Between the two all that is there is noted; what was not, and is not younger than the revision, is gone. One thread. */
+/*
+ * Between the two all that is there is listed; what was not, and is not younger than the revision, is gone. One thread. What others note meanwhile may be
+ * older than the list, and gone.
+ */
 void controllers_begin_list(struct controllers *controllers);
+void controllers_note_listed(struct controllers *controllers, const struct entry *entry);
 void controllers_end_list(struct controllers *controllers, uint64_t revision);
 
 /*

@@ -56,7 +56,7 @@ static struct error *
 note_row(void *context, const struct entry *entry)
 {
     struct follower *follower = context;
-    controllers_note(follower->options.controllers, entry);
+    controllers_note_listed(follower->options.controllers, entry);
     note_expiry(follower, entry);
     return NULL;
 }

@@ -15,6 +15,13 @@ note(struct controllers *controllers, const char *path, const char *value, uint6
     controllers_note(controllers, &entry);
 }
 
+static void
+list(struct controllers *controllers, const char *path, uint64_t revision)
+{
+    struct entry entry = {.path = path, .value = "x:1", .revision = revision};
+    controllers_note_listed(controllers, &entry);
+}
+
 static size_t
 registered(struct controllers *controllers)
 {
@@ -58,8 +65,10 @@ what_a_list_does_not_have_is_gone_unless_it_is_younger(void)
     note(controllers, "stays/address", "x:1", 1, 0);
     note(controllers, "goes/address", "x:1", 2, 0);
     controllers_begin_list(controllers);
-    note(controllers, "stays/address", "x:1", 1, 0);
+    list(controllers, "stays/address", 1);
     note(controllers, "new/address", "x:1", 4, 0);
+    note(controllers, "goes/address", "x:1", 2,
+         0); /* by who wrote it, late: it has been removed since */
     controllers_end_list(controllers, 3);
     CHECK_NUMBER(registered(controllers), 2);
     controllers_begin_list(controllers);
