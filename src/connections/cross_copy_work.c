@@ -199,7 +199,7 @@ let_go(struct run *run)
 static struct error *
 make_directories(struct run *run)
 {
-    const char *parent = arena_print(call_arena(run->call), "%s/connections/copies",
+    const char *parent = arena_print(call_arena(run->call), "%s/connections/.copies",
                                      run->work->desk->options.data_directory);
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
         (mkdir(run->directory, 0700) != 0 && errno != EEXIST))
@@ -242,7 +242,7 @@ begin_run(struct cross_copy_work *work, struct run *run)
     csi__v1__volume__init(&run->source);
     if (!is_snapshot(work))
         run->source.volume_id = content_of(work)->volume->volume_id;
-    run->directory = arena_print(call_arena(run->call), "%s/connections/copies/%s",
+    run->directory = arena_print(call_arena(run->call), "%s/connections/.copies/%s",
                                  work->desk->options.data_directory, work->record->work_name);
     set_capability(run);
 }

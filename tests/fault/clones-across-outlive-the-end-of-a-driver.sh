@@ -43,7 +43,7 @@ connection other <<<"{driver: csi, options: {endpoint: 'unix://$CHILD_SOCKET', p
 connection near <<<"{driver: local, options: {backend: dir, data: $SKYCAP_TMP/near}}"
 start_connected --node-id node
 wait_until_up other
-copies=$SOCKET.data/connections/copies
+copies=$SOCKET.data/connections/.copies
 
 make first other
 from=$MADE

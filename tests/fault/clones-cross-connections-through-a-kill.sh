@@ -98,7 +98,7 @@ print(len(names), whole.hexdigest())
 END
 }
 
-copies_dir() { echo "$SOCKET.data/connections/copies"; }
+copies_dir() { echo "$SOCKET.data/connections/.copies"; }
 
 has_begun() { [ -n "$(find "$(copies_dir)" -maxdepth 5 -path '*/to/target/*' -print -quit 2>/dev/null)" ]; }
 

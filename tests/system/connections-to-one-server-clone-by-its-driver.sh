@@ -28,7 +28,7 @@ for from in "$source_id" "$snapshot"; do
     check "of $from: the driver has made it from its own" \
         "$(pick 'list(list(it["volume"]["contentSource"].values())[0].values())[0]' <<<"$behind")" "${from#*/}"
 done
-check "nothing was copied by us" "$(ls "$SOCKET.data/connections/copies" 2>/dev/null)" ""
+check "nothing was copied by us" "$(ls "$SOCKET.data/connections/.copies" 2>/dev/null)" ""
 check "asking again gives the same volume" \
     "$(rpc Controller/CreateVolume "$(request "of-$source_id" silver "$source_id")" | pick 'it["volume"]["volumeId"]' | sed 's|/.*||')" v:silver
 finish
