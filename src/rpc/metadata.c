@@ -8,6 +8,9 @@
 #include "base/buffer.h"
 #include "rpc/grpc_text.h"
 
+/* In memory a value takes a hundred times the room of the comma before it, so the limit of header bytes does not bound them. */
+#define MOST_JOINED_VALUES 256u
+
 static void
 copy_with_end(char *to, const void *bytes, size_t size)
 {
@@ -84,13 +87,16 @@ metadata_key_is_binary(const char *key, size_t key_size)
     return key_size >= 4 && memcmp(key + key_size - 4, "-bin", 4) == 0;
 }
 
-/* HTTP lets anybody on the way join the values of one key with commas: puts what follows the comma into an entry of its own. */
-static void
+/*
+ * HTTP lets anybody on the way join the values of one key with commas: puts what follows the comma into an entry of its own. False: there was
+ * none.
+ */
+static bool
 split_joined(struct metadata *metadata, struct arena *arena, struct metadata_entry *entry)
 {
     const char *comma = memchr(entry->value, ',', entry->value_size);
     if (!comma)
-        return;
+        return false;
     struct metadata_entry *rest = arena_alloc(arena, sizeof *rest);
     *rest = *entry;
     entry->value_size = (size_t)(comma - entry->value);
@@ -101,15 +107,20 @@ split_joined(struct metadata *metadata, struct arena *arena, struct metadata_ent
     if (metadata->last == entry)
         metadata->last = rest;
     metadata->count++;
+    return true;
 }
 
 struct error *
 metadata_decode_binary(struct metadata *metadata, struct arena *arena)
 {
+    size_t joined = 0;
     for (struct metadata_entry *entry = metadata->first; entry; entry = entry->next) {
         if (!metadata_key_is_binary(entry->key, entry->key_size))
             continue;
-        split_joined(metadata, arena, entry);
+        if (split_joined(metadata, arena, entry) && ++joined > MOST_JOINED_VALUES)
+            return error_new(CODE_RESOURCE_EXHAUSTED,
+                             "metadata \"%s\": more than %u values are joined by commas",
+                             entry->key, MOST_JOINED_VALUES);
         struct buffer plain AUTO(buffer_clear) = {0};
         if (!base64_decode(entry->value, entry->value_size, &plain))
             return error_new(CODE_INTERNAL, "metadata \"%s\" is not valid base64", entry->key);

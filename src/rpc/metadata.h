@@ -53,7 +53,7 @@ size_t metadata_count(const struct metadata *metadata, const char *key);
 
 bool metadata_key_is_binary(const char *key, size_t key_size);
 
-/* INTERNAL if a -bin value is no base64. */
+/* INTERNAL if a -bin value is no base64, RESOURCE_EXHAUSTED if more of them are joined by commas than anybody needs. */
 MUST_CHECK struct error *metadata_decode_binary(struct metadata *metadata, struct arena *arena);
 
 #endif

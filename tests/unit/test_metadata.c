@@ -120,6 +120,22 @@ binary_values_that_somebody_joined_are_taken_apart(void)
     CHECK_TEXT(metadata_find(&metadata, "last"), "z");
 }
 
+/* What a header of 16 KiB may hold would take more than a megabyte, for as long as its call lasts. */
+static void
+more_joined_values_than_anybody_needs_are_refused(void)
+{
+    char commas[600];
+    memset(commas, ',', sizeof commas);
+    commas[256] = '\0';
+    struct metadata most = {0}, too_many = {0};
+    receive(&most, "k-bin", commas);
+    CHECK_NUMBER(decode(&most), CODE_OK);
+    CHECK_NUMBER(most.count, 257);
+    receive(&too_many, "k-bin", commas);
+    receive(&too_many, "l-bin", ",");
+    CHECK_NUMBER(decode(&too_many), CODE_RESOURCE_EXHAUSTED);
+}
+
 int
 main(void)
 {
@@ -131,6 +147,7 @@ main(void)
     binary_values_are_decoded_and_others_left_alone();
     a_binary_value_that_is_no_base64_is_an_error();
     binary_values_that_somebody_joined_are_taken_apart();
+    more_joined_values_than_anybody_needs_are_refused();
     arena_clear(&arena);
     return check_report("test_metadata");
 }

@@ -141,6 +141,16 @@ def header_bomb(server):
     expect_growth_below(12, server, before)
 
 
+def joined_values_bomb(server):
+    """15,000 empty values in one field, on 100 calls that never end: each value would be an entry of its own."""
+    connection = server.connect()
+    before = server.rss_at_rest_mib()
+    streams = [connection.open(regular("x-some-bin", "," * 15_000)) for _ in range(100)]
+    for stream in streams:
+        expect(trailers_only(8), connection.answer(stream).outcome())
+    expect_growth_below(12, server, before)
+
+
 def expect_refused_headers(connection, block):
     """grpc-status 8, or the end of the connection with a GOAWAY that gives an error."""
     stream = connection.new_stream()
@@ -293,6 +303,7 @@ CASES = [(name, partial(one_call, request, expected)) for name, request, expecte
     ("header-2m", partial(huge_header, 2 << 20)),
     ("headers-500-over-the-limit", many_headers_over_the_limit),
     ("header-bomb", header_bomb),
+    ("joined-values-bomb", joined_values_bomb),
     ("continuation-without-end", partial(endless_continuation, [("x-flood", "a" * 16000, True)], 4000)),
     ("continuation-empty-without-end", partial(endless_continuation, [], 200_000)),
     ("request-trailers", partial(request_trailers, [("x-some", "metadata")], NORMAL)),
