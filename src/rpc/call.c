@@ -16,6 +16,9 @@
 
 #define FIRST_BLOCK_BYTES 1536
 
+/* A head that takes more than the call itself is counted in the budget. */
+#define SMALL_HEAD_BYTES 4096
+
 static struct call *
 of_stream(struct stream *stream)
 {
@@ -144,12 +147,31 @@ on_trailers(struct call *call, const struct field_block *block, bool end_of_stre
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
 }
 
+/* A client that never ends its requests has the server keep their heads. */
+static bool
+charge_head(struct call *call, const struct field_block *block)
+{
+    size_t size = field_block_memory(block);
+    if (size <= SMALL_HEAD_BYTES)
+        return true;
+    if (!budget_take(&call->peer->budget, size))
+        return false;
+    call->head_charged = size;
+    return true;
+}
+
 static void
 on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = of_stream(stream);
     if (call->head.in_trailers) {
         on_trailers(call, block, end_of_stream);
+        return;
+    }
+    if (!charge_head(call, block)) {
+        call->head.in_trailers = true;
+        call_reply_status(
+            call, error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory"));
         return;
     }
     bool too_large = block->bytes > block->max_bytes;
@@ -371,6 +393,7 @@ call_maybe_free(struct call *call)
     if (call->has_mailbox)
         mailbox_clear(&call->mailbox, &call->peer->budget);
     field_block_release(&call->fields);
+    budget_give_back(&call->peer->budget, call->head_charged);
     arena_clear(&call->arena);
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);

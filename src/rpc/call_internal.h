@@ -38,6 +38,7 @@ struct call {
     struct peer *peer;
     struct request_head head;
     struct kept_fields *fields;   /* what the head refers to */
+    size_t head_charged;          /* of them, counted in the budget */
     struct server_method *target; /* NULL: a method that the server does not know */
     uint64_t started_at;
     uint64_t deadline_at; /* 0: none */

@@ -16,6 +16,9 @@
 /* What HTTP/2 counts for a field beside its name and value. */
 #define FIELD_OVERHEAD 32u
 
+/* What a field takes in memory beside them, at most: the buffers of name and value, and its entry in the metadata. */
+#define FIELD_MEMORY 256u
+
 /* Name and value end in NUL. */
 struct field {
     const char *name;
@@ -42,6 +45,14 @@ struct kept_fields {
 };
 
 void field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *value);
+
+/* What it takes to keep them, at most; texts that HPACK's table has are shared, but a peer need not let them be. */
+static inline size_t
+field_block_memory(const struct field_block *block)
+{
+    size_t bytes = block->bytes < block->max_bytes ? block->bytes : block->max_bytes;
+    return bytes + block->count * FIELD_MEMORY;
+}
 
 /* Makes it empty, for the next block. */
 void field_block_drop(struct field_block *block);

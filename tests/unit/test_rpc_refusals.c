@@ -35,6 +35,47 @@ requests_with_too_large_headers_are_refused_without_another_try(void)
     ends_close(&ends);
 }
 
+/* ---- heads that wait for the rest of their requests ---- */
+
+#define FIELDS_OF_A_HEAD 300
+
+static struct client_call *
+begin_with_metadata(struct ends *ends, const struct metadata *metadata)
+{
+    struct client_call *call;
+    const struct call_options options = {.metadata = metadata, .timeout_ns = 10000000000};
+    succeed(client_call_open(ends->channel, CSI_V1_IDENTITY_PROBE, &options, &call));
+    return call;
+}
+
+/* In memory small fields take many times their bytes: of a connection's 256 KiB, two such calls take the most. */
+static void
+heads_of_calls_that_never_end_are_counted_in_the_budget(void)
+{
+    struct metadata metadata = {0};
+    struct arena arena AUTO(arena_clear);
+    struct ends ends;
+    struct client_call *held[2];
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    for (unsigned i = 0; i < FIELDS_OF_A_HEAD; i++)
+        succeed(metadata_add(&metadata, &arena, "k", "v", 1));
+    ends_open(&ends, &(struct ends_setup){.service = &csi_v1_identity_service,
+                                          .handlers = &probe_handlers,
+                                          .runtime.max_buffered_bytes = 1 << 20});
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < COUNT_OF(held); i++)
+            held[i] = begin_with_metadata(&ends, &metadata);
+        struct client_call *refused = begin_with_metadata(&ends, &metadata);
+        CHECK_CODE(client_call_finish(refused), CODE_RESOURCE_EXHAUSTED);
+        client_call_free(refused);
+        CHECK_CODE(probe(ends.channel, NULL), CODE_OK);
+        for (size_t i = 0; i < COUNT_OF(held); i++)
+            client_call_free(held[i]);
+        CHECK_CODE(probe(ends.channel, &(struct call_options){.metadata = &metadata}), CODE_OK);
+    }
+    ends_close(&ends);
+}
+
 /* ---- streams whose client takes nothing ---- */
 
 struct endless {
@@ -396,6 +437,7 @@ int
 main(void)
 {
     requests_with_too_large_headers_are_refused_without_another_try();
+    heads_of_calls_that_never_end_are_counted_in_the_budget();
     a_client_that_gives_no_window_does_not_hold_a_handler_for_ever();
     a_client_that_takes_a_little_now_and_then_is_served();
     calls_that_wait_for_a_stream_leave_nothing_when_they_are_cancelled();
