@@ -49,7 +49,7 @@ struct tls_peer {
     char *expected_name; /* NULL: any name */
     char **names;        /* proven only when the handshake is done */
     size_t name_count;
-    struct error *refusal; /* why tls_peer_verify said no */
+    struct error *refusal; /* why tls_peer_verify said no, or the session ends it later */
 };
 
 /* OpenSSL's question in the handshake: is this chain of certificates good for us? */

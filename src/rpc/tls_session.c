@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "rpc/timers.h"
 #include "rpc/tls.h"
 #include "rpc/tls_private.h"
 
@@ -24,6 +25,10 @@
 #define RECORD_OVERHEAD ((size_t)64)
 #define RECORD_PLAINTEXT ((size_t)16 * 1024)
 
+/* Keys: a peer may change them this often at once, and once a second in the long run. That takes 27 bytes of it, and us more time than to read a megabyte. */
+#define KEY_CHANGES_AT_ONCE 32u
+#define KEY_CHANGE_NS UINT64_C(1000000000)
+
 struct tls_session {
     struct tls_context *context;
     struct tls_peer peer;
@@ -33,6 +38,8 @@ struct tls_session {
     size_t consumed;
     struct buffer output;    /* ciphertext for take */
     struct buffer unwritten; /* plaintext that OpenSSL would not take yet */
+    unsigned key_changes;    /* that the peer has asked for and time has not made good */
+    uint64_t key_changes_seen_at;
     bool established;
     bool failed;
 };
@@ -51,6 +58,8 @@ bio_read(BIO *bio, char *out, int room)
     struct tls_session *session = BIO_get_data(bio);
     size_t size = session->input.size - session->consumed;
     BIO_clear_retry_flags(bio);
+    if (session->peer.refusal)
+        return -1;
     if (!size) {
         BIO_set_retry_read(bio);
         return -1;
@@ -95,6 +104,32 @@ connect_buffers(struct tls_session *session)
     SSL_set_bio(session->ssl, bio, bio);
 }
 
+static void
+count_key_change(struct tls_session *session)
+{
+    uint64_t now = timers_now();
+    uint64_t earned = (now - session->key_changes_seen_at) / KEY_CHANGE_NS;
+    if (earned) {
+        session->key_changes_seen_at = now;
+        session->key_changes -=
+            earned < session->key_changes ? (unsigned)earned : session->key_changes;
+    }
+    if (++session->key_changes > KEY_CHANGES_AT_ONCE && !session->peer.refusal)
+        session->peer.refusal =
+            error_new(CODE_UNAVAILABLE, "TLS: the peer changes its keys without end");
+}
+
+/* OpenSSL does what it is told in each of them without giving control back; bio_read ends that. */
+static void
+on_message(int is_ours, int version, int kind, const void *bytes, size_t size, SSL *ssl,
+           void *session)
+{
+    (void)version, (void)ssl;
+    if (!is_ours && kind == SSL3_RT_HANDSHAKE && size &&
+        *(const uint8_t *)bytes == SSL3_MT_KEY_UPDATE)
+        count_key_change(session);
+}
+
 static struct tls_session *
 new_session(struct tls_context *context)
 {
@@ -106,6 +141,8 @@ new_session(struct tls_context *context)
     if (!session->ssl)
         memory_exhausted();
     SSL_set_app_data(session->ssl, &session->peer);
+    SSL_set_msg_callback(session->ssl, on_message);
+    SSL_set_msg_callback_arg(session->ssl, session);
     connect_buffers(session);
     return session;
 }

@@ -332,6 +332,31 @@ test_sni_is_a_host_or_nothing(void)
     check_sni(long_name, "nothing");
 }
 
+static void
+change_keys(struct end *client, struct end *server, int times)
+{
+    for (int i = 0; i < times; i++) {
+        CHECK(SSL_key_update(client->raw, SSL_KEY_UPDATE_REQUESTED));
+        CHECK(SSL_do_handshake(client->raw) == 1);
+    }
+    talk(client, server, 1000);
+}
+
+/* Each change costs the loop as much time as a megabyte of data, and its peer 27 bytes. */
+static void
+test_keys_are_not_changed_without_end(void)
+{
+    struct end server = our_server("ca.crt", "server");
+    struct end client = raw_end(raw_context("client"), false);
+    talk(&client, &server, 1000);
+    change_keys(&client, &server, 20);
+    check_greeting(&client, &server);
+    change_keys(&client, &server, 100);
+    CHECK_MENTIONS(server.error, "changes its keys without end");
+    end_clear(&client);
+    end_clear(&server);
+}
+
 int
 main(void)
 {
@@ -350,6 +375,7 @@ main(void)
     test_a_name_with_a_nul_is_none();
     test_long_lists_of_names_make_short_errors();
     test_sni_is_a_host_or_nothing();
+    test_keys_are_not_changed_without_end();
     ends_clean_up();
     return check_report("test_tls");
 }
