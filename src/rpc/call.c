@@ -245,9 +245,7 @@ keep_raw(struct call *call, const uint8_t *bytes, size_t size)
 {
     if (!budget_take(&call->peer->budget, size))
         return error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory");
-    struct chunk *chunk = chunk_new_in(&call->loop->blocks, size);
-    memcpy(chunk->bytes, bytes, size);
-    chunk_queue_push(&call->raw, chunk);
+    chunk_queue_append(&call->raw, &call->loop->blocks, bytes, size);
     return NULL;
 }
 

@@ -3,9 +3,13 @@
 #include "rpc/chunk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "rpc/blocks.h"
+
+/* A peer that sends byte by byte would have the memory of a chunk taken for each. */
+#define SHARED_BYTES 2048u
 
 struct chunk *
 chunk_new_in(struct blocks *blocks, size_t size)
@@ -47,6 +51,27 @@ chunk_queue_push(struct chunk_queue *queue, struct chunk *chunk)
         queue->first = chunk;
     queue->last = chunk;
     queue->size += chunk->size;
+}
+
+/* Bytes behind those that a connection is just writing do not disturb it. */
+void
+chunk_queue_append(struct chunk_queue *queue, struct blocks *blocks, const uint8_t *bytes,
+                   size_t size)
+{
+    struct chunk *last = queue->last;
+    if (!last || last->room < size) {
+        size_t whole = last && size < SHARED_BYTES ? SHARED_BYTES : size;
+        struct chunk *chunk = chunk_new_in(blocks, whole);
+        memcpy(chunk->bytes, bytes, size);
+        chunk->size = size;
+        chunk->room = (unsigned)(whole - size);
+        chunk_queue_push(queue, chunk);
+        return;
+    }
+    memcpy(last->bytes + last->size, bytes, size);
+    last->size += size;
+    last->room -= (unsigned)size;
+    queue->size += size;
 }
 
 size_t

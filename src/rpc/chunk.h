@@ -16,6 +16,7 @@ struct chunk {
     struct chunk *next;
     struct blocks *home; /* where the memory goes back to; NULL: to the heap */
     unsigned references;
+    unsigned room; /* for more bytes behind these */
     size_t size;
     uint8_t bytes[];
 };
@@ -36,6 +37,10 @@ struct chunk_queue {
 
 /* Takes the chunk's reference. */
 void chunk_queue_push(struct chunk_queue *queue, struct chunk *chunk);
+
+/* Copies the bytes; where others wait already, small runs share a chunk. Only for queues whose chunks are all of these blocks. */
+void chunk_queue_append(struct chunk_queue *queue, struct blocks *blocks, const uint8_t *bytes,
+                        size_t size);
 
 /* The next run of bytes, at most `room`; and the chunk that they stand in. The queue must not be empty. */
 size_t chunk_queue_peek(const struct chunk_queue *queue, size_t room, const uint8_t **bytes,

@@ -97,9 +97,8 @@ pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, siz
         return;
     }
     proxied->charged += size;
-    struct chunk *chunk = chunk_new_in(&proxied->channel->loop->blocks, size);
-    memcpy(chunk->bytes, bytes, size);
-    stream_push(to, chunk);
+    chunk_queue_append(&to->out, &proxied->channel->loop->blocks, bytes, size);
+    stream_resume(to);
 }
 
 static void

@@ -109,6 +109,35 @@ a_chunk_of_blocks_goes_back_there(void)
     CHECK_NUMBER(blocks.kept_bytes, 0);
 }
 
+static size_t
+count_chunks(const struct chunk_queue *queue)
+{
+    size_t count = 0;
+    for (const struct chunk *chunk = queue->first; chunk; chunk = chunk->next)
+        count++;
+    return count;
+}
+
+static void
+small_runs_share_chunks(void)
+{
+    struct blocks blocks = {0};
+    struct chunk_queue queue = {0};
+    for (int i = 0; i < 10000; i++)
+        chunk_queue_append(&queue, &blocks, (const uint8_t *)"abcdefghij" + i % 10, 1);
+    CHECK_NUMBER(queue.size, 10000);
+    CHECK_NUMBER(count_chunks(&queue), 6);
+    check_next(&queue, 1, "a");
+    check_next(&queue, 12, "bcdefghijabc");
+    chunk_queue_advance(&queue, 9982);
+    chunk_queue_append(&queue, &blocks, (const uint8_t *)"xyz", 3);
+    check_next(&queue, 20, "fghijxyz");
+    CHECK(!queue.first && !queue.last && !queue.size && !queue.sent_of_first);
+    chunk_queue_append(&queue, &blocks, (const uint8_t *)"end", 3);
+    check_next(&queue, 20, "end");
+    blocks_clear(&blocks);
+}
+
 int
 main(void)
 {
@@ -118,5 +147,6 @@ main(void)
     a_chunk_lives_as_long_as_somebody_holds_it();
     a_queue_is_cleared_from_any_state();
     a_chunk_of_blocks_goes_back_there();
+    small_runs_share_chunks();
     return check_report("test_chunk");
 }

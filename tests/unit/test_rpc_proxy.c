@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/rpc/proxy.c: a client, a server that passes calls on, and the server behind it. */
+#include <malloc.h>
+
 #include "proto/goplugin.rpc.h"
 #include "proto/velero_v1.rpc.h"
 #include "raw_peer.h"
@@ -325,6 +327,34 @@ what_came_before_the_way_was_known_goes_through_as_well(void)
     path_end(&path);
 }
 
+/* The budget counts bytes, not what it takes to keep each of them by itself. */
+static void
+a_body_that_comes_byte_by_byte_takes_little_more_than_its_bytes(void)
+{
+    enum { BYTES = 60000 };
+    struct path path;
+    struct raw_frame frame;
+    struct buffer frames AUTO(buffer_clear) = {0};
+    path_open(&path, &generated_object_store_service, &counting_handlers);
+    path.way.is_held = true;
+    int fd = raw_connect(path.front.address);
+    raw_send_preface(fd);
+    raw_send_request(fd, 1, "/generated.ObjectStore/PutObject", NULL, false);
+    CHECK(gate_wait(&path.way.asked, 1));
+    for (int i = 0; i < BYTES; i++)
+        raw_add_frame(&frames, NGHTTP2_DATA, 0, 1, "", 1);
+    raw_add_frame(&frames, NGHTTP2_PING, 0, 0, "all sent", 8);
+    size_t before = mallinfo2().uordblks;
+    raw_send(fd, frames.bytes, frames.size);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_PING, 0, &frame, 5000));
+    size_t after = mallinfo2().uordblks;
+    CHECK(after < before + 4 * BYTES);
+    gate_pass(&path.way.may_pass);
+    CHECK(gate_wait(&path.way.passed, 1));
+    close(fd);
+    path_end(&path);
+}
+
 /* Memory is used up after the client's bytes came and before they are passed on. */
 static void
 a_call_for_which_there_is_no_memory_is_refused_and_not_passed_on(void)
@@ -510,6 +540,7 @@ main(void)
     a_client_that_does_not_receive_makes_the_server_behind_wait();
     a_reset_from_behind_becomes_a_status();
     a_channel_of_another_runtime_is_refused();
+    a_body_that_comes_byte_by_byte_takes_little_more_than_its_bytes();
     a_call_for_which_there_is_no_memory_is_refused_and_not_passed_on();
     return check_report("test_rpc_proxy");
 }
