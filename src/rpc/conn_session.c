@@ -173,8 +173,8 @@ on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *n
 {
     (void)session;
     (void)frame;
-    (void)flags;
-    field_block_add(&((struct conn *)argument)->block, name, value);
+    field_block_add(&((struct conn *)argument)->block, name, value,
+                    flags & NGHTTP2_NV_FLAG_NO_INDEX);
     return 0;
 }
 

@@ -21,7 +21,8 @@ make_room(struct field_block *block)
 }
 
 void
-field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *value)
+field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *value,
+                bool is_secret)
 {
     nghttp2_vec name_text = nghttp2_rcbuf_get_buf(name);
     nghttp2_vec value_text = nghttp2_rcbuf_get_buf(value);
@@ -30,8 +31,9 @@ field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *v
         return;
     if (block->count == block->capacity)
         make_room(block);
-    block->fields[block->count++] = (struct field){(const char *)name_text.base, name_text.len,
-                                                   (const char *)value_text.base, value_text.len};
+    block->fields[block->count++] =
+        (struct field){(const char *)name_text.base, name_text.len, (const char *)value_text.base,
+                       value_text.len, is_secret};
     nghttp2_rcbuf_incref(name);
     nghttp2_rcbuf_incref(value);
     nghttp2_rcbuf **texts = block->texts + block->texts_count;

@@ -9,6 +9,7 @@
 #define RPC_FIELD_BLOCK_H
 
 #include <nghttp2/nghttp2.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -25,6 +26,7 @@ struct field {
     size_t name_size;
     const char *value;
     size_t value_size;
+    bool is_secret; /* whoever passes it on must keep it out of HPACK's tables, too */
 };
 
 struct field_block {
@@ -44,7 +46,8 @@ struct kept_fields {
     nghttp2_rcbuf *texts[];
 };
 
-void field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *value);
+void field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *value,
+                     bool is_secret);
 
 /* What it takes to keep them, at most; texts that HPACK's table has are shared, but a peer need not let them be. */
 static inline size_t

@@ -18,6 +18,7 @@ struct metadata_entry {
     size_t key_size;
     const char *value;
     size_t value_size;
+    bool is_secret; /* its sender keeps it out of HPACK's tables */
 };
 
 struct metadata {

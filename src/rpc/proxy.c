@@ -117,9 +117,10 @@ copy_fields(struct proxied *proxied, const struct field_block *block)
     nghttp2_nv *copy = arena_alloc(&proxied->arena, block->count * sizeof *copy);
     for (size_t i = 0; i < block->count; i++) {
         const struct field *field = &block->fields[i];
-        copy[i] = (nghttp2_nv){(uint8_t *)field->name, (uint8_t *)field->value, field->name_size,
-                               field->value_size,
-                               NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+        uint8_t secret = field->is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+        copy[i] = (nghttp2_nv){
+            (uint8_t *)field->name, (uint8_t *)field->value, field->name_size, field->value_size,
+            NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE | secret};
     }
     return copy;
 }

@@ -208,7 +208,8 @@ request_read_fields(struct request_head *head, struct arena *arena, const struct
         *entry = (struct metadata_entry){.key = field->name,
                                          .key_size = field->name_size,
                                          .value = field->value,
-                                         .value_size = field->value_size};
+                                         .value_size = field->value_size,
+                                         .is_secret = field->is_secret};
         metadata_append(&head->metadata, entry++);
     }
 }

@@ -50,6 +50,13 @@ request_fields_add_grpc(struct request_fields *fields)
     add_text(fields, "user-agent", "skycap/" SKYCAP_VERSION);
 }
 
+/* The field that was added last. */
+static void
+keep_out_of_tables(struct request_fields *fields)
+{
+    fields->items[fields->count - 1].flags |= NGHTTP2_NV_FLAG_NO_INDEX;
+}
+
 void
 request_fields_add_timeout(struct request_fields *fields, uint64_t deadline_at)
 {
@@ -60,13 +67,15 @@ request_fields_add_timeout(struct request_fields *fields, uint64_t deadline_at)
     size_t size = grpc_text_print_timeout(deadline_at > now ? deadline_at - now : 1, text);
     add(fields, "grpc-timeout", strlen("grpc-timeout"), text, size);
     /* It never comes again: in the table it would only push out what does. */
-    fields->items[fields->count - 1].flags |= NGHTTP2_NV_FLAG_NO_INDEX;
+    keep_out_of_tables(fields);
 }
 
 void
 request_fields_add_raw(struct request_fields *fields, const struct metadata_entry *entry)
 {
     add(fields, entry->key, entry->key_size, entry->value, entry->value_size);
+    if (entry->is_secret)
+        keep_out_of_tables(fields);
 }
 
 void
