@@ -351,8 +351,10 @@ pair_create(struct oim_pair *pair, const struct wanted *wanted, const char **id,
 {
     Csi__V1__CreateVolumeRequest request = CSI__V1__CREATE_VOLUME_REQUEST__INIT;
     Csi__V1__CapacityRange range = CSI__V1__CAPACITY_RANGE__INIT;
+    struct arena own AUTO(arena_clear); /* several threads may ask */
+    arena_init(&own, NULL, 0, SIZE_MAX);
     Csi__V1__VolumeCapability *capability =
-        capability_of(&pair->arena, wanted->fs_type, mode_of(wanted->mode));
+        capability_of(&own, wanted->fs_type, mode_of(wanted->mode));
     Csi__V1__CreateVolumeResponse *reply;
     range.required_bytes = wanted->required;
     range.limit_bytes = wanted->limit;

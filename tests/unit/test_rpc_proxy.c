@@ -214,7 +214,7 @@ a_deadline_goes_through(void)
 {
     struct path path;
     path_open(&path, &csi_v1_identity_service, &waiting_handlers);
-    CHECK_CODE(probe(path.front.channel, &(struct call_options){.timeout_ns = 40 * MS}),
+    CHECK_CODE(probe(path.front.channel, &(struct call_options){.timeout_ns = 400 * MS}),
                CODE_DEADLINE_EXCEEDED);
     CHECK(gate_wait(&path.seen.left, 1));
     CHECK_NUMBER(path.seen.code, CODE_CANCELLED);
