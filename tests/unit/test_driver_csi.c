@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver `csi` before a child that does as it is told: facts, calls, streams, and what becomes of a child that does not answer. */
-#include "driver_ends.h"
-
-static const struct setting *
-quick_settings(struct front *front, const struct child *child)
-{
-    return make_settings(&front->arena, "endpoint", child->ends.address, "probe-interval", "50ms",
-                         "probe-timeout", "300ms", NULL);
-}
-
-/* Asks once and then hardly ever again. */
-static const struct setting *
-calm_settings(struct front *front, const struct child *child)
-{
-    return make_settings(&front->arena, "endpoint", child->ends.address, "probe-interval", "1h",
-                         "probe-timeout", "300ms", NULL);
-}
-
-static void
-open_both(struct front *front, struct child *child)
-{
-    child_open(child, CHILD_BOTH);
-    front_prepare(front);
-    front_open(front, &(struct front_setup){.settings = quick_settings(front, child)});
-    CHECK(wait_for_facts(front->driver, true, NULL));
-}
-
-static void
-close_both(struct front *front, struct child *child)
-{
-    gate_pass(&child->may_go);
-    front_close(front);
-    child_close(child);
-}
+/* Driver `csi` before a child that does as it is told: facts, calls and streams. */
+#include "driver_csi_ends.h"
 
 /* ---- facts ---- */
 
@@ -210,32 +178,47 @@ an_error_of_the_child_passes_as_it_is(void)
     close_both(&front, &child);
 }
 
+static struct error *
+ask_node(struct front *front)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    Csi__V1__NodeGetInfoRequest request = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
+    Csi__V1__NodeGetInfoResponse *reply;
+    struct error *error = channel_call(front->ends.channel, CSI_V1_NODE_NODE_GET_INFO,
+                                       &request.base, NULL, &arena, &reply);
+    if (!error)
+        CHECK_TEXT(reply->node_id, "child-node");
+    return error;
+}
+
+/* Controller and node each at an endpoint of their own. */
+static void
+open_with_node(struct front *front, struct child *controller, struct child *node)
+{
+    child_open(controller, CHILD_CONTROLLER);
+    child_open(node, CHILD_NODE);
+    front_prepare(front);
+    const struct setting *settings =
+        make_settings(&front->arena, "endpoint", controller->ends.address, "node-endpoint",
+                      node->ends.address, "probe-interval", "50ms", NULL);
+    front_open(front, &(struct front_setup){.settings = settings});
+    CHECK(wait_for_facts(front->driver, true, NULL));
+}
+
 static void
 node_calls_go_to_the_node_endpoint(void)
 {
     struct child controller, node;
     struct front front;
-    child_open(&controller, CHILD_CONTROLLER);
-    child_open(&node, CHILD_NODE);
-    front_prepare(&front);
-    const struct setting *settings =
-        make_settings(&front.arena, "endpoint", controller.ends.address, "node-endpoint",
-                      node.ends.address, "probe-interval", "50ms", NULL);
-    front_open(&front, &(struct front_setup){.settings = settings});
-    CHECK(wait_for_facts(front.driver, true, NULL));
+    open_with_node(&front, &controller, &node);
     CHECK_NUMBER(atomic_load(&node.reads), 0); /* the controller tells who it is */
     CHECK(atomic_load(&node.probes) > 0);
     struct driver_facts *facts = driver_facts(front.driver);
     CHECK_TEXT(facts->node_id, "child-node");
     driver_facts_release(facts);
 
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    Csi__V1__NodeGetInfoRequest request = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
-    Csi__V1__NodeGetInfoResponse *reply;
-    succeed(channel_call(front.ends.channel, CSI_V1_NODE_NODE_GET_INFO, &request.base, NULL, &arena,
-                         &reply));
-    CHECK_TEXT(reply->node_id, "child-node");
+    CHECK_CODE(ask_node(&front), CODE_OK);
     CHECK_CODE(create(&front, "one", NULL, NULL), CODE_OK);
 
     /* One of them gone leaves the other in use. */
@@ -245,9 +228,7 @@ node_calls_go_to_the_node_endpoint(void)
     CHECK(strstr(facts->trouble, "node-endpoint: ") == facts->trouble);
     driver_facts_release(facts);
     for (unsigned n = 0; n < 7; n++)
-        CHECK_CODE(channel_call(front.ends.channel, CSI_V1_NODE_NODE_GET_INFO, &request.base, NULL,
-                                &arena, &reply),
-                   CODE_UNAVAILABLE);
+        CHECK_CODE(ask_node(&front), CODE_UNAVAILABLE);
     CHECK_CODE(create(&front, "one", NULL, NULL), CODE_OK);
     child_serve(&node, CHILD_NODE);
     CHECK(wait_for_facts(front.driver, true, NULL));
@@ -256,30 +237,12 @@ node_calls_go_to_the_node_endpoint(void)
     child_close(&node);
 }
 
-static struct error *
-ask_node(struct front *front)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    Csi__V1__NodeGetInfoRequest request = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
-    Csi__V1__NodeGetInfoResponse *reply;
-    return channel_call(front->ends.channel, CSI_V1_NODE_NODE_GET_INFO, &request.base, NULL, &arena,
-                        &reply);
-}
-
 static void
 a_node_that_comes_back_is_used_though_the_controller_is_away(void)
 {
     struct child controller, node;
     struct front front;
-    child_open(&controller, CHILD_CONTROLLER);
-    child_open(&node, CHILD_NODE);
-    front_prepare(&front);
-    const struct setting *settings =
-        make_settings(&front.arena, "endpoint", controller.ends.address, "node-endpoint",
-                      node.ends.address, "probe-interval", "50ms", NULL);
-    front_open(&front, &(struct front_setup){.settings = settings});
-    CHECK(wait_for_facts(front.driver, true, NULL));
+    open_with_node(&front, &controller, &node);
     server_free(controller.ends.server);
     server_free(node.ends.server);
     CHECK(wait_for_facts(front.driver, false, NULL));
@@ -411,154 +374,6 @@ a_driver_that_is_let_go_ends_its_relayed_calls_first(void)
     close_both(&front, &child);
 }
 
-/* ---- a child that does not answer ---- */
-
-struct caller {
-    pthread_t thread;
-    struct front *front;
-    enum code code;
-};
-
-static void *
-run_caller(void *argument)
-{
-    struct caller *caller = argument;
-    caller->code = take_code(create(caller->front, "one", NULL, NULL));
-    return NULL;
-}
-
-static void
-more_calls_than_may_be_are_refused_at_once(void)
-{
-    struct child child;
-    struct front front;
-    struct caller callers[2];
-    child_open(&child, CHILD_BOTH);
-    front_prepare(&front);
-    front_open(&front, &(struct front_setup){.settings = calm_settings(&front, &child),
-                                             .max_calls = COUNT_OF(callers)});
-    CHECK(wait_for_facts(front.driver, true, NULL));
-    atomic_store(&child.hangs, true);
-    for (size_t i = 0; i < COUNT_OF(callers); i++) {
-        callers[i].front = &front;
-        pthread_create(&callers[i].thread, NULL, run_caller, &callers[i]);
-    }
-    CHECK(gate_wait(&child.entered, COUNT_OF(callers)));
-    uint64_t start = timers_now();
-    struct error *error = create(&front, "one", NULL, NULL);
-    CHECK(ms_since(start) < 500);
-    CHECK(error && strstr(error->message, "connection \"slow\": 2 calls are under way"));
-    CHECK_CODE(error, CODE_RESOURCE_EXHAUSTED);
-    gate_pass(&child.may_go);
-    for (size_t i = 0; i < COUNT_OF(callers); i++) {
-        pthread_join(callers[i].thread, NULL);
-        CHECK_NUMBER(callers[i].code, CODE_OK);
-    }
-    atomic_store(&child.hangs, false);
-    CHECK_CODE(create(&front, "one", NULL, NULL), CODE_OK); /* the places are free again */
-    close_both(&front, &child);
-}
-
-static void
-a_call_takes_no_longer_than_it_may(void)
-{
-    struct child child;
-    struct front front;
-    child_open(&child, CHILD_BOTH);
-    front_prepare(&front);
-    front_open(&front,
-               &(struct front_setup){.settings = calm_settings(&front, &child), .timeout_ms = 100});
-    CHECK(wait_for_facts(front.driver, true, NULL));
-    atomic_store(&child.hangs, true);
-    uint64_t start = timers_now();
-    CHECK_CODE(create(&front, "one", NULL, NULL), CODE_DEADLINE_EXCEEDED);
-    CHECK(ms_since(start) >= 100 && ms_since(start) < 1000);
-    close_both(&front, &child);
-}
-
-static void
-a_child_that_hangs_is_left_alone_until_it_answers_again(void)
-{
-    struct child child;
-    struct front front;
-    child_open(&child, CHILD_BOTH);
-    front_prepare(&front);
-    front_open(&front, &(struct front_setup){.settings = quick_settings(&front, &child),
-                                             .timeout_ms = 100});
-    CHECK(wait_for_facts(front.driver, true, NULL));
-    atomic_store(&child.hangs, true);
-    atomic_store(&child.identity_hangs, true);
-    CHECK(wait_for_facts(front.driver, false, NULL));
-    uint64_t refused_since = 0;
-    for (uint64_t start = timers_now(); !refused_since && ms_since(start) < PATIENCE_MS;) {
-        struct error *error = create(&front, "one", NULL, NULL);
-        if (error && error->code == CODE_UNAVAILABLE)
-            refused_since = timers_now();
-        error_free(error);
-    }
-    CHECK(refused_since);
-    uint64_t start = timers_now();
-    struct error *error = create(&front, "one", NULL, NULL);
-    CHECK(ms_since(start) < 90);
-    CHECK(error && strstr(error->message, "connection \"slow\": it has not answered for "));
-    CHECK_CODE(error, CODE_UNAVAILABLE);
-    atomic_store(&child.hangs, false);
-    atomic_store(&child.identity_hangs, false);
-    gate_pass(&child.may_go);
-    CHECK(wait_for_facts(front.driver, true, NULL));
-    CHECK_CODE(create(&front, "one", NULL, NULL), CODE_OK);
-    close_both(&front, &child);
-}
-
-/* The calls' own failures open the breaker; then the keeper looks at once, not after its interval. */
-static void
-a_breaker_that_opens_makes_the_keeper_look(void)
-{
-    struct child child;
-    struct front front;
-    child_open(&child, CHILD_BOTH);
-    front_prepare(&front);
-    front_open(&front,
-               &(struct front_setup){.settings = calm_settings(&front, &child), .timeout_ms = 50});
-    CHECK(wait_for_facts(front.driver, true, NULL));
-    int probes = atomic_load(&child.probes);
-    atomic_store(&child.hangs, true);
-    for (unsigned n = 0; n < 5; n++)
-        CHECK_CODE(create(&front, "one", NULL, NULL), CODE_DEADLINE_EXCEEDED);
-    uint64_t start = timers_now();
-    while (atomic_load(&child.probes) == probes && ms_since(start) < PATIENCE_MS)
-        sleep_ms(2);
-    CHECK_NUMBER(atomic_load(&child.probes), probes + 1);
-    atomic_store(&child.hangs, false);
-    start = timers_now();
-    struct error *error = create(&front, "one", NULL, NULL);
-    while (error && ms_since(start) < PATIENCE_MS) {
-        error_free(error);
-        sleep_ms(2);
-        error = create(&front, "one", NULL, NULL);
-    }
-    CHECK_CODE(error, CODE_OK); /* Probe was answered, so calls pass again */
-    close_both(&front, &child);
-}
-
-static void
-closing_does_not_wait_for_a_child_that_hangs(void)
-{
-    struct child child;
-    struct front front;
-    child_open(&child, CHILD_BOTH);
-    front_prepare(&front);
-    atomic_store(&child.identity_hangs, true);
-    const struct setting *settings =
-        make_settings(&front.arena, "endpoint", child.ends.address, "probe-timeout", "1h", NULL);
-    front_open(&front, &(struct front_setup){.settings = settings});
-    CHECK(gate_wait(&child.entered, 1));
-    uint64_t start = timers_now();
-    front_close(&front);
-    CHECK(ms_since(start) < 1000);
-    child_close(&child);
-}
-
 /* ---- sharing ---- */
 
 static void
@@ -607,11 +422,6 @@ main(void)
     a_relayed_call_passes_with_its_answer();
     relayed_calls_are_bounded_too();
     a_driver_that_is_let_go_ends_its_relayed_calls_first();
-    more_calls_than_may_be_are_refused_at_once();
-    a_call_takes_no_longer_than_it_may();
-    a_child_that_hangs_is_left_alone_until_it_answers_again();
-    a_breaker_that_opens_makes_the_keeper_look();
-    closing_does_not_wait_for_a_child_that_hangs();
     who_lets_go_last_closes_it();
     all_names_are_told();
     return check_report("driver_csi");
