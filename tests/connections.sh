@@ -139,9 +139,9 @@ program_of() {
     done
 }
 
-# is_up NAME: its driver has been reached.
+# is_up NAME: it is in force (which it is a moment after the log says that it is loaded), and its driver has been reached.
 is_up() {
-    grep -q "connection is up connection=$1 " "$LOG"
+    "$SKYCAP" connection show "$1" --endpoint "unix:$SOCKET" --timeout 5 -o json 2>/dev/null | grep -Eq '"state": *"READY"'
 }
 
 # wait_until_up NAME...
