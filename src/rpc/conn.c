@@ -170,6 +170,7 @@ on_poll(uv_poll_t *poll, int status, int events)
     /* libuv has stopped watching: if reading has not told why, nothing else will. */
     if (status < 0)
         conn_kill(conn, "the socket has failed");
+    loop_flush_much(conn->loop); /* which may be the end of this connection */
 }
 
 /* ---- life ---- */

@@ -151,6 +151,7 @@ static int
 on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
 {
     struct conn *conn = argument;
+    conn->loop->unsaid++;
     field_block_drop(&conn->block);
     if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;

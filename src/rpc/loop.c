@@ -11,6 +11,7 @@
 #define RELIEF_MS 1
 #define INBOX_ROUNDS 4
 #define CALLS_IN_COMPANY 16u
+#define MUCH_UNSAID 8u
 
 /* False: there is nothing, and from now on whoever posts wakes the loop. */
 static bool
@@ -180,6 +181,18 @@ flush_conns(struct loop *loop)
     struct conn *conn;
     while ((conn = conn_take_dirty(loop)))
         conn_flush(conn);
+    loop->unsaid = 0;
+}
+
+/*
+ * A turn takes as long as the calls of all connections that have sent some: those who wait for the first of them, a server behind a proxy or a client, need not sleep
+ * so long. And what an answered call has used is still in the cache for the next one. Fewer calls are not worth a system call of their own.
+ */
+void
+loop_flush_much(struct loop *loop)
+{
+    if (loop->unsaid >= MUCH_UNSAID)
+        flush_conns(loop);
 }
 
 /*

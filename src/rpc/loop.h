@@ -4,8 +4,8 @@
  * turns (baton.h).
  *
  * Rules of the thread: whatever lives on the loop is touched by the loop thread only. Another thread hands a `struct task` to
- * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (loop_flush_later) and goes out once, at the end
- * of the turn.
+ * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (conn_mark_dirty) and goes out at the end of the turn, or
+ * before, when it is enough to keep those busy who wait for it (loop_flush_much).
  */
 #ifndef RPC_LOOP_H
 #define RPC_LOOP_H
@@ -47,6 +47,7 @@ struct loop {
     atomic_bool is_waiting; /* in the kernel, or about to: whoever posts must wake it */
     bool stop;              /* set by a task */
     struct conn *dirty;     /* connections with something to write */
+    unsigned unsaid;        /* header blocks that were read since they were written last */
     struct workers *workers;
     struct work *pile; /* work of this turn, for the workers */
     struct work **pile_last;
@@ -102,7 +103,10 @@ void loop_note_work_done(struct loop *loop);
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
 void loop_disarm(struct loop *loop, struct timer *timer);
 
-/* Defined by conn_write.c and conn.c: writes what the connection has to say. Called once per turn for each dirty connection. */
+/* Loop thread, behind the reading of a connection: writes what there is to say if it is much already. */
+void loop_flush_much(struct loop *loop);
+
+/* Defined by conn_write.c and conn.c: writes what the connection has to say. Called for each dirty connection. */
 void conn_flush(struct conn *conn);
 struct conn *conn_take_dirty(struct loop *loop);
 
