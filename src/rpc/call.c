@@ -16,8 +16,8 @@
 
 #define FIRST_BLOCK_BYTES 1536
 
-/* A head that takes more than the call itself is counted in the budget. */
-#define SMALL_HEAD_BYTES 4096
+/* What a call takes beside its head, with its stream and where it is passed on to. */
+#define CALL_MEMORY 4096u
 
 static struct call *
 of_stream(struct stream *stream)
@@ -147,13 +147,11 @@ on_trailers(struct call *call, const struct field_block *block, bool end_of_stre
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
 }
 
-/* A client that never ends its requests has the server keep their heads. */
+/* A client that never ends its requests has the server keep the calls and their heads. */
 static bool
 charge_head(struct call *call, const struct field_block *block)
 {
-    size_t size = field_block_memory(block);
-    if (size <= SMALL_HEAD_BYTES)
-        return true;
+    size_t size = CALL_MEMORY + field_block_memory(block);
     if (!budget_take(&call->peer->budget, size))
         return false;
     call->head_charged = size;

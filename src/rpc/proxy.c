@@ -22,6 +22,9 @@
 #define MAX_HEADER_BYTES (64u << 10)
 #define FIRST_BLOCK_BYTES 512
 
+/* A head of an answer that takes no more is counted with the call. */
+#define SMALL_HEAD_BYTES 4096u
+
 struct proxied {
     struct stream upstream; /* first */
     struct waiter waiter;
@@ -30,7 +33,7 @@ struct proxied {
     struct arena arena;
     struct kept_fields *fields; /* of the answer */
     size_t header_bytes;
-    size_t charged; /* bytes held, of both directions */
+    size_t charged; /* in the budget: bytes held, of both directions, and large heads */
     bool head_passed;
     bool end_passed;
     bool upstream_over;
@@ -85,18 +88,32 @@ proxy_cancel(struct proxied *proxied)
         proxied->upstream_over = true;
 }
 
+static void
+give_up(struct proxied *proxied, const char *why)
+{
+    answer(proxied, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
+    proxy_cancel(proxied);
+}
+
+/* False: there is no memory for it, and the call is over. */
+static bool
+charge(struct proxied *proxied, size_t size)
+{
+    bool fits = budget_take(&proxied->channel->loop->budget, size);
+    if (fits)
+        proxied->charged += size;
+    else
+        give_up(proxied, "too many bytes of proxied calls wait in memory");
+    return fits;
+}
+
 /* ---- bytes, both ways ---- */
 
 static void
 pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, size_t size)
 {
-    if (!budget_take(&proxied->channel->loop->budget, size)) {
-        answer(proxied, error_new(CODE_RESOURCE_EXHAUSTED,
-                                  "too many bytes of proxied calls wait in memory"));
-        proxy_cancel(proxied);
+    if (!charge(proxied, size))
         return;
-    }
-    proxied->charged += size;
     chunk_queue_append(&to->out, &proxied->channel->loop->blocks, bytes, size);
     stream_resume(to);
 }
@@ -185,18 +202,23 @@ pass_block(struct proxied *proxied, struct field_block *block, bool end)
     }
 }
 
+static bool
+charge_head(struct proxied *proxied, const struct field_block *block)
+{
+    size_t size = field_block_memory(block);
+    return size <= SMALL_HEAD_BYTES || charge(proxied, size);
+}
+
 static void
 on_up_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct proxied *proxied = of_upstream(stream);
     proxied->header_bytes += block->bytes;
-    if (proxied->header_bytes > MAX_HEADER_BYTES) {
-        answer(proxied,
-               error_new(CODE_RESOURCE_EXHAUSTED, "the headers of the answer are too large"));
-        proxy_cancel(proxied);
-    } else if (proxied->call && !proxied->end_passed && !is_interim(proxied, block)) {
+    if (proxied->header_bytes > MAX_HEADER_BYTES)
+        give_up(proxied, "the headers of the answer are too large");
+    else if (proxied->call && !proxied->end_passed && !is_interim(proxied, block) &&
+             charge_head(proxied, block))
         pass_block(proxied, block, end_of_stream);
-    }
 }
 
 static void

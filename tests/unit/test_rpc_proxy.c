@@ -8,6 +8,7 @@
 #include "rpc_ends.h"
 
 #define PIECE 10000u
+#define LARGE_FIELD 10000u
 #define MORE_THAN_ANYTHING_HOLDS ((size_t)8 << 20)
 
 struct seen {
@@ -420,6 +421,39 @@ a_stream_goes_through_both_ways(void)
 }
 
 static struct error *
+echo_behind_a_large_head(struct call *call)
+{
+    static const char value[LARGE_FIELD];
+    struct error *error = call_add_header(call, "large-bin", value, sizeof value);
+    return error ? error : echo(call);
+}
+
+static void
+the_head_of_an_answer_is_counted_in_the_budget(void)
+{
+    static const struct plugin_grpcbroker handlers = {.start_stream = {echo_behind_a_large_head}};
+    struct arena arena AUTO(arena_clear);
+    struct path path;
+    struct client_call *call;
+    Plugin__ConnInfo message = PLUGIN__CONN_INFO__INIT;
+    Plugin__ConnInfo *answer;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    path_open(&path, &plugin_grpcbroker_service, &handlers);
+    struct loop *loop = runtime_loop(path.front.runtime);
+    succeed(client_call_open(path.front.channel, PLUGIN_GRPCBROKER_START_STREAM, NULL, &call));
+    succeed(client_call_send(call, &message.base));
+    succeed(client_call_recv(call, &arena, &answer));
+    CHECK(atomic_load(&loop->budget.used) > LARGE_FIELD);
+    client_call_close_send(call);
+    CHECK_CODE(client_call_finish(call), CODE_OK);
+    client_call_free(call);
+    for (int i = 0; i < 500 && atomic_load(&loop->budget.used); i++)
+        sleep_ms(10);
+    CHECK_NUMBER(atomic_load(&loop->budget.used), 0);
+    path_end(&path);
+}
+
+static struct error *
 send_much(struct call *call, const Generated__GetObjectRequest *request)
 {
     static uint8_t data[PIECE];
@@ -537,6 +571,7 @@ main(void)
     a_client_that_cancels_before_the_way_is_known_is_forgotten();
     what_came_before_the_way_was_known_goes_through_as_well();
     a_stream_goes_through_both_ways();
+    the_head_of_an_answer_is_counted_in_the_budget();
     a_client_that_does_not_receive_makes_the_server_behind_wait();
     a_reset_from_behind_becomes_a_status();
     a_channel_of_another_runtime_is_refused();

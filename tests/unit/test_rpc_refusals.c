@@ -76,6 +76,27 @@ heads_of_calls_that_never_end_are_counted_in_the_budget(void)
     ends_close(&ends);
 }
 
+/* A connection's 256 KiB are enough for some 40 of them. */
+static void
+calls_that_never_end_are_counted_in_the_budget(void)
+{
+    struct ends ends;
+    struct client_call *held[80];
+    ends_open(&ends, &(struct ends_setup){.service = &csi_v1_identity_service,
+                                          .handlers = &probe_handlers,
+                                          .runtime.max_buffered_bytes = 1 << 20});
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < COUNT_OF(held); i++)
+            held[i] = begin_with_metadata(&ends, NULL);
+        CHECK_CODE(client_call_finish(held[COUNT_OF(held) - 1]), CODE_RESOURCE_EXHAUSTED);
+        CHECK_CODE(probe(ends.channel, NULL), CODE_RESOURCE_EXHAUSTED);
+        for (size_t i = 0; i < COUNT_OF(held); i++)
+            client_call_free(held[i]);
+        CHECK_CODE(probe(ends.channel, NULL), CODE_OK);
+    }
+    ends_close(&ends);
+}
+
 /* ---- streams whose client takes nothing ---- */
 
 struct endless {
@@ -438,6 +459,7 @@ main(void)
 {
     requests_with_too_large_headers_are_refused_without_another_try();
     heads_of_calls_that_never_end_are_counted_in_the_budget();
+    calls_that_never_end_are_counted_in_the_budget();
     a_client_that_gives_no_window_does_not_hold_a_handler_for_ever();
     a_client_that_takes_a_little_now_and_then_is_served();
     calls_that_wait_for_a_stream_leave_nothing_when_they_are_cancelled();
