@@ -16,7 +16,7 @@ from rpc import install_peers
 
 DIRECT, OURS, RELAY = "direct", "skycap", "grpc-go relay"
 MEMORY = pathlib.Path("/dev/shm")
-SHORTER = 5  # runs are so much shorter than --seconds, and so many more, so that turns come often
+SHORTER = 2  # runs are so much shorter than --seconds, and so many more, so that turns come often
 CROWD = 16
 MOST_ADDED_US = 60
 MOST_MIB = 8

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import NotMeasured, Process, accepts_connections, print_table, run_program
+from harness import NotMeasured, Process, accepts_connections, print_table, run_program, times
 from rpc import install_peers
 
 OURS, THEIRS = "skycap serve", "csi-driver-host-path"
@@ -28,6 +28,7 @@ FILES, FILE_BYTES = 10_000, 107_375  # 1 GiB in all
 POOL_SIZE = "40G"
 COPIES = 30
 STARTS = 5
+PART_SECONDS = 0.02
 
 
 # ---- drivers ----
@@ -74,8 +75,8 @@ def cpu_us(results, side, kind="create"):
     return statistics.median(1e6 * result[side] / result["times"][kind]["count"] for result in results)
 
 
-def median_us(results, kind):
-    return statistics.median(result["times"][kind]["p50_us"] for result in results)
+def median_us(results, kind, which="p50_us"):
+    return statistics.median(result["times"][kind][which] for result in results)
 
 
 class Bench:
@@ -176,105 +177,138 @@ def fill(driver, count):
     return result
 
 
-def pair_figures(bench, drivers):
-    """{name: (pairs a second, create us, delete us, create p99 us, pairs a second by a crowd, and then the CPU us of a pair,
-    the driver's and the client's)}"""
-    steps = [(lambda d=d, n=n: d.run("pairs", clients=n)) for d in drivers for n in (1, CROWD)]
-    results = bench.rounds(*steps)
-    figures = {}
-    for driver, alone, crowd in zip(drivers, results[::2], results[1::2]):
-        p99 = statistics.median(result["times"]["create"]["p99_us"] for result in alone)
-        figures[driver.name] = (statistics.median(map(rate, alone)), median_us(alone, "create"),
-                                median_us(alone, "delete"), p99, statistics.median(map(rate, crowd)),
-                                cpu_us(crowd, "server_cpu"), cpu_us(crowd, "client_cpu"))
-    return figures
+class Pairs:
+    """Volumes made and deleted by one client, then by a crowd: the runs of each driver, which take turns with those of others
+    and with the parts."""
+
+    def __init__(self, bench, drivers, parts=None):
+        self.names = [driver.name for driver in drivers]
+        parts = parts or {}
+        alone = [(lambda d=d: d.run("pairs", clients=1)) for d in drivers]
+        crowd = [(lambda d=d: d.run("pairs", clients=CROWD)) for d in drivers]
+        results = bench.rounds(*alone, *parts.values())
+        self.alone = dict(zip(self.names, results))
+        self.parts = dict(zip(parts, results[len(drivers):]))
+        self.crowd = dict(zip(self.names, bench.rounds(*crowd)))
+
+    def rows(self):
+        return [[name, f"{statistics.median(map(rate, alone)):,.0f}",
+                 *(f"{median_us(alone, kind):,.0f}" for kind in ("create", "delete")),
+                 f"{median_us(alone, 'create', 'p99_us'):,.0f}", f"{statistics.median(map(rate, crowd)):,.0f}"]
+                for name, alone, crowd in ((name, self.alone[name], self.crowd[name]) for name in self.names)]
+
+    def crowd_cpu(self):
+        """(name, the driver's CPU us for a pair, the client's)"""
+        return [(name, cpu_us(found, "server_cpu"), cpu_us(found, "client_cpu")) for name, found in self.crowd.items()]
+
+    def costs(self, name):
+        """us of a create and a delete, run by run."""
+        return [sum(result["times"][kind]["p50_us"] for kind in ("create", "delete")) for result in self.alone[name]]
+
+    def bar(self, report, found, least, what, more=""):
+        """`found` is self.alone or self.crowd: ours at least so many times theirs."""
+        if THEIRS not in found:
+            return report.miss_figure(what, f"no {THEIRS}")
+        ours, theirs = ([rate(result) for result in found[name]] for name in (OURS, THEIRS))
+        faster = times(ours, theirs)
+        report.bar(faster >= least, what,
+                   f"{statistics.median(ours):,.0f} and {statistics.median(theirs):,.0f}, {faster:.2f} times{more}")
 
 
 PAIRS_HEAD = ["", "pairs/s", "create p50 us", "delete p50 us", "create p99 us", f"pairs/s by {CROWD} clients"]
 
 
-def pair_rows(figures):
-    return [[name, f"{alone:,.0f}", f"{create:.0f}", f"{delete:.0f}", f"{p99:,.0f}", f"{crowd:,.0f}"]
-            for name, (alone, create, delete, p99, crowd, *_) in figures.items()]
+def create_parts(bench, ours, other):
+    """What a durable create cannot do without. The subvolumes are made in another pool than ours, and not many: btrfs has to
+    give back each that is deleted, and what is measured next would meet that."""
+    def subvolumes():
+        found = bench.bare(other, "subvolumes", 1, seconds=PART_SECONDS)
+        settle(other)
+        return found
+
+    return {"null": lambda: ours.run("null"), "commit": lambda: bench.commit(ours, 1), "subvolume": subvolumes}
 
 
-def limit_figures(bench, ours):
-    """The parts of a durable create, and how many pairs of each there could be. Very many subvolumes are deleted for it:
-    in a pool of their own, which goes with them."""
-    with contextlib.ExitStack() as stack:
-        other = bench.start_skycap("limits", "limits")
-        stack.enter_context(other.process)
-        null, nulls, commit, commits, subvolume, subvolumes = bench.rounds(
-            lambda: ours.run("null"), lambda: ours.run("null", clients=CROWD),
-            lambda: bench.commit(ours, 1), lambda: bench.commit(ours, CROWD, "cycle"),
-            lambda: bench.bare(other, "subvolumes", 1), lambda: bench.bare(other, "subvolumes", CROWD))
+def part_times(pairs):
+    """us of the parts of a create, run by run."""
+    return {"subvolume": [result["times"]["create"]["p50_us"] for result in pairs.parts["subvolume"]],
+            "commit": [result["p50_us"] for result in pairs.parts["commit"]],
+            "null": [result["times"]["call"]["p50_us"] for result in pairs.parts["null"]]}
+
+
+def crowd_limits(bench, ours, other):
+    """The same by a crowd: pairs a second, where there is such a thing, and (name, CPU us for a pair, the client's)."""
+    nulls, commits, subvolumes = bench.rounds(
+        lambda: ours.run("null", clients=CROWD), lambda: bench.commit(ours, CROWD, "cycle"),
+        lambda: bench.bare(other, "subvolumes", CROWD))
     return {
-        "null": median_us(null, "call"),
-        "commit": statistics.median(result["p50_us"] for result in commit),
         "commits": statistics.median(result["per_second"] for result in commits),
-        "create": median_us(subvolume, "create"),
-        "delete": median_us(subvolume, "delete"),
         "subvolumes": statistics.median(map(rate, subvolumes)),
-        "cpu": {
-            "bare subvolume ioctls": (cpu_us(subvolumes, "client_cpu"), 0),
-            "bare commits of the store": (statistics.median(result["cpu_us"] for result in commits), 0),
-            "two null RPCs": (2 * cpu_us(nulls, "server_cpu", "call"), 2 * cpu_us(nulls, "client_cpu", "call")),
-        },
+        "cpu": [("bare subvolume ioctls", cpu_us(subvolumes, "client_cpu"), 0),
+                ("bare commits of the store", statistics.median(result["cpu_us"] for result in commits), 0),
+                ("two null RPCs", 2 * cpu_us(nulls, "server_cpu", "call"), 2 * cpu_us(nulls, "client_cpu", "call"))],
     }
 
 
-def limit_rows(limits):
-    parts = [("bare subvolume ioctls", limits["create"], limits["delete"], f"{limits['subvolumes']:,.0f}"),
-             ("bare commit of the store", limits["commit"], limits["commit"], f"{limits['commits']:,.0f}"),
-             ("null RPC", limits["null"], limits["null"], "-")]
-    return [[name, f"{1e6 / (create + delete):,.0f}", f"{create:.0f}", f"{delete:.0f}", "-", crowd]
-            for name, create, delete, crowd in parts]
+def limit_rows(pairs, crowd):
+    create, commit, null = (statistics.median(found) for found in part_times(pairs).values())
+    delete = median_us(pairs.parts["subvolume"], "delete")
+    parts = [("bare subvolume ioctls", create, delete, f"{crowd['subvolumes']:,.0f}"),
+             ("bare commit of the store", commit, commit, f"{crowd['commits']:,.0f}"),
+             ("null RPC", null, null, "-")]
+    return [[name, f"{1e6 / (create + delete):,.0f}", f"{create:.0f}", f"{delete:.0f}", "-", by_crowd]
+            for name, create, delete, by_crowd in parts]
 
 
-def print_crowd(figures, limits):
+def print_crowd(pairs, limits):
     """What a pair takes of the processors, where they are what there is too little of. Gives the most pairs a second that
     the parts alone, and this client, leave room for."""
-    rows = [(name, *values[5:]) for name, values in figures.items()] + [(n, *cpu) for n, cpu in limits["cpu"].items()]
     print_table(f"CPU us of a pair made by {CROWD} clients", ["", "the driver's, or the part's", "the client's"],
-                [[name, f"{own:.0f}", f"{client:.0f}" if client else "-"] for name, own, client in rows])
-    most = os.cpu_count() * 1e6 / sum(sum(cpu) for cpu in limits["cpu"].values())
+                [[name, f"{own:.0f}", f"{client:.0f}" if client else "-"]
+                 for name, own, client in pairs.crowd_cpu() + limits["cpu"]])
+    most = os.cpu_count() * 1e6 / sum(own + client for _, own, client in limits["cpu"])
     print(f"\nOn {os.cpu_count()} processors the parts alone, with this client, leave room for {most:,.0f} pairs/s at most.")
     return most
 
 
-def compare_rates(report, figures, column, least, what, more=""):
-    if THEIRS not in figures:
-        return report.miss_figure(what, f"no {THEIRS}")
-    ours, theirs = figures[OURS][column], figures[THEIRS][column]
-    report.bar(ours >= least * theirs, what, f"{ours:,.0f} and {theirs:,.0f}, {ours / theirs:.2f} times{more}")
+def create_bar(report, pairs):
+    creates = [result["times"]["create"]["p50_us"] for result in pairs.alone[OURS]]
+    parts = part_times(pairs)
+    slower = times(creates, map(sum, zip(*parts.values())))
+    report.bar(slower <= 1.6, "a create within 1.6 times subvolume + commit + null RPC, p50",
+               f"{statistics.median(creates):.0f} us and {' + '.join(f'{statistics.median(found):.0f}' for found in parts.values())}"
+               f" us, {slower:.2f} times")
+
+
+def measure_empty(bench, drivers):
+    """Pairs with no volume beside, and their limits. Of bare subvolumes many are deleted: the pool goes with them."""
+    with contextlib.ExitStack() as stack:
+        other = bench.start_skycap("limits", "limits")
+        stack.enter_context(other.process)
+        pairs = Pairs(bench, drivers, create_parts(bench, drivers[0], other))
+        return pairs, crowd_limits(bench, drivers[0], other)
 
 
 def pairs_topic(bench, report):
     drivers = bench.start_all()
-    ours = drivers[0]
     memory = {driver.name: [driver.memory_at_start] for driver in drivers}
-    empty = pair_figures(bench, drivers)
-    limits = limit_figures(bench, ours)
+    empty, limits = measure_empty(bench, drivers)
     print_table(f"CreateVolume and DeleteVolume, no volume beside ({bench.runs()})", PAIRS_HEAD,
-                pair_rows(empty) + limit_rows(limits))
+                empty.rows() + limit_rows(empty, limits))
     most = print_crowd(empty, limits)
     for driver in drivers:
         fill(driver, SOME_VOLUMES)
-    some = pair_figures(bench, drivers)
-    print_table(f"The same with {SOME_VOLUMES:,} volumes beside", PAIRS_HEAD, pair_rows(some))
+    some = Pairs(bench, drivers)
+    print_table(f"The same with {SOME_VOLUMES:,} volumes beside", PAIRS_HEAD, some.rows())
     for driver in drivers:
         memory[driver.name].append(driver.memory_mib())
     print_table("Memory", ["", "RSS MiB when idle", f"with {SOME_VOLUMES:,} volumes"],
                 [[name, *(f"{value:.1f}" for value in values)] for name, values in memory.items()])
-    compare_rates(report, empty, 0, 1.3, f"durable create+delete at least 1.3 times {THEIRS} (not durable), empty")
-    compare_rates(report, some, 0, 10, f"at least 10 times with {SOME_VOLUMES:,} volumes")
-    compare_rates(report, empty, 4, 5, f"at least 5 times with {CROWD} clients",
-                  f"; the parts alone leave room for {most:,.0f} on {os.cpu_count()} processors")
-    least = limits["create"] + limits["commit"] + limits["null"]
-    create = empty[OURS][1]
-    report.bar(create <= 1.6 * least, "a create within 1.6 times subvolume + commit + null RPC, p50",
-               f"{create:.0f} us and {limits['create']:.0f} + {limits['commit']:.0f} + {limits['null']:.0f} us, "
-               f"{create / least:.2f} times")
+    empty.bar(report, empty.alone, 1.3, f"durable create+delete at least 1.3 times {THEIRS} (not durable), empty")
+    some.bar(report, some.alone, 10, f"at least 10 times with {SOME_VOLUMES:,} volumes")
+    empty.bar(report, empty.crowd, 5, f"at least 5 times with {CROWD} clients",
+              f"; the parts alone leave room for {most:,.0f} on {os.cpu_count()} processors")
+    create_bar(report, empty)
     report.bar(memory[OURS][0] < 6, "idle RSS under 6 MiB", f"{memory[OURS][0]:.1f} MiB")
 
 
@@ -300,16 +334,16 @@ def fill_one(bench, driver, label):
 
 
 def copy_ours(bench, driver, volume, directory):
-    """p50 us of a snapshot, of a clone, and of the bare ioctl; they take turns."""
+    """p50 us of a snapshot, of a clone, and of the bare ioctl, run by run; they take turns."""
     results = bench.rounds(lambda: driver.run("snapshots", volume=volume, count=COPIES),
                            lambda: driver.run("clones", volume=volume, count=COPIES),
                            lambda: bench.bare(driver, "snapshots", directory / "target", COPIES, seconds=60))
-    return [median_us(found, "create") for found in results]
+    return [[result["times"]["create"]["p50_us"] for result in found] for found in results]
 
 
 def copy_theirs(driver, volume):
     """Once: it packs all files for a snapshot."""
-    return [driver.run(verb, volume=volume, count=1)["times"]["create"]["p50_us"] for verb in ("snapshots", "clones")]
+    return [[driver.run(verb, volume=volume, count=1)["times"]["create"]["p50_us"]] for verb in ("snapshots", "clones")]
 
 
 def copies_topic(bench, report):
@@ -321,18 +355,18 @@ def copies_topic(bench, report):
         else:
             figures[THEIRS] = copy_theirs(driver, volume)
         driver.run("close", volume=volume, directory=directory)
-    ours = figures[OURS]
+    figures["bare snapshot ioctl"] = [bare, bare]
+    ms = {name: [statistics.median(found) / 1e3 for found in values] for name, values in figures.items()}
     print_table(f"A volume with {FILES:,} files and 1 GiB ({bench.repeats} times {COPIES} copies, p50; {THEIRS}: one)",
                 ["", "CreateSnapshot ms", "clone ms"],
-                [[name, *(f"{value / 1e3:,.2f}" for value in values)] for name, values in figures.items()] +
-                [["bare snapshot ioctl", *[f"{bare / 1e3:.2f}"] * 2]])
-    report.bar(ours[1] <= 1.5 * bare, "a clone within 1.5 times the bare snapshot ioctl, p50",
-               f"{ours[1] / 1e3:.2f} and {bare / 1e3:.2f} ms, {ours[1] / bare:.2f} times")
+                [[name, *(f"{value:,.2f}" for value in values)] for name, values in ms.items()])
+    clone, slower = ms[OURS][1], times(figures[OURS][1], bare)
+    report.bar(slower <= 1.5, "a clone within 1.5 times the bare snapshot ioctl, p50",
+               f"{clone:.2f} and {statistics.median(bare) / 1e3:.2f} ms, {slower:.2f} times")
     what = f"a clone at least 50 times as fast as {THEIRS}'s"
-    if THEIRS in figures:
-        report.bar(50 * ours[1] <= figures[THEIRS][1], what,
-                   f"{ours[1] / 1e3:.2f} and {figures[THEIRS][1] / 1e3:,.0f} ms, "
-                   f"{figures[THEIRS][1] / ours[1]:,.0f} times")
+    if THEIRS in ms:
+        theirs = ms[THEIRS][1]
+        report.bar(50 * clone <= theirs, what, f"{clone:.2f} and {theirs:,.0f} ms, {theirs / clone:,.0f} times")
     else:
         report.miss_figure(what, f"no {THEIRS}")
 
@@ -389,12 +423,12 @@ def many_topic(bench, report):
     full, empty = bench.start_skycap(full_name, "many"), bench.start_skycap("empty", "empty")
     filled = fill(full, bench.many)
     memory = [full.memory_at_start, full.memory_mib()]
-    figures = pair_figures(bench, [empty, full])
+    pairs = Pairs(bench, [empty, full])
     bare = bench.rounds(*((lambda d=d: bench.bare(d, "subvolumes", 1)) for d in (empty, full)))
     print_table(f"skycap alone, filled at {rate(filled):,.0f} volumes/s ({bench.runs()})", PAIRS_HEAD,
-                pair_rows(figures) + [[f"bare subvolume ioctls, {name}", f"{statistics.median(map(rate, found)):,.0f}",
-                                       *(f"{median_us(found, kind):.0f}" for kind in ("create", "delete")), "-", "-"]
-                                      for name, found in zip(figures, bare)])
+                pairs.rows() + [[f"bare subvolume ioctls, {name}", f"{statistics.median(map(rate, found)):,.0f}",
+                                 *(f"{median_us(found, kind):.0f}" for kind in ("create", "delete")), "-", "-"]
+                                for name, found in zip(pairs.names, bare)])
     listed = full.run("list", page=PAGE)
     if listed["listed"] != bench.many:
         raise NotMeasured(f"{listed['listed']} of {bench.many} volumes were listed")
@@ -410,9 +444,9 @@ def many_topic(bench, report):
         ["  after filling", f"{memory[1]:.1f} MiB"],
         ["  after pairs and lists", f"{memory[2]:.1f} MiB"],
         ["  after the last start", f"{memory[3]:.1f} MiB"]])
-    cost, least = (figures[name][1] + figures[name][2] for name in (full_name, "empty"))
-    report.bar(cost <= 1.2 * least, f"a call {full_name} costs at most 1.2 times that of empty, p50 of create + delete",
-               f"{cost:.0f} and {least:.0f} us, {cost / least:.2f} times")
+    cost, least = pairs.costs(full_name), pairs.costs("empty")
+    report.bar(times(cost, least) <= 1.2, f"a call {full_name} costs at most 1.2 times that of empty, p50 of create + delete",
+               f"{statistics.median(cost):.0f} and {statistics.median(least):.0f} us, {times(cost, least):.2f} times")
     report.bar(max(memory[1:]) < 10, f"RSS under 10 MiB {full_name}", f"{max(memory[1:]):.1f} MiB")
     report.bar(max(starts) < 100, f"start under 100 ms {full_name}", f"{starts[0]:.0f} and {starts[1]:.0f} ms")
 

@@ -193,6 +193,11 @@ def middle(samples):
                     for name in ("per_second", "mean_us", "cpu_us")))
 
 
+def times(ones, others):
+    """How many times as much, turn by turn: what disturbs one turn disturbs both sides."""
+    return statistics.median(one / other for one, other in zip(ones, others))
+
+
 # ---- what is printed ----
 
 
