@@ -30,6 +30,7 @@ has_begun() {
 # finishes_through ROUTE SOCKET: the server that was started last gets SIGTERM in the middle of a call at SOCKET.
 finishes_through() {
     local route=$1 caller code=0
+    : >"$SKYCAP_TMP/answers" # those of the route before are not this one's
     slow_call "$2" >"$SKYCAP_TMP/answers" 2>&1 &
     caller=$!
     wait_for $((5 * SLOWER)) has_begun || fail "$route: no answer: $(cat "$SKYCAP_TMP/answers")"
