@@ -52,8 +52,8 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", metavar="NAME", nargs="*", help="run these cases only")
     parser.add_argument("--list", action="store_true", help="print the names of all cases")
-    parser.add_argument("--bound", type=float, default=3 * TIME_FACTOR,
-                        help="seconds that a case may take (3 times $TIME_FACTOR)")
+    parser.add_argument("--bound", type=float, default=10 * TIME_FACTOR,
+                        help="seconds after which a case hangs (10 times $TIME_FACTOR)")
     parser.add_argument("--rss-growth-mib", type=float, default=32,
                         help="memory that may be gained in all (32, times $TIME_FACTOR)")
     parser.add_argument("--server", nargs=argparse.REMAINDER, default=[str(build / "tests" / "interop-server")],
