@@ -16,25 +16,6 @@ check_node(const struct engine *engine, const char *node_id)
                      engine->node_id);
 }
 
-/* The volumes on the node, but for the one that is asked for. */
-static struct error *
-check_limit(const struct controller *controller, const char *handle, struct arena *arena)
-{
-    struct volume_page page;
-    if (!controller->max_volumes_per_node)
-        return NULL;
-    struct error *error = volume_list(controller->engine, NULL, 0, arena, &page);
-    if (error)
-        return error;
-    uint64_t attached = 0;
-    for (size_t i = 0; i < page.count; i++)
-        attached += page.volumes[i]->n_attachments && strcmp(page.volumes[i]->handle, handle) != 0;
-    if (attached < controller->max_volumes_per_node)
-        return NULL;
-    return error_new(CODE_RESOURCE_EXHAUSTED, "the node has its limit of %ju volumes already",
-                     (uintmax_t)controller->max_volumes_per_node);
-}
-
 HANDLER(controller_publish_volume, ControllerPublishVolume)
 {
     (void)reply;
@@ -54,11 +35,9 @@ HANDLER(controller_publish_volume, ControllerPublishVolume)
         error = volume_get(controller->engine, handle, call_arena(call), &volume);
     if (!error)
         error = check_node(controller->engine, request->node_id);
-    if (!error)
-        error = check_limit(controller, handle, call_arena(call));
     return error ? error
                  : volume_attach(controller->engine, handle, request->node_id, request->readonly,
-                                 request->volume_capability);
+                                 request->volume_capability, controller->max_volumes_per_node);
 }
 
 /* Unknown volumes and nodes are detached as surely as can be. */

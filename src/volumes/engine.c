@@ -60,6 +60,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->log = options->log;
     engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);
+    attached_init(&engine->attached);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
     if (!error && !options->is_passive)
@@ -91,6 +92,7 @@ engine_close(struct engine *engine)
         return;
     ops_close(engine->ops);
     upkeep_stop(engine->upkeep);
+    attached_clear(&engine->attached);
     keys_clear(&engine->keys);
     free(engine);
 }

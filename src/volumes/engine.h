@@ -21,6 +21,7 @@
 #include "ops/ops.h"
 #include "proto/records.pb-c.h"
 #include "store/store.h"
+#include "volumes/attached.h"
 #include "volumes/keys.h"
 
 typedef Skycap__Records__VolumeRecord volume_record;
@@ -32,6 +33,7 @@ struct engine {
     struct store *store;
     struct backend *backend;
     struct keys keys;
+    struct attached attached;
     struct ops *ops;
     const char *node_id;
     const char *boot_id;

@@ -58,9 +58,10 @@ MUST_CHECK struct error *volume_expand(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_modify(struct engine *engine, const char *handle,
                                        const struct text_map *mutable_parameters);
 
+/* RESOURCE_EXHAUSTED: it would be more than `limit` volumes that are attached; 0: any number may be. */
 MUST_CHECK struct error *volume_attach(struct engine *engine, const char *handle,
                                        const char *node_id, bool read_only,
-                                       const volume_capability *capability);
+                                       const volume_capability *capability, uint64_t limit);
 
 /* `node_id` empty: from all. */
 MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle,

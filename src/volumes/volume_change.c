@@ -180,9 +180,19 @@ add_attachment(volume_record *volume, struct arena *arena, const char *node_id, 
     volume->attachments = grown;
 }
 
+/* Of a write that failed the row tells whether it was made: only the note beside the data may be missing. */
+static void
+forget_unwritten(struct engine *engine, const char *handle, struct arena *arena)
+{
+    struct row row;
+    struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (!error && !((volume_record *)row.record)->n_attachments)
+        attached_remove(engine, handle);
+}
+
 struct error *
 volume_attach(struct engine *engine, const char *handle, const char *node_id, bool read_only,
-              const volume_capability *capability)
+              const volume_capability *capability, uint64_t limit)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -191,10 +201,15 @@ volume_attach(struct engine *engine, const char *handle, const char *node_id, bo
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
         error = check_attachments(held.record, node_id, read_only, capability, &is_there);
+    if (!error && !is_there)
+        error = attached_add(engine, handle, limit);
     if (error || is_there)
         return error;
     add_attachment(held.record, &arena, node_id, read_only, capability);
-    return held_save(engine, &held, &arena);
+    error = held_save(engine, &held, &arena);
+    if (error && !error->in_doubt)
+        forget_unwritten(engine, handle, &arena);
+    return error;
 }
 
 struct error *
@@ -211,8 +226,11 @@ volume_detach(struct engine *engine, const char *handle, const char *node_id)
     for (size_t i = 0; i < volume->n_attachments; i++)
         if (node_id[0] && strcmp(volume->attachments[i]->node_id, node_id) != 0)
             volume->attachments[kept++] = volume->attachments[i];
-    if (kept == volume->n_attachments)
-        return NULL;
+    bool is_changed = kept != volume->n_attachments;
     volume->n_attachments = kept;
-    return held_save(engine, &held, &arena);
+    if (is_changed)
+        error = held_save(engine, &held, &arena);
+    if (!error && !kept)
+        attached_remove(engine, handle);
+    return error;
 }

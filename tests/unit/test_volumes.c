@@ -123,13 +123,13 @@ an_attached_volume_cannot_be_deleted(void)
     struct bench bench;
     bench_open(&bench);
     volume_record *volume = create(&bench, "a");
-    must(volume_attach(bench.engine, volume->handle, "node-1", false, &bench.mount));
-    must(volume_attach(bench.engine, volume->handle, "node-1", false, &bench.mount));
+    must(volume_attach(bench.engine, volume->handle, "node-1", false, &bench.mount, 0));
+    must(volume_attach(bench.engine, volume->handle, "node-1", false, &bench.mount, 0));
     CHECK_NUMBER(
-        take_code(volume_attach(bench.engine, volume->handle, "node-1", true, &bench.mount)),
+        take_code(volume_attach(bench.engine, volume->handle, "node-1", true, &bench.mount, 0)),
         CODE_ALREADY_EXISTS);
     CHECK_NUMBER(
-        take_code(volume_attach(bench.engine, volume->handle, "node-2", false, &bench.mount)),
+        take_code(volume_attach(bench.engine, volume->handle, "node-2", false, &bench.mount, 0)),
         CODE_FAILED_PRECONDITION);
     CHECK_NUMBER(take_code(volume_delete(bench.engine, volume->handle)), CODE_FAILED_PRECONDITION);
     must(volume_detach(bench.engine, volume->handle, ""));

@@ -178,7 +178,7 @@ a_volume_that_is_being_copied_cannot_be_used_but_deleted(void)
     struct engine *engine = bench.engine;
     CHECK_NUMBER(take_code(volume_get(engine, handle, &bench.arena, &found)), CODE_ABORTED);
     CHECK_NUMBER(take_code(volume_expand(engine, handle, 1 << 20, 0, &size)), CODE_ABORTED);
-    CHECK_NUMBER(take_code(volume_attach(engine, handle, "node-1", false, &bench.mount)),
+    CHECK_NUMBER(take_code(volume_attach(engine, handle, "node-1", false, &bench.mount, 0)),
                  CODE_ABORTED);
     CHECK_NUMBER(take_code(snapshot_create(engine, "s", handle, &none, 0, &bench.arena, &snapshot)),
                  CODE_ABORTED);
