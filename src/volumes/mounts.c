@@ -233,10 +233,11 @@ inherited_flags(const char *path)
 struct error *
 mounts_bind(const char *from, const char *to, const char *const *options, bool read_only)
 {
-    unsigned long flags = read_only ? MS_RDONLY : 0;
+    unsigned long flags = 0;
     struct error *error = read_point_options(options, &flags);
     if (error)
         return error;
+    flags |= read_only ? MS_RDONLY : 0;
     if (mount(from, to, NULL, MS_BIND, NULL) != 0)
         return error_from_errno(errno, "bind %s to %s", from, to);
     if (!flags ||
@@ -251,11 +252,12 @@ struct error *
 mounts_device(const char *device, const char *to, const char *fs_type, const char *const *options,
               bool read_only)
 {
-    unsigned long flags = read_only ? MS_RDONLY : 0;
+    unsigned long flags = 0;
     struct buffer data AUTO(buffer_clear) = {0};
     for (; options && *options; options++)
         if (!apply_option(*options, &flags))
             buffer_print(&data, "%s%s", data.size ? "," : "", *options);
+    flags |= read_only ? MS_RDONLY : 0;
     /* A clone has its source's UUID, and both may be mounted. */
     if (strcmp(fs_type, "xfs") == 0)
         buffer_print(&data, "%snouuid", data.size ? "," : "");

@@ -27,7 +27,7 @@ bool mounts_is_point(const char *path);
 
 /*
  * A directory or file at another place. `options` as mount(8) has them, NULL at the end, or NULL: those of a mount point only; any other is
- * INVALID_ARGUMENT. What the mount at `from` forbids stays forbidden.
+ * INVALID_ARGUMENT. What the mount at `from` forbids stays forbidden. `read_only`: whatever the options say; so below.
  */
 MUST_CHECK struct error *mounts_bind(const char *from, const char *to, const char *const *options,
                                      bool read_only);

@@ -40,12 +40,14 @@ place_is_block(const volume_capability *capability)
 static bool
 has_flag_read_only(const volume_capability *capability)
 {
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
     bool is_set = false;
-    for (size_t i = 0; !place_is_block(capability) && i < capability->mount->n_mount_flags; i++) {
-        const char *flag = capability->mount->mount_flags[i];
-        if (strcmp(flag, "ro") == 0 || strcmp(flag, "rw") == 0)
-            is_set = flag[1] == 'o';
-    }
+    if (place_is_block(capability))
+        return false;
+    for (const char *const *flag = points_mount_flags(capability, &arena); *flag; flag++)
+        if (strcmp(*flag, "ro") == 0 || strcmp(*flag, "rw") == 0)
+            is_set = (*flag)[1] == 'o';
     return is_set;
 }
 

@@ -72,27 +72,61 @@ points_clear(const char *path, bool is_known)
     return mounts_remove(path);
 }
 
+/* Up to a comma, but for those between quotes: security contexts have them. */
+static size_t
+flag_size(const char *text)
+{
+    bool is_quoted = false;
+    size_t size = 0;
+    for (; text[size] && (is_quoted || text[size] != ','); size++)
+        is_quoted ^= text[size] == '"';
+    return size;
+}
+
+/* Gives how many flags are in the word. `out` NULL: counts only. */
+static size_t
+split_word(const char *word, struct arena *arena, const char **out)
+{
+    size_t count = 0;
+    while (*word) {
+        size_t size = flag_size(word);
+        if (size && out)
+            out[count] = arena_copy(arena, word, size);
+        count += size > 0;
+        word += size + (word[size] == ',');
+    }
+    return count;
+}
+
+static const char **
+split_flags(const Csi__V1__VolumeCapability__MountVolume *mount, struct arena *arena)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < mount->n_mount_flags; i++)
+        count += split_word(mount->mount_flags[i], NULL, NULL);
+    const char **flags = arena_alloc(arena, (count + 1) * sizeof *flags);
+    count = 0;
+    for (size_t i = 0; i < mount->n_mount_flags; i++)
+        count += split_word(mount->mount_flags[i], arena, flags + count);
+    flags[count] = NULL;
+    return flags;
+}
+
 const char *const *
 points_mount_flags(const volume_capability *capability, struct arena *arena)
 {
-    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
-    const char **flags = arena_alloc(arena, (mount->n_mount_flags + 1) * sizeof *flags);
-    for (size_t i = 0; i < mount->n_mount_flags; i++)
-        flags[i] = mount->mount_flags[i];
-    flags[mount->n_mount_flags] = NULL;
-    return flags;
+    return split_flags(capability->mount, arena);
 }
 
 /* Those that a publication can have of its own. What the file system was to know, it was told when it was staged. */
 static const char *const *
 bind_flags(const volume_capability *capability, struct arena *arena)
 {
-    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
-    const char **flags = arena_alloc(arena, (mount->n_mount_flags + 1) * sizeof *flags);
+    const char **flags = split_flags(capability->mount, arena);
     size_t count = 0;
-    for (size_t i = 0; i < mount->n_mount_flags; i++)
-        if (mounts_is_point_option(mount->mount_flags[i]))
-            flags[count++] = mount->mount_flags[i];
+    for (size_t i = 0; flags[i]; i++)
+        if (mounts_is_point_option(flags[i]))
+            flags[count++] = flags[i];
     flags[count] = NULL;
     return flags;
 }

@@ -38,7 +38,7 @@ MUST_CHECK struct error *points_clear(const char *path, bool is_known);
 /* FAILED_PRECONDITION: the directory above it is missing. */
 MUST_CHECK struct error *points_make_directory(const char *path);
 
-/* The capability's mount flags, NULL at the end. */
+/* The capability's mount flags one by one, also those that came in one word with commas, as mount(8) takes them; NULL at the end. */
 const char *const *points_mount_flags(const volume_capability *capability, struct arena *arena);
 
 /* The files get the group that the capability asks for, unless they are only read. */

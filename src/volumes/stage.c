@@ -15,14 +15,15 @@
 /* ---- rows ---- */
 
 static bool
-is_same_text_list(char *const *a, size_t a_count, char *const *b, size_t b_count)
+has_same_flags(const volume_capability *a, const volume_capability *b)
 {
-    if (a_count != b_count)
-        return false;
-    for (size_t i = 0; i < a_count; i++)
-        if (strcmp(a[i], b[i]) != 0)
-            return false;
-    return true;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *const *first = points_mount_flags(a, &arena);
+    const char *const *second = points_mount_flags(b, &arena);
+    for (; *first && *second && strcmp(*first, *second) == 0; first++)
+        second++;
+    return !*first && !*second;
 }
 
 static bool
@@ -34,8 +35,7 @@ is_same_capability(const volume_capability *a, const volume_capability *b)
         return true;
     return strcmp(a->mount->fs_type, b->mount->fs_type) == 0 &&
            strcmp(a->mount->volume_mount_group, b->mount->volume_mount_group) == 0 &&
-           is_same_text_list(a->mount->mount_flags, a->mount->n_mount_flags, b->mount->mount_flags,
-                             b->mount->n_mount_flags);
+           has_same_flags(a, b);
 }
 
 static bool
