@@ -61,6 +61,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);
     attached_init(&engine->attached);
+    pthread_mutex_init(&engine->still_left.lock, NULL);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
     if (!error && !options->is_passive)
@@ -92,6 +93,8 @@ engine_close(struct engine *engine)
         return;
     ops_close(engine->ops);
     upkeep_stop(engine->upkeep);
+    still_forget_left(engine);
+    pthread_mutex_destroy(&engine->still_left.lock);
     attached_clear(&engine->attached);
     keys_clear(&engine->keys);
     free(engine);

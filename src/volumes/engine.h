@@ -41,6 +41,10 @@ struct engine {
     uint64_t started_ms;       /* no handle that it makes is older */
     atomic_bool has_unsettled; /* something was made that a power failure may undo */
     struct upkeep *upkeep;
+    struct {
+        pthread_mutex_t lock;
+        struct frozen *first;
+    } still_left; /* freezes that nobody waits for any more: still.c */
 };
 
 /* In a store that is being made again from the volumes: it does not know all of them yet. */

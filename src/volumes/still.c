@@ -2,11 +2,15 @@
 /*
  * Volumes that nobody can write to for a moment: see still.h.
  *
- * The kernel never thaws by itself, not even when the process that froze is gone. So a child of ours thaws: when we say so on a line to it, when
- * we die (which closes the line), and when the time is over. What the child needs is made before the fork; after it there are only system
- * calls, because the other threads' locks are not to be relied upon. Should both be killed at once, rows in the store say what is frozen:
+ * The kernel never thaws by itself, not even when the process that froze is gone. And it freezes only when those who are in the midst of a write
+ * are done, however long they take; who waits for that cannot be woken, not even killed. So each file system has a child of ours that freezes it and
+ * thaws it again: when we say so on a line to it, when we die (which closes the line), and when the time is over. Of a child that still waits to freeze
+ * then we think no more: it will thaw at once. What the child needs is made before the fork; after it there are only system calls, because the
+ * other threads' locks are not to be relied upon. Should both be killed at once, rows in the store say what is frozen:
  *
  *     frozen/VOLUME    the path where it is mounted
+ *
+ * Threads instead of children were rejected: a process does not end while one of its threads is in such a wait.
  */
 #include "volumes/still.h"
 
@@ -15,14 +19,13 @@
 #include <linux/fs.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/files.h"
@@ -32,29 +35,54 @@
 
 #define PREFIX "frozen/"
 
-/* One file system, by what is mounted; frozen or about to be. */
-struct frozen {
-    int fd;
-    atomic_bool is_ours; /* we froze it: a freeze of somebody else's stays */
-};
+/* A child that need not wait has ended so long after it was told to. */
+#define MOMENT_MS 100
 
-/* In memory that we share with the child. */
-struct shared {
-    atomic_bool is_over;
-    size_t count;
-    struct frozen mounts[];
+/* How a child ends, beside 0. */
+#define EXIT_TIME_OVER 1
+
+/* One file system, by what is mounted, and the child that freezes it. */
+struct frozen {
+    struct frozen *next;
+    char *key; /* of its row */
+    char *path;
+    int fd;
+    int line;       /* the child tells how it went, and waits for a byte or its end */
+    pid_t child;    /* 0: none */
+    bool has_told;  /* it is frozen, or will not be */
+    bool was_ended; /* by its time, or by somebody else */
 };
 
 struct still {
     struct engine *engine;
-    struct arena arena;
-    struct store_change *rows; /* as they are deleted */
-    size_t row_count;
-    struct shared *shared;
-    size_t shared_size;
-    int line; /* the child waits for a byte, or its end */
-    pid_t child;
+    int64_t over_ms;
+    struct frozen *mounts;
 };
+
+static int64_t
+now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int
+ms_until(int64_t time_ms)
+{
+    int64_t left = time_ms - now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static void
+free_frozen(struct frozen *mount)
+{
+    files_close(&mount->fd);
+    files_close(&mount->line);
+    free(mount->key);
+    free(mount->path);
+    free(mount);
+}
 
 /* ---- what has to be frozen ---- */
 
@@ -107,105 +135,296 @@ check_harmless(struct engine *engine, const volume_record *volume, const char *p
     return NULL;
 }
 
+static struct frozen *
+add_mount(struct still *still, const volume_record *volume, const char *path, int fd)
+{
+    struct frozen *mount = memory_zeroed(sizeof *mount);
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    mount->key = memory_string(arena_print(&arena, PREFIX "%s", volume->handle));
+    mount->path = memory_string(path);
+    mount->fd = fd;
+    mount->line = -1;
+    mount->next = still->mounts;
+    still->mounts = mount;
+    return mount;
+}
+
+/* A child that was left alone waits for it still: another would only wait with it. */
 static struct error *
-open_mount(struct still *still, const volume_record *volume)
+check_not_left(struct engine *engine, const struct frozen *mount)
+{
+    bool is_left = false;
+    pthread_mutex_lock(&engine->still_left.lock);
+    for (const struct frozen *left = engine->still_left.first; left && !is_left; left = left->next)
+        is_left = strcmp(left->key, mount->key) == 0;
+    pthread_mutex_unlock(&engine->still_left.lock);
+    if (!is_left)
+        return NULL;
+    return error_new(CODE_ABORTED,
+                     "the volume at %s was to be held still before, and a write to it has not "
+                     "ended since: try again when it has",
+                     mount->path);
+}
+
+static struct error *
+open_mount(struct still *still, const volume_record *volume, struct arena *arena)
 {
     const char *path;
-    struct error *error = find_mount(still->engine, volume, &still->arena, &path);
+    struct error *error = find_mount(still->engine, volume, arena, &path);
     if (error || !path)
         return error;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_from_errno(errno, "open %s", path);
-    still->shared->mounts[still->shared->count++].fd = fd;
-    still->rows[still->row_count++] =
-        (struct store_change){.key = arena_print(&still->arena, PREFIX "%s", volume->handle),
-                              .value = (const uint8_t *)path,
-                              .value_size = strlen(path),
-                              .expected = STORE_ANY};
-    return check_harmless(still->engine, volume, path, fd);
+    const struct frozen *mount = add_mount(still, volume, path, fd);
+    error = check_not_left(still->engine, mount);
+    return error ? error : check_harmless(still->engine, volume, path, fd);
 }
 
 /* ---- the child ---- */
 
 static void
-thaw(struct shared *shared)
+close_others(int a, int b)
 {
-    for (size_t i = 0; i < shared->count; i++)
-        if (atomic_exchange(&shared->mounts[i].is_ours, false))
-            ioctl(shared->mounts[i].fd, FITHAW, 0);
-}
-
-/* All but the mounts and the line, which are in ascending order. */
-static void
-close_others(const struct shared *shared, int line)
-{
-    unsigned next = 0;
-    for (size_t i = 0; i <= shared->count; i++) {
-        unsigned kept = (unsigned)(i < shared->count ? shared->mounts[i].fd : line);
-        if (kept > next)
-            close_range(next, kept - 1, 0);
-        next = kept + 1;
-    }
-    close_range(next, ~0u, 0);
+    unsigned low = (unsigned)(a < b ? a : b);
+    unsigned high = (unsigned)(a < b ? b : a);
+    if (low > 0)
+        close_range(0, low - 1, 0);
+    if (high > low + 1)
+        close_range(low + 1, high - 1, 0);
+    close_range(high + 1, ~0u, 0);
 }
 
 __attribute__((noreturn)) static void
-watch_over(struct shared *shared, int line)
+freeze_for_a_while(int mount, int line, int64_t over_ms)
 {
     struct pollfd end = {.fd = line, .events = POLLIN};
-    close_others(shared, line);
-    if (poll(&end, 1, STILL_LONGEST_MS) == 0)
-        atomic_store(&shared->is_over, true);
-    thaw(shared);
-    _exit(0);
-}
-
-/* Descriptors are given out from the lowest, but one that another thread has closed meanwhile may come late. */
-static int
-compare_mounts(const void *a, const void *b)
-{
-    return ((const struct frozen *)a)->fd - ((const struct frozen *)b)->fd;
+    close_others(mount, line);
+    int failed = ioctl(mount, FIFREEZE, 0) == 0 ? 0 : errno;
+    send(line, &failed, sizeof failed, MSG_NOSIGNAL);
+    if (failed)
+        _exit(0);
+    bool is_over = poll(&end, 1, ms_until(over_ms)) == 0;
+    ioctl(mount, FITHAW, 0);
+    _exit(is_over ? EXIT_TIME_OVER : 0);
 }
 
 static struct error *
-open_line(struct shared *shared, int ends[2])
-{
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return error_from_errno(errno, "make a line to a child");
-    qsort(shared->mounts, shared->count, sizeof shared->mounts[0], compare_mounts);
-    int above = fcntl(ends[0], F_DUPFD_CLOEXEC, shared->mounts[shared->count - 1].fd + 1);
-    close(ends[0]);
-    ends[0] = above;
-    if (above >= 0)
-        return NULL;
-    struct error *error = error_from_errno(errno, "move the end of a line");
-    close(ends[1]);
-    return error;
-}
-
-static struct error *
-start_child(struct still *still)
+start_child(struct frozen *mount, int64_t over_ms)
 {
     int ends[2];
     sigset_t all, before;
-    struct error *error = open_line(still->shared, ends);
-    if (error)
-        return error;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return error_from_errno(errno, "make a line to a child");
     sigfillset(&all);
     /* A signal to the group is not for the child: it ends by itself, and soon. */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    still->child = fork();
-    if (still->child == 0)
-        watch_over(still->shared, ends[0]);
+    pid_t child = fork();
+    if (child == 0)
+        freeze_for_a_while(mount->fd, ends[0], over_ms);
     int failed = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
-    still->line = ends[1];
-    return still->child < 0 ? error_from_errno(failed, "start a process that thaws") : NULL;
+    mount->line = ends[1];
+    if (child < 0)
+        return error_from_errno(failed, "start a process that freezes");
+    mount->child = child;
+    return NULL;
+}
+
+/* False: nothing was heard, and the line is open. `*told` is -1 when the child has ended. */
+static bool
+hear(const struct frozen *mount, int wait_ms, int *told)
+{
+    struct pollfd line = {.fd = mount->line, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&line, 1, wait_ms);
+    while (ready < 0 && errno == EINTR);
+    if (ready > 0 && recv(mount->line, told, sizeof *told, 0) != (ssize_t)sizeof *told)
+        *told = -1;
+    return ready > 0;
 }
 
 /* ---- freezing ---- */
+
+static struct error *
+await_freeze(struct frozen *mount, int64_t over_ms)
+{
+    int failed;
+    mount->has_told = hear(mount, ms_until(over_ms), &failed);
+    if (!mount->has_told)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "a write to the volume at %s lasts longer than %d s, and before it ends "
+                         "the volume cannot be held still: see what hangs, or unpublish it first",
+                         mount->path, STILL_LONGEST_MS / 1000);
+    if (failed == 0)
+        return NULL;
+    if (failed == -1)
+        return error_new(CODE_INTERNAL, "the process that freezes the volume was killed");
+    if (failed == EBUSY)
+        return error_new(CODE_ABORTED, "somebody else has frozen the volume; try again");
+    return error_from_errno(failed, "freeze the volume");
+}
+
+/* All at once: those who write wait no longer than for the slowest. */
+static struct error *
+freeze_all(struct still *still)
+{
+    struct error *error = NULL;
+    for (struct frozen *mount = still->mounts; mount && !error; mount = mount->next)
+        error = start_child(mount, still->over_ms);
+    for (struct frozen *mount = still->mounts; mount && !error; mount = mount->next)
+        error = await_freeze(mount, still->over_ms);
+    return error;
+}
+
+/* `is_frozen`: or else the rows go. */
+static struct error *
+write_rows(struct engine *engine, const struct frozen *mounts, bool is_frozen)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    size_t room = 0, count = 0;
+    for (const struct frozen *mount = mounts; mount; mount = mount->next)
+        room++;
+    struct store_change *rows = arena_alloc(&arena, room * sizeof *rows);
+    for (const struct frozen *mount = mounts; mount; mount = mount->next)
+        rows[count++] =
+            (struct store_change){.key = mount->key,
+                                  .value = is_frozen ? (const uint8_t *)mount->path : NULL,
+                                  .value_size = is_frozen ? strlen(mount->path) : 0,
+                                  .expected = STORE_ANY};
+    return count ? store_write(engine->store, rows, count, NULL) : NULL;
+}
+
+/* ---- and back ---- */
+
+static bool
+thaw_at(const char *path)
+{
+    int mount AUTO(files_close) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return mount >= 0 && ioctl(mount, FITHAW, 0) == 0; /* EINVAL: it is not frozen */
+}
+
+/* The child's end, at the latest after so long; false: it has not ended. */
+static bool
+reap(struct frozen *mount, int wait_ms)
+{
+    int status, told = 0;
+    while (mount->child && told != -1)
+        if (!hear(mount, wait_ms, &told))
+            return false;
+    if (!mount->child)
+        return true;
+    while (waitpid(mount->child, &status, 0) < 0 && errno == EINTR)
+        ;
+    mount->child = 0;
+    if (!WIFEXITED(status)) /* it was killed, and has not thawed */
+        thaw_at(mount->path);
+    mount->was_ended = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    return true;
+}
+/* Their children have ended. */
+static void
+forget_all(struct engine *engine, struct frozen *mounts)
+{
+    struct error *error AUTO(error_cleanup) = write_rows(engine, mounts, false);
+    if (error)
+        log_warn(engine->log, "volumes are thawed again at the next start",
+                 LOG_TEXT("error", error->message));
+    while (mounts) {
+        struct frozen *next = mounts->next;
+        free_frozen(mounts);
+        mounts = next;
+    }
+}
+
+static void
+move_to(struct frozen **list, struct frozen *mount)
+{
+    mount->next = *list;
+    *list = mount;
+}
+
+static void
+leave(struct engine *engine, struct frozen *mount)
+{
+    log_warn(engine->log, "a volume is not held still: a write to it does not end",
+             LOG_TEXT("path", mount->path));
+    files_close(&mount->fd); /* so that it can be unmounted once the child has ended */
+    pthread_mutex_lock(&engine->still_left.lock);
+    move_to(&engine->still_left.first, mount);
+    pthread_mutex_unlock(&engine->still_left.lock);
+}
+
+void
+still_finish_left(struct engine *engine)
+{
+    struct frozen *ended = NULL;
+    pthread_mutex_lock(&engine->still_left.lock);
+    for (struct frozen **link = &engine->still_left.first; *link;) {
+        struct frozen *mount = *link;
+        if (reap(mount, 0)) {
+            *link = mount->next;
+            move_to(&ended, mount);
+        } else {
+            link = &mount->next;
+        }
+    }
+    forget_all(engine,
+               ended); /* with the lock: the next freeze of the same volume writes the same row */
+    pthread_mutex_unlock(&engine->still_left.lock);
+}
+
+void
+still_forget_left(struct engine *engine)
+{
+    still_finish_left(engine);
+    while (engine->still_left.first) {
+        struct frozen *mount = engine->still_left.first;
+        engine->still_left.first = mount->next;
+        free_frozen(mount);
+    }
+}
+
+/* ---- beginning and ending ---- */
+
+struct error *
+still_begin(struct engine *engine, volume_record *const *volumes, size_t count, struct still **out)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct still *still = memory_zeroed(sizeof *still);
+    struct error *error = NULL;
+    still->engine = engine;
+    still_finish_left(engine);
+    for (size_t i = 0; i < count && !error; i++)
+        error = open_mount(still, volumes[i], &arena);
+    still->over_ms = now_ms() + STILL_LONGEST_MS;
+    if (!error)
+        error = write_rows(engine, still->mounts, true);
+    if (!error)
+        error = freeze_all(still);
+    *out = error ? NULL : still;
+    if (error)
+        error_free(still_end(still));
+    return error;
+}
+
+bool
+still_is_frozen(const struct still *still)
+{
+    return still->mounts;
+}
+
+bool
+still_is_over(void *context)
+{
+    const struct still *still = context;
+    return still->mounts && now_ms() >= still->over_ms;
+}
 
 static struct error *
 time_is_over(void)
@@ -216,144 +435,29 @@ time_is_over(void)
                      STILL_LONGEST_MS / 1000);
 }
 
-/*
- * The kernel waits for those who are in the midst of a write, however long they take. The child does not: it may have tried to thaw what was not
- * frozen yet, and nobody would do it again. Nor is anything frozen that it would not see any more.
- */
-static struct error *
-freeze(const struct shared *shared, struct frozen *mount)
-{
-    atomic_store(&mount->is_ours, true);
-    if (atomic_load(&shared->is_over)) {
-        atomic_store(&mount->is_ours, false);
-        return time_is_over();
-    }
-    if (ioctl(mount->fd, FIFREEZE, 0) == 0) {
-        if (atomic_load(&mount->is_ours))
-            return NULL;
-        ioctl(mount->fd, FITHAW, 0);
-        return time_is_over();
-    }
-    int failed = errno;
-    atomic_store(&mount->is_ours, false);
-    if (failed == EBUSY)
-        return error_new(CODE_ABORTED, "somebody else has frozen the volume; try again");
-    return error_from_errno(failed, "freeze the volume");
-}
-
-static struct error *
-freeze_all(struct still *still)
-{
-    struct error *error = NULL;
-    for (size_t i = 0; i < still->shared->count && !error; i++)
-        error = freeze(still->shared, &still->shared->mounts[i]);
-    return error;
-}
-
-static struct error *
-delete_rows(struct still *still)
-{
-    for (size_t i = 0; i < still->row_count; i++)
-        still->rows[i].value = NULL;
-    return still->row_count ? store_write(still->engine->store, still->rows, still->row_count, NULL)
-                            : NULL;
-}
-
-/* The child first, so that none is thawed twice; then what it could not. */
-static void
-thaw_all(struct still *still)
-{
-    /* Not by closing alone: another child, which is about to become another program, may have the line too. */
-    if (still->line >= 0)
-        send(still->line, "", 1, MSG_NOSIGNAL);
-    files_close(&still->line);
-    while (still->child > 0 && waitpid(still->child, NULL, 0) < 0 && errno == EINTR)
-        ;
-    thaw(still->shared);
-}
-
-static void
-free_still(struct still *still)
-{
-    for (size_t i = 0; i < still->shared->count; i++)
-        files_close(&still->shared->mounts[i].fd);
-    munmap(still->shared, still->shared_size);
-    arena_clear(&still->arena);
-    free(still);
-}
-
-static struct error *
-new_still(struct engine *engine, size_t count, struct still **out)
-{
-    size_t size = sizeof(struct shared) + count * sizeof(struct frozen);
-    struct shared *shared =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return error_from_errno(errno, "get memory to share with a child");
-    struct still *still = memory_zeroed(sizeof *still);
-    still->engine = engine;
-    still->shared = shared;
-    still->shared_size = size;
-    still->line = -1;
-    arena_init(&still->arena, NULL, 0, SIZE_MAX);
-    still->rows = arena_alloc(&still->arena, count * sizeof *still->rows);
-    *out = still;
-    return NULL;
-}
-
-static struct error *
-freeze_mounts(struct still *still)
-{
-    struct error *error = NULL;
-    if (!still->shared->count)
-        return NULL;
-    error = store_write(still->engine->store, still->rows, still->row_count, NULL);
-    if (!error)
-        error = start_child(still);
-    return error ? error : freeze_all(still);
-}
-
-struct error *
-still_begin(struct engine *engine, volume_record *const *volumes, size_t count, struct still **out)
-{
-    *out = NULL;
-    struct error *error = new_still(engine, count, out);
-    for (size_t i = 0; i < count && !error; i++)
-        error = open_mount(*out, volumes[i]);
-    if (!error)
-        error = freeze_mounts(*out);
-    if (error && *out) {
-        error_free(still_end(*out));
-        *out = NULL;
-    }
-    return error;
-}
-
-bool
-still_is_frozen(const struct still *still)
-{
-    return still->shared->count > 0;
-}
-
-bool
-still_is_over(void *still)
-{
-    return atomic_load(&((struct still *)still)->shared->is_over);
-}
-
 struct error *
 still_end(struct still *still)
 {
-    thaw_all(still);
-    struct error *error = NULL;
-    if (still_is_over(still))
-        error = time_is_over();
-    struct error *unwritten AUTO(error_cleanup) = delete_rows(still);
-    if (unwritten)
-        log_warn(still->engine->log, "volumes are thawed again at the next start",
-                 LOG_TEXT("error", unwritten->message));
-    free_still(still);
-    return error;
+    struct frozen *ended = NULL;
+    bool is_over = still_is_over(still);
+    /* Not by closing alone: another child, which is about to become another program, may have the line too. */
+    for (const struct frozen *mount = still->mounts; mount; mount = mount->next)
+        if (mount->child)
+            send(mount->line, "", 1, MSG_NOSIGNAL);
+    while (still->mounts) {
+        struct frozen *mount = still->mounts;
+        still->mounts = mount->next;
+        if (reap(mount,
+                 mount->has_told ? STILL_LONGEST_MS : ms_until(still->over_ms) + MOMENT_MS)) {
+            is_over |= mount->was_ended;
+            move_to(&ended, mount);
+        } else {
+            leave(still->engine, mount);
+        }
+    }
+    forget_all(still->engine, ended);
+    free(still);
+    return is_over ? time_is_over() : NULL;
 }
 
 /* ---- after a crash ---- */
@@ -362,9 +466,7 @@ static void
 recover_one(struct engine *engine, const struct store_entry *entry, struct arena *arena)
 {
     const char *path = arena_copy(arena, entry->value, entry->value_size);
-    int mount AUTO(files_close) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* EINVAL: it is not frozen. */
-    if (mount >= 0 && ioctl(mount, FITHAW, 0) == 0)
+    if (thaw_at(path))
         log_warn(engine->log, "thawed a volume that a crash had left frozen",
                  LOG_TEXT("path", path));
 }

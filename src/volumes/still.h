@@ -15,7 +15,10 @@
 
 struct still;
 
-/* The caller holds the volumes' keys. FAILED_PRECONDITION names the volume that cannot be held still. */
+/*
+ * The caller holds the volumes' keys. FAILED_PRECONDITION names the volume that cannot be held still; also because a write to it has not ended in all the
+ * time that a freeze may last. ABORTED: such a write has not ended yet.
+ */
 MUST_CHECK struct error *still_begin(struct engine *engine, volume_record *const *volumes,
                                      size_t count, struct still **out);
 
@@ -27,6 +30,10 @@ bool still_is_over(void *still);
 
 /* Lets all go on. FAILED_PRECONDITION if that had happened before: copies made meanwhile are not of one instant. */
 MUST_CHECK struct error *still_end(struct still *still);
+
+/* Freezes that were given up because of such a write: those that have ended meanwhile are forgotten. Every now and then; and at the end all of them. */
+void still_finish_left(struct engine *engine);
+void still_forget_left(struct engine *engine);
 
 /* Lets go on what was frozen when we, and the one who watched over it, were killed. At the start. */
 MUST_CHECK struct error *still_recover(struct engine *engine);

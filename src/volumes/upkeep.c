@@ -13,6 +13,7 @@
 #include "volumes/doctor.h"
 #include "volumes/handle.h"
 #include "volumes/snapshot.h"
+#include "volumes/still.h"
 #include "volumes/volume.h"
 
 #define SETTLED_KEY "engine/settled"
@@ -280,8 +281,10 @@ run(void *context)
 {
     struct upkeep *upkeep = context;
     sweep(upkeep->engine);
-    while (wait_a_while(upkeep))
+    while (wait_a_while(upkeep)) {
         settle(upkeep->engine);
+        still_finish_left(upkeep->engine);
+    }
     settle(upkeep->engine);
     return NULL;
 }

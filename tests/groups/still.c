@@ -282,17 +282,61 @@ it_never_lasts_longer_than_it_may(struct trial *trial)
     CHECK_CODE(still_end(still), CODE_FAILED_PRECONDITION);
 }
 
-/* Then the one who watches over it has thawed before it was frozen. */
+/* It is frozen, as soon as nobody waits to freeze it any more. */
+static struct still *
+begin_soon(struct trial *trial)
+{
+    struct still *still = NULL;
+    uint64_t start = timers_now();
+    struct error *error;
+    while ((error = still_begin(trial->csi.engine, &trial->image, 1, &still)) &&
+           error->code == CODE_ABORTED && ms_since(start) < SOON_MS) {
+        error_free(error);
+        sleep_ms(5);
+    }
+    succeed(error);
+    return still;
+}
+
+/* The kernel does not let go of who waits for such a writer: it must be somebody whom nobody misses. */
 static void
-a_writer_who_takes_longer_leaves_it_going_on(struct trial *trial)
+a_writer_who_takes_longer_is_not_waited_for(struct trial *trial)
 {
     struct still *still;
-    pid_t slow = start_slow_writer(trial->path, STILL_LONGEST_MS + NEVER_MS + SOON_MS);
+    uint64_t start = timers_now();
+    pid_t slow = start_slow_writer(trial->path, STILL_LONGEST_MS + NEVER_MS + 3 * SOON_MS);
     sleep_ms(NEVER_MS);
     struct error *error = still_begin(trial->csi.engine, &trial->image, 1, &still);
     CHECK_CODE(error ? error : still_end(still), CODE_FAILED_PRECONDITION);
-    CHECK(ends_within(slow, SOON_MS));
+    CHECK(ms_since(start) < STILL_LONGEST_MS + NEVER_MS + SOON_MS);
+    error = still_begin(trial->csi.engine, &trial->image, 1, &still);
+    CHECK_CODE(error ? error : still_end(still), CODE_ABORTED);
+    CHECK(ms_since(start) < STILL_LONGEST_MS + NEVER_MS + SOON_MS);
+    CHECK(!ends_within(slow, 0));
+    CHECK(ends_within(slow, 3 * SOON_MS));
     CHECK(ends_within(start_writer(trial->path), SOON_MS));
+    CHECK_CODE(still_end(begin_soon(trial)), CODE_OK);
+}
+
+/* Nor does it keep the process from its end, or the one that was to freeze from thawing. */
+static void
+an_end_does_not_wait_for_a_writer_either(struct trial *trial)
+{
+    uint64_t start = timers_now();
+    pid_t slow = start_slow_writer(trial->path, NEVER_MS + 2 * SOON_MS);
+    sleep_ms(NEVER_MS);
+    pid_t killed = fork();
+    if (killed == 0) {
+        alarm(1);
+        begin(trial);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(killed, &status, 0) == killed && WIFSIGNALED(status));
+    CHECK(ms_since(start) < NEVER_MS + SOON_MS);
+    CHECK(ends_within(slow, 2 * SOON_MS));
+    CHECK(ends_within(start_writer(trial->path), SOON_MS));
+    CHECK_CODE(still_end(begin_soon(trial)), CODE_OK);
 }
 
 static void
@@ -337,7 +381,8 @@ main(int count, char **arguments)
     all_goes_on_when_the_process_is_killed(&trial);
     a_start_thaws_what_was_left(&trial);
     it_never_lasts_longer_than_it_may(&trial);
-    a_writer_who_takes_longer_leaves_it_going_on(&trial);
+    a_writer_who_takes_longer_is_not_waited_for(&trial);
+    an_end_does_not_wait_for_a_writer_either(&trial);
     nothing_is_left(&trial);
     unstage(&trial, trial.image, trial.path);
     succeed(volume_delete(trial.csi.engine, trial.image->handle));
