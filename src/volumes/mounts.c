@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -122,6 +123,29 @@ is_device(const char *path, dev_t number)
     return lstat(path, &found) == 0 && S_ISBLK(found.st_mode) && found.st_rdev == number;
 }
 
+/* "98:0" */
+static bool
+is_file_system(const char *text, dev_t number)
+{
+    unsigned major, minor;
+    return sscanf(text, "%u:%u", &major, &minor) == 2 && makedev(major, minor) == number;
+}
+
+/*
+ * A line that tells of the device's own file, whatever else is mounted upon it; or of a file in another /dev, as of a container before this one, which
+ * can only be looked at.
+ */
+static bool
+shows_device(char *const fields[FIELDS], const char *device, const struct stat *wanted)
+{
+    const char *name = strrchr(device, '/');
+    const char *found = strstr(fields[3], name);
+    if (!found)
+        return false;
+    return (strcmp(found, name) == 0 && is_file_system(fields[2], wanted->st_dev)) ||
+           is_device(fields[4], wanted->st_rdev);
+}
+
 struct error *
 mounts_find_device(const char *device, bool *is_bound)
 {
@@ -137,8 +161,7 @@ mounts_find_device(const char *device, bool *is_bound)
     while (!*is_bound && getline(&line, &room, table) > 0) {
         char *save = NULL;
         char *fields[FIELDS];
-        *is_bound = split_line(line, fields, &save) && strstr(fields[3], strrchr(device, '/')) &&
-                    is_device(fields[4], wanted.st_rdev);
+        *is_bound = split_line(line, fields, &save) && shows_device(fields, device, &wanted);
     }
     return NULL;
 }

@@ -19,7 +19,7 @@ struct mount_point {
 /* The topmost mount whose mount point is exactly `path`. */
 MUST_CHECK struct error *mounts_find(const char *path, struct mount_point *out);
 
-/* Whether the file of a device in /dev, like "/dev/loop7", is bound to another place. */
+/* Whether the file of a device in /dev, like "/dev/loop7", is bound to another place, to be seen there or not. */
 MUST_CHECK struct error *mounts_find_device(const char *device, bool *is_bound);
 
 /* Whether something is mounted at exactly this path. A path that is not there has nothing; one that cannot be looked at has. */

@@ -335,20 +335,27 @@ place_remove(const char *path)
     return mounts_remove(path);
 }
 
+static struct error *
+detach_devices(struct engine *engine, const volume_record *volume, const struct loop_device *own,
+               const struct loop_device *reader, bool only_reader)
+{
+    char file[PATH_MAX];
+    struct error *error = reader->fd >= 0 ? loop_detach(own->path) : NULL;
+    if (error || own->fd < 0 || only_reader)
+        return error;
+    error = volume_find_data(engine, volume, file, sizeof file);
+    return error ? error : loop_detach(file);
+}
+
 struct error *
 place_release_devices(struct engine *engine, const volume_record *volume, bool only_reader)
 {
-    char file[PATH_MAX];
     struct loop_device own AUTO(loop_release) = LOOP_NONE;
     struct loop_device reader AUTO(loop_release) = LOOP_NONE;
     if (!is_image(volume))
         return NULL;
     struct error *error = find_devices(engine, volume, &own, &reader);
-    if (!error && reader.fd >= 0)
-        error = loop_detach(own.path);
-    if (!error && own.fd >= 0 && !only_reader)
-        error = volume_find_data(engine, volume, file, sizeof file);
-    return error || own.fd < 0 || only_reader ? error : loop_detach(file);
+    return error ? error : detach_devices(engine, volume, &own, &reader, only_reader);
 }
 
 struct error *
@@ -364,7 +371,7 @@ place_release_unbound(struct engine *engine, const volume_record *volume)
         error = mounts_find_device(own.path, &is_bound);
     if (!error && reader.fd >= 0 && !is_bound)
         error = mounts_find_device(reader.path, &is_bound);
-    return error || is_bound ? error : place_release_devices(engine, volume, false);
+    return error || is_bound ? error : detach_devices(engine, volume, &own, &reader, false);
 }
 
 /* ---- growing ---- */
