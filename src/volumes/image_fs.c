@@ -41,7 +41,7 @@ image_fs_mount(const volume_record *volume, const char *device, const char *path
                const char *const *flags, bool read_only)
 {
     struct error *error = mounts_device(device, path, volume->fs_type, flags, read_only);
-    if (!error || error->code == CODE_INVALID_ARGUMENT)
+    if (!error || error->code == CODE_INVALID_ARGUMENT || error->code == CODE_FAILED_PRECONDITION)
         return error;
     error_free(error);
     error = format_check(device, volume->fs_type);

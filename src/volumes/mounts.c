@@ -290,6 +290,12 @@ mounts_device(const char *device, const char *to, const char *fs_type, const cha
     if (failed == EINVAL && data.size)
         return error_new(CODE_INVALID_ARGUMENT, "mount %s: %s does not take these mount flags", to,
                          fs_type);
+    if (failed == EBUSY)
+        return error_new(
+            CODE_FAILED_PRECONDITION,
+            "mount %s: the file system is mounted elsewhere, and cannot be mounted for "
+            "writing and for reading only at a time",
+            to);
     return error_from_errno(failed, "mount %s on %s as %s", device, to, fs_type);
 }
 

@@ -35,7 +35,10 @@ MUST_CHECK struct error *mounts_bind(const char *from, const char *to, const cha
 /* Whether mounts_bind takes it. */
 bool mounts_is_point_option(const char *option);
 
-/* A file system on a device. `options` as mount(8) has them, NULL at the end; unknown ones go to the file system. */
+/*
+ * A file system on a device. `options` as mount(8) has them, NULL at the end; unknown ones go to the file system. FAILED_PRECONDITION: it is mounted elsewhere
+ * with another right to write.
+ */
 MUST_CHECK struct error *mounts_device(const char *device, const char *to, const char *fs_type,
                                        const char *const *options, bool read_only);
 
