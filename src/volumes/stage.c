@@ -115,6 +115,31 @@ stage_list_uses(struct engine *engine, const volume_record *volume, struct arena
 /* ---- staging ---- */
 
 /* A file system and raw writes into the device below it do not go together. */
+static bool
+is_contrary(const mount_record *record, const struct use *use)
+{
+    return place_is_block(record->capability) != place_is_block(use->capability) &&
+           strcmp(record->path, use->path) != 0;
+}
+
+/* After a reboot a volume may be in use as a raw device no more, though nobody has unstaged it; or as a file system. */
+static struct error *
+forget_lost_contraries(struct engine *engine, const volume_record *volume, const struct use *use,
+                       struct arena *arena)
+{
+    struct mount_list uses;
+    struct error *error = mount_rows_list(engine, volume->handle, arena, &uses);
+    for (size_t i = 0; i < uses.count && !error; i++) {
+        struct use other = stage_use_of(uses.records[i]);
+        bool is_there = true;
+        if (is_contrary(uses.records[i], use))
+            error = place_is_used(engine, volume, &other, &is_there);
+        if (!error && !is_there)
+            error = mount_rows_delete(engine, uses.records[i]);
+    }
+    return error;
+}
+
 struct error *
 stage_check_access_type(struct engine *engine, const char *handle, const struct use *use,
                         struct arena *arena)
@@ -122,8 +147,7 @@ stage_check_access_type(struct engine *engine, const char *handle, const struct 
     struct mount_list uses;
     struct error *error = mount_rows_list(engine, handle, arena, &uses);
     for (size_t i = 0; i < uses.count && !error; i++)
-        if (place_is_block(uses.records[i]->capability) != place_is_block(use->capability) &&
-            strcmp(uses.records[i]->path, use->path) != 0)
+        if (is_contrary(uses.records[i], use))
             error = error_new(
                 CODE_FAILED_PRECONDITION,
                 "the volume is in use at %s %s: it cannot be both at a time", uses.records[i]->path,
@@ -142,6 +166,8 @@ stage_volume(struct engine *engine, const char *handle, const struct use *use)
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
     if (!error)
         error = place_check_capability(held.record, use->capability);
+    if (!error)
+        error = forget_lost_contraries(engine, held.record, use, &arena);
     if (!error)
         error = stage_check_access_type(engine, handle, use, &arena);
     if (!error)
