@@ -40,7 +40,7 @@ bool
 points_is_device_at(const char *device, const char *path)
 {
     struct stat wanted, found;
-    return stat(device, &wanted) == 0 && stat(path, &found) == 0 && S_ISBLK(found.st_mode) &&
+    return stat(device, &wanted) == 0 && lstat(path, &found) == 0 && S_ISBLK(found.st_mode) &&
            wanted.st_rdev == found.st_rdev;
 }
 
@@ -131,14 +131,22 @@ bind_flags(const volume_capability *capability, struct arena *arena)
     return flags;
 }
 
+/* A link is not what it leads to: what is mounted there would not be found again. */
 struct error *
 points_make_directory(const char *path)
 {
-    if (mkdir(path, 0750) == 0 || errno == EEXIST)
+    struct stat found;
+    if (mkdir(path, 0750) == 0)
         return NULL;
     if (errno == ENOENT)
         return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
-    return error_from_errno(errno, "make the directory %s", path);
+    if (errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", path);
+    if (lstat(path, &found) != 0)
+        return error_from_errno(errno, "look at %s", path);
+    if (!S_ISDIR(found.st_mode))
+        return error_new(CODE_FAILED_PRECONDITION, "%s is there, and is no directory", path);
+    return NULL;
 }
 
 static struct error *
@@ -151,6 +159,8 @@ make_file(const char *path)
     }
     if (errno == ENOENT)
         return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
+    if (errno == ELOOP || errno == EISDIR)
+        return error_new(CODE_FAILED_PRECONDITION, "%s is there, and is no file", path);
     return error_from_errno(errno, "make the file %s", path);
 }
 
@@ -172,7 +182,12 @@ points_bind_staged(const struct use *use, bool is_known, struct arena *arena)
     if (!error)
         error = mounts_bind(use->staging_path, use->path, bind_flags(use->capability, arena),
                             use->read_only);
-    return error ? error : points_apply_group(use);
+    if (error)
+        return error;
+    error = points_apply_group(use);
+    if (error)
+        error_free(mounts_remove(use->path)); /* nobody will know of it */
+    return error;
 }
 
 struct error *

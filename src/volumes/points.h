@@ -27,6 +27,7 @@ bool points_is_read_only(const char *path);
 /* A bind of `source`, made with the same right to write. */
 bool points_is_bound(const char *source, const char *path, bool read_only);
 
+/* `path` is not followed if it is a link. */
 bool points_is_device_at(const char *device, const char *path);
 bool points_is_mounted_from(const char *device, const char *path);
 
@@ -35,7 +36,7 @@ bool points_is_mounted_from(const char *device, const char *path);
 /* What is mounted where we want to mount goes; FAILED_PRECONDITION if it works and is not known to be our own. */
 MUST_CHECK struct error *points_clear(const char *path, bool is_known);
 
-/* FAILED_PRECONDITION: the directory above it is missing. */
+/* FAILED_PRECONDITION: the directory above it is missing, or something else is there, be it a link to one. */
 MUST_CHECK struct error *points_make_directory(const char *path);
 
 /* The capability's mount flags one by one, also those that came in one word with commas, as mount(8) takes them; NULL at the end. */
