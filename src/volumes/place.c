@@ -189,7 +189,12 @@ place_volume(struct engine *engine, struct held_volume *held, const struct use *
         return attach_device(engine, held->record, 0, &device);
     error = is_image(held->record) ? place_file_system(engine, held, use, is_known, arena)
                                    : place_tree(engine, held->record, use, is_known, arena);
-    return error ? error : points_apply_group(use);
+    if (error)
+        return error;
+    error = points_apply_group(use);
+    if (error && !is_known)
+        error_free(place_remove(use->path)); /* nobody will know of it */
+    return error;
 }
 
 /* ---- publications ---- */
