@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# time-limit: 300
 # Volumes that are frozen for a group go on when it is done, when its time is over, and when the process is killed meanwhile; what cannot be frozen is
 # refused.
 source "$(dirname "$0")/../lib.sh"
