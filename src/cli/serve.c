@@ -13,13 +13,13 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/serve_guard.h"
+#include "cli/serve_health.h"
 #include "cli/serve_settings.h"
 #include "connections/front.h"
 #include "csi/registration.h"
 #include "csi/services.h"
 #include "oim/controller.h"
 #include "registry/registry.h"
-#include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
 #include "rpc/server.h"
@@ -50,7 +50,7 @@ struct process {
     struct server *kubelet_server; /* for its registration; NULL: not asked for */
     struct registration registration;
     char csi_path[108]; /* of the CSI socket, for the kubelet */
-    struct health *health;
+    struct serve_health *health;
     struct http *http;
     struct http_page pages[2];
 };
@@ -73,7 +73,13 @@ print_metrics(void *context, struct buffer *body)
     return 200;
 }
 
-/* As Probe says it. */
+static struct error *
+check_registry(const struct process *process)
+{
+    return process->registry ? registry_check(process->registry) : NULL;
+}
+
+/* As Probe says it, and whether the registry is there. */
 static int
 print_health(void *context, struct buffer *body)
 {
@@ -81,11 +87,14 @@ print_health(void *context, struct buffer *body)
     struct arena arena AUTO(arena_clear);
     const char *degraded = "";
     arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error AUTO(error_cleanup) = check_registry(process);
     bool is_ready = !process->front || front_is_ready(process->front, &arena, &degraded);
-    buffer_append_text(body, is_ready ? "ok\n" : "not ready\n");
+    buffer_append_text(body, is_ready && !error ? "ok\n" : "not ready\n");
     if (degraded[0])
         buffer_print(body, "degraded: %s\n", degraded);
-    return is_ready ? 200 : 503;
+    if (error)
+        buffer_print(body, "registry: %s\n", error->message);
+    return is_ready && !error ? 200 : 503;
 }
 
 /* ---- the process ---- */
@@ -275,7 +284,7 @@ add_services(struct process *process, const struct serve_settings *settings)
 {
     unsigned sides = (settings->roles & ROLE_NODE ? SERVICES_NODE : 0) |
                      (settings->roles & ROLE_CONTROLLER ? SERVICES_CONTROLLER : 0);
-    process->health = health_new(process->server);
+    process->health = serve_health_new(process->server, process->registry);
     reflection_add(process->server);
     if (sides)
         add_csi(process, sides);
@@ -322,7 +331,7 @@ open_process(struct process *process, const struct serve_settings *settings)
 static void
 stop_process(struct process *process)
 {
-    health_shut_down(process->health);
+    serve_health_shut_down(process->health);
     if (process->oim_controller)
         oim_controller_stop(process->oim_controller);
     if (process->registry)
@@ -340,8 +349,9 @@ close_process(struct process *process)
     http_close(process->http);
     server_free(process->kubelet_server);
     server_free(process->server);
-    health_free(process->health);
+    serve_health_free(process->health);
     oim_controller_close(process->oim_controller);
+    store_stop(process->registry_store);
     registry_close(process->registry);
     free(process->readers);
     store_close(process->registry_store);
@@ -363,9 +373,10 @@ log_start(const struct process *process, const struct serve_settings *settings)
     }
     if (process->http)
         log_info(&process->log, "serving metrics", LOG_NUMBER("port", http_port(process->http)));
-    log_info(&process->log, "ready", LOG_TEXT("version", SKYCAP_VERSION),
-             LOG_TEXT("roles", settings->roles_text), LOG_TEXT("driver", settings->driver_name),
-             LOG_TEXT("node", settings->node_id));
+    struct error *error AUTO(error_cleanup) = check_registry(process);
+    log_info(&process->log, error ? "started, and waits for the registry's store" : "ready",
+             LOG_TEXT("version", SKYCAP_VERSION), LOG_TEXT("roles", settings->roles_text),
+             LOG_TEXT("driver", settings->driver_name), LOG_TEXT("node", settings->node_id));
 }
 
 static void

@@ -18,17 +18,19 @@
 #define SWEEP_PAUSE_MS 1000 /* at the least, between two sweeps */
 #define IDLE_NS (UINT64_C(600) * 1000000000)
 #define FIRST_PAUSE_MS 100u
-#define LONGEST_PAUSE_MS 5000u
+#define LONGEST_PAUSE_MS 1000u
 #define STACK_BYTES (256u * 1024)
 
 struct follower {
     struct follower_options options;
     struct store_watch *watch; /* NULL: to be opened, from `seen` on */
     uint64_t seen;             /* the revision up to which everything is known */
+    pthread_mutex_t lock;      /* for `trouble` */
+    char *trouble;             /* why not everything has been read yet; NULL: it has */
     int64_t swept_ms;
     int64_t next_expiry_ms;
     uint32_t pause_ms; /* after the next failure */
-    bool is_well;      /* the store has been heard from, as far as it tells */
+    enum code code;    /* what the store has answered last; as far as it tells, it is heard from */
     atomic_bool is_stopping;
     bool has_thread;
     pthread_t thread;
@@ -140,6 +142,8 @@ take_next(struct follower *follower)
 static struct error *
 follow(struct follower *follower)
 {
+    if (follower->trouble)
+        return begin_anew(follower);
     struct error *error = follower->watch ? take_next(follower) : open_watch(follower);
     if (!error || error->code != CODE_OUT_OF_RANGE)
         return error;
@@ -172,17 +176,31 @@ sweep_if_due(struct follower *follower)
 
 /* ---- the thread ---- */
 
-/* A loss is told once, and so is the end of it. */
+/* A loss is told once for each kind of reason, and so is the end of it. */
 static void
-note_health(struct follower *follower, const struct error *error)
+tell_health(struct follower *follower, const struct error *error)
 {
-    bool was_well = follower->is_well;
-    follower->is_well = !error;
-    if (error && was_well)
+    enum code before = follower->code;
+    follower->code = error ? error->code : CODE_OK;
+    if (follower->code == before)
+        return;
+    if (error)
         log_warn(follower->options.log, "registry: the store cannot be followed",
                  LOG_TEXT("error", error->message));
-    else if (!error && !was_well)
+    else
         log_info(follower->options.log, "registry: the store is followed again");
+}
+
+/* Only the follower's own thread changes `trouble`, which is never there again once all has been read. */
+static void
+note_trouble(struct follower *follower, const struct error *error)
+{
+    if (!follower->trouble)
+        return;
+    pthread_mutex_lock(&follower->lock);
+    free(follower->trouble);
+    follower->trouble = error ? memory_string(error->message) : NULL;
+    pthread_mutex_unlock(&follower->lock);
 }
 
 static void
@@ -204,7 +222,8 @@ run(void *argument)
     struct follower *follower = argument;
     while (!atomic_load(&follower->is_stopping)) {
         struct error *error AUTO(error_cleanup) = follow(follower);
-        note_health(follower, error);
+        tell_health(follower, error);
+        note_trouble(follower, error);
         sweep_if_due(follower);
         if (error) {
             store_watch_close(STEAL(follower->watch));
@@ -230,6 +249,19 @@ start(struct follower *follower)
                   : NULL;
 }
 
+/* Only what may change by itself is waited for. */
+static struct error *
+read_first(struct follower *follower)
+{
+    struct error *error = read_all(follower);
+    if (!error || error->code != CODE_UNAVAILABLE)
+        return error;
+    tell_health(follower, error);
+    follower->trouble = memory_string(error->message);
+    error_free(error);
+    return NULL;
+}
+
 struct error *
 follower_open(const struct follower_options *options, struct follower **out)
 {
@@ -237,8 +269,8 @@ follower_open(const struct follower_options *options, struct follower **out)
     follower->options = *options;
     follower->next_expiry_ms = INT64_MAX;
     follower->pause_ms = FIRST_PAUSE_MS;
-    follower->is_well = true;
-    struct error *error = read_all(follower);
+    pthread_mutex_init(&follower->lock, NULL);
+    struct error *error = read_first(follower);
     if (!error)
         error = start(follower);
     if (error) {
@@ -247,6 +279,18 @@ follower_open(const struct follower_options *options, struct follower **out)
     }
     *out = follower;
     return NULL;
+}
+
+struct error *
+follower_check(struct follower *follower)
+{
+    struct error *error = NULL;
+    pthread_mutex_lock(&follower->lock);
+    if (follower->trouble)
+        error = error_new(CODE_UNAVAILABLE, "the registry has not read its entries yet: %s",
+                          follower->trouble);
+    pthread_mutex_unlock(&follower->lock);
+    return error;
 }
 
 void
@@ -264,5 +308,7 @@ follower_close(struct follower *follower)
     if (follower->has_thread)
         pthread_join(follower->thread, NULL);
     store_watch_close(follower->watch);
+    pthread_mutex_destroy(&follower->lock);
+    free(follower->trouble);
     free(follower);
 }

@@ -20,9 +20,12 @@ struct follower_options {
     const struct log *log;
 };
 
-/* Reads everything, then follows. */
+/* Reads everything, then follows. If the store cannot be reached yet, that is tried again, with pauses, until everything has been read. */
 MUST_CHECK struct error *follower_open(const struct follower_options *options,
                                        struct follower **out);
+
+/* NULL once everything has been read; until then UNAVAILABLE, and why. Any thread; does not wait. */
+MUST_CHECK struct error *follower_check(struct follower *follower);
 
 /* Ends the feed: those who watch go. Does not wait. */
 void follower_stop(struct follower *follower);

@@ -60,5 +60,7 @@ registry_pass(struct call *call)
     struct error *error = registry->options.is_open ? NULL : rights_check_pass(call_peer(call), id);
     if (!error && is_own_controller(registry, id))
         error = unknown_method(call);
+    if (!error)
+        error = registry_check(registry);
     return error ? error : controllers_pass(registry->controllers, id, call);
 }

@@ -25,6 +25,12 @@ registry_open(const struct registry_options *options, struct registry **out)
     return NULL;
 }
 
+struct error *
+registry_check(const struct registry *registry)
+{
+    return follower_check(registry->follower);
+}
+
 void
 registry_add(struct registry *registry, struct server *server)
 {

@@ -27,9 +27,12 @@ struct registry_options {
     const struct log *log;
 };
 
-/* Reads all entries. */
+/* Reads all entries. If the store cannot be reached yet they are read when it can; until then the registry does not know whom to pass calls on to. */
 MUST_CHECK struct error *registry_open(const struct registry_options *options,
                                        struct registry **out);
+
+/* NULL once all entries have been read; until then UNAVAILABLE, and why. Any thread; does not wait. */
+MUST_CHECK struct error *registry_check(const struct registry *registry);
 
 /* Its services, and the fallback that passes calls on. Before the server begins. */
 void registry_add(struct registry *registry, struct server *server);
@@ -43,7 +46,7 @@ bool registry_wants_to_pass(const struct registry *registry, const struct call *
 /* Watches end; calls that are passed on go on. Before server_drain. */
 void registry_stop(struct registry *registry);
 
-/* After the server was freed, before the runtime and the store are closed. NULL is fine. */
+/* After the server was freed and the store stopped, before the runtime and the store are closed. NULL is fine. */
 void registry_close(struct registry *registry);
 
 void registry_print_metrics(struct registry *registry, struct buffer *out);

@@ -27,7 +27,11 @@ static struct error *
 read_range(struct etcd_store *store, const Etcdserverpb__RangeRequest *request, struct arena *arena,
            Etcdserverpb__RangeResponse **reply)
 {
-    struct etcd_call call = {.method = ETCDSERVERPB_KV_RANGE, .request = &request->base};
+    struct etcd_call call = {
+        .method = ETCDSERVERPB_KV_RANGE,
+        .request = &request->base,
+        .asks_once = !atomic_load(&store->is_begun),
+    };
     struct error *error = etcd_client_call(&store->client, &call, arena, reply);
     if (!error && !(*reply)->header)
         error = error_new(CODE_INTERNAL, "etcd answered without a header");
@@ -53,7 +57,9 @@ etcd_get(struct store *base, const char *key, struct arena *arena, struct store_
     struct arena decoded;
     arena_init(&decoded, first, sizeof first, ETCD_DECODED_BYTES);
     request.key = etcd_key(&store->place, key, &decoded);
-    struct error *error = read_range(store, &request, &decoded, &reply);
+    struct error *error = etcd_begin(store);
+    if (!error)
+        error = read_range(store, &request, &decoded, &reply);
     if (!error && !reply->n_kvs)
         error = store_error_not_found(key);
     if (!error)
@@ -100,7 +106,9 @@ etcd_revision(struct store *base, uint64_t *revision)
 {
     struct etcd_store *store = own(base);
     bool is_there = false;
-    struct error *error = read_mark(store, revision, &is_there);
+    struct error *error = etcd_begin(store);
+    if (!error)
+        error = read_mark(store, revision, &is_there);
     if (is_there)
         atomic_store(&store->is_marked, true);
     if (!error && !atomic_load(&store->is_marked))
@@ -208,13 +216,48 @@ static struct error *
 etcd_list(struct store *base, const char *prefix, const char *after, size_t limit,
           struct arena *arena, struct store_list *out)
 {
-    struct error *error = NULL;
-    for (int i = 0; i < RESTARTS; i++) {
+    struct error *error = etcd_begin(own(base));
+    for (int i = 0; !error && i < RESTARTS; i++) {
         error = list_at_one_revision(own(base), prefix, after, limit, arena, out);
         if (!error || error->code != CODE_OUT_OF_RANGE || i + 1 == RESTARTS)
-            break;
-        error_free(error);
+            return error;
+        error_free(STEAL(error));
     }
+    return error;
+}
+
+/* ---- the beginning ---- */
+
+/* Below a prefix without the mark nothing has ever been written: the history is whole from 0 on. With the lock held. */
+static struct error *
+begin_to_watch(struct etcd_store *store, uint64_t revision, bool is_marked)
+{
+    if (atomic_load(&store->is_begun))
+        return NULL;
+    atomic_store(&store->is_marked, is_marked);
+    history_init(&store->base.history, is_marked ? revision : 0);
+    struct error *error =
+        etcd_watch_start(&store->watch, &store->client, &store->base.history, revision, store->log);
+    if (error)
+        history_clear(&store->base.history);
+    else
+        atomic_store(&store->is_begun, true);
+    return error;
+}
+
+struct error *
+etcd_begin(struct etcd_store *store)
+{
+    uint64_t revision = 0;
+    bool is_marked = false;
+    if (atomic_load(&store->is_begun))
+        return NULL;
+    struct error *error = read_mark(store, &revision, &is_marked);
+    if (error)
+        return error;
+    pthread_mutex_lock(&store->lock);
+    error = begin_to_watch(store, revision, is_marked);
+    pthread_mutex_unlock(&store->lock);
     return error;
 }
 
@@ -225,24 +268,17 @@ free_store(struct etcd_store *store)
 {
     etcd_client_close(&store->client);
     etcd_place_clear(&store->place);
+    pthread_mutex_destroy(&store->lock);
     free(store);
 }
 
-/* Below a prefix without the mark nothing has ever been written: the history is whole from 0 on. */
+/* That nobody answers yet is no reason to refuse the store: in a cluster all start at the same time. */
 static struct error *
-begin_to_watch(struct etcd_store *store, const struct log *log)
+try_to_begin(struct etcd_store *store)
 {
-    uint64_t revision = 0;
-    bool is_marked = false;
-    struct error *error = read_mark(store, &revision, &is_marked);
-    if (error)
-        return error;
-    atomic_store(&store->is_marked, is_marked);
-    history_init(&store->base.history, is_marked ? revision : 0);
-    error = etcd_watch_start(&store->watch, &store->client, &store->base.history, revision, log);
-    if (error)
-        history_clear(&store->base.history);
-    return error;
+    struct error *error = etcd_begin(store);
+    bool may_come = error && error->code == CODE_UNAVAILABLE && !etcd_client_is_refused(error);
+    return may_come ? error_forgive(error, CODE_UNAVAILABLE) : error;
 }
 
 static struct error *
@@ -261,9 +297,11 @@ etcd_open(const char *place, const struct store_options *options, struct store *
     struct etcd_store *store = memory_zeroed(sizeof *store);
     store->base.ops = &etcd_store_ops;
     store->place = parsed;
+    store->log = runtime_log(options->runtime);
+    pthread_mutex_init(&store->lock, NULL);
     error = etcd_client_open(&store->client, &store->place, options);
     if (!error)
-        error = begin_to_watch(store, runtime_log(options->runtime));
+        error = try_to_begin(store);
     if (error) {
         free_store(store);
         return error;
@@ -276,9 +314,18 @@ static void
 etcd_close(struct store *base)
 {
     struct etcd_store *store = own(base);
-    etcd_watch_stop(&store->watch);
-    history_clear(&base->history);
+    etcd_client_stop(&store->client);
+    if (atomic_load(&store->is_begun)) {
+        etcd_watch_stop(&store->watch);
+        history_clear(&base->history);
+    }
     free_store(store);
+}
+
+static void
+etcd_stop(struct store *base)
+{
+    etcd_client_stop(&own(base)->client);
 }
 
 const struct store_ops etcd_store_ops = {
@@ -286,6 +333,7 @@ const struct store_ops etcd_store_ops = {
     .form = "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]",
     .open = etcd_open,
     .close = etcd_close,
+    .stop = etcd_stop,
     .get = etcd_get,
     .write = etcd_write,
     .list = etcd_list,

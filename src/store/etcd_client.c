@@ -57,6 +57,7 @@ etcd_client_open(struct etcd_client *client, const struct etcd_place *place,
     client->members = memory_zeroed(place->count * sizeof *client->members);
     arena_init(&client->arena, NULL, 0, 0);
     metadata_add_bytes(&client->leader_wanted, &client->arena, "hasleader", 9, "true", 4);
+    client->calls = call_new_detached(options->runtime, 0);
     struct error *error = NULL;
     for (size_t i = 0; i < place->count && !error; i++)
         error = channel_open(options->runtime, place->members[i], &channel_options,
@@ -69,8 +70,15 @@ etcd_client_close(struct etcd_client *client)
 {
     for (size_t i = 0; i < client->place->count; i++)
         channel_close(client->members[i].channel);
+    call_free_detached(client->calls);
     free(client->members);
     arena_clear(&client->arena);
+}
+
+void
+etcd_client_stop(struct etcd_client *client)
+{
+    call_cancel_detached(client->calls);
 }
 
 /* ---- what an attempt has come to ---- */
@@ -145,15 +153,27 @@ explain(const struct etcd_client *client, struct error *error)
     return explained;
 }
 
+bool
+etcd_client_is_refused(const struct error *error)
+{
+    static const char *const signs[] = {"certificate verify failed", "peer presented the name",
+                                        "does not accept our certificate",
+                                        "TLS: the peer ended the connection: alert"};
+    for (size_t i = 0; i < COUNT_OF(signs); i++)
+        if (says(error, signs[i]))
+            return true;
+    return false;
+}
+
 static struct error *
-unavailable(const struct etcd_client *client, bool in_doubt, const char *why)
+unavailable(const struct etcd_client *client, bool in_doubt, const struct error *last)
 {
     struct error *error = error_new(
-        CODE_UNAVAILABLE,
-        "etcd at %s does not answer: %s. %sIt goes on by itself when most members run and can be "
-        "reached",
-        client->place->members_text, why,
-        in_doubt ? "Whether the change was made is not known. " : "");
+        CODE_UNAVAILABLE, "etcd at %s does not answer: %s. %s%s", client->place->members_text,
+        last->message, in_doubt ? "Whether the change was made is not known. " : "",
+        etcd_client_is_refused(last)
+            ? "It needs other certificates, here or there"
+            : "It goes on by itself when most members run and can be reached");
     error->in_doubt = in_doubt;
     return error;
 }
@@ -217,6 +237,7 @@ call_member(struct etcd_client *client, unsigned member, const struct etcd_call 
     const struct call_options options = {
         .timeout_ns = until > now ? until - now : 1,
         .metadata = &client->leader_wanted,
+        .parent = client->calls,
     };
     return channel_call(client->members[member].channel, call->method, call->request, &options,
                         arena, reply);
@@ -280,12 +301,14 @@ end_of_attempt(const struct etcd_client *client, const struct etcd_call *call, u
     return call->repeat == ETCD_NEVER || now >= end ? end : now + (end - now) / left;
 }
 
-/* False: there is no time for another attempt. */
+/* False: there is no time for another attempt, or it is not wanted. */
 static bool
-pause_after_round(const struct etcd_client *client, unsigned tried, uint64_t end)
+pause_after_round(const struct etcd_client *client, const struct etcd_call *call, unsigned tried,
+                  uint64_t end)
 {
     bool is_round = tried % client->place->count == 0;
-    if (timers_now() + (is_round ? PAUSE_NS : 0) >= end)
+    if (timers_now() + (is_round ? PAUSE_NS : 0) >= end || (is_round && call->asks_once) ||
+        call_is_cancelled(client->calls))
         return false;
     if (is_round)
         nanosleep(&(struct timespec){.tv_nsec = (long)PAUSE_NS}, NULL);
@@ -307,8 +330,8 @@ etcd_client_call(struct etcd_client *client, struct etcd_call *call, struct aren
         call->in_doubt |= outcome == IN_DOUBT && call->repeat != ETCD_HARMLESS;
         tried++;
         if ((outcome == IN_DOUBT && call->repeat == ETCD_NEVER) ||
-            !pause_after_round(client, tried, end))
-            return unavailable(client, call->in_doubt, error->message);
+            !pause_after_round(client, call, tried, end))
+            return unavailable(client, call->in_doubt, error);
     }
 }
 

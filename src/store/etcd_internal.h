@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 
 #include "proto/etcd.rpc.h"
+#include "rpc/call.h"
 #include "rpc/channel.h"
 #include "store/store_ops.h"
 
@@ -61,6 +62,7 @@ struct etcd_client {
     _Atomic uint64_t cluster;
     _Atomic uint64_t heard;  /* the highest revision that any member has told */
     atomic_bool is_put_back; /* a member has told a lower one: etcd is in an earlier state */
+    struct call *calls;      /* all of them belong to it, so that they can be ended together */
     struct metadata leader_wanted;
     struct arena arena; /* of the metadata */
 };
@@ -70,6 +72,8 @@ MUST_CHECK struct error *etcd_client_open(struct etcd_client *client,
                                           const struct etcd_place *place,
                                           const struct store_options *options);
 void etcd_client_close(struct etcd_client *client);
+/* Calls end, those to come too. Any thread. */
+void etcd_client_stop(struct etcd_client *client);
 
 /* What it means to make a call again of which nobody knows whether it was done. */
 enum etcd_repeat {
@@ -82,6 +86,7 @@ struct etcd_call {
     const struct method *method;
     const ProtobufCMessage *request;
     enum etcd_repeat repeat;
+    bool asks_once; /* each member, instead of again and again */
     bool
         in_doubt; /* afterwards, unless it is harmless: an attempt that was not answered may have been done */
 };
@@ -89,6 +94,9 @@ struct etcd_call {
 /* Asks one member after the other, some 2.5 seconds at most; then UNAVAILABLE, which is in_doubt if it may have been done nevertheless. */
 MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etcd_call *call,
                                           struct arena *arena, void *reply);
+
+/* Of an error of a call: members do not accept who we are, or we not who they are. Waiting does not help. */
+bool etcd_client_is_refused(const struct error *error);
 
 /* A stream to one member. */
 MUST_CHECK struct error *etcd_client_open_stream(struct etcd_client *client, unsigned member,
@@ -136,8 +144,14 @@ struct etcd_store {
     struct etcd_place place;
     struct etcd_client client;
     struct etcd_watch watch;
+    const struct log *log;
+    pthread_mutex_t lock;  /* for the beginning */
+    atomic_bool is_begun;  /* etcd has answered, what is there is ours, and it is watched */
     atomic_bool is_marked; /* the mark has been seen, or put */
 };
+
+/* Before anything else is asked: if etcd has not answered yet, it is tried once. */
+MUST_CHECK struct error *etcd_begin(struct etcd_store *store);
 
 MUST_CHECK struct error *etcd_write(struct store *base, const struct store_change *changes,
                                     size_t count, uint64_t *revision);

@@ -195,7 +195,9 @@ etcd_write(struct store *base, const struct store_change *changes, size_t count,
     uint8_t first[4096];
     struct arena arena;
     arena_init(&arena, first, sizeof first, ETCD_DECODED_BYTES);
-    struct error *error = put_mark(store, &arena);
+    struct error *error = etcd_begin(store);
+    if (!error)
+        error = put_mark(store, &arena);
     if (!error)
         error = commit(store, changes, count, &arena, revision);
     arena_clear(&arena);

@@ -57,6 +57,13 @@ store_close(struct store *store)
         store->ops->close(store);
 }
 
+void
+store_stop(struct store *store)
+{
+    if (store && store->ops->stop)
+        store->ops->stop(store);
+}
+
 /* ---- what is checked for all ---- */
 
 static struct error *

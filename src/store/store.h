@@ -54,11 +54,17 @@ struct store_options {
 
 /*
  * "sqlite:DIRECTORY" (made if missing), "memory:", or "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", which needs options. FAILED_PRECONDITION when it
- * is damaged, of a newer program, or in use by another process; the message tells what to do. UNAVAILABLE when etcd does not answer.
+ * is damaged, of a newer program, or in use by another process; the message tells what to do. PERMISSION_DENIED and others: etcd answers, and refuses us.
+ *
+ * A store on etcd opens also while no member answers: everything is UNAVAILABLE then, at once, until one does. What could not be
+ * found out yet, the first call that is answered finds.
  */
 MUST_CHECK struct error *store_open(const char *url, const struct store_options *options,
                                     struct store **out);
 void store_close(struct store *store);
+
+/* Whoever waits for etcd goes on with UNAVAILABLE, now and from now on: before threads are joined that may be waiting. Any thread. NULL is fine. */
+void store_stop(struct store *store);
 
 /* NOT_FOUND if there is none. The entry lives in the arena. */
 MUST_CHECK struct error *store_get(struct store *store, const char *key, struct arena *arena,

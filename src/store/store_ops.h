@@ -22,6 +22,7 @@ struct store_ops {
     struct error *(*open)(const char *place, const struct store_options *options,
                           struct store **out);
     void (*close)(struct store *store);
+    void (*stop)(struct store *store); /* NULL: nothing waits for long */
     struct error *(*get)(struct store *store, const char *key, struct arena *arena,
                          struct store_entry *out);
     /* What it changed is published in the store's history, in the order of revisions: before it returns, or soon after where others write too. */

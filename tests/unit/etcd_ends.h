@@ -78,6 +78,20 @@ open_etcd_store(const char *prefix)
     return opened;
 }
 
+/* Of a store that was opened before etcd answered. */
+static inline enum code
+first_answer(struct store *opened)
+{
+    uint64_t revision;
+    enum code code = CODE_UNAVAILABLE;
+    for (int i = 0; i < 500 && code == CODE_UNAVAILABLE; i++) {
+        code = code_of(store_revision(opened, &revision));
+        if (code == CODE_UNAVAILABLE)
+            sleep_ms(50);
+    }
+    return code;
+}
+
 static inline void
 start_etcd(void)
 {
@@ -89,16 +103,14 @@ start_etcd(void)
     static const struct log log = {.fd = STDERR_FILENO, .level = LOG_ERROR};
     if (code_of(runtime_open(&(struct runtime_options){.log = &log}, &etcd_runtime)) != CODE_OK)
         exit(1);
-    struct store *opened = NULL;
-    for (int i = 0; i < 20 && !opened; i++)
-        if (code_of(try_etcd_store("ready", &opened)) != CODE_OK)
-            sleep_ms(100);
-    if (!opened) {
+    struct store *opened = open_etcd_store("ready");
+    bool is_ready = first_answer(opened) == CODE_OK;
+    store_close(opened);
+    if (!is_ready) {
         fprintf(stderr, "etcd has not become ready\n");
         kill(etcd_process, SIGKILL);
         exit(1);
     }
-    store_close(opened);
 }
 
 static inline void

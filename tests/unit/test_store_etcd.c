@@ -59,11 +59,86 @@ members_that_are_gone_are_passed_over(void)
     CHECK_OK(store_open(url, &(struct store_options){.runtime = etcd_runtime}, &opened));
     CHECK_OK(put(opened, "a", "1", STORE_ANY, NULL));
     store_close(opened);
+}
+
+static void
+a_store_opens_although_nobody_answers(void)
+{
+    char url[64];
+    uint64_t revision;
+    struct store_watch *watch;
     snprintf(url, sizeof url, "etcd://127.0.0.1:%u", find_free_port());
     double start = now_ms();
-    CHECK_SAYS(store_open(url, &(struct store_options){.runtime = etcd_runtime}, &opened),
-               CODE_UNAVAILABLE, "does not answer");
-    CHECK(now_ms() - start < 3000);
+    CHECK_OK(store_open(url, &(struct store_options){.runtime = etcd_runtime}, &store));
+    CHECK_SAYS(store_revision(store, &revision), CODE_UNAVAILABLE, "does not answer");
+    CHECK_SAYS(put(store, "a", "1", STORE_ANY, NULL), CODE_UNAVAILABLE, "does not answer");
+    CHECK_SAYS(store_watch_open(store, "", 0, &watch), CODE_UNAVAILABLE, "does not answer");
+    store_close(store);
+    CHECK(now_ms() - start < PROMPT_MS);
+}
+
+static void
+a_store_goes_on_when_etcd_has_answered(void)
+{
+    struct store_watch *watch = NULL;
+    struct arena arena;
+    struct store_list list;
+    kill(etcd_process, SIGSTOP);
+    CHECK_OK(try_etcd_store("late", &store));
+    arena_init(&arena, NULL, 0, 0);
+    CHECK_SAYS(store_list(store, "", NULL, 0, &arena, &list), CODE_UNAVAILABLE, "does not answer");
+    kill(etcd_process, SIGCONT);
+    CHECK_NUMBER(first_answer(store), CODE_OK);
+    CHECK_OK(put(store, "a", "1", STORE_ABSENT, NULL));
+    CHECK_OK(store_watch_open(store, "", revision_of(store), &watch));
+    CHECK_OK(put(store, "a", "2", STORE_ANY, NULL));
+    CHECK(!strncmp(next_of(watch, 10000), "a=2@", 4));
+    store_watch_close(watch);
+    store_close(store);
+    arena_clear(&arena);
+}
+
+/* Found by the first call that is answered, if nobody answered before. */
+static void
+a_store_of_a_newer_program_is_refused_also_later(void)
+{
+    struct store *around = open_etcd_store("around");
+    CHECK_OK(put(around, "late/", "2", STORE_ANY, NULL));
+    kill(etcd_process, SIGSTOP);
+    CHECK_OK(try_etcd_store("around/late", &store));
+    kill(etcd_process, SIGCONT);
+    CHECK_NUMBER(first_answer(store), CODE_FAILED_PRECONDITION);
+    CHECK_SAYS(put(store, "a", "1", STORE_ANY, NULL), CODE_FAILED_PRECONDITION, "newer");
+    CHECK_TEXT(get(around, "late/a"), NULL);
+    store_close(store);
+    store_close(around);
+}
+
+static void *
+stop_soon(void *unused)
+{
+    sleep_ms(200);
+    store_stop(store);
+    return unused;
+}
+
+static void
+who_waits_for_etcd_is_sent_on(void)
+{
+    pthread_t thread;
+    store = open_etcd_store("stopped");
+    kill(etcd_process, SIGSTOP);
+    CHECK(!pthread_create(&thread, NULL, stop_soon, NULL));
+    double start = now_ms();
+    CHECK_SAYS(put(store, "a", "1", STORE_ANY, NULL), CODE_UNAVAILABLE, "does not answer");
+    CHECK_SAYS(put(store, "a", "1", STORE_ANY, NULL), CODE_UNAVAILABLE, "does not answer");
+    CHECK(now_ms() - start < 1500);
+    pthread_join(thread, NULL);
+    store_close(store);
+    kill(etcd_process, SIGCONT);
+    store = open_etcd_store("stopped");
+    CHECK_NUMBER(first_answer(store), CODE_OK);
+    store_close(store);
 }
 
 /* ---- prefixes ---- */
@@ -279,6 +354,10 @@ main(void)
     urls_that_are_none_are_refused();
     a_runtime_is_needed();
     members_that_are_gone_are_passed_over();
+    a_store_opens_although_nobody_answers();
+    a_store_goes_on_when_etcd_has_answered();
+    a_store_of_a_newer_program_is_refused_also_later();
+    who_waits_for_etcd_is_sent_on();
     prefixes_are_stores_of_their_own();
     a_store_that_was_emptied_is_not_new();
     revisions_do_not_go_back_when_all_is_deleted();
