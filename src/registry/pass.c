@@ -2,6 +2,7 @@
 /* Passing calls on to the controller that their header "controllerid" names. Loop thread. */
 #include <string.h>
 
+#include "drivers/driver.h"
 #include "registry/registry_internal.h"
 #include "registry/rights.h"
 
@@ -41,6 +42,32 @@ unknown_method(const struct call *call)
     return error_new(CODE_UNIMPLEMENTED, "unknown method %s", call_path(call));
 }
 
+/* ---- circles ---- */
+
+/* Each process on the way of a call has left its mark. A call that we have passed on ourselves would go round until its deadline. */
+static struct error *
+check_circle(const struct registry *registry, const struct call *call, const char *id)
+{
+    const struct metadata *metadata = call_metadata(call);
+    for (const struct metadata_entry *entry = metadata->first; entry; entry = entry->next)
+        if (!strcmp(entry->key, DRIVER_VIA) && !strcmp(entry->value, registry->instance))
+            return error_new(CODE_FAILED_PRECONDITION,
+                             "the address of controller \"%s\" leads back to this registry: "
+                             "register the one at which the controller itself listens",
+                             id);
+    return NULL;
+}
+
+/* Among the header fields of the call, which are passed on as they are. */
+static void
+leave_mark(const struct registry *registry, struct call *call)
+{
+    metadata_add_bytes((struct metadata *)call_metadata(call), call_arena(call), DRIVER_VIA,
+                       strlen(DRIVER_VIA), registry->instance, strlen(registry->instance));
+}
+
+/* ---- passing on ---- */
+
 struct error *
 registry_pass(struct call *call)
 {
@@ -62,5 +89,10 @@ registry_pass(struct call *call)
         error = unknown_method(call);
     if (!error)
         error = registry_check(registry);
-    return error ? error : controllers_pass(registry->controllers, id, call);
+    if (!error)
+        error = check_circle(registry, call, id);
+    if (error)
+        return error;
+    leave_mark(registry, call);
+    return controllers_pass(registry->controllers, id, call);
 }

@@ -10,11 +10,14 @@
 #include "registry/follower.h"
 #include "registry/registry.h"
 
+#define REGISTRY_INSTANCE_BYTES 16
+
 struct registry {
     struct registry_options options;
     struct controllers *controllers;
     struct feed feed;
     struct follower *follower;
+    char instance[2 * REGISTRY_INSTANCE_BYTES + 1]; /* unique: told on the way, to find circles */
     atomic_bool is_stopped;
     atomic_uint watches;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/registry/pass.c and controllers.c: calls that go to the controller which their header names. */
+#include "drivers/driver.h"
 #include "echo.h"
 #include "registry/registry_internal.h"
 #include "registry_ends.h"
@@ -8,6 +9,7 @@
 struct desk {
     struct ends ends;
     atomic_uint calls;
+    atomic_uint registries; /* that the last call has come through */
     struct gate entered;
     struct gate may_go_on;
 };
@@ -19,6 +21,7 @@ count_probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__Pr
     (void)reply;
     struct desk *desk = call_context(call);
     atomic_fetch_add(&desk->calls, 1);
+    atomic_store(&desk->registries, (unsigned)metadata_count(call_metadata(call), DRIVER_VIA));
     if (metadata_find(call_metadata(call), "x-wait")) {
         gate_pass(&desk->entered);
         gate_wait(&desk->may_go_on, 1);
@@ -286,6 +289,61 @@ calls_to_the_own_controller_are_not_passed_on(void)
     desk_close(&desk);
 }
 
+/* ---- circles ---- */
+
+static void
+check_circle_is_found(struct office *office)
+{
+    struct error *error AUTO(error_cleanup) = probe_controller(office, "h");
+    CHECK_NUMBER(error->code, CODE_FAILED_PRECONDITION);
+    CHECK(strstr(error->message, "controller \"h\"") &&
+          strstr(error->message, "leads back to this registry"));
+}
+
+static void
+a_controller_at_the_registrys_own_address_is_found(void)
+{
+    struct office office;
+    office_open(&office);
+    succeed(register_controller(&office, "h", office.address));
+    check_circle_is_found(&office);
+    CHECK_NUMBER(client_connections(&office), 1);
+    office_close(&office);
+}
+
+static void
+a_circle_of_two_registries_is_found(void)
+{
+    struct office one, two;
+    office_open(&one);
+    office_open(&two);
+    succeed(register_controller(&one, "h", two.address));
+    succeed(register_controller(&two, "h", one.address));
+    check_circle_is_found(&one);
+    check_circle_is_found(&two);
+    office_close(&one);
+    office_close(&two);
+}
+
+static void
+a_registry_behind_a_registry_is_fine(void)
+{
+    struct office offices[5];
+    struct desk desk;
+    desk_open(&desk);
+    for (size_t i = 0; i < COUNT_OF(offices); i++) {
+        office_open(&offices[i]);
+        succeed(
+            register_controller(&offices[i], "h", i ? offices[i - 1].address : desk.ends.address));
+    }
+    CHECK_CODE(probe_controller(&offices[4], "h"), CODE_OK);
+    CHECK_NUMBER(atomic_load(&desk.calls), 1);
+    CHECK_NUMBER(atomic_load(&desk.registries), 5);
+    for (size_t i = 0; i < COUNT_OF(offices); i++)
+        office_close(&offices[i]);
+    desk_close(&desk);
+}
+
 int
 main(void)
 {
@@ -297,5 +355,8 @@ main(void)
     calls_under_way_outlast_the_entry_and_the_address();
     a_stream_goes_on_when_its_controller_is_removed();
     calls_to_the_own_controller_are_not_passed_on();
+    a_controller_at_the_registrys_own_address_is_found();
+    a_circle_of_two_registries_is_found();
+    a_registry_behind_a_registry_is_fine();
     return check_report("test_registry_pass");
 }
