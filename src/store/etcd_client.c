@@ -32,6 +32,8 @@
 /* etcd takes pings that come 5 seconds apart; more often, and it ends the connection. */
 #define PING_MS 6000
 #define PING_ANSWER_MS 3000
+/* So a member that hangs is found earlier, where that matters. */
+#define LIFE_SIGN_NS (2000 * MS_NS)
 
 struct etcd_member {
     struct channel *channel;
@@ -345,6 +347,22 @@ etcd_client_check_revision(struct etcd_client *client)
     request.key = etcd_key(client->place, "", &arena);
     struct etcd_call call = {.method = ETCDSERVERPB_KV_RANGE, .request = &request.base};
     return etcd_client_call(client, &call, &arena, &reply);
+}
+
+/* An error that it tells is an answer too. */
+bool
+etcd_client_is_alive(struct etcd_client *client, unsigned member)
+{
+    Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+    Etcdserverpb__RangeResponse *reply;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, ETCD_DECODED_BYTES);
+    request.key = etcd_key(client->place, "", &arena);
+    request.serializable = true;
+    const struct etcd_call call = {.method = ETCDSERVERPB_KV_RANGE, .request = &request.base};
+    struct error *error AUTO(error_cleanup) =
+        call_member(client, member, &call, timers_now() + LIFE_SIGN_NS, &arena, &reply);
+    return !error || error->from_peer;
 }
 
 struct error *

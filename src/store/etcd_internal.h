@@ -98,6 +98,9 @@ MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etc
 /* Of an error of a call: members do not accept who we are, or we not who they are. Waiting does not help. */
 bool etcd_client_is_refused(const struct error *error);
 
+/* Whether the member answers at all, soon. */
+bool etcd_client_is_alive(struct etcd_client *client, unsigned member);
+
 /* A stream to one member. */
 MUST_CHECK struct error *etcd_client_open_stream(struct etcd_client *client, unsigned member,
                                                  const struct method *method,
@@ -115,7 +118,7 @@ MUST_CHECK struct error *etcd_client_check_cluster(struct etcd_client *client, u
 
 /* ---- etcd_watch.c ---- */
 
-/* One stream of changes below the prefix, and the thread that puts them into the history. */
+/* One stream of changes below the prefix, the thread that puts them into the history, and one that finds out whether the member still lives. */
 struct etcd_watch {
     struct etcd_client *client;
     struct history *history;
@@ -124,11 +127,13 @@ struct etcd_watch {
     struct change_list pending;
     uint64_t pending_revision; /* of the changes that are pending */
     unsigned failures;         /* since a member was heard last */
-    pthread_t thread;
+    pthread_t reader, lookout;
     pthread_mutex_t lock; /* for those below */
     pthread_cond_t stopped;
     bool is_stopping;
     struct client_call *call; /* NULL: none is open */
+    unsigned member;          /* of the call */
+    bool is_given_up;         /* the call: its member does not answer */
 };
 
 /* Changes from the revision after `told` on. What it is given must stay until it is stopped. */

@@ -3,8 +3,10 @@
  * The changes below the prefix, whoever made them: one stream from one member, read by one thread, which puts them into the store's history.
  *
  * A stream that ends is opened again, with the next member, from the revision after the last one that is whole. What has been compacted meanwhile cannot
- * be told any more: then the history forgets, and those who watch list anew. A member that is silent is found by the channel's pings; one
- * that has lost its leader ends the stream itself, because it was asked to ("hasleader").
+ * be told any more: then the history forgets, and those who watch list anew. A member that has lost its leader ends the stream itself, because it was asked to ("hasleader").
+ *
+ * A stream without changes is silent, and so is one from a member that hangs. The channel's pings tell them apart after 9 seconds, since etcd takes them only now and
+ * then; so a second thread, the lookout, asks that member something else every second, and ends the stream when it is not answered.
  */
 #include <string.h>
 #include <time.h>
@@ -13,6 +15,7 @@
 #include "store/etcd_internal.h"
 
 #define PAUSE_MS 200 /* between streams */
+#define LOOK_MS 1000 /* between two questions of the lookout */
 
 /* ---- what the member tells ---- */
 
@@ -128,13 +131,26 @@ take_response(struct etcd_watch *watch, unsigned member,
 
 /* False: it is to end. From now on etcd_watch_stop can cancel the call. */
 static bool
-show_call(struct etcd_watch *watch, struct client_call *call)
+show_call(struct etcd_watch *watch, unsigned member, struct client_call *call)
 {
     pthread_mutex_lock(&watch->lock);
     bool go_on = !watch->is_stopping;
     watch->call = go_on ? call : NULL;
+    watch->member = member;
+    watch->is_given_up = false;
     pthread_mutex_unlock(&watch->lock);
     return go_on;
+}
+
+/* It will be freed: nobody else uses it from now on. True: the lookout has ended it. */
+static bool
+hide_call(struct etcd_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->call = NULL;
+    bool is_given_up = watch->is_given_up;
+    pthread_mutex_unlock(&watch->lock);
+    return is_given_up;
 }
 
 static struct error *
@@ -175,6 +191,20 @@ read_stream(struct etcd_watch *watch, unsigned member, struct client_call *call)
 }
 
 static struct error *
+read_changes(struct etcd_watch *watch, unsigned member, struct client_call *call)
+{
+    if (!show_call(watch, member, call))
+        return error_new(CODE_CANCELLED, "it is to end");
+    /* If it could not be sent, the stream has ended and tells why. */
+    error_free(send_request(watch, call));
+    struct error *error = read_stream(watch, member, call);
+    if (!hide_call(watch))
+        return error;
+    error_free(error);
+    return error_new(CODE_UNAVAILABLE, "the member does not answer any more");
+}
+
+static struct error *
 follow(struct etcd_watch *watch, unsigned member)
 {
     struct client_call *call;
@@ -182,12 +212,7 @@ follow(struct etcd_watch *watch, unsigned member)
         etcd_client_open_stream(watch->client, member, ETCDSERVERPB_WATCH_WATCH, &call);
     if (error)
         return error;
-    if (show_call(watch, call)) {
-        /* If it could not be sent, the stream has ended and tells why. */
-        error_free(send_request(watch, call));
-        error = read_stream(watch, member, call);
-        show_call(watch, NULL);
-    }
+    error = read_changes(watch, member, call);
     client_call_cancel(call);
     struct error *end = client_call_finish(call);
     client_call_free(call);
@@ -199,19 +224,28 @@ follow(struct etcd_watch *watch, unsigned member)
     return error;
 }
 
-/* ---- the thread ---- */
+/* ---- the two threads ---- */
 
 /* False: it is to end. */
 static bool
-pause_unless_stopping(struct etcd_watch *watch)
+pause_unless_stopping(struct etcd_watch *watch, uint32_t ms)
 {
-    struct timespec until = store_time_after_ms(PAUSE_MS);
+    struct timespec until = store_time_after_ms(ms);
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_stopping && !pthread_cond_timedwait(&watch->stopped, &watch->lock, &until))
         ;
     bool go_on = !watch->is_stopping;
     pthread_mutex_unlock(&watch->lock);
     return go_on;
+}
+
+static bool
+is_stopping(struct etcd_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    bool result = watch->is_stopping;
+    pthread_mutex_unlock(&watch->lock);
+    return result;
 }
 
 static void *
@@ -221,7 +255,7 @@ follow_until_stopped(void *argument)
     unsigned member = atomic_load(&watch->client->preferred);
     do {
         struct error *error AUTO(error_cleanup) = follow(watch, member);
-        if (!show_call(watch, NULL))
+        if (is_stopping(watch))
             break;
         if (error->code == CODE_OUT_OF_RANGE) {
             log_warn(watch->log, "changes were missed", LOG_TEXT("why", error->message));
@@ -230,7 +264,43 @@ follow_until_stopped(void *argument)
         etcd_client_doubt_members(watch->client);
         note_loss(watch, member, error->message);
         member = (member + 1) % (unsigned)watch->client->place->count;
-    } while (pause_unless_stopping(watch));
+    } while (pause_unless_stopping(watch, PAUSE_MS));
+    return NULL;
+}
+
+/* NULL: no stream is open. */
+static struct client_call *
+call_of(struct etcd_watch *watch, unsigned *member)
+{
+    pthread_mutex_lock(&watch->lock);
+    struct client_call *call = watch->call;
+    *member = watch->member;
+    pthread_mutex_unlock(&watch->lock);
+    return call;
+}
+
+/* Unless it is another one by now. */
+static void
+give_up(struct etcd_watch *watch, const struct client_call *call)
+{
+    pthread_mutex_lock(&watch->lock);
+    if (watch->call == call) {
+        watch->is_given_up = true;
+        client_call_cancel(watch->call);
+    }
+    pthread_mutex_unlock(&watch->lock);
+}
+
+static void *
+look_after_member(void *argument)
+{
+    struct etcd_watch *watch = argument;
+    while (pause_unless_stopping(watch, LOOK_MS)) {
+        unsigned member;
+        const struct client_call *call = call_of(watch, &member);
+        if (call && !etcd_client_is_alive(watch->client, member))
+            give_up(watch, call);
+    }
     return NULL;
 }
 
@@ -239,6 +309,18 @@ destroy_lock(struct etcd_watch *watch)
 {
     pthread_cond_destroy(&watch->stopped);
     pthread_mutex_destroy(&watch->lock);
+}
+
+static void
+end_reader(struct etcd_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->is_stopping = true;
+    if (watch->call)
+        client_call_cancel(watch->call);
+    pthread_cond_broadcast(&watch->stopped);
+    pthread_mutex_unlock(&watch->lock);
+    pthread_join(watch->reader, NULL);
 }
 
 struct error *
@@ -252,7 +334,12 @@ etcd_watch_start(struct etcd_watch *watch, struct etcd_client *client, struct hi
     pthread_mutex_init(&watch->lock, NULL);
     pthread_cond_init(&watch->stopped, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int failed = pthread_create(&watch->thread, NULL, follow_until_stopped, watch);
+    int failed = pthread_create(&watch->reader, NULL, follow_until_stopped, watch);
+    if (!failed) {
+        failed = pthread_create(&watch->lookout, NULL, look_after_member, watch);
+        if (failed)
+            end_reader(watch);
+    }
     if (!failed)
         return NULL;
     destroy_lock(watch);
@@ -262,12 +349,7 @@ etcd_watch_start(struct etcd_watch *watch, struct etcd_client *client, struct hi
 void
 etcd_watch_stop(struct etcd_watch *watch)
 {
-    pthread_mutex_lock(&watch->lock);
-    watch->is_stopping = true;
-    if (watch->call)
-        client_call_cancel(watch->call);
-    pthread_cond_signal(&watch->stopped);
-    pthread_mutex_unlock(&watch->lock);
-    pthread_join(watch->thread, NULL);
+    end_reader(watch);
+    pthread_join(watch->lookout, NULL);
     destroy_lock(watch);
 }
