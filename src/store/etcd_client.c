@@ -12,8 +12,9 @@
  * To read twice does no harm. A write that expects something which it changes itself can be done only once, however late its first attempt
  * arrives; any other could come again behind a later write and undo it.
  *
- * A member that was lost is looked at before it is used again: it may be of another cluster, or be put back to an earlier state, whose revisions mean
- * something else than those that are known here. Reads are linearizable, so whoever is asked later tells no lower revision than was heard before.
+ * A member that was lost, or has not been heard for a while, is looked at before it is used again: it may be of another cluster, or be put back to an earlier state, whose
+ * revisions mean something else than those that are known here. Nobody tells when that happens: a connection that is not used ends unnoticed. Reads are linearizable, so
+ * whoever is asked later tells no lower revision than was heard before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@
 #define PAUSE_NS (100 * MS_NS)         /* when all members have been asked */
 #define CONNECT_MS 800
 #define RECONNECT_MS 200
+/* Nobody ends all members, puts them back and has them elect a leader in this time. */
+#define FRESH_NS (400 * MS_NS)
 /* etcd takes pings that come 5 seconds apart; more often, and it ends the connection. */
 #define PING_MS 6000
 #define PING_ANSWER_MS 3000
@@ -37,7 +40,7 @@
 
 struct etcd_member {
     struct channel *channel;
-    atomic_bool is_known; /* its cluster has been looked at since it failed last */
+    _Atomic uint64_t answered_at; /* as one of our cluster; 0: not since it failed last */
 };
 
 enum outcome { ANSWERED, NOT_BEGUN, IN_DOUBT };
@@ -211,24 +214,27 @@ void
 etcd_client_doubt_members(struct etcd_client *client)
 {
     for (size_t i = 0; i < client->place->count; i++)
-        atomic_store(&client->members[i].is_known, false);
+        atomic_store(&client->members[i].answered_at, 0);
+}
+
+static struct error *
+put_back(const struct etcd_client *client, bool in_doubt)
+{
+    struct error *error = error_new(
+        CODE_UNAVAILABLE,
+        "etcd at %s has been put back to an earlier state, or was made anew: start skycap anew",
+        client->place->members_text);
+    error->in_doubt = in_doubt;
+    return error;
 }
 
 /* `heard`: before it was asked. */
 static struct error *
-check_age(struct etcd_client *client, unsigned member, uint64_t heard,
-          const Etcdserverpb__ResponseHeader *header)
+check_age(struct etcd_client *client, uint64_t heard, const Etcdserverpb__ResponseHeader *header)
 {
     if (header && (uint64_t)header->revision < heard)
         atomic_store(&client->is_put_back, true);
-    if (!atomic_load(&client->is_put_back))
-        return NULL;
-    struct error *error = error_new(
-        CODE_FAILED_PRECONDITION,
-        "%s has been put back to an earlier state, or etcd was made anew: start skycap anew",
-        client->place->members[member]);
-    error->from_peer = true;
-    return error;
+    return atomic_load(&client->is_put_back) ? put_back(client, false) : NULL;
 }
 
 static struct error *
@@ -250,7 +256,7 @@ static struct error *
 get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct arena *arena)
 {
     uint64_t heard = atomic_load(&client->heard);
-    if (atomic_load(&client->members[member].is_known) && !atomic_load(&client->is_put_back))
+    if (timers_now() - atomic_load(&client->members[member].answered_at) < FRESH_NS)
         return NULL;
     Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
     Etcdserverpb__RangeResponse *reply;
@@ -260,9 +266,7 @@ get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct 
     if (!error)
         error = etcd_client_check_cluster(client, member, reply->header);
     if (!error)
-        error = check_age(client, member, heard, reply->header);
-    if (!error)
-        atomic_store(&client->members[member].is_known, true);
+        error = check_age(client, heard, reply->header);
     return error;
 }
 
@@ -271,11 +275,12 @@ static void
 move_on(struct etcd_client *client, unsigned member)
 {
     unsigned expected = member;
-    atomic_store(&client->members[member].is_known, false);
+    atomic_store(&client->members[member].answered_at, 0);
     atomic_compare_exchange_strong(&client->preferred, &expected,
                                    (member + 1) % (unsigned)client->place->count);
 }
 
+/* `until`: when the next member is to be asked. A call that may not be repeated gets all the time there is, once its member is known to answer. */
 static enum outcome
 attempt(struct etcd_client *client, const struct etcd_call *call, uint64_t until,
         struct arena *arena, void *reply, struct error **error)
@@ -284,32 +289,33 @@ attempt(struct etcd_client *client, const struct etcd_call *call, uint64_t until
     *error = get_to_know(client, member, until, arena);
     bool was_asked = !*error;
     if (was_asked)
-        *error = call_member(client, member, call, until, arena, reply);
+        *error = call_member(client, member, call, call->repeat == ETCD_NEVER ? call->end : until,
+                             arena, reply);
     enum outcome outcome = judge(*error);
-    if (outcome != ANSWERED)
+    if (!*error)
+        atomic_store(&client->members[member].answered_at, timers_now());
+    else if (outcome != ANSWERED)
         move_on(client, member);
     return outcome == IN_DOUBT && !was_asked ? NOT_BEGUN : outcome;
 }
 
 /* ---- all of them ---- */
 
-/* A call that may not be repeated gets all the time there is; any other leaves time to ask those that have not been asked. */
+/* It leaves time to ask those that have not been asked. */
 static uint64_t
-end_of_attempt(const struct etcd_client *client, const struct etcd_call *call, unsigned tried,
-               uint64_t end)
+end_of_attempt(const struct etcd_client *client, const struct etcd_call *call, unsigned tried)
 {
     uint64_t now = timers_now();
     uint64_t left = client->place->count - tried % client->place->count;
-    return call->repeat == ETCD_NEVER || now >= end ? end : now + (end - now) / left;
+    return now >= call->end ? call->end : now + (call->end - now) / left;
 }
 
 /* False: there is no time for another attempt, or it is not wanted. */
 static bool
-pause_after_round(const struct etcd_client *client, const struct etcd_call *call, unsigned tried,
-                  uint64_t end)
+pause_after_round(const struct etcd_client *client, const struct etcd_call *call, unsigned tried)
 {
     bool is_round = tried % client->place->count == 0;
-    if (timers_now() + (is_round ? PAUSE_NS : 0) >= end || (is_round && call->asks_once) ||
+    if (timers_now() + (is_round ? PAUSE_NS : 0) >= call->end || (is_round && call->asks_once) ||
         call_is_cancelled(client->calls))
         return false;
     if (is_round)
@@ -321,20 +327,21 @@ struct error *
 etcd_client_call(struct etcd_client *client, struct etcd_call *call, struct arena *arena,
                  void *reply)
 {
-    uint64_t end = timers_now() + LONGEST_CALL_NS;
+    call->end = timers_now() + LONGEST_CALL_NS;
     call->in_doubt = false;
-    for (unsigned tried = 0;;) {
+    for (unsigned tried = 0; !atomic_load(&client->is_put_back);) {
         struct error *error AUTO(error_cleanup) = NULL;
         enum outcome outcome =
-            attempt(client, call, end_of_attempt(client, call, tried, end), arena, reply, &error);
+            attempt(client, call, end_of_attempt(client, call, tried), arena, reply, &error);
         if (outcome == ANSWERED)
             return error ? explain(client, STEAL(error)) : NULL;
         call->in_doubt |= outcome == IN_DOUBT && call->repeat != ETCD_HARMLESS;
         tried++;
         if ((outcome == IN_DOUBT && call->repeat == ETCD_NEVER) ||
-            !pause_after_round(client, call, tried, end))
+            !pause_after_round(client, call, tried))
             return unavailable(client, call->in_doubt, error);
     }
+    return put_back(client, call->in_doubt);
 }
 
 struct error *

@@ -87,6 +87,7 @@ struct etcd_call {
     const ProtobufCMessage *request;
     enum etcd_repeat repeat;
     bool asks_once; /* each member, instead of again and again */
+    uint64_t end;   /* of all attempts: etcd_client_call says so itself */
     bool
         in_doubt; /* afterwards, unless it is harmless: an attempt that was not answered may have been done */
 };

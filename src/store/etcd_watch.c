@@ -102,7 +102,9 @@ static struct error *
 check_age(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response)
 {
     bool is_behind = response->header && (uint64_t)response->header->revision < watch->told;
-    return is_behind ? etcd_client_check_revision(watch->client) : NULL;
+    return is_behind || atomic_load(&watch->client->is_put_back)
+               ? etcd_client_check_revision(watch->client)
+               : NULL;
 }
 
 static struct error *

@@ -5,7 +5,8 @@
  *     store-tool put URL KEY TEXT       prints the revision
  *     store-tool get URL KEY            prints the text
  *     store-tool follow URL PREFIX      lists ("= KEY TEXT", then "listed REVISION"), then tells each change ("+ KEY TEXT", "- KEY"), until it is
- *                                       killed. When changes have been missed: "missed", and lists anew
+ *                                       killed. When changes have been missed: "missed", and lists anew, again and again while
+ *                                       the store is UNAVAILABLE
  *
  * Exit code 1: an error, which is told as "CODE after MS ms: WHY".
  */
@@ -63,20 +64,24 @@ get_text(const char *key)
     arena_clear(&arena);
 }
 
-static uint64_t
-list(const char *prefix)
+static struct error *
+list_and_watch(const char *prefix, struct store_watch **watch)
 {
     uint64_t revision;
     struct arena arena;
     struct store_list found;
     arena_init(&arena, NULL, 0, 0);
-    must(store_revision(store, &revision));
-    must(store_list(store, prefix, NULL, 0, &arena, &found));
-    for (size_t i = 0; i < found.count; i++)
-        print_entry("=", &found.entries[i]);
-    printf("listed %" PRIu64 "\n", revision);
+    struct error *error = store_revision(store, &revision);
+    if (!error)
+        error = store_list(store, prefix, NULL, 0, &arena, &found);
+    if (!error) {
+        for (size_t i = 0; i < found.count; i++)
+            print_entry("=", &found.entries[i]);
+        printf("listed %" PRIu64 "\n", revision);
+        error = store_watch_open(store, prefix, revision, watch);
+    }
     arena_clear(&arena);
-    return revision;
+    return error;
 }
 
 /* Until changes have been missed. */
@@ -103,10 +108,14 @@ static void
 follow(const char *prefix)
 {
     for (;;) {
-        struct store_watch *watch;
+        struct store_watch *watch = NULL;
         started = now_ms();
-        must(store_watch_open(store, prefix, list(prefix), &watch));
-        tell_changes(watch);
+        struct error *error = list_and_watch(prefix, &watch);
+        if (error && error->code != CODE_UNAVAILABLE && error->code != CODE_OUT_OF_RANGE)
+            must(error);
+        if (!error)
+            tell_changes(watch);
+        error_free(error);
         store_watch_close(watch);
         printf("missed\n");
     }
