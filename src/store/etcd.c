@@ -79,9 +79,8 @@ check_mark(const struct etcd_place *place, ProtobufCBinaryData mark)
                      place->prefix, place->prefix, ETCD_MARK);
 }
 
-/* `*revision`: etcd's own. */
-static struct error *
-read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
+struct error *
+etcd_read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
 {
     Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
     Etcdserverpb__RangeResponse *reply;
@@ -108,8 +107,8 @@ etcd_revision(struct store *base, uint64_t *revision)
     bool is_there = false;
     struct error *error = etcd_begin(store);
     if (!error)
-        error = read_mark(store, revision, &is_there);
-    if (is_there)
+        error = etcd_read_mark(store, revision, &is_there);
+    if (!error && is_there)
         atomic_store(&store->is_marked, true);
     if (!error && !atomic_load(&store->is_marked))
         *revision = 0;
@@ -252,7 +251,7 @@ etcd_begin(struct etcd_store *store)
     bool is_marked = false;
     if (atomic_load(&store->is_begun))
         return NULL;
-    struct error *error = read_mark(store, &revision, &is_marked);
+    struct error *error = etcd_read_mark(store, &revision, &is_marked);
     if (error)
         return error;
     pthread_mutex_lock(&store->lock);

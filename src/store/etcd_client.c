@@ -356,7 +356,7 @@ etcd_client_check_revision(struct etcd_client *client)
     return etcd_client_call(client, &call, &arena, &reply);
 }
 
-/* An error that it tells is an answer too. */
+/* An error that it tells is an answer too. Once calls are stopped nobody knows. */
 bool
 etcd_client_is_alive(struct etcd_client *client, unsigned member)
 {
@@ -369,7 +369,7 @@ etcd_client_is_alive(struct etcd_client *client, unsigned member)
     const struct etcd_call call = {.method = ETCDSERVERPB_KV_RANGE, .request = &request.base};
     struct error *error AUTO(error_cleanup) =
         call_member(client, member, &call, timers_now() + LIFE_SIGN_NS, &arena, &reply);
-    return !error || error->from_peer;
+    return !error || error->from_peer || call_is_cancelled(client->calls);
 }
 
 struct error *

@@ -158,6 +158,9 @@ struct etcd_store {
 
 /* Before anything else is asked: if etcd has not answered yet, it is tried once. */
 MUST_CHECK struct error *etcd_begin(struct etcd_store *store);
+/* FAILED_PRECONDITION if the mark is there and not ours. `*revision`: etcd's own. */
+MUST_CHECK struct error *etcd_read_mark(struct etcd_store *store, uint64_t *revision,
+                                        bool *is_there);
 
 MUST_CHECK struct error *etcd_write(struct store *base, const struct store_change *changes,
                                     size_t count, uint64_t *revision);

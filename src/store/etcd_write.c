@@ -174,6 +174,8 @@ put_mark(struct etcd_store *store, struct arena *arena)
 {
     if (atomic_load(&store->is_marked))
         return NULL;
+    uint64_t revision;
+    bool is_there;
     Etcdserverpb__TxnRequest request = ETCDSERVERPB__TXN_REQUEST__INIT;
     Etcdserverpb__TxnResponse *reply;
     ProtobufCBinaryData key = etcd_key(&store->place, "", arena);
@@ -183,6 +185,8 @@ put_mark(struct etcd_store *store, struct arena *arena)
         new_put(arena, key, (const uint8_t *)ETCD_MARK, strlen(ETCD_MARK))};
     struct etcd_call call = {.method = ETCDSERVERPB_KV_TXN, .request = &request.base};
     struct error *error = etcd_client_call(&store->client, &call, arena, &reply);
+    if (!error && !reply->succeeded) /* somebody else was first */
+        error = etcd_read_mark(store, &revision, &is_there);
     if (!error)
         atomic_store(&store->is_marked, true);
     return error;

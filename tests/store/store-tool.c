@@ -115,6 +115,8 @@ follow(const char *prefix)
             must(error);
         if (!error)
             tell_changes(watch);
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
         error_free(error);
         store_watch_close(watch);
         printf("missed\n");

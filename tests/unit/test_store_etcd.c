@@ -98,6 +98,22 @@ a_store_goes_on_when_etcd_has_answered(void)
     arena_clear(&arena);
 }
 
+/* Both begin with nothing: the mark decides whose it is. */
+static void
+a_newer_program_that_began_meanwhile_is_noticed(void)
+{
+    uint64_t revision;
+    struct store *around = open_etcd_store("around"), *older = open_etcd_store("around/both");
+    CHECK_NUMBER(revision_of(older), 0);
+    CHECK_OK(put(around, "both/", "2", STORE_ANY, NULL));
+    CHECK_SAYS(put(older, "a", "1", STORE_ANY, NULL), CODE_FAILED_PRECONDITION, "newer");
+    CHECK_SAYS(store_revision(older, &revision), CODE_FAILED_PRECONDITION, "newer");
+    CHECK_SAYS(put(older, "a", "1", STORE_ANY, NULL), CODE_FAILED_PRECONDITION, "newer");
+    CHECK_TEXT(get(around, "both/a"), NULL);
+    store_close(older);
+    store_close(around);
+}
+
 /* Found by the first call that is answered, if nobody answered before. */
 static void
 a_store_of_a_newer_program_is_refused_also_later(void)
@@ -356,6 +372,7 @@ main(void)
     members_that_are_gone_are_passed_over();
     a_store_opens_although_nobody_answers();
     a_store_goes_on_when_etcd_has_answered();
+    a_newer_program_that_began_meanwhile_is_noticed();
     a_store_of_a_newer_program_is_refused_also_later();
     who_waits_for_etcd_is_sent_on();
     prefixes_are_stores_of_their_own();
