@@ -38,6 +38,11 @@ for s in sockets: print(s.getsockname()[1])' "$1")
     done
 }
 
+# member_address N
+member_address() {
+    echo "127.0.0.1:${client_ports[$1]}"
+}
+
 # start_member N [FLAG...]
 start_member() {
     local n=$1
@@ -64,7 +69,7 @@ kill_member() {
 }
 
 member_has_leader() {
-    "$SKYCAP" call --timeout 1 "127.0.0.1:${client_ports[$1]}" etcdserverpb.KV/Range '{"key": "YQ=="}' >/dev/null 2>&1
+    "$SKYCAP" call --timeout 1 "$(member_address "$1")" etcdserverpb.KV/Range '{"key": "YQ=="}' >/dev/null 2>&1
 }
 
 # wait_for_member N: until it answers, which it does when there is a leader.

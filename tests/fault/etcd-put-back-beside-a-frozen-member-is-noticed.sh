@@ -16,7 +16,7 @@ called() {
 }
 # value_in_etcd: what the two members that answer have
 value_in_etcd() {
-    "$SKYCAP" call --timeout 5 "127.0.0.1:${client_ports[2]}" etcdserverpb.KV/Range "{\"key\": \"$(printf skycap/registry/host-0/address | base64)\"}" |
+    "$SKYCAP" call --timeout 5 "$(member_address 2)" etcdserverpb.KV/Range "{\"key\": \"$(printf skycap/registry/host-0/address | base64)\"}" |
         /usr/bin/python3 -c 'import base64, json, re, sys; print(re.findall(rb"/(\w+)\.sock", base64.b64decode(json.load(sys.stdin)["kvs"][0]["value"]))[0].decode())'
 }
 kill_two() {

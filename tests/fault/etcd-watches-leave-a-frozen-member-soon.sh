@@ -10,7 +10,7 @@ for n in 1 2 3; do start_member "$n"; done
 for n in 1 2 3; do wait_for_member "$n"; done
 told=$SKYCAP_TMP/told
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
-others() { echo "etcd://127.0.0.1:${client_ports[2]},127.0.0.1:${client_ports[3]}/watched"; }
+others() { echo "etcd://$(member_address 2),$(member_address 3)/watched"; }
 put() { "$STORE_TOOL" put "$(others)" "$1" "$2" >/dev/null 2>"$SKYCAP_TMP/why"; }
 hears() { grep -q "^+ $1 " "$told"; }
 wait_for 10 put before text || fail "nothing can be written: $(cat "$SKYCAP_TMP/why")"
@@ -25,7 +25,7 @@ put first text
 wait_for 5 hears first || fail "the one that watches does not hear of a change"
 # Longer than all times that anybody waits: it is not left while it lives.
 sleep 10
-connections() { ss -tnpH "dport = :${client_ports[$1]}" | grep -c "pid=$follower," || true; }
+connections() { ss -tnpH "dst $(member_address "$1")" | grep -c "pid=$follower," || true; }
 check "a silent stream stays with its member" "$(connections 1) $(connections 2) $(connections 3)" "1 0 0"
 
 for round in 1 2 3; do
