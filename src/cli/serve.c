@@ -13,13 +13,15 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/serve_guard.h"
-#include "cli/serve_health.h"
 #include "cli/serve_settings.h"
 #include "connections/front.h"
 #include "csi/registration.h"
 #include "csi/services.h"
 #include "oim/controller.h"
+#include "proto/oim.rpc.h"
+#include "proto/registry.rpc.h"
 #include "registry/registry.h"
+#include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
 #include "rpc/server.h"
@@ -50,7 +52,7 @@ struct process {
     struct server *kubelet_server; /* for its registration; NULL: not asked for */
     struct registration registration;
     char csi_path[108]; /* of the CSI socket, for the kubelet */
-    struct serve_health *health;
+    struct health *health;
     struct http *http;
     struct http_page pages[2];
 };
@@ -77,6 +79,16 @@ static struct error *
 check_registry(const struct process *process)
 {
     return process->registry ? registry_check(process->registry) : NULL;
+}
+
+/* A registry that has not read its entries yet cannot be used; nor is the whole there before it is. */
+static bool
+can_be_used(void *context, const char *service)
+{
+    bool needs_registry = !service[0] || strcmp(service, oim_v0_registry_service.name) == 0 ||
+                          strcmp(service, skycap_v1_registry_service.name) == 0;
+    struct error *error AUTO(error_cleanup) = needs_registry ? check_registry(context) : NULL;
+    return !error;
 }
 
 /* As Probe says it, and whether the registry is there. */
@@ -284,7 +296,8 @@ add_services(struct process *process, const struct serve_settings *settings)
 {
     unsigned sides = (settings->roles & ROLE_NODE ? SERVICES_NODE : 0) |
                      (settings->roles & ROLE_CONTROLLER ? SERVICES_CONTROLLER : 0);
-    process->health = serve_health_new(process->server, process->registry);
+    process->health = health_new(process->server);
+    health_ask(process->health, can_be_used, process);
     reflection_add(process->server);
     if (sides)
         add_csi(process, sides);
@@ -331,7 +344,7 @@ open_process(struct process *process, const struct serve_settings *settings)
 static void
 stop_process(struct process *process)
 {
-    serve_health_shut_down(process->health);
+    health_shut_down(process->health);
     if (process->oim_controller)
         oim_controller_stop(process->oim_controller);
     if (process->registry)
@@ -349,7 +362,7 @@ close_process(struct process *process)
     http_close(process->http);
     server_free(process->kubelet_server);
     server_free(process->server);
-    serve_health_free(process->health);
+    health_free(process->health);
     oim_controller_close(process->oim_controller);
     store_stop(process->registry_store);
     registry_close(process->registry);

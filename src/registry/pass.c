@@ -44,6 +44,13 @@ unknown_method(const struct call *call)
 
 /* ---- circles ---- */
 
+/* With TLS a controller has to prove its name, and this registry never could. */
+static bool
+may_go_in_circles(const struct registry *registry)
+{
+    return !registry->options.tls;
+}
+
 /* Each process on the way of a call has left its mark. A call that we have passed on ourselves would go round until its deadline. */
 static struct error *
 check_circle(const struct registry *registry, const struct call *call, const char *id)
@@ -56,14 +63,6 @@ check_circle(const struct registry *registry, const struct call *call, const cha
                              "register the one at which the controller itself listens",
                              id);
     return NULL;
-}
-
-/* Among the header fields of the call, which are passed on as they are. */
-static void
-leave_mark(const struct registry *registry, struct call *call)
-{
-    metadata_add_bytes((struct metadata *)call_metadata(call), call_arena(call), DRIVER_VIA,
-                       strlen(DRIVER_VIA), registry->instance, strlen(registry->instance));
 }
 
 /* ---- passing on ---- */
@@ -89,10 +88,11 @@ registry_pass(struct call *call)
         error = unknown_method(call);
     if (!error)
         error = registry_check(registry);
-    if (!error)
+    if (!error && may_go_in_circles(registry))
         error = check_circle(registry, call, id);
     if (error)
         return error;
-    leave_mark(registry, call);
+    if (may_go_in_circles(registry))
+        call_add_field(call, DRIVER_VIA, registry->instance);
     return controllers_pass(registry->controllers, id, call);
 }

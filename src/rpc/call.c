@@ -481,6 +481,12 @@ call_metadata(const struct call *call)
     return &call->head.metadata;
 }
 
+void
+call_add_field(struct call *call, const char *key, const char *value)
+{
+    metadata_add_bytes(&call->head.metadata, &call->arena, key, strlen(key), value, strlen(value));
+}
+
 bool
 call_is_cancelled(const struct call *call)
 {

@@ -46,6 +46,9 @@ bool call_is_cancelled(const struct call *call);
 /* Time that is left, in nanoseconds; UINT64_MAX without a deadline. */
 uint64_t call_time_left(const struct call *call);
 
+/* One more among what the client sent, for whoever the call is passed on to. */
+void call_add_field(struct call *call, const char *key, const char *value);
+
 /* Metadata of the answer. Headers go out with the first message, trailers with the status. */
 MUST_CHECK struct error *call_add_header(struct call *call, const char *key, const void *value,
                                          size_t value_size);

@@ -11,7 +11,7 @@
 #include "proto/health.rpc.h"
 #include "rpc/call.h"
 
-/* How often a watcher's thread looks whether its client has gone. */
+/* How often a watcher's thread looks whether its client has gone, or something has become ready. */
 #define LOOK_SECONDS 1
 
 typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
@@ -19,6 +19,8 @@ typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 
 struct health {
     struct server *server;
+    bool (*is_ready)(void *context, const char *service); /* NULL: everything is */
+    void *context;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_down;
@@ -27,8 +29,6 @@ struct health {
 static bool
 is_known(const struct health *health, const char *service)
 {
-    if (!service[0])
-        return true;
     for (const struct service *const *s = server_services(health->server); *s; s++)
         if (strcmp((*s)->name, service) == 0)
             return true;
@@ -39,9 +39,12 @@ is_known(const struct health *health, const char *service)
 static serving_status
 status_of(const struct health *health, const char *service)
 {
-    if (strcmp(service, "plugin") != 0 && !is_known(health, service))
+    if (strcmp(service, "plugin") == 0)
+        service = "";
+    if (service[0] && !is_known(health, service))
         return STATUS(SERVICE_UNKNOWN);
-    return health->is_down ? STATUS(NOT_SERVING) : STATUS(SERVING);
+    bool is_ready = !health->is_ready || health->is_ready(health->context, service);
+    return is_ready && !health->is_down ? STATUS(SERVING) : STATUS(NOT_SERVING);
 }
 
 static struct error *
@@ -57,20 +60,22 @@ check(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request,
     return NULL;
 }
 
-/* Waits for a change; false: the call is over. */
+/* Waits until it is another than `*status`; false: the call is over. */
 static bool
-wait_for_change(struct health *health, struct call *call, const char *service, serving_status seen)
+wait_for_change(struct health *health, struct call *call, const char *service,
+                serving_status *status)
 {
+    serving_status seen = *status;
     pthread_mutex_lock(&health->lock);
-    while (status_of(health, service) == seen && !health->is_down && !call_is_cancelled(call)) {
+    while ((*status = status_of(health, service)) == seen && !health->is_down &&
+           !call_is_cancelled(call)) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += LOOK_SECONDS;
         pthread_cond_timedwait(&health->changed, &health->lock, &until);
     }
-    bool changed = status_of(health, service) != seen;
     pthread_mutex_unlock(&health->lock);
-    return changed && !call_is_cancelled(call);
+    return *status != seen && !call_is_cancelled(call);
 }
 
 static struct error *
@@ -78,14 +83,14 @@ watch(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request)
 {
     struct health *health = call_context(call);
     Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    pthread_mutex_lock(&health->lock);
+    reply.status = status_of(health, request->service);
+    pthread_mutex_unlock(&health->lock);
     do {
-        pthread_mutex_lock(&health->lock);
-        reply.status = status_of(health, request->service);
-        pthread_mutex_unlock(&health->lock);
         struct error *error = call_send(call, &reply.base);
         if (error)
             return error;
-    } while (wait_for_change(health, call, request->service, reply.status));
+    } while (wait_for_change(health, call, request->service, &reply.status));
     return error_new(CODE_UNAVAILABLE, "the server is going down");
 }
 
@@ -113,6 +118,14 @@ health_free(struct health *health)
     pthread_cond_destroy(&health->changed);
     pthread_mutex_destroy(&health->lock);
     free(health);
+}
+
+void
+health_ask(struct health *health, bool (*is_ready)(void *context, const char *service),
+           void *context)
+{
+    health->is_ready = is_ready;
+    health->context = context;
 }
 
 void
