@@ -59,28 +59,23 @@ merge_parameters(const struct connection *connection, ProtobufCMessage *request,
 
 /* Changes the request. */
 static struct error *
-prepare(const struct connection_set *set, struct connection *connection, create_request *request,
-        struct arena *arena)
+prepare(struct connection *connection, create_request *request, struct arena *arena)
 {
     struct error *error;
     if (!pass_is_possible(&create_rule, connection, &error))
         return error;
-    error = places_translate_in(set, connection, &request->accessibility_requirements, arena);
-    if (!error)
-        merge_parameters(connection, &request->base, arena);
-    return error;
+    merge_parameters(connection, &request->base, arena);
+    return NULL;
 }
 
 static struct error *
-finish(const struct connection_set *set, const struct connection *connection, struct arena *arena,
-       ProtobufCMessage *message)
+check_made(const struct connection *connection, const ProtobufCMessage *message)
 {
-    create_response *reply = (create_response *)message;
+    const create_response *reply = (const create_response *)message;
     if (!reply->volume || !reply->volume->volume_id[0])
         return error_new(CODE_INTERNAL,
                          "the driver behind connection \"%s\" has made a volume without an id",
                          connection->spec->name);
-    places_translate_out(set, connection, reply->volume, arena);
     return NULL;
 }
 
@@ -90,11 +85,11 @@ desk_create_on(struct desk *desk, struct call *call, const struct connection_set
 {
     struct arena *arena = call_arena(call);
     create_request *request = (create_request *)arena_copy(arena, asked, sizeof *asked);
-    struct error *error = prepare(set, connection, request, arena);
+    struct error *error = prepare(connection, request, arena);
     if (!error)
         error = pass_call(desk, set, connection, call, service_find_method(create_rule.path),
                           &request->base, &reply->base);
-    return error ? error : finish(set, connection, arena, &reply->base);
+    return error ? error : check_made(connection, &reply->base);
 }
 
 /* ---- remembering the choice ---- */
@@ -388,10 +383,10 @@ desk_create_volume(struct call *call, const void *in, void *out)
         call_continue(call, create_on_worker);
         return NULL;
     }
-    error = prepare(set, connection, request, call_arena(call));
-    return error
-               ? error
-               : pass_relay(desk, set, connection, call, call_method(call), &request->base, finish);
+    error = prepare(connection, request, call_arena(call));
+    return error ? error
+                 : pass_relay(desk, set, connection, call, call_method(call), &request->base,
+                              check_made);
 }
 
 /* ---- GetCapacity ---- */

@@ -40,8 +40,11 @@ add_connection(const struct connection *connection, struct union_of_all *all)
     if (facts->is_known)
         all->node_of_each &= connection_node_capabilities(connection);
     all->group |= connection_group_capabilities(connection);
-    if (connection->spec->topology_count)
-        all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    if (!connection->spec->topology_count)
+        return;
+    all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    if (connection_controller_capabilities(connection) & CONTROLLER_BIT(CREATE_DELETE_SNAPSHOT))
+        all->services |= SERVICE_BIT(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS);
 }
 
 static void

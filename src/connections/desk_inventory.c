@@ -9,7 +9,6 @@
 #include "connections/global_id.h"
 #include "connections/merged_list.h"
 #include "connections/pass.h"
-#include "connections/places.h"
 #include "ops/ops.h"
 
 #define MOST_ENTRIES 1000
@@ -22,20 +21,17 @@ struct kind {
     struct error *(*get_foreign)(struct call *call, const struct connection_set *set,
                                  struct connection *connection, const char *id, void **out);
     /* What remains to be told; NULL: nothing. */
-    struct error *(*finish)(struct call *call, const struct connection_set *set,
-                            const struct connection *connection, void *info);
+    struct error *(*finish)(struct call *call, void *info);
     const char *(*id_of)(const void *info);
 };
 
-/* Where it is; and whether it is still being filled from another connection, which its driver does not know. */
+/* Whether it is still being filled from another connection, which its driver does not know. */
 static struct error *
-finish_volume(struct call *call, const struct connection_set *set,
-              const struct connection *connection, void *told)
+finish_volume(struct call *call, void *told)
 {
     struct desk *desk = desk_of(call);
     volume_info *info = told;
     operation_record *copy;
-    places_translate_out(set, connection, info->volume, call_arena(call));
     if (!atomic_load(&desk->has_choices)) /* nor are there copies */
         return NULL;
     struct error *error = ops_get(desk->ops, info->volume->volume_id, call_arena(call), &copy);
@@ -88,8 +84,8 @@ in_their_words(struct error *error, const struct kind *kind, const char *text)
 
 /* By a name, or an id as the engine tells it. */
 static struct error *
-ask_engine(struct call *call, struct connection *connection, const struct kind *kind,
-           const char *text, void **info)
+ask_engine(struct call *call, const struct connection_set *set, struct connection *connection,
+           const struct kind *kind, const char *text, void **info)
 {
     const struct method *method = service_find_method(kind->get);
     struct arena *arena = call_arena(call);
@@ -98,7 +94,7 @@ ask_engine(struct call *call, struct connection *connection, const struct kind *
     protobuf_c_message_init(method->input, request);
     protobuf_c_message_init(method->output, reply);
     *(const char **)((char *)request + method->input->fields[0].offset) = text;
-    struct error *error = pass_own(desk_of(call), connection, call, kind->get, request, reply);
+    struct error *error = pass_own(desk_of(call), set, connection, call, kind->get, request, reply);
     if (!error)
         *info = *(void **)((char *)reply + method->output->fields[0].offset);
     return error;
@@ -114,11 +110,11 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
         return error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
                          parts->connection, id);
     struct error *error = has_inventory(connection)
-                              ? ask_engine(call, connection, kind,
+                              ? ask_engine(call, set, connection, kind,
                                            ids_print(kind->id_kind, parts->handle, arena), info)
                               : kind->get_foreign(call, set, connection, id, info);
     if (!error && kind->finish)
-        error = kind->finish(call, set, connection, *info);
+        error = kind->finish(call, *info);
     return in_their_words(error, kind, id);
 }
 
@@ -133,13 +129,13 @@ find_by_name(struct call *call, const struct connection_set *set, const struct k
         void *found = NULL;
         if (!connection || !has_inventory(connection))
             continue;
-        struct error *error = ask_engine(call, connection, kind, name, &found);
+        struct error *error = ask_engine(call, set, connection, kind, name, &found);
         if (error && error->code != CODE_NOT_FOUND)
             return error;
         error_free(error);
         if (!found)
             continue;
-        error = kind->finish ? kind->finish(call, set, connection, found) : NULL;
+        error = kind->finish ? kind->finish(call, found) : NULL;
         if (error)
             return error;
         *info = found;
@@ -193,7 +189,7 @@ list_engines_volumes(const struct merged_list *list, struct connection *connecti
     Skycap__V1__ListVolumesResponse reply = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
     request.max_entries = (int32_t)most;
     request.starting_token = (char *)token;
-    struct error *error = pass_own(desk_of(list->call), connection, list->call,
+    struct error *error = pass_own(desk_of(list->call), list->set, connection, list->call,
                                    "skycap.v1.Inventory/ListVolumes", &request.base, &reply.base);
     *out = (struct list_page){(void **)reply.volumes, reply.n_volumes, reply.next_token};
     return error;
@@ -207,7 +203,7 @@ list_volumes_page(const struct merged_list *list, struct connection *connection,
                               ? list_engines_volumes(list, connection, token, most, out)
                               : desk_foreign_list_volumes(list, connection, token, most, out);
     for (size_t i = 0; i < out->count && !error; i++)
-        error = finish_volume(list->call, list->set, connection, out->entries[i]);
+        error = finish_volume(list->call, out->entries[i]);
     return error;
 }
 
@@ -300,7 +296,7 @@ list_snapshots_page(const struct merged_list *list, struct connection *connectio
     request.starting_token = (char *)token;
     if (global_id_parse(ID_VOLUME, filter->id, &parts))
         request.of_volume = ids_print(ID_VOLUME, parts.handle, call_arena(list->call));
-    struct error *error = pass_own(desk_of(list->call), connection, list->call,
+    struct error *error = pass_own(desk_of(list->call), list->set, connection, list->call,
                                    "skycap.v1.Inventory/ListSnapshots", &request.base, &reply.base);
     *out = (struct list_page){(void **)reply.snapshots, reply.n_snapshots, reply.next_token};
     return error;

@@ -6,7 +6,6 @@
 #include "connections/desk_internal.h"
 #include "connections/merged_list.h"
 #include "connections/pass.h"
-#include "connections/places.h"
 #include "connections/route.h"
 
 #define MOST_ENTRIES 5000 /* in one answer, whatever is asked for */
@@ -65,19 +64,6 @@ can_list(const struct merged_list *list, struct connection *connection)
     return facts->is_known && pass_is_possible(asked->rule, connection, &lacking);
 }
 
-static void
-tell_places(const struct merged_list *list, const struct connection *connection,
-            const struct list_page *page)
-{
-    if (call_method(list->call)->output != &csi__v1__list_volumes_response__descriptor)
-        return;
-    for (size_t i = 0; i < page->count; i++) {
-        Csi__V1__ListVolumesResponse__Entry *entry = page->entries[i];
-        if (entry->volume)
-            places_translate_out(list->set, connection, entry->volume, call_arena(list->call));
-    }
-}
-
 static struct error *
 ask(const struct merged_list *list, struct connection *connection, const char *token, size_t most,
     struct list_page *out)
@@ -99,7 +85,6 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         return error;
     struct list_answer answer = answer_fields(page);
     *out = (struct list_page){*answer.entries, *answer.n_entries, *answer.next_token};
-    tell_places(list, connection, out);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "connections/inline_volumes.h"
 #include "connections/map_field.h"
 #include "connections/modes.h"
+#include "connections/places.h"
 #include "connections/route.h"
 
 /* ---- what a driver has ---- */
@@ -137,6 +138,32 @@ conclude(const struct connection *connection, const char *path, uint64_t started
     return lacking_error(connection, path);
 }
 
+static struct error *
+translate_request(const struct desk *desk, const struct connection_set *set,
+                  const struct connection *connection, const struct method *method,
+                  ProtobufCMessage *request, struct arena *arena)
+{
+    struct error *error = route_translate_in(desk, connection, request, arena);
+    if (!error)
+        error = places_translate_in(set, connection, request, arena);
+    if (error)
+        return error;
+    modes_translate_in(connection, method, request, arena);
+    scope_secrets(set, connection, request, arena);
+    return NULL;
+}
+
+static struct error *
+translate_answer(const struct desk *desk, const struct connection_set *set,
+                 const struct connection *connection, ProtobufCMessage *reply,
+                 const char *inline_id, struct arena *arena)
+{
+    struct error *error = route_translate_out(desk, connection, reply, inline_id, arena);
+    if (!error)
+        places_translate_out(set, connection, desk->options.tells_1_13, reply, arena);
+    return error;
+}
+
 struct error *
 pass_call(const struct desk *desk, const struct connection_set *set, struct connection *connection,
           struct call *call, const struct method *method, ProtobufCMessage *request,
@@ -146,27 +173,26 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     const struct driver_ops *ops = connection->spec->driver;
     const char *inline_id = inline_volumes_id(request);
     uint64_t started_us = now_us();
-    struct error *error = route_translate_in(desk, connection, request, arena);
+    struct error *error = translate_request(desk, set, connection, method, request, arena);
     if (error)
         return error;
-    modes_translate_in(connection, method, request, arena);
-    scope_secrets(set, connection, request, arena);
     if (reply)
         error = ops->call(connection->driver, call, method, request, reply);
     else
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
-        error = route_translate_out(desk, connection, reply, inline_id, arena);
+        error = translate_answer(desk, set, connection, reply, inline_id, arena);
     return conclude(connection, method->path, started_us, error);
 }
 
 struct error *
-pass_own(const struct desk *desk, struct connection *connection, struct call *call,
-         const char *path, const ProtobufCMessage *request, ProtobufCMessage *reply)
+pass_own(const struct desk *desk, const struct connection_set *set, struct connection *connection,
+         struct call *call, const char *path, const ProtobufCMessage *request,
+         ProtobufCMessage *reply)
 {
     struct error *error = connection->spec->driver->call(connection->driver, call,
                                                          service_find_method(path), request, reply);
-    return error ? error : route_translate_out(desk, connection, reply, NULL, call_arena(call));
+    return error ? error : translate_answer(desk, set, connection, reply, NULL, call_arena(call));
 }
 
 /* A call that is relayed; in its arena, with references of its own. */
@@ -175,17 +201,17 @@ struct passage {
     struct connection_set *set;
     struct connection *connection;
     const struct method *method;
-    pass_then *then;
+    pass_check *check;
     uint64_t started_us;
 };
 
 static struct passage *
 passage_new(const struct desk *desk, struct connection_set *set, struct connection *connection,
-            const struct method *method, pass_then *then, struct arena *arena)
+            const struct method *method, pass_check *check, struct arena *arena)
 {
     struct passage *passage = arena_alloc(arena, sizeof *passage);
     *passage = (struct passage){
-        desk, connection_set_share(set), connection_share(connection), method, then, now_us()};
+        desk, connection_set_share(set), connection_share(connection), method, check, now_us()};
     return passage;
 }
 
@@ -200,19 +226,19 @@ passage_end(struct passage *passage, struct error *error)
 }
 
 static struct error *
-translate_answer(const struct desk *desk, const struct connection_set *set,
-                 const struct connection *connection, pass_then *then, struct arena *arena,
-                 ProtobufCMessage *reply)
+translate_relayed(const struct desk *desk, const struct connection_set *set,
+                  const struct connection *connection, pass_check *check, ProtobufCMessage *reply,
+                  struct arena *arena)
 {
-    struct error *error = route_translate_out(desk, connection, reply, NULL, arena);
-    return error || !then ? error : then(set, connection, arena, reply);
+    struct error *error = translate_answer(desk, set, connection, reply, NULL, arena);
+    return error || !check ? error : check(connection, reply);
 }
 
 /* An answer whose ids need rows. Nothing is held on its behalf: there may be no thread for it. */
 struct late_answer {
     const struct desk *desk;
     const char *connection;
-    pass_then *then;
+    pass_check *check;
 };
 
 static struct error *
@@ -226,7 +252,7 @@ translate_on_worker(struct call *call, const void *request, void *reply)
     if (!connection)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\" has just been removed",
                          late->connection);
-    return translate_answer(late->desk, set, connection, late->then, call_arena(call), reply);
+    return translate_relayed(late->desk, set, connection, late->check, reply, call_arena(call));
 }
 
 static void
@@ -235,7 +261,7 @@ translate_later(struct call *call, const struct passage *passage)
     struct arena *arena = call_arena(call);
     struct late_answer *late = arena_alloc(arena, sizeof *late);
     const char *name = arena_string(arena, passage->connection->spec->name);
-    *late = (struct late_answer){passage->desk, name, passage->then};
+    *late = (struct late_answer){passage->desk, name, passage->check};
     call_keep(call, late);
     call_continue(call, translate_on_worker);
 }
@@ -247,24 +273,21 @@ finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct e
     if (!error && !route_can_translate_out(passage->desk, passage->connection, reply))
         translate_later(call, passage);
     else if (!error)
-        error = translate_answer(passage->desk, passage->set, passage->connection, passage->then,
-                                 call_arena(call), reply);
+        error = translate_relayed(passage->desk, passage->set, passage->connection, passage->check,
+                                  reply, call_arena(call));
     return passage_end(passage, error);
 }
 
 struct error *
 pass_relay(const struct desk *desk, struct connection_set *set, struct connection *connection,
            struct call *call, const struct method *method, ProtobufCMessage *request,
-           pass_then *then)
+           pass_check *check)
 {
     struct arena *arena = call_arena(call);
-    struct passage *passage = passage_new(desk, set, connection, method, then, arena);
-    struct error *error = route_translate_in(desk, connection, request, arena);
-    if (!error) {
-        modes_translate_in(connection, method, request, arena);
-        scope_secrets(set, connection, request, arena);
+    struct passage *passage = passage_new(desk, set, connection, method, check, arena);
+    struct error *error = translate_request(desk, set, connection, method, request, arena);
+    if (!error)
         error = connection->spec->driver->relay(connection->driver, call, method, request,
                                                 finish_relay, passage);
-    }
     return error ? passage_end(passage, error) : NULL;
 }

@@ -14,7 +14,7 @@ bool pass_is_possible(const struct rule *rule, const struct connection *connecti
                       struct error **error);
 
 /*
- * On a worker: ids and secrets of the request are translated in place, the driver is called, the ids of its answer are translated. For a
+ * On a worker: ids, places and secrets of the request are translated in place, the driver is called, the ids and places of its answer are translated. For a
  * method that streams its answer `reply` is NULL.
  */
 MUST_CHECK struct error *pass_call(const struct desk *desk, const struct connection_set *set,
@@ -26,22 +26,22 @@ MUST_CHECK struct error *pass_call(const struct desk *desk, const struct connect
  * The same for services of our own, which drivers that have operations serve: ids of the request are the driver's already, and the call is not counted among
  * those of the connection.
  */
-MUST_CHECK struct error *pass_own(const struct desk *desk, struct connection *connection,
-                                  struct call *call, const char *path,
-                                  const ProtobufCMessage *request, ProtobufCMessage *reply);
+MUST_CHECK struct error *pass_own(const struct desk *desk, const struct connection_set *set,
+                                  struct connection *connection, struct call *call,
+                                  const char *path, const ProtobufCMessage *request,
+                                  ProtobufCMessage *reply);
 
-/* What remains to be done with an answer whose ids are ours; never waits. */
-typedef struct error *pass_then(const struct connection_set *set,
-                                const struct connection *connection, struct arena *arena,
-                                ProtobufCMessage *reply);
+/* Whether an answer is one that can be given; never waits. */
+typedef struct error *pass_check(const struct connection *connection,
+                                 const ProtobufCMessage *reply);
 
 /*
- * The same on the loop; the driver can relay. Returns before the answer is there; `then` (may be NULL) runs when it is. Only an answer with ids that
+ * The same on the loop; the driver can relay. Returns before the answer is there; `check` (may be NULL) is asked about it then. Only an answer with ids that
  * need a row of the store takes a thread.
  */
 MUST_CHECK struct error *pass_relay(const struct desk *desk, struct connection_set *set,
                                     struct connection *connection, struct call *call,
                                     const struct method *method, ProtobufCMessage *request,
-                                    pass_then *then);
+                                    pass_check *check);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rpc/message_field.h"
 #include "rpc/message_map.h"
 
 static struct text_map
@@ -155,21 +156,36 @@ copy_terms(Csi__V1__Topology *const *terms, size_t count, struct arena *arena)
 }
 
 static bool
-driver_has_places(const struct connection *connection)
+driver_has(const struct connection *connection, Csi__V1__PluginCapability__Service__Type service)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->services >>
-               CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS &
-           1;
+    return facts->services >> service & 1;
+}
+
+/* The requirement of a request, and the service that a driver has if it can do something with it; NULL: the request is not about places. */
+static Csi__V1__TopologyRequirement **
+find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__Type *service)
+{
+    if (request->descriptor == &csi__v1__create_volume_request__descriptor) {
+        *service = CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS;
+        return &((Csi__V1__CreateVolumeRequest *)request)->accessibility_requirements;
+    }
+    if (request->descriptor == &csi__v1__create_snapshot_request__descriptor) {
+        *service = CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_ACCESSIBILITY_CONSTRAINTS;
+        return &((Csi__V1__CreateSnapshotRequest *)request)->accessibility_requirements;
+    }
+    return NULL;
 }
 
 struct error *
 places_translate_in(const struct connection_set *set, const struct connection *connection,
-                    Csi__V1__TopologyRequirement **requirement, struct arena *arena)
+                    ProtobufCMessage *request, struct arena *arena)
 {
-    Csi__V1__TopologyRequirement *wanted = *requirement;
-    if (!wanted)
+    Csi__V1__PluginCapability__Service__Type service;
+    Csi__V1__TopologyRequirement **requirement = find_requirement(request, &service);
+    if (!requirement || !*requirement)
         return NULL;
+    const Csi__V1__TopologyRequirement *wanted = *requirement;
     size_t fitting, preferred;
     Csi__V1__TopologyRequirement *seen = arena_alloc(arena, sizeof *seen);
     *seen = *wanted;
@@ -183,10 +199,10 @@ places_translate_in(const struct connection_set *set, const struct connection *c
     if (!fits)
         return error_new(
             CODE_RESOURCE_EXHAUSTED,
-            "volumes of connection \"%s\" can be in none of the places that are wanted",
+            "what connection \"%s\" keeps can be in none of the places that are wanted",
             connection->spec->name);
     *requirement =
-        driver_has_places(connection) && (seen->n_requisite || seen->n_preferred) ? seen : NULL;
+        driver_has(connection, service) && (seen->n_requisite || seen->n_preferred) ? seen : NULL;
     return NULL;
 }
 
@@ -213,17 +229,78 @@ copy_place(const struct text_map *place, struct arena *arena)
     return make_topology(&copy, arena);
 }
 
-void
-places_translate_out(const struct connection_set *set, const struct connection *connection,
-                     Csi__V1__Volume *volume, struct arena *arena)
+/* The places of one volume. */
+struct places {
+    Csi__V1__Topology ***terms;
+    size_t *count;
+};
+
+static void
+translate_places_out(const struct connection_set *set, const struct connection *connection,
+                     struct places places, struct arena *arena)
 {
     const struct connection_spec *spec = connection->spec;
-    for (size_t i = 0; i < volume->n_accessible_topology; i++)
-        translate_one_out(set, connection, volume->accessible_topology[i], arena);
-    if (volume->n_accessible_topology || !spec->topology_count)
+    for (size_t i = 0; i < *places.count; i++)
+        translate_one_out(set, connection, (*places.terms)[i], arena);
+    if (*places.count || !spec->topology_count)
         return;
-    volume->accessible_topology = arena_alloc(arena, spec->topology_count * sizeof(void *));
+    *places.terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
     for (size_t i = 0; i < spec->topology_count; i++)
-        volume->accessible_topology[volume->n_accessible_topology++] =
-            copy_place(&spec->topology[i], arena);
+        (*places.terms)[(*places.count)++] = copy_place(&spec->topology[i], arena);
+}
+
+struct walk {
+    const struct connection_set *set;
+    const struct connection *connection;
+    bool tells_1_13;
+    struct arena *arena;
+};
+
+static void
+translate_snapshot_out(const struct walk *walk, Csi__V1__Snapshot *snapshot)
+{
+    struct places places = {&snapshot->accessible_topology, &snapshot->n_accessible_topology};
+    if (walk->tells_1_13)
+        translate_places_out(walk->set, walk->connection, places, walk->arena);
+    else
+        *places.count = 0;
+}
+
+static void walk_message(const struct walk *walk, ProtobufCMessage *message);
+
+static void
+walk_field(const struct walk *walk, ProtobufCMessage *message,
+           const ProtobufCFieldDescriptor *field)
+{
+    if (field->type != PROTOBUF_C_TYPE_MESSAGE || !message_field_is_present(message, field))
+        return;
+    void *value = message_field_value(message, field);
+    bool is_repeated = field->label == PROTOBUF_C_LABEL_REPEATED;
+    ProtobufCMessage **members = is_repeated ? *(ProtobufCMessage ***)value : value;
+    size_t count = is_repeated ? *(size_t *)message_field_quantifier(message, field) : 1;
+    for (size_t i = 0; i < count; i++)
+        walk_message(walk, members[i]);
+}
+
+static void
+walk_message(const struct walk *walk, ProtobufCMessage *message)
+{
+    if (message->descriptor == &csi__v1__snapshot__descriptor) {
+        translate_snapshot_out(walk, (Csi__V1__Snapshot *)message);
+    } else if (message->descriptor == &csi__v1__volume__descriptor) {
+        Csi__V1__Volume *volume = (Csi__V1__Volume *)message;
+        struct places places = {&volume->accessible_topology, &volume->n_accessible_topology};
+        translate_places_out(walk->set, walk->connection, places, walk->arena);
+    } else {
+        for (unsigned i = 0; i < message->descriptor->n_fields; i++)
+            walk_field(walk, message, &message->descriptor->fields[i]);
+    }
+}
+
+void
+places_translate_out(const struct connection_set *set, const struct connection *connection,
+                     bool tells_1_13, ProtobufCMessage *answer, struct arena *arena)
+{
+    struct walk walk = {set, connection, tells_1_13, arena};
+    walk_message(&walk, answer);
 }

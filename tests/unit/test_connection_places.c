@@ -64,12 +64,14 @@ static struct error *
 translate(const struct fixture *f, struct connection *connection, Csi__V1__Topology **requisite,
           size_t count, Csi__V1__TopologyRequirement **out)
 {
-    Csi__V1__TopologyRequirement *wanted = arena_alloc(&arena, sizeof *wanted);
-    csi__v1__topology_requirement__init(wanted);
-    wanted->requisite = requisite;
-    wanted->n_requisite = count;
-    *out = wanted;
-    return places_translate_in(f->set, connection, out, &arena);
+    Csi__V1__CreateVolumeRequest request = CSI__V1__CREATE_VOLUME_REQUEST__INIT;
+    Csi__V1__TopologyRequirement wanted = CSI__V1__TOPOLOGY_REQUIREMENT__INIT;
+    wanted.requisite = requisite;
+    wanted.n_requisite = count;
+    request.accessibility_requirements = &wanted;
+    struct error *error = places_translate_in(f->set, connection, &request.base, &arena);
+    *out = error ? NULL : request.accessibility_requirements;
+    return error;
 }
 
 static void
@@ -103,12 +105,36 @@ test_answers(const struct fixture *f)
     Csi__V1__Topology *is[] = {place("x.io/node", "two", NULL, NULL)};
     volume.accessible_topology = is;
     volume.n_accessible_topology = 1;
-    places_translate_out(f->set, f->b, &volume, &arena);
+    places_translate_out(f->set, f->b, false, &volume.base, &arena);
     CHECK_TEXT(text_of(volume.accessible_topology[0]), "b.x.io/node=two");
     Csi__V1__Volume bare = CSI__V1__VOLUME__INIT;
-    places_translate_out(f->set, f->c, &bare, &arena);
+    places_translate_out(f->set, f->c, false, &bare.base, &arena);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
     CHECK_TEXT(text_of(bare.accessible_topology[1]), "zone=west");
+}
+
+/* Of snapshots, deep in an answer too; to an orchestrator that knows of it. */
+static void
+test_snapshots(const struct fixture *f)
+{
+    Csi__V1__Snapshot told = CSI__V1__SNAPSHOT__INIT, bare = CSI__V1__SNAPSHOT__INIT;
+    Csi__V1__Snapshot *snapshots[] = {&told, &bare};
+    Csi__V1__VolumeGroupSnapshot group = CSI__V1__VOLUME_GROUP_SNAPSHOT__INIT;
+    Csi__V1__GetVolumeGroupSnapshotResponse answer =
+        CSI__V1__GET_VOLUME_GROUP_SNAPSHOT_RESPONSE__INIT;
+    Csi__V1__Topology *is[] = {place("x.io/node", "two", NULL, NULL)};
+    told.accessible_topology = is;
+    told.n_accessible_topology = 1;
+    group.snapshots = snapshots;
+    group.n_snapshots = COUNT_OF(snapshots);
+    answer.group_snapshot = &group;
+    places_translate_out(f->set, f->b, true, &answer.base, &arena);
+    CHECK_TEXT(text_of(told.accessible_topology[0]), "b.x.io/node=two");
+    CHECK_NUMBER(bare.n_accessible_topology, 0);
+    places_translate_out(f->set, f->c, true, &bare.base, &arena);
+    CHECK_NUMBER(bare.n_accessible_topology, 2);
+    places_translate_out(f->set, f->b, false, &answer.base, &arena);
+    CHECK_NUMBER(told.n_accessible_topology + bare.n_accessible_topology, 0);
 }
 
 int
@@ -122,6 +148,7 @@ main(void)
     test_node(&fixture);
     test_requirements(&fixture);
     test_answers(&fixture);
+    test_snapshots(&fixture);
     connection_set_release(fixture.set);
     runtime_close(runtime);
     arena_clear(&arena);
