@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "connections/cross_copy_work.h"
+#include "connections/global_id.h"
 #include "connections/map_field.h"
 #include "connections/pass.h"
 #include "csi/controller_internal.h"
@@ -19,31 +20,44 @@
 
 /* ---- rows ---- */
 
+/* Copies that are done have rows of their own, `copied/`: those that are not are few, and lists look at them. */
+#define UNFINISHED "copy/"
+#define FINISHED "copied/"
+
 static const char *
-row_key(const struct connection *to, const char *name, struct arena *arena)
+row_key(const char *prefix, const struct connection *to, const char *name, struct arena *arena)
 {
-    return arena_print(arena, "copy/%s/%s", to->spec->name, name);
+    return arena_print(arena, "%s%s/%s", prefix, to->spec->name, name);
+}
+
+static struct error *
+unpack_row(const struct store_entry *entry, struct arena *arena, copy_record **out)
+{
+    *out = (copy_record *)message_bytes_unpack(&skycap__records__cross_copy_record__descriptor,
+                                               entry->value, entry->value_size, arena);
+    return *out ? NULL : error_new(CODE_DATA_LOSS, "the row %s cannot be read", entry->key);
 }
 
 /* NULL without an error: there is none. */
 static struct error *
-read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **out)
+read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **out,
+         uint64_t *revision)
 {
     struct store_entry entry;
     bool found;
     *out = NULL;
+    *revision = STORE_ABSENT;
     struct error *error = store_find(desk->options.store, key, arena, &entry, &found);
     if (error || !found)
         return error;
-    *out = (copy_record *)message_bytes_unpack(&skycap__records__cross_copy_record__descriptor,
-                                               entry.value, entry.value_size, arena);
-    return *out ? NULL : error_new(CODE_DATA_LOSS, "the row %s cannot be read", key);
+    *revision = entry.revision;
+    return unpack_row(&entry, arena, out);
 }
 
 static struct store_change
-row_change(const char *key, const copy_record *record, struct arena *arena)
+row_change(const char *key, const copy_record *record, uint64_t expected, struct arena *arena)
 {
-    struct store_change change = {.key = key, .expected = STORE_ANY};
+    struct store_change change = {.key = key, .expected = expected};
     change.value = message_bytes_pack(&record->base, arena, &change.value_size);
     return change;
 }
@@ -82,15 +96,20 @@ static void
 settle_work(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
 {
     struct cross_copy_work *work = context;
-    if (result && cross_copy_work_undo(work)) {
-        out->items[out->count++] = (struct store_change){.key = work->key, .expected = STORE_ANY};
-        struct store_change index = index_change(work->record->volume->volume_id, "", arena);
-        index.value = NULL;
-        out->items[out->count++] = index;
+    const char *volume_id = work->record->volume->volume_id;
+    if (result && !cross_copy_work_undo(work)) {
+        out->items[out->count++] = row_change(work->key, work->record, STORE_ANY, arena);
         return;
     }
-    work->record->done = !result;
-    out->items[out->count++] = row_change(work->key, work->record, arena);
+    out->items[out->count++] = (struct store_change){.key = work->key, .expected = STORE_ANY};
+    struct store_change index = index_change(volume_id, "", arena);
+    index.value = NULL;
+    if (!result) {
+        const char *key = row_key(FINISHED, work->to, work->record->request->name, arena);
+        out->items[out->count++] = row_change(key, work->record, STORE_ANY, arena);
+        index = index_change(volume_id, key, arena);
+    }
+    out->items[out->count++] = index;
 }
 
 static struct cross_copy_work *
@@ -107,7 +126,7 @@ new_work(struct desk *desk, const struct connection_set *set, struct connection 
     uint8_t *bytes = message_bytes_pack(&record->base, &work->arena, &size);
     work->record = (copy_record *)message_bytes_unpack(
         &skycap__records__cross_copy_record__descriptor, bytes, size, &work->arena);
-    work->key = row_key(to, work->record->request->name, &work->arena);
+    work->key = row_key(UNFINISHED, to, work->record->request->name, &work->arena);
     return work;
 }
 
@@ -215,7 +234,7 @@ duplicate(const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
                                                                 size, arena);
 }
 
-/* Makes the empty target, and the record of what it is to become. */
+/* The empty target, and what it is to become. */
 static struct error *
 make_target(struct call *call, const struct connection_set *set, struct connection *from,
             struct connection *to, const Csi__V1__CreateVolumeRequest *asked, copy_record *record)
@@ -236,6 +255,20 @@ make_target(struct call *call, const struct connection_set *set, struct connecti
     record->volume->content_source = record->request->volume_content_source;
     record->work_name = make_work_name(arena);
     return NULL;
+}
+
+/* A new record, with its target; nothing is remembered yet. */
+static struct error *
+begin(struct call *call, const struct connection_set *set, struct connection *from,
+      struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record **out)
+{
+    copy_record *record = arena_alloc(call_arena(call), sizeof *record);
+    skycap__records__cross_copy_record__init(record);
+    struct error *error = check_source(call, set, from, request);
+    if (!error)
+        error = make_target(call, set, from, to, request, record);
+    *out = record;
+    return error;
 }
 
 /* ---- CreateVolume ---- */
@@ -262,16 +295,18 @@ is_size_fine(const copy_record *record, const Csi__V1__CreateVolumeRequest *requ
            (asked->required_bytes <= size && (!asked->limit_bytes || size <= asked->limit_bytes));
 }
 
+/* Unless it is under way already. `expected`: the revision of its row; a copy that has just ended must not be made again. */
 static struct error *
 start(struct call *call, const struct connection_set *set, struct connection *from,
-      struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record *record)
+      struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record *record,
+      uint64_t expected)
 {
     struct desk *desk = desk_of(call);
     struct arena *arena = call_arena(call);
     struct cross_copy_work *work = new_work(desk, set, from, to, record);
     copy_secrets(request, work);
     struct store_change changes[] = {
-        row_change(work->key, record, arena),
+        row_change(work->key, record, expected, arena),
         index_change(record->volume->volume_id, work->key, arena),
     };
     struct ops_spec spec = spec_of(work);
@@ -304,39 +339,106 @@ wait_for_end(struct call *call, const copy_record *record, Csi__V1__CreateVolume
     }
 }
 
+static struct error *
+check_same(const copy_record *record, const Csi__V1__CreateVolumeRequest *request)
+{
+    if (!same_content(record, request))
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made from something else",
+                         request->name);
+    if (!is_size_fine(record, request))
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made with another size",
+                         request->name);
+    return NULL;
+}
+
+/* The record of the copy, which is under way or (`*is_done`) has been made. One at a time for each name. */
+static struct error *
+find_or_start(struct call *call, const struct connection_set *set, struct connection *from,
+              struct connection *to, const Csi__V1__CreateVolumeRequest *request,
+              copy_record **record, bool *is_done)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    const char *finished = row_key(FINISHED, to, request->name, arena);
+    const char *unfinished = row_key(UNFINISHED, to, request->name, arena);
+    struct key *key AUTO(keys_release) = NULL;
+    uint64_t revision;
+    *is_done = false;
+    struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
+    if (!error)
+        error = read_row(desk, unfinished, arena, record, &revision);
+    if (!error && !*record) {
+        uint64_t ignored;
+        error = read_row(desk, finished, arena, record, &ignored);
+        *is_done = *record;
+    }
+    if (!error && *record)
+        error = check_same(*record, request);
+    if (error || *is_done)
+        return error;
+    if (!*record)
+        error = begin(call, set, from, to, request, record);
+    return error ? error : start(call, set, from, to, request, *record, revision);
+}
+
 struct error *
 cross_copy_volume(struct call *call, const struct connection_set *set, struct connection *from,
                   struct connection *to, const Csi__V1__CreateVolumeRequest *request,
                   Csi__V1__CreateVolumeResponse *reply)
 {
-    struct desk *desk = desk_of(call);
-    struct arena *arena = call_arena(call);
     copy_record *record;
+    bool is_done;
     if (!request->n_volume_capabilities)
         return error_new(CODE_INVALID_ARGUMENT, "volume_capabilities is missing");
-    struct error *error = read_row(desk, row_key(to, request->name, arena), arena, &record);
+    struct error *error = find_or_start(call, set, from, to, request, &record, &is_done);
     if (error)
         return error;
-    if (record && !same_content(record, request))
-        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made from something else",
-                         request->name);
-    if (record && !is_size_fine(record, request))
-        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made with another size",
-                         request->name);
-    if (record && record->done) {
-        reply->volume = record->volume;
+    if (!is_done)
+        return wait_for_end(call, record, reply);
+    reply->volume = record->volume;
+    return NULL;
+}
+
+/* ---- lists ---- */
+
+static bool
+is_of(const struct connection_set *set, const struct connection *connection, const char *id,
+      const char *other_id)
+{
+    struct global_id one, other;
+    return global_id_parse(ID_VOLUME, id, &one) && global_id_parse(ID_VOLUME, other_id, &other) &&
+           strcmp(one.handle, other.handle) == 0 &&
+           connection_set_find(set, other.connection) == connection;
+}
+
+/* A target that is not known to be empty may be somebody's. */
+static bool
+is_hidden(const struct connection_set *set, const struct connection *connection,
+          const copy_record *record, const char *id)
+{
+    return (record->begun && is_of(set, connection, id, record->volume->volume_id)) ||
+           (record->helper && is_of(set, connection, id, record->helper->volume_id));
+}
+
+struct error *
+cross_copy_hide(struct call *call, const struct connection_set *set,
+                const struct connection *connection, const char *(*id_of)(const void *entry),
+                void **entries, size_t count)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    struct store_list rows = {0};
+    copy_record *record;
+    if (!atomic_load(&desk->has_choices)) /* nor are there copies */
         return NULL;
+    struct error *error = store_list(desk->options.store, UNFINISHED, NULL, 0, arena, &rows);
+    for (size_t i = 0; !error && i < rows.count; i++) {
+        error = unpack_row(&rows.entries[i], arena, &record);
+        for (size_t k = 0; !error && k < count; k++)
+            if (entries[k] && is_hidden(set, connection, record, id_of(entries[k])))
+                entries[k] = NULL;
     }
-    if (!record) {
-        record = arena_alloc(arena, sizeof *record);
-        skycap__records__cross_copy_record__init(record);
-        error = check_source(call, set, from, request);
-        if (!error)
-            error = make_target(call, set, from, to, request, record);
-    }
-    if (!error)
-        error = start(call, set, from, to, request, record);
-    return error ? error : wait_for_end(call, record, reply);
+    return error;
 }
 
 /* ---- after a restart ---- */
@@ -348,11 +450,13 @@ resume(void *context, const operation_record *operation)
     struct arena arena AUTO(arena_clear);
     struct store_entry entry;
     copy_record *record = NULL;
+    uint64_t ignored;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const char *index = arena_print(&arena, "chosen/%s", operation->id);
     struct error *error = store_get(desk->options.store, index, &arena, &entry);
     if (!error)
-        error = read_row(desk, arena_copy(&arena, entry.value, entry.value_size), &arena, &record);
+        error = read_row(desk, arena_copy(&arena, entry.value, entry.value_size), &arena, &record,
+                         &ignored);
     if (error || !record || record->had_secrets)
         return error;
     struct connection_set *set AUTO(connection_set_cleanup) =

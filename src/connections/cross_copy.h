@@ -8,7 +8,7 @@
  *                  underneath; where the driver cannot, the volume itself, read only
  *     the work     is an operation (ops/ops.h) with the target's id, that can be watched and cancelled; CreateVolume waits for it as
  *                  long as its caller does, and says ABORTED then: the same request again waits on
- *     the end      one durable write: the row says done. Or the target goes, then the row.
+ *     the end      one durable write: the row stands among those that are done. Or the target goes, then the row.
  *
  * After a crash the work is taken up again by itself, or, where it needs secrets, by the next repetition of the request.
  */
@@ -23,6 +23,15 @@ MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct conne
                                            struct connection *from, struct connection *to,
                                            const Csi__V1__CreateVolumeRequest *request,
                                            Csi__V1__CreateVolumeResponse *reply);
+
+/*
+ * Of the volumes of a connection that a list of theirs tells (NULL: one that is told already not to be), those that are being filled become NULL, and helping
+ * copies: nobody was ever told of them.
+ */
+MUST_CHECK struct error *cross_copy_hide(struct call *call, const struct connection_set *set,
+                                         const struct connection *connection,
+                                         const char *(*id_of)(const void *entry), void **entries,
+                                         size_t count);
 
 /* At start: goes on with what a crash has interrupted. */
 MUST_CHECK struct error *cross_copy_resume_all(struct desk *desk);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connections/cross_copy.h"
 #include "connections/desk_internal.h"
 #include "connections/merged_list.h"
 #include "connections/pass.h"
@@ -64,6 +65,33 @@ can_list(const struct merged_list *list, struct connection *connection)
     return facts->is_known && pass_is_possible(asked->rule, connection, &lacking);
 }
 
+static const char *
+id_of_volume(const void *entry)
+{
+    const Csi__V1__Volume *volume = ((const Csi__V1__ListVolumesResponse__Entry *)entry)->volume;
+    return volume ? volume->volume_id : "";
+}
+
+static const char *
+id_of_health(const void *entry)
+{
+    return ((const Csi__V1__VolumeHealth *)entry)->volume_id;
+}
+
+/* Volumes that are not there yet for anybody but us. */
+static struct error *
+hide(const struct merged_list *list, const struct connection *connection,
+     const struct list_page *page)
+{
+    const ProtobufCMessageDescriptor *type = call_method(list->call)->output;
+    if (type == &csi__v1__list_snapshots_response__descriptor)
+        return NULL;
+    return cross_copy_hide(list->call, list->set, connection,
+                           type == &csi__v1__list_volumes_response__descriptor ? id_of_volume
+                                                                               : id_of_health,
+                           page->entries, page->count);
+}
+
 static struct error *
 ask(const struct merged_list *list, struct connection *connection, const char *token, size_t most,
     struct list_page *out)
@@ -85,7 +113,7 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         return error;
     struct list_answer answer = answer_fields(page);
     *out = (struct list_page){*answer.entries, *answer.n_entries, *answer.next_token};
-    return NULL;
+    return hide(list, connection, out);
 }
 
 /* ---- all of them ---- */

@@ -53,8 +53,12 @@ static char *
 take_page(struct listing *listing, const struct token *at, const struct list_page *page)
 {
     size_t i = at->skip;
-    for (; i < page->count && listing->room; i++, listing->room--)
+    for (; i < page->count && (listing->room || !page->entries[i]); i++) {
+        if (!page->entries[i])
+            continue;
         listing->out->entries[listing->out->count++] = page->entries[i];
+        listing->room--;
+    }
     if (i < page->count)
         return print_token(at->name, i, at->rest, listing->arena);
     if (page->next_token[0] && !listing->room)

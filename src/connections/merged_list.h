@@ -2,7 +2,7 @@
 /*
  * Lists over all connections, one connection after the other, by name.
  *
- * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page have been told already, and its own token for that page. It holds all
+ * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page are behind us already, and its own token for that page. It holds all
  * that is needed, so it is good after a restart; and if the connection is gone by then the list goes on with the next name. A connection
  * that does not answer is left out: that it is down, the health RPCs and the metrics tell.
  */
@@ -14,7 +14,8 @@
 
 /* Entries are messages; all is in the call's arena. */
 struct list_page {
-    void **entries;
+    void **
+        entries; /* of a driver's page, NULL: one that is not to be told, but has its place in the page */
     size_t count;
     char *next_token; /* "": it is the last */
 };
