@@ -316,15 +316,6 @@ choose(struct call *call, const struct connection_set *set, const create_request
     return error;
 }
 
-/* Two connections to one server, with other parameters perhaps: its driver knows the handles of both. */
-static bool
-is_same_server(const struct connection *a, const struct connection *b)
-{
-    const struct setting *one = settings_find(a->spec->options, "endpoint");
-    const struct setting *other = settings_find(b->spec->options, "endpoint");
-    return a->spec->driver == b->spec->driver && one && settings_equal(one, other);
-}
-
 /* From what another connection to the same server keeps: the driver does it. */
 static struct error *
 create_beside(struct desk *desk, struct call *call, const struct connection_set *set,
@@ -355,7 +346,7 @@ create_on_worker(struct call *call, const void *in, void *out)
     if (error)
         return error;
     if (source && choice.items[0] != source)
-        return is_same_server(source, choice.items[0])
+        return connection_same_server(source, choice.items[0])
                    ? create_beside(desk, call, set, choice.items[0], request, out)
                    : cross_copy_volume(call, set, source, choice.items[0], request, out);
     if (choice.is_selected && !source)

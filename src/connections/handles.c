@@ -8,11 +8,12 @@
 #include "connections/handles.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SHORT_MARK '~'
+#define SHORT_SIZE 17
 #define MAX_COLLISIONS 100
-#define KEY_SIZE 64
 
 bool
 handles_is_short(const char *handle)
@@ -37,71 +38,130 @@ hash(const char *text)
     return value;
 }
 
-static struct error *
-keep(struct store *store, const char *key, const char *handle)
+static char *
+print_short(enum id_kind kind, const char *connection, uint64_t number, struct arena *arena)
 {
-    struct store_change change = {key, (const uint8_t *)handle, strlen(handle), STORE_ABSENT};
-    return store_write(store, &change, 1, NULL);
+    char handle[SHORT_SIZE + 1];
+    snprintf(handle, sizeof handle, "%c%016llx", SHORT_MARK, (unsigned long long)number);
+    return global_id_print(kind, connection, handle, arena);
+}
+
+static const char *
+row_key(const char *id, struct arena *arena)
+{
+    return arena_print(arena, "handle/%s", id);
+}
+
+static bool
+is_row_of(const struct store_entry *entry, const char *handle)
+{
+    return entry->value_size == strlen(handle) &&
+           memcmp(entry->value, handle, entry->value_size) == 0;
 }
 
 /* Finds or makes the row; *is_other: it is that of another handle. */
 static struct error *
-claim(struct store *store, const char *key, const char *handle, struct arena *arena, bool *is_other)
+claim(struct store *store, const char *key, const char *handle, enum handles_news news,
+      struct arena *arena, bool *is_other)
 {
-    struct store_entry entry;
-    bool found;
-    *is_other = false;
-    struct error *error = store_find(store, key, arena, &entry, &found);
-    if (!error && !found) {
-        error = keep(store, key, handle);
+    for (;;) {
+        struct store_entry entry;
+        bool found;
+        struct error *error = store_find(store, key, arena, &entry, &found);
+        if (error)
+            return error;
+        *is_other = found && !is_row_of(&entry, handle);
+        if (*is_other || news == HANDLES_IS_SOURCE || (found && news != HANDLES_IS_MADE))
+            return NULL;
+        struct store_change change = {key, (const uint8_t *)handle, strlen(handle),
+                                      found ? entry.revision : STORE_ABSENT};
+        error = store_write(store, &change, 1, NULL);
         if (!error || error->code != CODE_ABORTED)
             return error;
-        /* Somebody else was faster: look who. */
-        error_free(error);
-        error = store_get(store, key, arena, &entry);
+        error_free(error); /* somebody else was faster: look what is there now */
     }
-    if (!error)
-        *is_other = entry.value_size != strlen(handle) ||
-                    memcmp(entry.value, handle, entry.value_size) != 0;
-    return error;
 }
 
 struct error *
 handles_print_id(struct store *store, enum id_kind kind, const char *connection, const char *handle,
-                 struct arena *arena, char **id)
+                 enum handles_news news, struct arena *arena, char **id)
 {
-    *id = global_id_print(kind, connection, handle, arena);
-    if (!handles_needs_row(connection, handle))
+    if (!handles_needs_row(connection, handle)) {
+        *id = global_id_print(kind, connection, handle, arena);
         return NULL;
+    }
     uint64_t number = hash(handle);
     for (unsigned i = 0; i < MAX_COLLISIONS; i++, number++) {
-        char key[KEY_SIZE];
         bool is_other;
-        snprintf(key, sizeof key, "handle/%c%016llx", SHORT_MARK, (unsigned long long)number);
-        struct error *error = claim(store, key, handle, arena, &is_other);
+        *id = print_short(kind, connection, number, arena);
+        struct error *error = claim(store, row_key(*id, arena), handle, news, arena, &is_other);
         if (error)
             return error_wrap(error, "remember the long handle of connection \"%s\"", connection);
-        if (!is_other) {
-            *id = global_id_print(kind, connection, key + strlen("handle/"), arena);
+        if (!is_other)
             return NULL;
-        }
     }
     return error_new(CODE_INTERNAL, "too many long handles of connection \"%s\" are alike",
                      connection);
 }
 
 struct error *
-handles_read(struct store *store, const char *handle, struct arena *arena, const char **out)
+handles_read(struct store *store, const char *id, const struct global_id *parts,
+             struct arena *arena, const char **out)
 {
     struct store_entry entry;
-    *out = handle;
-    if (!handles_is_short(handle))
+    *out = parts->handle;
+    if (!handles_is_short(parts->handle))
         return NULL;
-    if (strlen(handle) != 17)
-        return error_new(CODE_NOT_FOUND, "there is no handle \"%s\"", handle);
-    const char *key = arena_print(arena, "handle/%s", handle);
-    struct error *error = store_get(store, key, arena, &entry);
+    if (strlen(parts->handle) != SHORT_SIZE)
+        return error_new(CODE_NOT_FOUND, "there is no \"%s\"", id);
+    struct error *error = store_get(store, row_key(id, arena), arena, &entry);
     if (!error)
         *out = arena_copy(arena, entry.value, entry.value_size);
     return error;
+}
+
+/* ---- forgetting ---- */
+
+/* Another handle with the same hash would take the place of this one, and have another id than before. */
+static struct error *
+has_another_behind(struct store *store, enum id_kind kind, const char *connection,
+                   const char *short_handle, struct arena *arena, bool *out)
+{
+    struct store_entry entry;
+    uint64_t number = strtoull(short_handle + 1, NULL, 16);
+    const char *id = print_short(kind, connection, number + 1, arena);
+    return store_find(store, row_key(id, arena), arena, &entry, out);
+}
+
+struct error *
+handles_find_row(struct store *store, enum id_kind kind, const char *connection,
+                 const char *short_handle, const char *handle, struct arena *arena,
+                 struct handles_row **rows)
+{
+    struct store_entry entry;
+    bool found, is_needed;
+    const char *key = row_key(global_id_print(kind, connection, short_handle, arena), arena);
+    struct error *error = store_find(store, key, arena, &entry, &found);
+    if (error || !found || !is_row_of(&entry, handle))
+        return error;
+    error = has_another_behind(store, kind, connection, short_handle, arena, &is_needed);
+    if (error || is_needed)
+        return error;
+    struct handles_row *row = arena_alloc(arena, sizeof *row);
+    *row = (struct handles_row){*rows, key, entry.revision};
+    *rows = row;
+    return NULL;
+}
+
+struct error *
+handles_forget(struct store *store, const struct handles_row *rows)
+{
+    for (const struct handles_row *row = rows; row; row = row->next) {
+        struct store_change change = {row->key, NULL, 0, row->revision};
+        struct error *error = store_write(store, &change, 1, NULL);
+        if (error && error->code != CODE_ABORTED)
+            return error;
+        error_free(error);
+    }
+    return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handles that are too long. An id has 128 bytes at most, the connection's name included; a third-party driver's handle may need all of them. Such a
- * handle is known to the orchestrator by a short one, "~" and 16 digits, and a row in the store says what it stands for.
+ * handle is known to the orchestrator by a short one, "~" and 16 digits, and a row in the store, `handle/ID`, says what the id stands for. The row goes when what it
+ * names has been deleted.
  *
  * Any thread but the loop's.
  */
@@ -17,13 +18,37 @@ bool handles_is_short(const char *handle);
 /* Is a row needed for the id of this handle of a driver's? */
 bool handles_needs_row(const char *connection, const char *handle);
 
+/* What a driver says of the thing whose handle it tells. */
+enum handles_news {
+    HANDLES_IS_THERE,
+    HANDLES_IS_MADE, /* just now: its row outlasts the end of a deletion of the one before it */
+    HANDLES_IS_SOURCE, /* of something else; it may be gone long since, so that no row is made for it */
+};
+
 /* The id for a driver's handle. Durable when it returns. */
 MUST_CHECK struct error *handles_print_id(struct store *store, enum id_kind kind,
                                           const char *connection, const char *handle,
-                                          struct arena *arena, char **id);
+                                          enum handles_news news, struct arena *arena, char **id);
 
-/* The driver's handle. NOT_FOUND: the short one was never given out. */
-MUST_CHECK struct error *handles_read(struct store *store, const char *handle, struct arena *arena,
+/* The driver's handle, of an id that was taken apart. NOT_FOUND: the short one was never given out, or what it stands for is deleted. */
+MUST_CHECK struct error *handles_read(struct store *store, const char *id,
+                                      const struct global_id *parts, struct arena *arena,
                                       const char **out);
+
+/* Rows as they are before a deletion, in an arena. */
+struct handles_row {
+    struct handles_row *next;
+    const char *key;
+    uint64_t revision;
+};
+
+/* Puts that of the id that has this short handle for `handle` before the others, if there is one. */
+MUST_CHECK struct error *handles_find_row(struct store *store, enum id_kind kind,
+                                          const char *connection, const char *short_handle,
+                                          const char *handle, struct arena *arena,
+                                          struct handles_row **rows);
+
+/* What they stand for is deleted. Those that were written meanwhile stay: something of that handle was made again. */
+MUST_CHECK struct error *handles_forget(struct store *store, const struct handles_row *rows);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "proto/csi.pb-c.h"
 
 #define DEEPEST 8 /* CSI's own messages go to 4; a type that held itself would go on for ever */
 
@@ -15,8 +16,8 @@ static const struct {
     enum id_field field;
 } names[] = {
     {"volume_id", ID_FIELD_VOLUME},
-    {"source_volume_id", ID_FIELD_VOLUME},
-    {"source_volume_ids", ID_FIELD_VOLUME},
+    {"source_volume_id", ID_FIELD_SOURCE_VOLUME},
+    {"source_volume_ids", ID_FIELD_SOURCE_VOLUME},
     {"snapshot_id", ID_FIELD_SNAPSHOT},
     {"snapshot_ids", ID_FIELD_SNAPSHOT},
     {"base_snapshot_id", ID_FIELD_SNAPSHOT},
@@ -86,6 +87,10 @@ make_places(const ProtobufCMessageDescriptor *type)
     for (unsigned i = 0; i < type->n_fields; i++) {
         struct place place = {.field = &type->fields[i]};
         place.is_id = find_name(place.field, &place.id);
+        if (type == &csi__v1__volume_content_source__volume_source__descriptor)
+            place.id = ID_FIELD_SOURCE_VOLUME;
+        if (type == &csi__v1__volume_content_source__snapshot_source__descriptor)
+            place.id = ID_FIELD_SOURCE_SNAPSHOT;
         if (place.is_id || (place.field->type == PROTOBUF_C_TYPE_MESSAGE &&
                             type_has_ids(place.field->descriptor, 0)))
             places->items[places->count++] = place;

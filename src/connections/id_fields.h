@@ -16,6 +16,8 @@ enum id_field {
     ID_FIELD_SNAPSHOT,
     ID_FIELD_GROUP,
     ID_FIELD_NODE,
+    ID_FIELD_SOURCE_VOLUME, /* that something was made of; in an answer it need not be there any more */
+    ID_FIELD_SOURCE_SNAPSHOT,
 };
 
 /* Puts something else into *id, which is not empty, or leaves it. An error ends the walk. */

@@ -164,6 +164,16 @@ translate_answer(const struct desk *desk, const struct connection_set *set,
     return error;
 }
 
+/* Takes and gives the error. */
+static struct error *
+forget(const struct desk *desk, const struct handles_row *rows, struct error *error)
+{
+    struct error *failure = handles_forget(desk->options.store, rows);
+    if (failure)
+        error_free(error);
+    return failure ? error_wrap(failure, "forget a long handle") : error;
+}
+
 struct error *
 pass_call(const struct desk *desk, const struct connection_set *set, struct connection *connection,
           struct call *call, const struct method *method, ProtobufCMessage *request,
@@ -172,8 +182,11 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     struct arena *arena = call_arena(call);
     const struct driver_ops *ops = connection->spec->driver;
     const char *inline_id = inline_volumes_id(request);
+    struct handles_row *rows;
     uint64_t started_us = now_us();
-    struct error *error = translate_request(desk, set, connection, method, request, arena);
+    struct error *error = route_find_rows(desk, set, connection, request, arena, &rows);
+    if (!error)
+        error = translate_request(desk, set, connection, method, request, arena);
     if (error)
         return error;
     if (reply)
@@ -182,6 +195,8 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
         error = translate_answer(desk, set, connection, reply, inline_id, arena);
+    if (!error || error->code == CODE_NOT_FOUND)
+        error = forget(desk, rows, error);
     return conclude(connection, method->path, started_us, error);
 }
 

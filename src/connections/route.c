@@ -15,9 +15,18 @@
 static enum id_kind
 kind_of(enum id_field field)
 {
-    return field == ID_FIELD_VOLUME     ? ID_VOLUME
-           : field == ID_FIELD_SNAPSHOT ? ID_SNAPSHOT
-                                        : ID_GROUP;
+    switch (field) {
+    case ID_FIELD_VOLUME:
+    case ID_FIELD_SOURCE_VOLUME:
+        return ID_VOLUME;
+    case ID_FIELD_SNAPSHOT:
+    case ID_FIELD_SOURCE_SNAPSHOT:
+        return ID_SNAPSHOT;
+    case ID_FIELD_GROUP:
+    case ID_FIELD_NODE:
+        break;
+    }
+    return ID_GROUP;
 }
 
 /* ---- finding ---- */
@@ -87,6 +96,7 @@ struct translation {
     struct arena *arena;
     const char *inline_id; /* on the way out; NULL: none */
     bool takes_away;       /* on the way in: the request is to undo something */
+    bool is_made;          /* on the way out: the answer tells of something new */
 };
 
 /* What the driver is not asked to undo, for want of its name of the node, is not undone: NOT_FOUND would say that it need not be. */
@@ -111,7 +121,7 @@ translate_id_in(void *context, enum id_field field, char **id)
     /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
     if (!global_id_parse(kind_of(field), *id, &parts))
         return NULL;
-    struct error *error = handles_read(t->desk->options.store, parts.handle, t->arena, &handle);
+    struct error *error = handles_read(t->desk->options.store, *id, &parts, t->arena, &handle);
     if (!error)
         *id = ops->speaks_our_ids ? ids_print(kind_of(field), handle, t->arena) : (char *)handle;
     return error;
@@ -145,8 +155,12 @@ translate_id_out(void *context, enum id_field field, char **id)
                          "the driver behind connection \"%s\" answers with what is no id (%zu "
                          "bytes)",
                          spec->name, size);
-    return handles_print_id(t->desk->options.store, kind_of(field), spec->name, handle, t->arena,
-                            id);
+    bool is_source = field == ID_FIELD_SOURCE_VOLUME || field == ID_FIELD_SOURCE_SNAPSHOT;
+    enum handles_news news = is_source    ? HANDLES_IS_SOURCE
+                             : t->is_made ? HANDLES_IS_MADE
+                                          : HANDLES_IS_THERE;
+    return handles_print_id(t->desk->options.store, kind_of(field), spec->name, handle, news,
+                            t->arena, id);
 }
 
 struct look_out {
@@ -179,6 +193,69 @@ struct error *
 route_translate_out(const struct desk *desk, const struct connection *connection,
                     ProtobufCMessage *message, const char *inline_id, struct arena *arena)
 {
+    const ProtobufCMessageDescriptor *type = message->descriptor;
     struct translation translation = {desk, connection, arena, inline_id};
+    translation.is_made = type == &csi__v1__create_volume_response__descriptor ||
+                          type == &csi__v1__create_snapshot_response__descriptor ||
+                          type == &csi__v1__create_volume_group_snapshot_response__descriptor;
     return id_fields_walk(message, translate_id_out, &translation);
+}
+
+/* ---- rows of what is deleted ---- */
+
+struct deletion {
+    const struct desk *desk;
+    const struct connection_set *set;
+    const struct connection *connection;
+    struct arena *arena;
+    struct handles_row **rows;
+};
+
+/* By all names of one connection. */
+static struct error *
+find_rows_of(const struct deletion *d, const struct connection *connection, enum id_kind kind,
+             const char *short_handle, const char *handle)
+{
+    struct store *store = d->desk->options.store;
+    const struct connection_spec *spec = connection->spec;
+    struct error *error =
+        handles_find_row(store, kind, spec->name, short_handle, handle, d->arena, d->rows);
+    for (size_t i = 0; !error && i < spec->aliases.count; i++)
+        error = handles_find_row(store, kind, spec->aliases.items[i], short_handle, handle,
+                                 d->arena, d->rows);
+    return error;
+}
+
+/* Connections to the same server tell of the same things. */
+static struct error *
+find_rows(void *context, enum id_field field, char **id)
+{
+    const struct deletion *d = context;
+    struct global_id parts;
+    const char *handle;
+    if (field == ID_FIELD_NODE || !global_id_parse(kind_of(field), *id, &parts) ||
+        !handles_is_short(parts.handle))
+        return NULL;
+    struct error *error = handles_read(d->desk->options.store, *id, &parts, d->arena, &handle);
+    for (size_t i = 0; !error && i < d->set->count; i++) {
+        const struct connection *other = d->set->slots[i].connection;
+        if (other && (other == d->connection || connection_same_server(other, d->connection)))
+            error = find_rows_of(d, other, kind_of(field), parts.handle, handle);
+    }
+    return error;
+}
+
+struct error *
+route_find_rows(const struct desk *desk, const struct connection_set *set,
+                const struct connection *connection, const ProtobufCMessage *message,
+                struct arena *arena, struct handles_row **rows)
+{
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    struct deletion deletion = {desk, set, connection, arena, rows};
+    *rows = NULL;
+    if (type != &csi__v1__delete_volume_request__descriptor &&
+        type != &csi__v1__delete_snapshot_request__descriptor &&
+        type != &csi__v1__delete_volume_group_snapshot_request__descriptor)
+        return NULL;
+    return id_fields_walk((ProtobufCMessage *)message, find_rows, &deletion);
 }

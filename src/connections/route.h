@@ -5,6 +5,7 @@
 
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
+#include "connections/handles.h"
 
 struct route {
     struct connection *connection; /* in the set; NULL: no id names one */
@@ -35,5 +36,11 @@ MUST_CHECK struct error *route_translate_out(const struct desk *desk,
                                              const struct connection *connection,
                                              ProtobufCMessage *message, const char *inline_id,
                                              struct arena *arena);
+
+/* Of a request to delete something, not translated yet: the rows that its ids have, for handles_forget when that is done. None of other requests. */
+MUST_CHECK struct error *route_find_rows(const struct desk *desk, const struct connection_set *set,
+                                         const struct connection *connection,
+                                         const ProtobufCMessage *message, struct arena *arena,
+                                         struct handles_row **rows);
 
 #endif

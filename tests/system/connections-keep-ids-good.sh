@@ -100,4 +100,21 @@ done
 refuses "a short id that was never given out" NOT_FOUND . rpc Controller/ControllerGetVolume '{"volumeId":"v:long/~0123456789abcdef"}'
 rpc Controller/DeleteVolume '{"volumeId":"v:long/~0123456789abcdef"}' >/dev/null
 passes "a short id that was never given out: NOT_FOUND, and OK to delete"
+
+# What the store remembers of long handles goes with what they stand for, whoever else still tells of it.
+for name in long longer; do
+    check "$name: the source of a snapshot is deleted" "$(rpc Controller/ListSnapshots '{}' |
+        pick "[e['snapshot']['sourceVolumeId'] for e in it['entries'] if e['snapshot']['snapshotId'].startswith('s:$name/')]")" "['${ids[$name]}']"
+    delete_volume "${ids[$name]}"
+    rpc Controller/DeleteSnapshot "{\"snapshotId\":\"$(snapshots | grep "^s:$name/")\"}" >/dev/null
+done
+group=$(rpc GroupController/CreateVolumeGroupSnapshot "{\"name\":\"all\",\"sourceVolumeIds\":[\"$(create grouped "$(on long)")\"]}")
+rpc GroupController/DeleteVolumeGroupSnapshot "$(pick '"{\"groupSnapshotId\":\"%s\",\"snapshotIds\":[\"%s\"]}" % (
+    it["groupSnapshot"]["groupSnapshotId"], it["groupSnapshot"]["snapshots"][0]["snapshotId"])' <<<"$group")" >/dev/null
+check "a volume is left" "$(volumes | grep -c '^v:long/~')" 1
+remembered() {
+    /usr/bin/python3 -c 'import sqlite3, sys
+for (key,) in sqlite3.connect(sys.argv[1]).execute("SELECT key FROM entry WHERE key LIKE \"handle/%\""): print(key)' "$SOCKET.data/connections/state.db"
+}
+check "and so is its row, alone" "$(remembered)" "handle/$(volumes | grep '^v:long/~')"
 finish

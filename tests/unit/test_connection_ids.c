@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ids across connections: their form, where they stand in messages, and handles that are too long for them. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -88,7 +90,7 @@ test_fields(void)
     list.next_token = "volume_id";
     const char *notes = "";
     CHECK(!id_fields_walk(&list.base, note, &notes));
-    CHECK_TEXT(notes, "0volume 0from 3n1 3n2 ");
+    CHECK_TEXT(notes, "0volume 4from 3n1 3n2 ");
     CHECK_TEXT(volume.volume_id, "new");
     CHECK_TEXT(from.volume_id, "new");
     CHECK_TEXT(nodes[2], "new");
@@ -137,15 +139,29 @@ check_round(struct store *store, const char *handle, bool is_short)
     char *id, *again;
     const char *back = NULL;
     struct global_id parts;
-    CHECK(!handles_print_id(store, ID_VOLUME, "a-connection", handle, &arena, &id));
+    CHECK(
+        !handles_print_id(store, ID_VOLUME, "a-connection", handle, HANDLES_IS_MADE, &arena, &id));
     CHECK(strlen(id) <= GLOBAL_ID_MAX);
     CHECK(global_id_parse(ID_VOLUME, id, &parts));
     CHECK(handles_is_short(parts.handle) == is_short);
     CHECK(handles_needs_row("a-connection", handle) == is_short);
-    CHECK(!handles_read(store, parts.handle, &arena, &back));
+    CHECK(!handles_read(store, id, &parts, &arena, &back));
     CHECK_TEXT(back, handle);
-    CHECK(!handles_print_id(store, ID_VOLUME, "a-connection", handle, &arena, &again));
-    CHECK_TEXT(again, id);
+    static const enum handles_news news[] = {HANDLES_IS_THERE, HANDLES_IS_MADE, HANDLES_IS_SOURCE};
+    for (size_t i = 0; i < COUNT_OF(news); i++) {
+        CHECK(!handles_print_id(store, ID_VOLUME, "a-connection", handle, news[i], &arena, &again));
+        CHECK_TEXT(again, id);
+    }
+}
+
+static void
+check_unknown(struct store *store, const char *id)
+{
+    const char *out;
+    struct global_id parts;
+    CHECK(global_id_parse(ID_VOLUME, id, &parts));
+    struct error *error AUTO(error_cleanup) = handles_read(store, id, &parts, &arena, &out);
+    CHECK(error && error->code == CODE_NOT_FOUND);
 }
 
 static void
@@ -153,7 +169,6 @@ test_handles(void)
 {
     struct store *store;
     char text[400];
-    const char *out;
     CHECK(!store_open("memory:", NULL, &store));
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\0';
@@ -165,11 +180,96 @@ test_handles(void)
     check_round(store, text, true);
     check_round(store, "~looks-short", true);
     check_round(store, "~0123456789abcdef", true);
-    struct error *error AUTO(error_cleanup) =
-        handles_read(store, "~0000000000000000", &arena, &out);
-    CHECK(error && error->code == CODE_NOT_FOUND);
-    struct error *odd AUTO(error_cleanup) = handles_read(store, "~../x", &arena, &out);
-    CHECK(odd && odd->code == CODE_NOT_FOUND);
+    check_unknown(store, "v:a-connection/~0000000000000000");
+    check_unknown(store, "v:a-connection/~../x");
+    store_close(store);
+}
+
+/* ---- rows of handles ---- */
+
+#define LONG "~a handle that looks short, and needs a row"
+
+static size_t
+count_rows(struct store *store)
+{
+    struct store_list rows;
+    CHECK(!store_list(store, "handle/", NULL, 0, &arena, &rows));
+    return rows.count;
+}
+
+static char *
+print(struct store *store, enum id_kind kind, const char *connection, enum handles_news news)
+{
+    char *id;
+    CHECK(!handles_print_id(store, kind, connection, LONG, news, &arena, &id));
+    return id;
+}
+
+static struct handles_row *
+find_row(struct store *store, const char *id)
+{
+    struct handles_row *rows = NULL;
+    struct global_id parts;
+    CHECK(global_id_parse(ID_VOLUME, id, &parts));
+    CHECK(!handles_find_row(store, ID_VOLUME, parts.connection, parts.handle, LONG, &arena, &rows));
+    return rows;
+}
+
+/* What is deleted leaves no row; what else has the same handle keeps its own. */
+static void
+test_forgetting(struct store *store)
+{
+    const char *id = print(store, ID_VOLUME, "a", HANDLES_IS_MADE);
+    print(store, ID_VOLUME, "b", HANDLES_IS_THERE);
+    print(store, ID_SNAPSHOT, "a", HANDLES_IS_MADE);
+    CHECK_NUMBER(count_rows(store), 3);
+    struct handles_row *rows = find_row(store, id);
+    CHECK(rows && !rows->next);
+    CHECK(!handles_forget(store, rows));
+    check_unknown(store, id);
+    CHECK_NUMBER(count_rows(store), 2);
+    CHECK(!handles_forget(store, rows)); /* a repetition */
+    CHECK(!find_row(store, id));
+    /* As the source of something it is told as before, and none is made for it. */
+    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_SOURCE), id);
+    CHECK_NUMBER(count_rows(store), 2);
+    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_THERE), id);
+    CHECK_NUMBER(count_rows(store), 3);
+}
+
+/* A volume is made again before the deletion of the one before has quite ended. */
+static void
+test_made_again(struct store *store)
+{
+    const char *id = print(store, ID_VOLUME, "a", HANDLES_IS_MADE);
+    struct handles_row *rows = find_row(store, id);
+    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_MADE), id);
+    CHECK(!handles_forget(store, rows));
+    CHECK(find_row(store, id));
+}
+
+/* Of two with the same hash the first keeps its place, so that the second keeps its id. */
+static void
+test_alike(struct store *store)
+{
+    const char *id = print(store, ID_VOLUME, "c", HANDLES_IS_MADE);
+    char next[GLOBAL_ID_MAX];
+    struct global_id parts;
+    CHECK(global_id_parse(ID_VOLUME, id, &parts));
+    snprintf(next, sizeof next, "handle/v:c/~%016llx", strtoull(parts.handle + 1, NULL, 16) + 1);
+    struct store_change change = {next, (const uint8_t *)"another", 7, STORE_ABSENT};
+    CHECK(!store_write(store, &change, 1, NULL));
+    CHECK(!find_row(store, id));
+}
+
+static void
+test_rows(void)
+{
+    struct store *store;
+    CHECK(!store_open("memory:", NULL, &store));
+    test_forgetting(store);
+    test_made_again(store);
+    test_alike(store);
     store_close(store);
 }
 
@@ -181,6 +281,7 @@ main(void)
     test_fields();
     test_table();
     test_handles();
+    test_rows();
     arena_clear(&arena);
     return check_report("connection ids");
 }
