@@ -9,11 +9,15 @@
 
 #include "base/memory.h"
 
+/* The heap is quicker; but of a long list, in thousands of pieces of it, something always stays there. */
 #define BLOCK_SIZE 4096u
+#define MOST_SMALL 16
+#define MAPPED_SIZE (256u << 10)
 #define ALIGNMENT _Alignof(max_align_t)
 
 struct arena_block {
     struct arena_block *older;
+    size_t mapped; /* bytes of the whole block; 0: it is on the heap */
     max_align_t bytes[];
 };
 
@@ -40,7 +44,10 @@ arena_clear(struct arena *arena)
     struct arena_block *block = arena->blocks;
     while (block) {
         struct arena_block *older = block->older;
-        free(block);
+        if (block->mapped)
+            memory_unmap(block, block->mapped);
+        else
+            free(block);
         block = older;
     }
     arena_init(arena, arena->first, arena->first_size, arena->limit);
@@ -51,6 +58,7 @@ static void *
 alloc_own_block(struct arena *arena, size_t size)
 {
     struct arena_block *block = memory_new(sizeof *block + size);
+    block->mapped = 0;
     if (arena->blocks) {
         block->older = arena->blocks->older;
         arena->blocks->older = block;
@@ -64,11 +72,15 @@ alloc_own_block(struct arena *arena, size_t size)
 static void *
 alloc_from_new_block(struct arena *arena, size_t size)
 {
-    struct arena_block *block = memory_new(sizeof *block + BLOCK_SIZE);
+    bool is_small = arena->small_blocks < MOST_SMALL;
+    size_t block_size = is_small ? sizeof(struct arena_block) + BLOCK_SIZE : MAPPED_SIZE;
+    struct arena_block *block = is_small ? memory_new(block_size) : memory_map(block_size);
+    arena->small_blocks += is_small;
+    block->mapped = is_small ? 0 : block_size;
     block->older = arena->blocks;
     arena->blocks = block;
     arena->next = (uint8_t *)block->bytes + size;
-    arena->end = (uint8_t *)block->bytes + BLOCK_SIZE;
+    arena->end = (uint8_t *)block + block_size;
     return block->bytes;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator for what lives as long as a call: everything in it goes at once.
+ * A bump allocator for what lives as long as a call: everything in it goes at once. What many small things need is given back to the system then, however the
+ * heap may look.
  *
  * An arena has a limit. While a peer's message is decoded into it the limit is small and arena_try says NULL beyond
  * it; what our own code allocates (arena_alloc and the rest) does not count against the limit and never gives NULL.
@@ -23,8 +24,9 @@ struct arena {
     uint8_t *end;
     size_t used; /* bytes given out by arena_try */
     size_t limit;
-    bool has_refused; /* arena_try has said NULL */
-    uint8_t *first;   /* the caller's first block, may be NULL */
+    bool has_refused;      /* arena_try has said NULL */
+    unsigned small_blocks; /* on the heap; further ones are mapped */
+    uint8_t *first;        /* the caller's first block, may be NULL */
     size_t first_size;
 };
 

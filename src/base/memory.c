@@ -97,6 +97,21 @@ memory_resize(void *block, size_t size)
     return moved;
 }
 
+void *
+memory_map(size_t size)
+{
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        memory_exhausted();
+    return pages;
+}
+
+void
+memory_unmap(void *pages, size_t size)
+{
+    munmap(pages, size);
+}
+
 char *
 memory_string(const char *text)
 {

@@ -15,6 +15,10 @@ NEVER_NULL void *memory_zeroed(size_t size);
 NEVER_NULL void *memory_resize(void *block, size_t size);
 NEVER_NULL char *memory_string(const char *text);
 
+/* Pages of their own, zeroed, which the system has back as soon as they are unmapped. `size` is the same for both. */
+NEVER_NULL void *memory_map(size_t size);
+void memory_unmap(void *pages, size_t size);
+
 __attribute__((noreturn)) void memory_exhausted(void);
 
 /* For a server's main: one heap for all threads, which does not shrink and grow with every large message. */

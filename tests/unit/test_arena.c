@@ -4,7 +4,10 @@
 
 #include <stdalign.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "base/memory.h"
 #include "check.h"
 
 static bool
@@ -124,6 +127,56 @@ texts_are_copied_and_end_with_nul(void)
         CHECK_NUMBER(zeroed[i], 0);
 }
 
+/* With the sanitizers memory is not what it is otherwise. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_MEASURE false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CAN_MEASURE false
+#endif
+#endif
+#ifndef CAN_MEASURE
+#define CAN_MEASURE true
+#endif
+
+/* In pages. */
+static long
+resident(void)
+{
+    long size, pages = -1;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%ld %ld", &size, &pages) != 2)
+        pages = -1;
+    if (file)
+        fclose(file);
+    return pages;
+}
+
+/* Also if something that stays was taken from the heap meanwhile. */
+static void
+the_memory_of_many_small_things_goes_back(void)
+{
+    enum { BYTES = 8 << 20, PIECE = 96, PAGE = 4096 };
+    struct arena arena;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    long before = resident();
+    uint8_t *last = NULL;
+    for (size_t i = 0; i < BYTES / PIECE; i++) {
+        uint8_t *piece = arena_alloc(&arena, PIECE);
+        CHECK(is_aligned(piece));
+        memset(piece, (int)i, PIECE);
+        if (last)
+            CHECK_NUMBER(last[PIECE - 1], (i - 1) & 255);
+        last = piece;
+    }
+    CHECK(!CAN_MEASURE || resident() - before > BYTES / PAGE / 2);
+    char *stays = memory_string("on top of the heap");
+    arena_clear(&arena);
+    CHECK(!CAN_MEASURE || resident() - before < BYTES / PAGE / 8);
+    CHECK_TEXT(stays, "on top of the heap");
+    free(stays);
+}
+
 int
 main(void)
 {
@@ -134,5 +187,6 @@ main(void)
     the_limit_holds_for_tries_only();
     after_a_clear_the_limit_counts_anew();
     texts_are_copied_and_end_with_nul();
+    the_memory_of_many_small_things_goes_back();
     return check_report("test_arena");
 }
