@@ -3,9 +3,11 @@
 #include "connections/attach.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "connections/global_id.h"
 #include "connections/map_field.h"
 #include "connections/pass.h"
 #include "rpc/message_map.h"
@@ -134,6 +136,88 @@ attach_volume(const struct attachment *a, const char **path)
     return error;
 }
 
+/* ---- whether it is there already ---- */
+
+static bool
+is_this_node(const struct attachment *a, char *const *node_ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(node_ids[i], a->desk->options.node_id) == 0)
+            return true;
+    return false;
+}
+
+static struct error *
+ask_for_nodes(const struct attachment *a, bool *out)
+{
+    REQUEST(ControllerGetVolume, controller_get_volume, request);
+    Csi__V1__ControllerGetVolumeResponse reply = CSI__V1__CONTROLLER_GET_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    struct error *error =
+        call_driver(a, "/csi.v1.Controller/ControllerGetVolume", &request.base, &reply.base);
+    if (!error && reply.status)
+        *out =
+            is_this_node(a, reply.status->published_node_ids, reply.status->n_published_node_ids);
+    return error;
+}
+
+/* Lists tell the connection's present name, the volume's id may have an older one. */
+static bool
+is_same(const struct attachment *a, const char *id)
+{
+    struct global_id one, other;
+    return global_id_parse(ID_VOLUME, id, &one) &&
+           global_id_parse(ID_VOLUME, a->volume->volume_id, &other) &&
+           strcmp(one.handle, other.handle) == 0;
+}
+
+/* `*next`: where the list goes on; "": the volume was found, or the list is at its end. */
+static void
+look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *page,
+             const char **next, bool *out)
+{
+    *next = strcmp(page->next_token, *next) != 0 ? page->next_token : "";
+    for (size_t i = 0; i < page->n_entries; i++) {
+        const Csi__V1__ListVolumesResponse__Entry *entry = page->entries[i];
+        if (!entry->volume || !is_same(a, entry->volume->volume_id))
+            continue;
+        if (entry->status)
+            *out = is_this_node(a, entry->status->published_node_ids,
+                                entry->status->n_published_node_ids);
+        *next = "";
+    }
+}
+
+static struct error *
+look_for_nodes(const struct attachment *a, bool *out)
+{
+    const char *next = "";
+    struct error *error;
+    do {
+        REQUEST(ListVolumes, list_volumes, request);
+        Csi__V1__ListVolumesResponse page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
+        request.starting_token = (char *)next;
+        error = call_driver(a, "/csi.v1.Controller/ListVolumes", &request.base, &page.base);
+        if (!error)
+            look_at_page(a, &page, &next, out);
+    } while (!error && next[0]);
+    return error;
+}
+
+#define CAN(connection, name)                                                                      \
+    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+
+struct error *
+attach_find_out(const struct attachment *a, bool *is_attached)
+{
+    *is_attached = false;
+    if (!CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
+        !CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
+        return NULL;
+    return CAN(a->connection, GET_VOLUME) ? ask_for_nodes(a, is_attached)
+                                          : look_for_nodes(a, is_attached);
+}
+
 /* ---- and back ---- */
 
 static bool
@@ -180,7 +264,7 @@ unpublish_by_controller(const struct attachment *a)
         CSI__V1__CONTROLLER_UNPUBLISH_VOLUME_RESPONSE__INIT;
     request.volume_id = a->volume->volume_id;
     request.node_id = (char *)a->desk->options.node_id;
-    return needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
+    return !a->stays && needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
 }
 
 /* A volume that is gone is nowhere. */

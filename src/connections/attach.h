@@ -16,7 +16,11 @@ struct attachment {
     const struct text_map *secrets;
     const char *directory; /* made if missing; `stage` and `target` in it */
     bool read_only;
+    bool stays; /* attached, when all else is undone: it was so before */
 };
+
+/* Whether somebody has attached it to this node already, as far as its driver tells. */
+MUST_CHECK struct error *attach_find_out(const struct attachment *attachment, bool *is_attached);
 
 /* Done again it does nothing. `*path`: the directory, or the block device, in the call's arena. */
 MUST_CHECK struct error *attach_volume(const struct attachment *attachment, const char **path);

@@ -100,12 +100,16 @@ delete_volume(struct run *run, struct connection *connection, const char *volume
                      &reply.base);
 }
 
+static bool
+needs_helper(const struct cross_copy_work *work)
+{
+    return is_snapshot(work) || connection_can(work->from, CAN(CLONE_VOLUME));
+}
+
 static struct error *
 find_source(struct run *run)
 {
-    struct cross_copy_work *work = run->work;
-    bool needs_helper = is_snapshot(work) || connection_can(work->from, CAN(CLONE_VOLUME));
-    return needs_helper && !work->record->helper ? make_helper(run) : NULL;
+    return needs_helper(run->work) && !run->work->record->helper ? make_helper(run) : NULL;
 }
 
 /* ---- both ends ---- */
@@ -127,15 +131,19 @@ end_of(const struct run *run, bool is_target)
         .directory =
             arena_print(call_arena(run->call), "%s/%s", run->directory, is_target ? "to" : "from"),
         .read_only = !is_target && !work->record->helper,
+        .stays = !is_target && !work->record->helper && work->record->in_use,
     };
 }
 
-/* The driver gives the same volume for the same name, also one that somebody has made before and uses: only an empty one is ours. */
+/*
+ * The driver gives the same volume for the same name, also one that somebody has made before and uses: only an empty one is ours. And whether the source is in use is
+ * known only before it is touched.
+ */
 static struct error *
 take_possession(struct run *run, const char *path, const struct progress *progress)
 {
     copy_record *record = run->work->record;
-    bool is_empty;
+    bool is_empty, in_use = false;
     if (record->begun)
         return NULL;
     struct error *error = copy_data_check_empty(path, progress, &is_empty);
@@ -145,6 +153,11 @@ take_possession(struct run *run, const char *path, const struct progress *progre
         return error_new(CODE_ALREADY_EXISTS,
                          "there is a volume \"%s\" already, with content of its own",
                          record->request->name);
+    struct attachment from = end_of(run, false);
+    error = needs_helper(run->work) ? NULL : attach_find_out(&from, &in_use);
+    if (error)
+        return error;
+    record->in_use = in_use;
     record->begun = true;
     return remember(run->work, run);
 }
