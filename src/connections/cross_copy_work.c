@@ -25,7 +25,8 @@ struct run {
     const char *directory;
     Csi__V1__VolumeCapability capability; /* how both are published */
     Csi__V1__VolumeCapability__AccessMode access_mode;
-    Csi__V1__Volume source; /* the volume itself, where there is no helping copy */
+    Csi__V1__Volume source;       /* the volume itself, where there is no helping copy */
+    struct text_map from_secrets; /* those of the request are the target's */
 };
 
 static const Csi__V1__VolumeContentSource *
@@ -77,13 +78,19 @@ make_helper(struct run *run)
     request.volume_content_source =
         (Csi__V1__VolumeContentSource *)duplicate(&content_of(work)->base, call_arena(run->call));
     map_field_find(&request.base, "secrets", &field);
-    map_field_write(&field, &work->secrets, call_arena(run->call));
+    map_field_write(&field, &run->from_secrets, call_arena(run->call));
     struct error *error =
         desk_create_on(work->desk, run->call, work->set, work->from, &request, &reply);
     if (error)
         return error_wrap(error, "make a helping copy of the source");
     work->record->helper = (Csi__V1__Volume *)duplicate(&reply.volume->base, &work->arena);
     return remember(work, run);
+}
+
+static const struct text_map *
+secrets_for(const struct run *run, const struct connection *connection)
+{
+    return connection == run->work->to ? &run->work->secrets : &run->from_secrets;
 }
 
 static struct error *
@@ -94,7 +101,7 @@ delete_volume(struct run *run, struct connection *connection, const char *volume
     Csi__V1__DeleteVolumeResponse reply = CSI__V1__DELETE_VOLUME_RESPONSE__INIT;
     request.volume_id = (char *)volume_id;
     map_field_find(&request.base, "secrets", &field);
-    map_field_write(&field, &run->work->secrets, call_arena(run->call));
+    map_field_write(&field, secrets_for(run, connection), call_arena(run->call));
     return pass_call(run->work->desk, run->work->set, connection, run->call,
                      service_find_method("/csi.v1.Controller/DeleteVolume"), &request.base,
                      &reply.base);
@@ -127,7 +134,7 @@ end_of(const struct run *run, bool is_target)
                   : work->record->helper ? work->record->helper
                                          : &run->source,
         .capability = &run->capability,
-        .secrets = &work->secrets,
+        .secrets = is_target ? &work->secrets : &run->from_secrets,
         .directory =
             arena_print(call_arena(run->call), "%s/%s", run->directory, is_target ? "to" : "from"),
         .read_only = !is_target && !work->record->helper,
@@ -257,6 +264,8 @@ begin_run(struct cross_copy_work *work, struct run *run)
         run->source.volume_id = content_of(work)->volume->volume_id;
     run->directory = arena_print(call_arena(run->call), "%s/connections/.copies/%s",
                                  work->desk->options.data_directory, work->record->work_name);
+    run->from_secrets =
+        pass_secrets_of(work->set, work->from, &work->secrets, call_arena(run->call));
     set_capability(run);
 }
 

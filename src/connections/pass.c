@@ -99,6 +99,21 @@ filter_secrets(const struct connection_set *set, const struct connection *connec
     return kept;
 }
 
+struct text_map
+pass_secrets_of(const struct connection_set *set, const struct connection *connection,
+                const struct text_map *secrets, struct arena *arena)
+{
+    struct text_map own = {0};
+    for (size_t i = 0; i < secrets->count; i++) {
+        const struct text_pair *pair = &secrets->pairs[i];
+        const char *rest;
+        const char *owner = find_owner(set, pair->key, &rest);
+        if (owner && strcmp(owner, connection->spec->name) == 0)
+            text_map_set(&own, arena, pair->key, pair->value);
+    }
+    return own;
+}
+
 static void
 scope_secrets(const struct connection_set *set, const struct connection *connection,
               ProtobufCMessage *request, struct arena *arena)

@@ -13,6 +13,11 @@
 bool pass_is_possible(const struct rule *rule, const struct connection *connection,
                       struct error **error);
 
+/* Of the secrets of another connection's request, those whose key names this one. */
+struct text_map pass_secrets_of(const struct connection_set *set,
+                                const struct connection *connection, const struct text_map *secrets,
+                                struct arena *arena);
+
 /*
  * On a worker: ids, places and secrets of the request are translated in place, the driver is called, the ids and places of its answer are translated. For a
  * method that streams its answer `reply` is NULL.
