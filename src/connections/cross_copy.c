@@ -54,6 +54,28 @@ read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **
     return unpack_row(&entry, arena, out);
 }
 
+/* A copy of that name. */
+struct found {
+    copy_record *record; /* NULL: there is none */
+    bool is_done;
+    uint64_t revision; /* of the row of one that is not done */
+};
+
+static struct error *
+find_row(struct desk *desk, const struct connection *to, const char *name, struct arena *arena,
+         struct found *out)
+{
+    uint64_t ignored;
+    out->is_done = false;
+    struct error *error =
+        read_row(desk, row_key(UNFINISHED, to, name, arena), arena, &out->record, &out->revision);
+    if (error || out->record)
+        return error;
+    error = read_row(desk, row_key(FINISHED, to, name, arena), arena, &out->record, &ignored);
+    out->is_done = out->record;
+    return error;
+}
+
 static struct store_change
 row_change(const char *key, const copy_record *record, uint64_t expected, struct arena *arena)
 {
@@ -351,34 +373,41 @@ check_same(const copy_record *record, const Csi__V1__CreateVolumeRequest *reques
     return NULL;
 }
 
-/* The record of the copy, which is under way or (`*is_done`) has been made. One at a time for each name. */
+/* The copy is under way, or has been made, when it returns. One at a time for each name. */
 static struct error *
 find_or_start(struct call *call, const struct connection_set *set, struct connection *from,
-              struct connection *to, const Csi__V1__CreateVolumeRequest *request,
-              copy_record **record, bool *is_done)
+              struct connection *to, const Csi__V1__CreateVolumeRequest *request, struct found *out)
 {
     struct desk *desk = desk_of(call);
-    struct arena *arena = call_arena(call);
-    const char *finished = row_key(FINISHED, to, request->name, arena);
-    const char *unfinished = row_key(UNFINISHED, to, request->name, arena);
     struct key *key AUTO(keys_release) = NULL;
-    uint64_t revision;
-    *is_done = false;
     struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
     if (!error)
-        error = read_row(desk, unfinished, arena, record, &revision);
-    if (!error && !*record) {
-        uint64_t ignored;
-        error = read_row(desk, finished, arena, record, &ignored);
-        *is_done = *record;
-    }
-    if (!error && *record)
-        error = check_same(*record, request);
-    if (error || *is_done)
+        error = find_row(desk, to, request->name, call_arena(call), out);
+    if (!error && out->record)
+        error = check_same(out->record, request);
+    if (error || out->is_done)
         return error;
-    if (!*record)
-        error = begin(call, set, from, to, request, record);
-    return error ? error : start(call, set, from, to, request, *record, revision);
+    if (!out->record)
+        error = begin(call, set, from, to, request, &out->record);
+    return error ? error : start(call, set, from, to, request, out->record, out->revision);
+}
+
+struct error *
+cross_copy_find_place(struct call *call, const struct connection_set *set, const char *name,
+                      struct connection **out)
+{
+    struct arena *arena = call_arena(call);
+    struct error *error = NULL;
+    *out = NULL;
+    for (size_t i = 0; i < set->count && !error && !*out; i++) {
+        struct connection *connection = set->slots[i].connection;
+        struct found found = {0};
+        if (connection)
+            error = find_row(desk_of(call), connection, name, arena, &found);
+        if (found.record)
+            *out = connection;
+    }
+    return error;
 }
 
 struct error *
@@ -386,16 +415,15 @@ cross_copy_volume(struct call *call, const struct connection_set *set, struct co
                   struct connection *to, const Csi__V1__CreateVolumeRequest *request,
                   Csi__V1__CreateVolumeResponse *reply)
 {
-    copy_record *record;
-    bool is_done;
+    struct found found;
     if (!request->n_volume_capabilities)
         return error_new(CODE_INVALID_ARGUMENT, "volume_capabilities is missing");
-    struct error *error = find_or_start(call, set, from, to, request, &record, &is_done);
+    struct error *error = find_or_start(call, set, from, to, request, &found);
     if (error)
         return error;
-    if (!is_done)
-        return wait_for_end(call, record, reply);
-    reply->volume = record->volume;
+    if (!found.is_done)
+        return wait_for_end(call, found.record, reply);
+    reply->volume = found.record->volume;
     return NULL;
 }
 

@@ -18,6 +18,10 @@
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
 
+/* The connection that a copy of this name was or is being made for; NULL: there is none, as far as `set` goes. */
+MUST_CHECK struct error *cross_copy_find_place(struct call *call, const struct connection_set *set,
+                                               const char *name, struct connection **out);
+
 /* CreateVolume whose content comes from another connection. On a worker. */
 MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct connection_set *set,
                                            struct connection *from, struct connection *to,

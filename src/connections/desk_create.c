@@ -333,6 +333,18 @@ create_beside(struct desk *desk, struct call *call, const struct connection_set 
     return error;
 }
 
+/* A copy that was begun goes on where it is, whatever the labels say now. */
+static struct error *
+keep_place(struct call *call, const struct connection_set *set, const char *name,
+           struct choice *choice)
+{
+    struct connection *place;
+    struct error *error = cross_copy_find_place(call, set, name, &place);
+    if (place)
+        ask_first(choice, place);
+    return error;
+}
+
 static struct error *
 create_on_worker(struct call *call, const void *in, void *out)
 {
@@ -343,6 +355,8 @@ create_on_worker(struct call *call, const void *in, void *out)
     struct connection *source;
     struct choice choice;
     struct error *error = choose(call, set, request, &source, &choice);
+    if (!error && source && choice.is_selected)
+        error = keep_place(call, set, request->name, &choice);
     if (error)
         return error;
     if (source && choice.items[0] != source)
