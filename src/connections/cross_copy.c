@@ -24,10 +24,17 @@
 #define UNFINISHED "copy/"
 #define FINISHED "copied/"
 
+/* `connection`: what the target's was called when the copy began. */
 static const char *
-row_key(const char *prefix, const struct connection *to, const char *name, struct arena *arena)
+row_key(const char *prefix, const char *connection, const char *name, struct arena *arena)
 {
-    return arena_print(arena, "%s%s/%s", prefix, to->spec->name, name);
+    return arena_print(arena, "%s%s/%s", prefix, connection, name);
+}
+
+static const char *
+row_key_of(const char *prefix, const copy_record *record, struct arena *arena)
+{
+    return row_key(prefix, record->to_connection, record->request->name, arena);
 }
 
 static struct error *
@@ -62,8 +69,8 @@ struct found {
 };
 
 static struct error *
-find_row(struct desk *desk, const struct connection *to, const char *name, struct arena *arena,
-         struct found *out)
+find_row_by(struct desk *desk, const char *to, const char *name, struct arena *arena,
+            struct found *out)
 {
     uint64_t ignored;
     out->is_done = false;
@@ -73,6 +80,19 @@ find_row(struct desk *desk, const struct connection *to, const char *name, struc
         return error;
     error = read_row(desk, row_key(FINISHED, to, name, arena), arena, &out->record, &ignored);
     out->is_done = out->record;
+    return error;
+}
+
+/* By any name that the connection has had, unless it is another's now. */
+static struct error *
+find_row(struct desk *desk, const struct connection_set *set, const struct connection *to,
+         const char *name, struct arena *arena, struct found *out)
+{
+    const struct text_list *aliases = &to->spec->aliases;
+    struct error *error = find_row_by(desk, to->spec->name, name, arena, out);
+    for (size_t i = 0; i < aliases->count && !error && !out->record; i++)
+        if (connection_set_find(set, aliases->items[i]) == to)
+            error = find_row_by(desk, aliases->items[i], name, arena, out);
     return error;
 }
 
@@ -127,7 +147,7 @@ settle_work(void *context, const struct error *result, struct arena *arena, stru
     struct store_change index = index_change(volume_id, "", arena);
     index.value = NULL;
     if (!result) {
-        const char *key = row_key(FINISHED, work->to, work->record->request->name, arena);
+        const char *key = row_key_of(FINISHED, work->record, arena);
         out->items[out->count++] = row_change(key, work->record, STORE_ANY, arena);
         index = index_change(volume_id, key, arena);
     }
@@ -148,7 +168,7 @@ new_work(struct desk *desk, const struct connection_set *set, struct connection 
     uint8_t *bytes = message_bytes_pack(&record->base, &work->arena, &size);
     work->record = (copy_record *)message_bytes_unpack(
         &skycap__records__cross_copy_record__descriptor, bytes, size, &work->arena);
-    work->key = row_key(UNFINISHED, to, work->record->request->name, &work->arena);
+    work->key = row_key_of(UNFINISHED, work->record, &work->arena);
     return work;
 }
 
@@ -382,7 +402,7 @@ find_or_start(struct call *call, const struct connection_set *set, struct connec
     struct key *key AUTO(keys_release) = NULL;
     struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
     if (!error)
-        error = find_row(desk, to, request->name, call_arena(call), out);
+        error = find_row(desk, set, to, request->name, call_arena(call), out);
     if (!error && out->record)
         error = check_same(out->record, request);
     if (error || out->is_done)
@@ -403,7 +423,7 @@ cross_copy_find_place(struct call *call, const struct connection_set *set, const
         struct connection *connection = set->slots[i].connection;
         struct found found = {0};
         if (connection)
-            error = find_row(desk_of(call), connection, name, arena, &found);
+            error = find_row(desk_of(call), set, connection, name, arena, &found);
         if (found.record)
             *out = connection;
     }
