@@ -57,18 +57,17 @@ append(Csi__V1__NodeGetStorageHealthResponse *reply, backend_health *const *item
 
 static void
 append_down(Csi__V1__NodeGetStorageHealthResponse *reply, const struct connection *connection,
-            const struct driver_facts *facts, struct arena *arena)
+            const char *trouble, struct arena *arena)
 {
     backend_health *item = arena_alloc(arena, sizeof *item);
     HEALTH(init)(item);
     item->status = CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_UNREACHABLE;
     item->reason = "ConnectionDown";
-    item->message = arena_print(arena, "connection \"%s\": %s", connection->spec->name,
-                                facts->trouble ? facts->trouble : "not ready");
+    item->message = arena_print(arena, "connection \"%s\": %s", connection->spec->name, trouble);
     append(reply, &item, 1, arena);
 }
 
-static struct error *
+static void
 append_connection(struct call *call, const struct connection_set *set,
                   struct connection *connection, const ProtobufCMessage *request,
                   Csi__V1__NodeGetStorageHealthResponse *reply)
@@ -82,30 +81,30 @@ append_connection(struct call *call, const struct connection_set *set,
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     struct error *lacking;
     if (!facts->is_ready) {
-        append_down(reply, connection, facts, arena);
-        return NULL;
+        append_down(reply, connection, facts->trouble ? facts->trouble : "not ready", arena);
+        return;
     }
     if (!pass_is_possible(&rule, connection, &lacking))
-        return NULL;
+        return;
     Csi__V1__NodeGetStorageHealthResponse part = CSI__V1__NODE_GET_STORAGE_HEALTH_RESPONSE__INIT;
     void *asked = arena_copy(arena, request, request->descriptor->sizeof_message);
-    struct error *error =
+    struct error *error AUTO(error_cleanup) =
         pass_call(desk_of(call), set, connection, call, call_method(call), asked, &part.base);
-    if (!error)
+    if (error)
+        append_down(reply, connection, error->message, arena);
+    else
         append(reply, part.backend_health, part.n_backend_health, arena);
-    return error;
 }
 
-/* All that the drivers tell, and the connections that are down. */
+/* All that the drivers tell, and the connections that are down, or do not tell. */
 struct error *
 desk_storage_health(struct call *call, const void *in, void *out)
 {
     struct desk *desk = desk_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
-    struct error *error = NULL;
-    for (size_t i = 0; i < set->count && !error; i++)
+    for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
-            error = append_connection(call, set, set->slots[i].connection, in, out);
-    return error;
+            append_connection(call, set, set->slots[i].connection, in, out);
+    return NULL;
 }
