@@ -6,33 +6,20 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
 #include "connections/desk_internal.h"
 #include "volumes/storage.h"
 
-#define INSTANCE_BYTES 8
-
 struct front {
     char data_directory[PATH_MAX];
-    char instance[2 * INSTANCE_BYTES + 1];
+    char instance[DRIVER_INSTANCE_SIZE];
     struct runtime *runtime;
     struct store *store;
     struct connections *connections;
     struct desk *desk;
 };
-
-static void
-make_instance(char out[2 * INSTANCE_BYTES + 1])
-{
-    unsigned char bytes[INSTANCE_BYTES];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        memory_exhausted();
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
 
 static struct error *
 open_store(struct front *front, const char *directory)
@@ -54,7 +41,7 @@ open_parts(struct front *front, const struct front_options *options)
     struct error *error = open_store(front, options->data_directory);
     if (error)
         return error;
-    make_instance(front->instance);
+    driver_make_instance(front->instance);
     front->runtime = options->runtime;
     struct connections_options connections = {
         .directory = options->directory,

@@ -2,8 +2,11 @@
 /* What all drivers have in common: who holds one, and what is known of it. See driver.h. */
 #include "drivers/driver.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/memory.h"
 
@@ -15,6 +18,15 @@ driver_find(const char *name)
             return all_drivers[i];
     }
     return NULL;
+}
+
+void
+driver_make_instance(char out[DRIVER_INSTANCE_SIZE])
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        memory_exhausted();
+    snprintf(out, DRIVER_INSTANCE_SIZE, "%016" PRIx64, number);
 }
 
 /* ---- life ---- */

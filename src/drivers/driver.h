@@ -60,6 +60,10 @@ struct ops;
 
 /* Metadata of calls to children: the `instance` of each process on the way. Who finds its own in a call that comes in has found a loop. */
 #define DRIVER_VIA "skycap-via"
+#define DRIVER_INSTANCE_SIZE 17
+
+/* One that no other process has. */
+void driver_make_instance(char out[DRIVER_INSTANCE_SIZE]);
 
 /*
  * Loop thread, once for each relayed call: what the client gets. As in rpc/relay.h: `reply` may be changed in place; `error` is taken; the result

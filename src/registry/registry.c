@@ -2,29 +2,17 @@
 /* The registry as a whole: see registry.h. */
 #include "registry/registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/memory.h"
 #include "registry/registry_internal.h"
-
-static void
-make_instance(char out[2 * REGISTRY_INSTANCE_BYTES + 1])
-{
-    unsigned char bytes[REGISTRY_INSTANCE_BYTES];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        memory_exhausted();
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
 
 struct error *
 registry_open(const struct registry_options *options, struct registry **out)
 {
     struct registry *registry = memory_zeroed(sizeof *registry);
     registry->options = *options;
-    make_instance(registry->instance);
+    driver_make_instance(registry->instance);
     registry->controllers = controllers_new(options->runtime, options->tls, options->is_open);
     feed_init(&registry->feed);
     struct follower_options follower = {options->store, registry->controllers, &registry->feed,

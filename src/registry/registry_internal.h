@@ -3,6 +3,7 @@
 #ifndef REGISTRY_REGISTRY_INTERNAL_H
 #define REGISTRY_REGISTRY_INTERNAL_H
 
+#include "drivers/driver.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "registry/controllers.h"
@@ -10,14 +11,12 @@
 #include "registry/follower.h"
 #include "registry/registry.h"
 
-#define REGISTRY_INSTANCE_BYTES 16
-
 struct registry {
     struct registry_options options;
     struct controllers *controllers;
     struct feed feed;
     struct follower *follower;
-    char instance[2 * REGISTRY_INSTANCE_BYTES + 1]; /* unique: told on the way, to find circles */
+    char instance[DRIVER_INSTANCE_SIZE]; /* unique: told on the way, to find circles */
     atomic_bool is_stopped;
     atomic_uint watches;
 };
