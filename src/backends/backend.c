@@ -442,6 +442,20 @@ backend_grow(struct backend *backend, uint64_t size_bytes)
     return backend->ops->grow ? backend->ops->grow(backend, size_bytes) : cannot(backend, "grow");
 }
 
+struct error *
+backend_tend(struct backend *backend)
+{
+    struct error *first = NULL;
+    for (; backend; backend = backend->next) {
+        struct error *error = backend->ops->tend ? backend->ops->tend(backend) : NULL;
+        if (first)
+            error_free(error);
+        else
+            first = error;
+    }
+    return first;
+}
+
 /* ---- from one back end to another ---- */
 
 static struct error *

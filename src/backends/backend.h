@@ -149,6 +149,8 @@ struct backend_ops {
     struct error *(*sync)(struct backend *backend);
     /* Makes the place itself larger, where it has a size of its own; never smaller. */
     struct error *(*grow)(struct backend *backend, uint64_t size_bytes);
+    /* What it has to do by itself, every other second, by one thread at a time. NULL: nothing. */
+    struct error *(*tend)(struct backend *backend);
 };
 
 /* What every back end's own struct begins with. The flags are found out by open and stay. */
@@ -226,6 +228,9 @@ MUST_CHECK struct error *backend_read_note(struct backend *backend, const struct
                                            void *note, size_t room, size_t *size);
 MUST_CHECK struct error *backend_sync(struct backend *backend);
 MUST_CHECK struct error *backend_grow(struct backend *backend, uint64_t size_bytes);
+
+/* Each of several has its turn, whether or not another one fails. */
+MUST_CHECK struct error *backend_tend(struct backend *backend);
 
 /* A volume `to` of one back end with the contents of `from` in another: file by file, or block by block; durable when it returns. */
 MUST_CHECK struct error *backend_copy_between(struct backend *from_backend, const struct data *from,

@@ -18,6 +18,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "backends/btrfs_family.h"
 #include "backends/btrfs_items.h"
 #include "backends/extents.h"
 #include "backends/files.h"
@@ -25,6 +26,7 @@
 #include "base/memory.h"
 
 #define MANY_SUBVOLUMES 2000
+#define MOST_TRIES 8u
 
 #define NOTE_ATTRIBUTE "user.skycap.note"
 
@@ -45,24 +47,42 @@ btrfs_wake(struct backend *backend)
 
 /* ---- removing ---- */
 
+/* Whoever still has the volume mounted may make more while they are deleted. */
+static struct error *
+delete_with_nested(struct btrfs_backend *btrfs, int holder, const char *name)
+{
+    uint64_t id = 0;
+    int failed = ENOTEMPTY;
+    struct error *error = NULL;
+    for (unsigned tries = 0; tries < MOST_TRIES && failed == ENOTEMPTY && !error; tries++) {
+        error = btrfs_nested_delete(btrfs, holder, name, &id);
+        if (!error)
+            failed = btrfs_util_delete_subvolume_fd(holder, name, 0) ? errno : 0;
+    }
+    if (error || failed)
+        return error ? error : error_from_errno(failed, "delete a subvolume");
+    return btrfs->quota.kind == BTRFS_QUOTA_SIMPLE ? btrfs_family_drop(btrfs->root, id) : NULL;
+}
+
 struct error *
 btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder, const char *name)
 {
     uint64_t id = 0;
+    struct error *error = NULL;
     if (btrfs->quota.kind == BTRFS_QUOTA_CLASSIC) {
         int subvolume AUTO(files_close) = files_open_directory(holder, name);
         if (subvolume >= 0)
             btrfs_util_subvolume_id_fd(subvolume, &id);
     }
-    enum btrfs_util_error failed = btrfs_util_delete_subvolume_fd(holder, name, 0);
-    if (failed && errno == ENOTEMPTY)
-        failed =
-            btrfs_util_delete_subvolume_fd(holder, name, BTRFS_UTIL_DELETE_SUBVOLUME_RECURSIVE);
-    if (failed && errno != ENOENT)
-        return error_from_errno(errno, "delete a subvolume");
-    if (id)
+    if (btrfs_util_delete_subvolume_fd(holder, name, 0) != BTRFS_UTIL_OK) {
+        if (errno == ENOTEMPTY)
+            error = delete_with_nested(btrfs, holder, name);
+        else if (errno != ENOENT)
+            error = error_from_errno(errno, "delete a subvolume");
+    }
+    if (id && !error)
         btrfs_quota_remove(&btrfs->quota, btrfs->root, id);
-    return NULL;
+    return error;
 }
 
 /* What cannot be swept now is looked for again. */
@@ -131,7 +151,7 @@ measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_u
     usage->total_bytes = quota.size_bytes;
     if (quota.is_exact && data->role == ROLE_VOLUME)
         usage->used_bytes = quota.used_bytes;
-    usage->used_bytes += quota.reserved_bytes;
+    usage->used_bytes += quota.nested_bytes + quota.reserved_bytes;
     return NULL;
 }
 
@@ -334,6 +354,9 @@ open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
     if (!error)
         error = btrfs_quota_open(&btrfs->quota, btrfs->root, may_switch_on, options->log);
     btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
+    /* Before a volume is made: it may get the id of one that is gone, and must not get its group. */
+    if (!error && btrfs->quota.kind == BTRFS_QUOTA_SIMPLE)
+        error = btrfs_family_drop_stale(btrfs->root);
     return error;
 }
 
@@ -346,6 +369,7 @@ open_backend(const struct backend_options *options, struct backend **out)
     btrfs->base =
         (struct backend){.copies_are_instant = true, .cuts_images = true, .finds_changes = true};
     btrfs->root = -1;
+    btrfs->log = options->log;
     btrfs->sweep_after = SMALLEST_SWEEP;
     struct error *error = find_directory(btrfs, options);
     if (!error)
@@ -363,6 +387,13 @@ sync_all(struct backend *backend)
 {
     struct error *error = btrfs_wake(backend);
     return error ? error : files_sync(btrfs_of(backend)->root);
+}
+
+static struct error *
+tend(struct backend *backend)
+{
+    struct error *error = btrfs_wake(backend);
+    return error ? error : btrfs_nested_look(btrfs_of(backend));
 }
 
 const struct backend_ops backend_btrfs = {
@@ -384,4 +415,5 @@ const struct backend_ops backend_btrfs = {
     .read_note = read_note,
     .sync = sync_all,
     .grow = grow,
+    .tend = tend,
 };

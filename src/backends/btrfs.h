@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "backends/backend.h"
+#include "backends/btrfs_nested.h"
 #include "backends/btrfs_quota.h"
 #include "backends/pool.h"
 
@@ -14,9 +15,11 @@ struct btrfs_backend {
     char *directory;     /* where the layout begins, absolute */
     int root;            /* the same, open */
     struct pool *pool;   /* NULL: the directory is on btrfs itself */
+    const struct log *log;
     struct btrfs_quota quota;
-    atomic_size_t removed;     /* since accounts of quotas were last swept, */
-    atomic_size_t sweep_after; /* which is done after so many */
+    struct btrfs_nested nested; /* of the thread that looks */
+    atomic_size_t removed;      /* since accounts of quotas were last swept, */
+    atomic_size_t sweep_after;  /* which is done after so many */
 };
 
 static inline struct btrfs_backend *

@@ -12,10 +12,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "backends/btrfs_family.h"
 #include "backends/btrfs_items.h"
 #include "backends/btrfs_subvolume.h"
 #include "backends/files.h"
-#include "base/memory.h"
 
 /* Newer than Debian's headers. */
 #define QUOTA_CTL_ENABLE_SIMPLE 4
@@ -62,6 +62,14 @@ find_figures(struct btrfs_quota *quota, int root)
     return NULL;
 }
 
+static struct error *
+find_id(int subvolume, uint64_t *id)
+{
+    if (btrfs_util_subvolume_id_fd(subvolume, id) != BTRFS_UTIL_OK)
+        return error_from_errno(errno, "ask for the id of a subvolume");
+    return NULL;
+}
+
 static void
 take_parent(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
 {
@@ -78,8 +86,9 @@ find_parents(struct btrfs_quota *quota, int root)
     uint64_t id = 0;
     if (quota->kind == BTRFS_QUOTA_NONE)
         return NULL;
-    if (btrfs_util_subvolume_id_fd(root, &id) != BTRFS_UTIL_OK)
-        return error_from_errno(errno, "ask for the id of a subvolume");
+    struct error *error = find_id(root, &id);
+    if (error)
+        return error;
     range.min = (struct btrfs_key){id, BTRFS_QGROUP_RELATION_KEY, 0};
     range.max = (struct btrfs_key){id, BTRFS_QGROUP_RELATION_KEY, UINT64_MAX};
     return btrfs_items_each(root, range, take_parent, &quota->is_nested);
@@ -138,6 +147,13 @@ limit_of(const struct account *account)
     return account->size_bytes ? account->size_bytes + account->extra_bytes : UINT64_MAX;
 }
 
+uint64_t
+btrfs_quota_read_limit(int holder)
+{
+    struct account account = read_account(holder);
+    return limit_of(&account);
+}
+
 static struct error *
 set_limit(const struct btrfs_quota *quota, int subvolume, const struct account *account)
 {
@@ -154,8 +170,14 @@ static struct error *
 change_account(const struct btrfs_quota *quota, int holder, int subvolume,
                const struct account *account)
 {
+    uint64_t id;
     struct error *error = write_account(holder, account);
-    return error ? error : set_limit(quota, subvolume, account);
+    if (!error)
+        error = set_limit(quota, subvolume, account);
+    if (error || quota->kind != BTRFS_QUOTA_SIMPLE)
+        return error;
+    error = find_id(subvolume, &id);
+    return error ? error : btrfs_family_limit(subvolume, id, limit_of(account));
 }
 
 struct error *
@@ -217,15 +239,14 @@ btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder, const char *n
     return is_done ? NULL : limit_made(quota, holder, name, &account);
 }
 
-/* One of the figures that the kernel keeps about a subvolume. */
+/* One of the figures that the kernel keeps about a subvolume or a group. */
 static struct error *
-read_figure(const struct btrfs_quota *quota, int subvolume, const char *name, uint64_t *out)
+read_figure(const struct btrfs_quota *quota, uint64_t account, const char *name, uint64_t *out)
 {
     char path[192], line[32];
-    uint64_t id = 0;
-    if (btrfs_util_subvolume_id_fd(subvolume, &id) != BTRFS_UTIL_OK)
-        return error_from_errno(errno, "ask for the id of a subvolume");
-    snprintf(path, sizeof path, "%s/0_%llu/%s", quota->directory, (unsigned long long)id, name);
+    snprintf(path, sizeof path, "%s/%llu_%llu/%s", quota->directory,
+             (unsigned long long)(account >> 48),
+             (unsigned long long)(account & ((UINT64_C(1) << 48) - 1)), name);
     int failed = files_read_line(path, line, sizeof line);
     if (failed)
         return error_from_errno(failed, "read %s", path);
@@ -236,11 +257,13 @@ read_figure(const struct btrfs_quota *quota, int subvolume, const char *name, ui
 struct error *
 btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvolume)
 {
-    uint64_t charged = 0;
+    uint64_t id, charged = 0;
     if (quota->kind != BTRFS_QUOTA_SIMPLE)
         return NULL;
     struct account account = read_account(holder);
-    struct error *error = read_figure(quota, subvolume, "referenced", &charged);
+    struct error *error = find_id(subvolume, &id);
+    if (!error)
+        error = read_figure(quota, id, "referenced", &charged);
     if (error || (account.is_shared && account.extra_bytes == charged))
         return error;
     account.is_shared = 1;
@@ -248,23 +271,43 @@ btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvol
     return change_account(quota, holder, subvolume, &account);
 }
 
+/* Of a volume with subvolumes in it. */
+static struct error *
+read_family(const struct btrfs_quota *quota, uint64_t id, struct btrfs_quota_usage *out)
+{
+    uint64_t all = 0, group = btrfs_family_of(id);
+    struct error *error = read_figure(quota, group, "referenced", &all);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    out->nested_bytes = all > out->used_bytes ? all - out->used_bytes : 0;
+    return read_figure(quota, group, "rsv_data", &out->reserved_bytes);
+}
+
 struct error *
 btrfs_quota_read(const struct btrfs_quota *quota, int holder, int subvolume,
                  struct btrfs_quota_usage *out)
 {
     struct account account = read_account(holder);
+    uint64_t id;
     *out = (struct btrfs_quota_usage){0};
     if (quota->kind == BTRFS_QUOTA_NONE)
         return NULL;
     out->size_bytes = account.size_bytes;
     out->is_exact = quota->kind == BTRFS_QUOTA_CLASSIC || !account.is_shared;
-    struct error *error = read_figure(quota, subvolume, "referenced", &out->used_bytes);
-    return error ? error : read_figure(quota, subvolume, "rsv_data", &out->reserved_bytes);
+    struct error *error = find_id(subvolume, &id);
+    if (!error)
+        error = read_figure(quota, id, "referenced", &out->used_bytes);
+    if (!error)
+        error = read_figure(quota, id, "rsv_data", &out->reserved_bytes);
+    return error || quota->kind != BTRFS_QUOTA_SIMPLE ? error : read_family(quota, id, out);
 }
 
-struct id_list {
-    uint64_t *ids;
-    size_t count;
+struct unused_accounts {
+    struct btrfs_ids ids;
     size_t seen;
 };
 
@@ -272,17 +315,15 @@ struct id_list {
 static void
 take_if_unused(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
 {
-    struct id_list *list = context;
+    struct unused_accounts *list = context;
     struct btrfs_qgroup_info_item info;
     if (header->type != BTRFS_QGROUP_INFO_KEY || header->len < sizeof info)
         return;
     memcpy(&info, item, sizeof info);
     list->seen++;
     bool is_subvolume = header->offset >= BTRFS_FIRST_FREE_OBJECTID && header->offset >> 48 == 0;
-    if (!is_subvolume || le64toh(info.rfer))
-        return;
-    list->ids = memory_resize(list->ids, (list->count + 1) * sizeof *list->ids);
-    list->ids[list->count++] = header->offset;
+    if (is_subvolume && !le64toh(info.rfer))
+        btrfs_ids_add(&list->ids, header->offset);
 }
 
 void
@@ -296,7 +337,7 @@ btrfs_quota_remove(const struct btrfs_quota *quota, int root, uint64_t subvolume
 struct error *
 btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root, size_t *seen)
 {
-    struct id_list list = {0};
+    struct unused_accounts list = {0};
     struct btrfs_range range = {.tree = BTRFS_QUOTA_TREE_OBJECTID,
                                 .min = {0, BTRFS_QGROUP_INFO_KEY, 0},
                                 .max = {0, BTRFS_QGROUP_INFO_KEY, UINT64_MAX}};
@@ -305,12 +346,12 @@ btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root, size_t *seen
         return NULL;
     struct error *error = btrfs_items_each(root, range, take_if_unused, &list);
     *seen = list.seen;
-    for (size_t i = 0; i < list.count && !error; i++) {
+    for (size_t i = 0; i < list.ids.count && !error; i++) {
         struct btrfs_util_subvolume_info info;
-        if (btrfs_util_subvolume_info_fd(root, list.ids[i], &info) ==
+        if (btrfs_util_subvolume_info_fd(root, list.ids.ids[i], &info) ==
             BTRFS_UTIL_ERROR_SUBVOLUME_NOT_FOUND)
-            btrfs_quota_remove(quota, root, list.ids[i]);
+            btrfs_quota_remove(quota, root, list.ids.ids[i]);
     }
-    free(list.ids);
+    btrfs_ids_clear(&list.ids);
     return error_wrap(error, "remove quota accounts that are not used");
 }

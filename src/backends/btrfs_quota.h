@@ -39,6 +39,9 @@ MUST_CHECK struct error *btrfs_quota_make_tree(const struct btrfs_quota *quota, 
 MUST_CHECK struct error *btrfs_quota_set_size(const struct btrfs_quota *quota, int holder,
                                               int subvolume, uint64_t size_bytes);
 
+/* The limit that belongs to what the holder remembers; UINT64_MAX: none. */
+uint64_t btrfs_quota_read_limit(int holder);
+
 /* A snapshot or clone was made of the subvolume: what it has now may be kept by others when it overwrites it. */
 MUST_CHECK struct error *btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder,
                                                   int subvolume);
@@ -46,6 +49,7 @@ MUST_CHECK struct error *btrfs_quota_note_sharing(const struct btrfs_quota *quot
 struct btrfs_quota_usage {
     uint64_t size_bytes;     /* 0: no limit */
     uint64_t used_bytes;     /* as far as `is_exact` */
+    uint64_t nested_bytes;   /* what subvolumes in it use */
     uint64_t reserved_bytes; /* written, but not yet in any tree */
     bool is_exact;
 };

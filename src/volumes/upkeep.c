@@ -18,6 +18,7 @@
 
 #define SETTLED_KEY "engine/settled"
 #define BOOT_KEY "engine/boot"
+#define TEND_SECONDS 2
 #define SETTLE_SECONDS 30
 
 /* A clock that was set back makes younger things look older; so much is allowed for. */
@@ -32,6 +33,7 @@ struct upkeep {
     pthread_mutex_t lock;
     pthread_cond_t ending;
     bool ends;
+    bool has_failed; /* the back end, last time it was tended; that is told once */
 };
 
 /* ---- settling ---- */
@@ -260,13 +262,23 @@ sweep(struct engine *engine)
 
 /* ---- the thread ---- */
 
+static void
+tend(struct upkeep *upkeep)
+{
+    struct error *error AUTO(error_cleanup) = backend_tend(upkeep->engine->backend);
+    if (error && !upkeep->has_failed)
+        log_warn(upkeep->engine->log, "the back end could not do what it does now and then",
+                 LOG_TEXT("error", error->message));
+    upkeep->has_failed = error != NULL;
+}
+
 /* False when it is time to end. */
 static bool
 wait_a_while(struct upkeep *upkeep)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += SETTLE_SECONDS;
+    until.tv_sec += TEND_SECONDS;
     pthread_mutex_lock(&upkeep->lock);
     int result = 0;
     while (!upkeep->ends && result == 0)
@@ -280,10 +292,14 @@ static void *
 run(void *context)
 {
     struct upkeep *upkeep = context;
+    tend(upkeep);
     sweep(upkeep->engine);
-    while (wait_a_while(upkeep)) {
-        settle(upkeep->engine);
-        still_finish_left(upkeep->engine);
+    for (unsigned seconds = TEND_SECONDS; wait_a_while(upkeep); seconds += TEND_SECONDS) {
+        tend(upkeep);
+        if (seconds % SETTLE_SECONDS == 0) {
+            settle(upkeep->engine);
+            still_finish_left(upkeep->engine);
+        }
     }
     settle(upkeep->engine);
     return NULL;

@@ -4,6 +4,7 @@
  *
  * - once after the start: data that no row refers to goes, and devices that nothing uses. Only what is older than the engine: what it is
  *   making itself has no row yet.
+ * - every other second: the back end does what it has to do by itself (backend_tend).
  * - now and then: what was made lately is made durable, and the store remembers up to when that was done. After a power failure only volumes
  *   younger than that can be missing, and they were empty: they are made again. Everything else that is missing was lost, and is not.
  */
