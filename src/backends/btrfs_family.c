@@ -47,11 +47,18 @@ assign(int root, uint64_t id, uint64_t group, bool is_wanted)
 }
 
 static int
-limit(int fd, uint64_t group, uint64_t limit_bytes)
+limit(int root, uint64_t group, uint64_t limit_bytes)
 {
     struct btrfs_ioctl_qgroup_limit_args arguments = {
         .qgroupid = group, .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = limit_bytes}};
-    return ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &arguments) == 0 ? 0 : errno;
+    return ioctl(root, BTRFS_IOC_QGROUP_LIMIT, &arguments) == 0 ? 0 : errno;
+}
+
+/* The subvolume or the group has gone meanwhile. */
+static bool
+is_gone(int failed)
+{
+    return failed == ENOENT || failed == EINVAL;
 }
 
 /* ---- who belongs to whom ---- */
@@ -102,7 +109,7 @@ leave_others(int root, uint64_t id, uint64_t group, bool *is_member)
         bool stays = groups.ids[i] == group;
         int failed = stays ? 0 : assign(root, id, groups.ids[i], false);
         *is_member |= stays;
-        if (failed && failed != ENOENT)
+        if (failed && !is_gone(failed))
             error = error_from_errno(failed, "take a subvolume out of a quota group");
     }
     return error;
@@ -116,7 +123,7 @@ btrfs_family_join(int root, uint64_t volume_id, uint64_t id)
     if (error || is_member)
         return error;
     int failed = assign(root, id, btrfs_family_of(volume_id), true);
-    if (failed && failed != ENOENT && failed != EEXIST)
+    if (failed && failed != EEXIST && !is_gone(failed))
         return error_from_errno(failed, "put a subvolume into a quota group");
     return NULL;
 }
@@ -124,9 +131,9 @@ btrfs_family_join(int root, uint64_t volume_id, uint64_t id)
 /* ---- life ---- */
 
 struct error *
-btrfs_family_limit(int fd, uint64_t volume_id, uint64_t limit_bytes)
+btrfs_family_limit(int root, uint64_t volume_id, uint64_t limit_bytes)
 {
-    int failed = limit(fd, btrfs_family_of(volume_id), limit_bytes);
+    int failed = limit(root, btrfs_family_of(volume_id), limit_bytes);
     if (failed && failed != ENOENT)
         return error_from_errno(failed, "limit a quota group");
     return NULL;

@@ -24,7 +24,7 @@ MUST_CHECK struct error *btrfs_family_make(int root, uint64_t volume_id, int hol
 MUST_CHECK struct error *btrfs_family_join(int root, uint64_t volume_id, uint64_t id);
 
 /* Another limit. Fine if there is no such group. */
-MUST_CHECK struct error *btrfs_family_limit(int fd, uint64_t volume_id, uint64_t limit_bytes);
+MUST_CHECK struct error *btrfs_family_limit(int root, uint64_t volume_id, uint64_t limit_bytes);
 
 /* A subvolume that is about to go has no limit and belongs to no family, so that what stands in it can be deleted. */
 MUST_CHECK struct error *btrfs_family_release(int root, uint64_t id);

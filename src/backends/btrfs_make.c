@@ -63,12 +63,13 @@ apply_properties(int fd, const struct data_settings *settings)
     return error ? error : set_compression(fd, settings->compression);
 }
 
+/* The size first: a tree that is full has no room for the properties. */
 static struct error *
 apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
               const struct data_settings *settings)
 {
-    struct error *error = apply_properties(tree, settings);
-    return error ? error : btrfs_quota_set_size(&btrfs->quota, holder, tree, settings->size_bytes);
+    struct error *error = btrfs_quota_set_size(&btrfs->quota, holder, tree, settings->size_bytes);
+    return error ? error : apply_properties(tree, settings);
 }
 
 /* The directory's properties are set before the image is made in it: nocow can only be had by a file that is empty. */

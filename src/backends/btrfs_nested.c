@@ -259,17 +259,21 @@ list_all(int root, uint64_t id, struct btrfs_ids *out)
     return error;
 }
 
-/* What is deleted in it changes it, which it must let happen. */
+/* What is deleted in it changes it, which it must let happen; becoming writable is such a change too. */
 static struct error *
 unlock(struct btrfs_backend *btrfs, uint64_t id)
 {
     uint64_t writable = 0;
     int subvolume AUTO(files_close) = btrfs_roots_open(btrfs->root, id);
-    if (subvolume < 0 && (errno == ENOENT || errno == ESTALE))
-        return NULL;
-    if (subvolume < 0 || ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &writable) != 0)
-        return error_from_errno(errno, "make a subvolume in a volume writable");
-    return btrfs->quota.kind == BTRFS_QUOTA_NONE ? NULL : btrfs_family_release(btrfs->root, id);
+    if (subvolume < 0)
+        return errno == ENOENT || errno == ESTALE
+                   ? NULL
+                   : error_from_errno(errno, "open a subvolume in a volume");
+    struct error *error =
+        btrfs->quota.kind == BTRFS_QUOTA_NONE ? NULL : btrfs_family_release(btrfs->root, id);
+    if (!error && ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &writable) != 0)
+        error = error_from_errno(errno, "make a subvolume in a volume writable");
+    return error;
 }
 
 static struct error *

@@ -113,6 +113,7 @@ btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on, const 
     struct error *error = find_figures(quota, root);
     if (error)
         return error;
+    quota->root = root;
     quota->kind = find_kind(quota);
     if (quota->kind == BTRFS_QUOTA_NONE && may_switch_on) {
         if (switch_on(root, QUOTA_CTL_ENABLE_SIMPLE) != 0 &&
@@ -154,30 +155,33 @@ btrfs_quota_read_limit(int holder)
     return limit_of(&account);
 }
 
+/* Through the root: the kernel charges what it writes down for this to the subvolume that it is asked in, and one that is full has no room for it. */
 static struct error *
 set_limit(const struct btrfs_quota *quota, int subvolume, const struct account *account)
 {
     struct btrfs_ioctl_qgroup_limit_args arguments = {
         .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = limit_of(account)}};
-    if (quota->kind != BTRFS_QUOTA_NONE &&
-        ioctl(subvolume, BTRFS_IOC_QGROUP_LIMIT, &arguments) != 0)
+    uint64_t id;
+    if (quota->kind == BTRFS_QUOTA_NONE)
+        return NULL;
+    struct error *error = find_id(subvolume, &id);
+    if (error)
+        return error;
+    arguments.qgroupid = id;
+    if (ioctl(quota->root, BTRFS_IOC_QGROUP_LIMIT, &arguments) != 0)
         return error_from_errno(errno, "limit a subvolume to %llu bytes",
                                 (unsigned long long)account->size_bytes);
-    return NULL;
+    return quota->kind == BTRFS_QUOTA_SIMPLE
+               ? btrfs_family_limit(quota->root, id, limit_of(account))
+               : NULL;
 }
 
 static struct error *
 change_account(const struct btrfs_quota *quota, int holder, int subvolume,
                const struct account *account)
 {
-    uint64_t id;
     struct error *error = write_account(holder, account);
-    if (!error)
-        error = set_limit(quota, subvolume, account);
-    if (error || quota->kind != BTRFS_QUOTA_SIMPLE)
-        return error;
-    error = find_id(subvolume, &id);
-    return error ? error : btrfs_family_limit(subvolume, id, limit_of(account));
+    return error ? error : set_limit(quota, subvolume, account);
 }
 
 struct error *

@@ -20,6 +20,7 @@ struct btrfs_quota {
     enum btrfs_quota_kind kind;
     bool
         is_nested; /* the data directory belongs to a quota group, and what is made in it shall too */
+    int root;      /* of the back end, open */
     char directory[96]; /* the kernel's figures, in /sys */
 };
 

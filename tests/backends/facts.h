@@ -75,6 +75,6 @@ struct fact {
     void (*show)(void);
 };
 extern const struct fact facts_of_life[], facts_of_copies[], facts_of_sizes[], facts_of_extents[],
-    facts_of_groups[], facts_of_pools[], facts_of_devices[];
+    facts_of_groups[], facts_of_nested[], facts_of_pools[], facts_of_devices[];
 
 #endif

@@ -268,6 +268,7 @@ main(int count, char **arguments)
         show_all(facts_of_sizes);
         show_all(facts_of_extents);
         show_all(facts_of_groups);
+        show_all(facts_of_nested);
         scene_close();
     }
     printf("# result: %u passed, %u failed, %u skipped\n", passed, failed, skipped);
