@@ -283,10 +283,8 @@ delete_all(struct btrfs_backend *btrfs, const struct btrfs_ids *list)
     for (size_t i = 0; i < list->count && !error; i++)
         error = unlock(btrfs, list->ids[i]);
     for (size_t i = list->count; i-- > 0 && !error;) {
-        if (btrfs_util_delete_subvolume_by_id_fd(btrfs->root, list->ids[i]) != BTRFS_UTIL_OK &&
-            errno != ENOENT)
-            error = error_from_errno(errno, "delete a subvolume in a volume");
-        else if (btrfs->quota.kind == BTRFS_QUOTA_CLASSIC)
+        error = btrfs_roots_delete(btrfs->root, list->ids[i]);
+        if (!error && btrfs->quota.kind == BTRFS_QUOTA_CLASSIC)
             btrfs_quota_remove(&btrfs->quota, btrfs->root, list->ids[i]);
     }
     return error;

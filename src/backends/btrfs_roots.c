@@ -2,12 +2,15 @@
 /* The tree of roots: see btrfs_roots.h. */
 #include "backends/btrfs_roots.h"
 
+#include <btrfsutil.h>
 #include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/btrfs_items.h"
+#include "backends/files.h"
 #include "base/memory.h"
 
 /* How btrfs names a file to open_by_handle_at: FILEID_BTRFS_WITHOUT_PARENT of the kernel. */
@@ -68,14 +71,20 @@ btrfs_roots_each(int fd, uint64_t after, void (*take)(void *context, const struc
     return btrfs_items_each(fd, range, take_link, &taker);
 }
 
+static struct btrfs_range
+range_of_link(uint64_t id)
+{
+    return (struct btrfs_range){.tree = BTRFS_ROOT_TREE_OBJECTID,
+                                .min = {id, BTRFS_ROOT_BACKREF_KEY, 0},
+                                .max = {id, BTRFS_ROOT_BACKREF_KEY, UINT64_MAX}};
+}
+
 struct error *
 btrfs_roots_find(int fd, uint64_t id, struct btrfs_link *out)
 {
     struct btrfs_items *items AUTO(memory_cleanup) = memory_new(sizeof *items);
     struct btrfs_ioctl_search_header header;
-    struct btrfs_range range = {.tree = BTRFS_ROOT_TREE_OBJECTID,
-                                .min = {id, BTRFS_ROOT_BACKREF_KEY, 0},
-                                .max = {id, BTRFS_ROOT_BACKREF_KEY, UINT64_MAX}};
+    struct btrfs_range range = range_of_link(id);
     struct error *error = btrfs_items_ask(items, fd, &range);
     const void *item = error ? NULL : btrfs_items_next(items, &header);
     if (!item || !read_link(&header, item, out))
@@ -100,17 +109,53 @@ btrfs_roots_list_children(int fd, uint64_t id, struct btrfs_ids *out)
     return btrfs_items_each(fd, range, take_child, out);
 }
 
-int
-btrfs_roots_open(int fd, uint64_t id)
+/* A directory of a subvolume. */
+static int
+open_inode(int fd, uint64_t subvolume, uint64_t inode)
 {
     union {
         struct file_handle handle;
         char bytes[sizeof(struct file_handle) + HANDLE_BYTES];
     } name = {.bytes = {0}};
-    uint64_t inode = BTRFS_FIRST_FREE_OBJECTID;
     name.handle.handle_type = HANDLE_TYPE;
     name.handle.handle_bytes = HANDLE_BYTES;
     memcpy(name.handle.f_handle, &inode, sizeof inode);
-    memcpy(name.handle.f_handle + sizeof inode, &id, sizeof id);
+    memcpy(name.handle.f_handle + sizeof inode, &subvolume, sizeof subvolume);
     return open_by_handle_at(fd, &name.handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int
+btrfs_roots_open(int fd, uint64_t id)
+{
+    return open_inode(fd, id, BTRFS_FIRST_FREE_OBJECTID);
+}
+
+static bool
+is_gone(int failed)
+{
+    return failed == ENOENT || failed == ESTALE;
+}
+
+/* By its name in its directory: the kernel can delete by id too, but not what has a path that is too long for it. */
+struct error *
+btrfs_roots_delete(int fd, uint64_t id)
+{
+    struct btrfs_items *items AUTO(memory_cleanup) = memory_new(sizeof *items);
+    struct btrfs_ioctl_search_header header;
+    struct btrfs_link link;
+    char name[BTRFS_VOL_NAME_MAX + 1];
+    struct btrfs_range range = range_of_link(id);
+    struct error *error = btrfs_items_ask(items, fd, &range);
+    const void *item = error ? NULL : btrfs_items_next(items, &header);
+    if (!item || !read_link(&header, item, &link))
+        return error;
+    size_t size = header.len - sizeof(struct btrfs_root_ref);
+    if (size >= sizeof name)
+        return error_new(CODE_INTERNAL, "a subvolume has a name of %zu bytes", size);
+    memcpy(name, (const char *)item + sizeof(struct btrfs_root_ref), size);
+    name[size] = 0;
+    int directory AUTO(files_close) = open_inode(fd, link.parent, link.directory);
+    bool is_deleted =
+        directory >= 0 && btrfs_util_delete_subvolume_fd(directory, name, 0) == BTRFS_UTIL_OK;
+    return is_deleted || is_gone(errno) ? NULL : error_from_errno(errno, "delete a subvolume");
 }

@@ -40,4 +40,7 @@ MUST_CHECK struct error *btrfs_roots_list_children(int fd, uint64_t id, struct b
 /* Opens a subvolume wherever it stands, without walking through what others may change. -1 with errno as open(2). */
 int btrfs_roots_open(int fd, uint64_t id);
 
+/* Deletes one that has no others in it. Not being there is success. */
+MUST_CHECK struct error *btrfs_roots_delete(int fd, uint64_t id);
+
 #endif

@@ -381,6 +381,34 @@ a_volume_goes_with_all_subvolumes_in_it(void)
     EXPECT(path_of(data, NULL)[0] == 0);
 }
 
+/* As deep as paths go, and deeper. */
+static void
+subvolumes_of_any_depth_go_with_their_volume(void)
+{
+    char name[201];
+    struct data data = VOLUME("host");
+    if (!needs_btrfs())
+        return;
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    SUCCEEDS(create(data, 32 * MIB));
+    int directory = open(path_of(data, NULL), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned depth = 0; depth < 100; depth++) {
+        EXPECT(btrfs_util_create_subvolume_fd(directory, name, 0, NULL, NULL) == BTRFS_UTIL_OK);
+        int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(directory);
+        directory = below;
+    }
+    uint64_t deepest = 0;
+    EXPECT(btrfs_util_subvolume_id_fd(directory, &deepest) == BTRFS_UTIL_OK);
+    close(directory);
+    SUCCEEDS(backend_tend(scene.backend));
+    EXPECT(btrfs_of(scene.backend)->quota.kind != BTRFS_QUOTA_SIMPLE ||
+           is_only_in(deepest, btrfs_family_of(id_of(data, NULL))));
+    SUCCEEDS(drop(data));
+    EXPECT(path_of(data, NULL)[0] == 0);
+}
+
 static void
 a_volume_goes_when_its_group_is_over_its_limit(void)
 {
@@ -437,6 +465,7 @@ const struct fact facts_of_nested[] = {
     {"looking beside making and deleting leaves nothing",
      looking_beside_making_and_deleting_leaves_nothing},
     {"a volume goes with all subvolumes in it", a_volume_goes_with_all_subvolumes_in_it},
+    {"subvolumes of any depth go with their volume", subvolumes_of_any_depth_go_with_their_volume},
     {"a volume goes when its group is over its limit",
      a_volume_goes_when_its_group_is_over_its_limit},
     {"a volume over its limit can grow and be copied",
