@@ -392,11 +392,11 @@ sync_all(struct backend *backend)
     return error ? error : files_sync(btrfs_of(backend)->root);
 }
 
+/* A pool that somebody has unmounted is left to those who need it. */
 static struct error *
 tend(struct backend *backend)
 {
-    struct error *error = btrfs_wake(backend);
-    return error ? error : btrfs_nested_look(btrfs_of(backend));
+    return btrfs_nested_look(btrfs_of(backend));
 }
 
 const struct backend_ops backend_btrfs = {
