@@ -106,7 +106,8 @@ make_request(struct staging *staging, Oim__V0__MapVolumeRequest *out)
         .secrets = message_map_read(request->secrets, request->n_secrets, arena),
         .clusters = &options->clusters,
     };
-    return options->emulation->set_parameters(&emulated, arena, out);
+    struct error *error = options->emulation->set_parameters(&emulated, arena, out);
+    return error;
 }
 
 static uint64_t

@@ -142,7 +142,7 @@ begin_call(struct call *call)
 static void
 on_trailers(struct call *call, const struct field_block *block, bool end_of_stream)
 {
-    request_read_fields(&call->head, NULL, block->fields, block->count);
+    request_read_fields(&call->head, &call->arena, block->fields, block->count);
     if (call->head.malformed || !end_of_stream)
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
 }

@@ -284,7 +284,7 @@ static void
 on_down_trailers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = (struct call *)stream;
-    request_read_fields(&call->head, NULL, block->fields, block->count);
+    request_read_fields(&call->head, &call->arena, block->fields, block->count);
     if (call->head.malformed || !end_of_stream)
         stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
 }

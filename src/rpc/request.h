@@ -36,7 +36,7 @@ struct request_head {
 
 void request_init(struct request_head *head);
 
-/* Those of the head are referred to: their texts live as long as it does. Nothing is kept of trailers, which need no arena. */
+/* Those of the head are referred to: their texts live as long as it does. Nothing is kept of trailers. */
 void request_read_fields(struct request_head *head, struct arena *arena, const struct field *fields,
                          size_t count);
 
