@@ -107,7 +107,7 @@ make_request(struct staging *staging, Oim__V0__MapVolumeRequest *out)
         .clusters = &options->clusters,
     };
     struct error *error = options->emulation->set_parameters(&emulated, arena, out);
-    return error;
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to it */
 }
 
 static uint64_t
