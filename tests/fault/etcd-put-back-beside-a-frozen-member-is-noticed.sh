@@ -61,15 +61,28 @@ end() {
     for n in 1 2 3; do kill_member "$n"; done
 }
 
+# is_told COMMAND...: it fails, and says what to do. At first it may say only that etcd does not answer: the two choose a leader.
+is_told() {
+    local code=0
+    said=$(in_registry "$@" 2>&1) || code=$?
+    [ "$code" = 1 ] || fail "registry $*: exit code $code, and it says: $said"
+    grep -q 'start skycap anew' <<<"$said"
+}
+is_refused() { # is_refused CASE COMMAND...
+    local what=$1
+    shift
+    if wait_for 10 is_told "$@"; then
+        passes "$what"
+    else
+        fails "$what" "it says: $said"
+    fi
+}
+
 # notices WHAT: the registry has found out, and nothing has been written.
 notices() {
-    local code=0 said
-    said=$(in_registry set host-0/address unix:///third.sock 2>&1) || code=$?
-    check "$1: a registration is refused" "$code $(grep -c 'start skycap anew' <<<"$said")" "1 1"
+    is_refused "$1: a registration is refused" set host-0/address unix:///third.sock
     check "$1: it is not in etcd" "$(value_in_etcd)" first
-    code=0
-    said=$(in_registry get host-0/address 2>&1) || code=$?
-    check "$1: the earlier entries are not told" "$code $(grep -c 'start skycap anew' <<<"$said")" "1 1"
+    is_refused "$1: the earlier entries are not told" get host-0/address
     check "$1: calls go where they went" "$(called)" /second.sock
 }
 
