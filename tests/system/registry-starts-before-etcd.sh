@@ -38,7 +38,7 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
 new_members 1
 begin --store "etcd://$MEMBERS"
-wait_for 5 has_status NOT_SERVING || fail "the registry does not start without etcd"
+wait_for 20 has_status NOT_SERVING || fail "the registry does not start without etcd"
 check "the health of its service" "$(status oim.v0.Registry)" NOT_SERVING
 check "the health of another service" "$(status grpc.health.v1.Health)" SERVING
 check "the page says what is wrong" "$(page | grep -cE "^503 not ready|^registry: .*etcd at $MEMBERS does not answer")" 2
@@ -67,17 +67,17 @@ wait "$watcher" || true
 # ---- etcd comes, by and by -----------------------------------------------------------------------------
 
 begin --store "etcd://$MEMBERS"
-wait_for 5 has_status NOT_SERVING || fail "the registry does not start without etcd"
+wait_for 20 has_status NOT_SERVING || fail "the registry does not start without etcd"
 "$SKYCAP" call --timeout 30 "unix:$socket" grpc.health.v1.Health/Watch '{}' >"$SKYCAP_TMP/watched" 2>&1 &
 watcher=$!
 start_member 1
 wait_for_member 1
 before=$(milliseconds)
-wait_for 5 has_status SERVING || fail "etcd is there, and the registry does not serve"
+wait_for 20 has_status SERVING || fail "etcd is there, and the registry does not serve"
 took=$(($(milliseconds) - before))
 [ "$took" -lt 2500 ] || fail "etcd was there for $took ms before the registry served"
 hears_that_it_serves() { [ "$(grep -oE '"(NOT_)?SERVING"' "$SKYCAP_TMP/watched" | xargs)" = "NOT_SERVING SERVING" ]; }
-wait_for 3 hears_that_it_serves || fail "who watches the health hears: $(cat "$SKYCAP_TMP/watched")"
+wait_for 20 hears_that_it_serves || fail "who watches the health hears: $(cat "$SKYCAP_TMP/watched")"
 check "the page" "$(page | xargs)" "200 ok"
 check "the log says that it goes on" "$(grep -c 'registry: the store is followed again' "$LOG")" 1
 in_registry set host-0/address unix:///first.sock >/dev/null
@@ -89,9 +89,9 @@ wait "$watcher" || true
 
 signal_member 1 STOP
 hangs() { ! member_has_leader 1; }
-wait_for 5 hangs || fail "etcd does not hang"
+wait_for 20 hangs || fail "etcd does not hang"
 begin --store "etcd://$MEMBERS"
-wait_for 8 has_status NOT_SERVING || fail "the registry does not start while etcd hangs"
+wait_for 20 has_status NOT_SERVING || fail "the registry does not start while etcd hangs"
 before=$(milliseconds)
 code=0
 stop_server "$SERVER" || code=$?
@@ -107,7 +107,7 @@ ends_at_once() {
     local what=$1 pattern=$2 code=0
     shift 2
     begin "$@"
-    wait_for 5 has_ended "$SERVER" || fail "$what: it does not end"
+    wait_for 20 has_ended "$SERVER" || fail "$what: it does not end"
     wait "$SERVER" || code=$?
     unset "servers[-1]"
     check "$what ends it" "$code $(grep -c '' "$LOG")" "2 1"
