@@ -96,7 +96,7 @@ find_handle(const struct look *look, uint64_t directory, char handle[BACKEND_HAN
     const char *slash = strrchr(place->name, '/');
     const char *name = slash ? slash + 1 : place->name;
     if (strlen(name) < BACKEND_HANDLE_SIZE)
-        strcpy(handle, name);
+        memcpy(handle, name, strlen(name) + 1);
 }
 
 /* The holder of a volume, if the subvolume is one's tree; -1 if not. */

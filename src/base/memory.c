@@ -38,6 +38,7 @@ is_debugged(void)
     int tracer = 0;
     FILE *status = fopen("/proc/self/status", "re");
     while (status && fgets(line, sizeof line, status))
+        /* The kernel's own text. NOLINTNEXTLINE(cert-err34-c) */
         if (sscanf(line, "TracerPid: %d", &tracer) == 1)
             break;
     if (status)
@@ -57,6 +58,7 @@ drop_read_only_segments(struct dl_phdr_info *object, size_t size, void *argument
         uintptr_t begin = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1);
         uintptr_t end = object->dlpi_addr + segment->p_vaddr + segment->p_memsz;
         if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+            /* What the loader tells are numbers. NOLINTNEXTLINE(performance-no-int-to-ptr) */
             madvise((void *)begin, end - begin, MADV_DONTNEED);
     }
     return 1;

@@ -203,7 +203,7 @@ request_read_fields(struct request_head *head, struct arena *arena, const struct
     struct metadata_entry *entry =
         head->in_trailers ? NULL : arena_alloc(arena, count * sizeof *entry);
     for (const struct field *field = fields; field < fields + count; field++) {
-        if (!read_field(head, field))
+        if (!read_field(head, field) || !entry)
             continue;
         *entry = (struct metadata_entry){.key = field->name,
                                          .key_size = field->name_size,
