@@ -42,6 +42,16 @@ ms_since(uint64_t start)
     return (unsigned)((timers_now() - start) / MS);
 }
 
+/* For handlers: waits until nobody waits for the answer any more; false: somebody still does. */
+static inline bool
+await_cancel(struct call *call)
+{
+    uint64_t start = timers_now();
+    while (!call_is_cancelled(call) && ms_since(start) < PATIENCE_MS)
+        sleep_ms(1);
+    return call_is_cancelled(call);
+}
+
 /* ---- gates ---- */
 
 /* Counts how often something has happened; threads wait for a count. */

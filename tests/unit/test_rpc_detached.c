@@ -35,10 +35,7 @@ wait_for_cancel(struct call *call, const Csi__V1__CreateSnapshotRequest *request
     (void)request;
     (void)reply;
     gate_pass(&seen->entered);
-    uint64_t start = timers_now();
-    while (!call_is_cancelled(call) && ms_since(start) < PATIENCE_MS)
-        sleep_ms(1);
-    seen->was_cancelled = call_is_cancelled(call);
+    seen->was_cancelled = await_cancel(call);
     gate_pass(&seen->left);
     return NULL;
 }

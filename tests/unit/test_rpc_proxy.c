@@ -176,10 +176,7 @@ wait_for_cancel(struct call *call, const Csi__V1__ProbeRequest *request,
     (void)request;
     (void)reply;
     gate_pass(&seen->entered);
-    uint64_t start = timers_now();
-    while (!call_is_cancelled(call) && ms_since(start) < PATIENCE_MS)
-        sleep_ms(1);
-    seen->code = call_is_cancelled(call) ? CODE_CANCELLED : CODE_OK;
+    seen->code = await_cancel(call) ? CODE_CANCELLED : CODE_OK;
     gate_pass(&seen->left);
     return NULL;
 }

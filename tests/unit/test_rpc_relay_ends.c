@@ -12,15 +12,22 @@ wait_for_cancel(struct call *call, const Csi__V1__CreateSnapshotRequest *request
     (void)request;
     (void)reply;
     gate_pass(&seen->entered);
-    uint64_t start = timers_now();
-    while (!call_is_cancelled(call) && ms_since(start) < PATIENCE_MS)
-        sleep_ms(1);
-    seen->was_cancelled = call_is_cancelled(call);
+    seen->was_cancelled = await_cancel(call);
     gate_pass(&seen->left);
     return NULL;
 }
 
 static const struct csi_v1_controller hanging_handlers = {.create_snapshot = {wait_for_cancel}};
+
+/* With a call that waits for its cancel in the server behind. */
+static struct client_call *
+open_with_call_behind(struct path *path)
+{
+    path_open(path, &hanging_handlers);
+    struct client_call *call = begin_snapshot(path->ends.front.channel);
+    CHECK(gate_wait(&path->seen.entered, 1));
+    return call;
+}
 
 static void
 check_cancelled_behind(struct path *path)
@@ -37,33 +44,34 @@ check_finished_once(struct path *path, enum code code)
 }
 
 static void
+close_having_finished_once(struct path *path)
+{
+    path_close(path);
+    CHECK_NUMBER(gate_count(&path->ends.route.finished), 1);
+}
+
+static void
 a_client_that_cancels_is_heard_behind(void)
 {
     struct path path;
-    path_open(&path, &hanging_handlers);
-    struct client_call *call = begin_snapshot(path.ends.front.channel);
-    CHECK(gate_wait(&path.seen.entered, 1));
+    struct client_call *call = open_with_call_behind(&path);
     client_call_free(call);
     check_cancelled_behind(&path);
     check_finished_once(&path, CODE_CANCELLED);
-    path_close(&path);
-    CHECK_NUMBER(gate_count(&path.ends.route.finished), 1);
+    close_having_finished_once(&path);
 }
 
 static void
 a_client_that_hangs_up_is_heard_behind(void)
 {
     struct path path;
-    path_open(&path, &hanging_handlers);
-    struct client_call *call = begin_snapshot(path.ends.front.channel);
-    CHECK(gate_wait(&path.seen.entered, 1));
+    struct client_call *call = open_with_call_behind(&path);
     channel_close(STEAL(path.ends.front.channel));
     check_cancelled_behind(&path);
     check_finished_once(&path, CODE_CANCELLED);
     CHECK_CODE(client_call_finish(call), CODE_UNAVAILABLE);
     client_call_free(call);
-    path_close(&path);
-    CHECK_NUMBER(gate_count(&path.ends.route.finished), 1);
+    close_having_finished_once(&path);
 }
 
 static void
@@ -74,8 +82,7 @@ the_clients_deadline_ends_both(void)
     CHECK_CODE(snapshot_error(&path.ends, 40 * MS), CODE_DEADLINE_EXCEEDED);
     check_cancelled_behind(&path);
     check_finished_once(&path, CODE_DEADLINE_EXCEEDED);
-    path_close(&path);
-    CHECK_NUMBER(gate_count(&path.ends.route.finished), 1);
+    close_having_finished_once(&path);
 }
 
 static void
@@ -107,26 +114,21 @@ static void
 losing_the_server_behind_ends_the_call(void)
 {
     struct path path;
-    path_open(&path, &hanging_handlers);
-    struct client_call *call = begin_snapshot(path.ends.front.channel);
-    CHECK(gate_wait(&path.seen.entered, 1));
+    struct client_call *call = open_with_call_behind(&path);
     server_free(STEAL(path.behind.server));
     struct error *error AUTO(error_cleanup) = client_call_finish(call);
     CHECK_NUMBER(error->code, CODE_UNAVAILABLE);
     CHECK(strstr(error->message, path.behind.address));
     check_finished_once(&path, CODE_UNAVAILABLE);
     client_call_free(call);
-    path_close(&path);
-    CHECK_NUMBER(gate_count(&path.ends.route.finished), 1);
+    close_having_finished_once(&path);
 }
 
 static void
 closing_the_channel_behind_ends_the_call(void)
 {
     struct path path;
-    path_open(&path, &hanging_handlers);
-    struct client_call *call = begin_snapshot(path.ends.front.channel);
-    CHECK(gate_wait(&path.seen.entered, 1));
+    struct client_call *call = open_with_call_behind(&path);
     channel_close(STEAL(path.ends.route.channel));
     CHECK_CODE(client_call_finish(call), CODE_UNAVAILABLE);
     check_finished_once(&path, CODE_UNAVAILABLE);
@@ -138,16 +140,13 @@ static void
 the_end_of_the_server_in_front_ends_the_call(void)
 {
     struct path path;
-    path_open(&path, &hanging_handlers);
-    struct client_call *call = begin_snapshot(path.ends.front.channel);
-    CHECK(gate_wait(&path.seen.entered, 1));
+    struct client_call *call = open_with_call_behind(&path);
     server_free(STEAL(path.ends.front.server));
     check_cancelled_behind(&path);
     check_finished_once(&path, CODE_CANCELLED);
     CHECK_CODE(client_call_finish(call), CODE_UNAVAILABLE);
     client_call_free(call);
-    path_close(&path);
-    CHECK_NUMBER(gate_count(&path.ends.route.finished), 1);
+    close_having_finished_once(&path);
 }
 
 static struct error *
