@@ -442,6 +442,14 @@ backend_grow(struct backend *backend, uint64_t size_bytes)
     return backend->ops->grow ? backend->ops->grow(backend, size_bytes) : cannot(backend, "grow");
 }
 
+bool
+backend_needs_tending(const struct backend *backend)
+{
+    while (backend && !backend->ops->tend)
+        backend = backend->next;
+    return backend;
+}
+
 struct error *
 backend_tend(struct backend *backend)
 {

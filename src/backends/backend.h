@@ -229,6 +229,9 @@ MUST_CHECK struct error *backend_read_note(struct backend *backend, const struct
 MUST_CHECK struct error *backend_sync(struct backend *backend);
 MUST_CHECK struct error *backend_grow(struct backend *backend, uint64_t size_bytes);
 
+/* Has one of them something to do by itself? */
+bool backend_needs_tending(const struct backend *backend);
+
 /* Each of several has its turn, whether or not another one fails. */
 MUST_CHECK struct error *backend_tend(struct backend *backend);
 

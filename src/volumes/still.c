@@ -25,11 +25,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/files.h"
 #include "base/memory.h"
+#include "rpc/timers.h"
 #include "volumes/stage.h"
 #include "volumes/volume.h"
 
@@ -62,9 +62,7 @@ struct still {
 static int64_t
 now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(timers_now() / 1000000);
 }
 
 static int
@@ -326,6 +324,7 @@ reap(struct frozen *mount, int wait_ms)
     mount->was_ended = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     return true;
 }
+
 /* Their children have ended. */
 static void
 forget_all(struct engine *engine, struct frozen *mounts)
@@ -373,8 +372,8 @@ still_finish_left(struct engine *engine)
             link = &mount->next;
         }
     }
-    forget_all(engine,
-               ended); /* with the lock: the next freeze of the same volume writes the same row */
+    /* With the lock: the next freeze of the same volume writes the same row. */
+    forget_all(engine, ended);
     pthread_mutex_unlock(&engine->still_left.lock);
 }
 

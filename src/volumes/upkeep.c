@@ -274,11 +274,11 @@ tend(struct upkeep *upkeep)
 
 /* False when it is time to end. */
 static bool
-wait_a_while(struct upkeep *upkeep)
+wait_a_while(struct upkeep *upkeep, unsigned seconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += TEND_SECONDS;
+    until.tv_sec += seconds;
     pthread_mutex_lock(&upkeep->lock);
     int result = 0;
     while (!upkeep->ends && result == 0)
@@ -294,7 +294,8 @@ run(void *context)
     struct upkeep *upkeep = context;
     tend(upkeep);
     sweep(upkeep->engine);
-    for (unsigned seconds = TEND_SECONDS; wait_a_while(upkeep); seconds += TEND_SECONDS) {
+    unsigned pause = backend_needs_tending(upkeep->engine->backend) ? TEND_SECONDS : SETTLE_SECONDS;
+    for (unsigned seconds = pause; wait_a_while(upkeep, pause); seconds += pause) {
         tend(upkeep);
         if (seconds % SETTLE_SECONDS == 0) {
             settle(upkeep->engine);
