@@ -164,19 +164,50 @@ offers(const struct driver_facts *facts, Csi__V1__PluginCapability__Service__Typ
     return facts->services & (UINT64_C(1) << service);
 }
 
+/*
+ * Whether a service is not there. The driver is a good one all the same: many of them run as a controller here and as a node there, and
+ * Identity names the services of both. Takes the error if so.
+ */
+static bool
+lacks_service(struct error *error)
+{
+    if (!error || error->code != CODE_UNIMPLEMENTED)
+        return false;
+    error_free(error);
+    return true;
+}
+
+static struct error *
+drop_controller(struct driver_facts *facts)
+{
+    facts->services &=
+        ~(UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE);
+    facts->controller = 0;
+    return NULL;
+}
+
+static struct error *
+drop_group(struct driver_facts *facts)
+{
+    facts->services &=
+        ~(UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE);
+    facts->group = 0;
+    return NULL;
+}
+
 static struct error *
 read_controller(struct keeper *keeper, struct driver_facts *facts)
 {
-    if (!offers(facts, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE)) {
-        facts->controller = 0;
-        return NULL;
-    }
+    if (!offers(facts, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE))
+        return drop_controller(facts);
     Csi__V1__ControllerGetCapabilitiesRequest request =
         CSI__V1__CONTROLLER_GET_CAPABILITIES_REQUEST__INIT;
     Csi__V1__ControllerGetCapabilitiesResponse *reply;
     struct error *error =
         keeper_ask(keeper, keeper->options.controller,
                    CSI_V1_CONTROLLER_CONTROLLER_GET_CAPABILITIES, &request.base, &reply);
+    if (lacks_service(error))
+        return drop_controller(facts);
     if (!error)
         keeper_facts_take_controller(facts, reply);
     return error;
@@ -185,29 +216,27 @@ read_controller(struct keeper *keeper, struct driver_facts *facts)
 static struct error *
 read_group(struct keeper *keeper, struct driver_facts *facts)
 {
-    if (!offers(facts, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE)) {
-        facts->group = 0;
-        return NULL;
-    }
+    if (!offers(facts, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE))
+        return drop_group(facts);
     Csi__V1__GroupControllerGetCapabilitiesRequest request =
         CSI__V1__GROUP_CONTROLLER_GET_CAPABILITIES_REQUEST__INIT;
     Csi__V1__GroupControllerGetCapabilitiesResponse *reply;
     struct error *error = keeper_ask(keeper, keeper->options.controller,
                                      CSI_V1_GROUP_CONTROLLER_GROUP_CONTROLLER_GET_CAPABILITIES,
                                      &request.base, &reply);
+    if (lacks_service(error))
+        return drop_group(facts);
     if (!error)
         keeper_facts_take_group(facts, reply);
     return error;
 }
 
-/* A driver without a Node service is a good one. */
 static bool
 lacks_node(struct driver_facts *facts, struct error *error)
 {
-    if (!error || error->code != CODE_UNIMPLEMENTED)
+    if (!lacks_service(error))
         return false;
     keeper_facts_drop_node(facts);
-    error_free(error);
     return true;
 }
 

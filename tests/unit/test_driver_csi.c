@@ -47,6 +47,27 @@ a_child_without_node_service_is_a_good_one(void)
     close_both(&front, &child);
 }
 
+/* As democratic-csi's node mode: Identity says CONTROLLER_SERVICE, and there is no Controller service. */
+static void
+a_child_without_controller_service_is_a_good_one(void)
+{
+    struct child child;
+    struct front front;
+    child_open(&child, CHILD_NODE);
+    front_prepare(&front);
+    front_open(&front, &(struct front_setup){.settings = quick_settings(&front, &child)});
+    CHECK(wait_for_facts(front.driver, true, NULL));
+    struct driver_facts *facts = driver_facts(front.driver);
+    CHECK(facts->is_known);
+    CHECK_NUMBER(facts->services, 0);
+    CHECK_NUMBER(facts->controller, 0);
+    CHECK_NUMBER(facts->node,
+                 1 << CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__STAGE_UNSTAGE_VOLUME);
+    CHECK_TEXT(facts->node_id, "child-node");
+    driver_facts_release(facts);
+    close_both(&front, &child);
+}
+
 static void
 a_child_that_is_not_ready_is_told_with_its_own_words(void)
 {
@@ -408,6 +429,7 @@ main(void)
 {
     facts_are_read_when_it_is_reached();
     a_child_without_node_service_is_a_good_one();
+    a_child_without_controller_service_is_a_good_one();
     a_child_that_is_not_ready_is_told_with_its_own_words();
     a_child_that_comes_back_is_read_again();
     while_it_is_up_it_is_only_probed();
