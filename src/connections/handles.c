@@ -10,10 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SHORT_MARK '~'
 #define SHORT_SIZE 17
 #define MAX_COLLISIONS 100
+#define ROWS "handle/"   /* and the id: what its short handle stands for */
+#define MARKS "deleted/" /* and the id: the Unix time at which what it stood for was deleted */
+#define MARK_SECONDS (30 * 24 * 3600)
 
 bool
 handles_is_short(const char *handle)
@@ -49,7 +53,7 @@ print_short(enum id_kind kind, const char *connection, uint64_t number, struct a
 static const char *
 row_key(const char *id, struct arena *arena)
 {
-    return arena_print(arena, "handle/%s", id);
+    return arena_print(arena, ROWS "%s", id);
 }
 
 static bool
@@ -120,6 +124,33 @@ handles_read(struct store *store, const char *id, const struct global_id *parts,
     return error;
 }
 
+/* ---- lost rows ---- */
+
+struct error *
+handles_is_known(struct store *store, const char *id, const struct global_id *parts,
+                 struct arena *arena, bool *out)
+{
+    struct store_entry entry;
+    *out = true;
+    if (!handles_is_short(parts->handle) || strlen(parts->handle) != SHORT_SIZE)
+        return NULL;
+    struct error *error = store_find(store, row_key(id, arena), arena, &entry, out);
+    if (error || *out)
+        return error;
+    return store_find(store, arena_print(arena, MARKS "%s", id), arena, &entry, out);
+}
+
+enum handles_match
+handles_match(const struct global_id *parts, const char *handle)
+{
+    if (!handles_needs_row(parts->connection, handle))
+        return HANDLES_DIFFER;
+    uint64_t behind = strtoull(parts->handle + 1, NULL, 16) - hash(handle);
+    return behind == 0               ? HANDLES_MATCH
+           : behind < MAX_COLLISIONS ? HANDLES_MAY_MATCH
+                                     : HANDLES_DIFFER;
+}
+
 /* ---- forgetting ---- */
 
 /* Another handle with the same hash would take the place of this one, and have another id than before. */
@@ -135,8 +166,8 @@ has_another_behind(struct store *store, enum id_kind kind, const char *connectio
 
 struct error *
 handles_find_row(struct store *store, enum id_kind kind, const char *connection,
-                 const char *short_handle, const char *handle, struct arena *arena,
-                 struct handles_row **rows)
+                 const char *short_handle, const char *handle, bool leaves_mark,
+                 struct arena *arena, struct handles_row **rows)
 {
     struct store_entry entry;
     bool found, is_needed;
@@ -148,20 +179,42 @@ handles_find_row(struct store *store, enum id_kind kind, const char *connection,
     if (error || is_needed)
         return error;
     struct handles_row *row = arena_alloc(arena, sizeof *row);
-    *row = (struct handles_row){*rows, key, entry.revision};
+    *row = (struct handles_row){*rows, key, entry.revision, leaves_mark};
     *rows = row;
     return NULL;
 }
 
 struct error *
-handles_forget(struct store *store, const struct handles_row *rows)
+handles_forget(struct store *store, const struct handles_row *rows, struct arena *arena)
 {
     for (const struct handles_row *row = rows; row; row = row->next) {
-        struct store_change change = {row->key, NULL, 0, row->revision};
-        struct error *error = store_write(store, &change, 1, NULL);
+        const char *now = arena_print(arena, "%lld", (long long)time(NULL));
+        const char *mark = arena_print(arena, MARKS "%s", row->key + strlen(ROWS));
+        struct store_change changes[] = {
+            {row->key, NULL, 0, row->revision},
+            {mark, (const uint8_t *)now, strlen(now), STORE_ANY},
+        };
+        struct error *error = store_write(store, changes, row->leaves_mark ? 2 : 1, NULL);
         if (error && error->code != CODE_ABORTED)
             return error;
         error_free(error);
     }
     return NULL;
+}
+
+struct error *
+handles_drop_old_marks(struct store *store)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_list marks;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = store_list(store, MARKS, NULL, 0, &arena, &marks);
+    for (size_t i = 0; !error && i < marks.count; i++) {
+        const struct store_entry *mark = &marks.entries[i];
+        const char *made = arena_copy(&arena, mark->value, mark->value_size);
+        struct store_change change = {mark->key, NULL, 0, STORE_ANY};
+        if (strtoll(made, NULL, 10) + MARK_SECONDS < time(NULL))
+            error = store_write(store, &change, 1, NULL);
+    }
+    return error;
 }

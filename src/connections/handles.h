@@ -30,6 +30,15 @@ MUST_CHECK struct error *handles_print_id(struct store *store, enum id_kind kind
                                           const char *connection, const char *handle,
                                           enum handles_news news, struct arena *arena, char **id);
 
+/* Does the store know what a short handle stands for, or that it is deleted? If not the row was never made, or is lost. */
+MUST_CHECK struct error *handles_is_known(struct store *store, const char *id,
+                                          const struct global_id *parts, struct arena *arena,
+                                          bool *out);
+
+/* Can a short handle stand for this one of a driver's? Surely, or only if others with the same hash were there first. */
+enum handles_match { HANDLES_DIFFER, HANDLES_MATCH, HANDLES_MAY_MATCH };
+enum handles_match handles_match(const struct global_id *parts, const char *handle);
+
 /* The driver's handle, of an id that was taken apart. NOT_FOUND: the short one was never given out, or what it stands for is deleted. */
 MUST_CHECK struct error *handles_read(struct store *store, const char *id,
                                       const struct global_id *parts, struct arena *arena,
@@ -40,15 +49,23 @@ struct handles_row {
     struct handles_row *next;
     const char *key;
     uint64_t revision;
+    bool leaves_mark;
 };
 
-/* Puts that of the id that has this short handle for `handle` before the others, if there is one. */
+/*
+ * Puts that of the id that has this short handle for `handle` before the others, if there is one. `leaves_mark`: when it goes the store remembers that it was
+ * deleted, for 30 days at least, because nobody else could tell.
+ */
 MUST_CHECK struct error *handles_find_row(struct store *store, enum id_kind kind,
                                           const char *connection, const char *short_handle,
-                                          const char *handle, struct arena *arena,
+                                          const char *handle, bool leaves_mark, struct arena *arena,
                                           struct handles_row **rows);
 
 /* What they stand for is deleted. Those that were written meanwhile stay: something of that handle was made again. */
-MUST_CHECK struct error *handles_forget(struct store *store, const struct handles_row *rows);
+MUST_CHECK struct error *handles_forget(struct store *store, const struct handles_row *rows,
+                                        struct arena *arena);
+
+/* Removes the marks that are old enough. */
+MUST_CHECK struct error *handles_drop_old_marks(struct store *store);
 
 #endif

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "connections/inline_volumes.h"
+#include "connections/lost_handles.h"
 #include "connections/map_field.h"
 #include "connections/modes.h"
 #include "connections/places.h"
@@ -181,9 +182,10 @@ translate_answer(const struct desk *desk, const struct connection_set *set,
 
 /* Takes and gives the error. */
 static struct error *
-forget(const struct desk *desk, const struct handles_row *rows, struct error *error)
+forget(const struct desk *desk, const struct handles_row *rows, struct arena *arena,
+       struct error *error)
 {
-    struct error *failure = handles_forget(desk->options.store, rows);
+    struct error *failure = handles_forget(desk->options.store, rows, arena);
     if (failure)
         error_free(error);
     return failure ? error_wrap(failure, "forget a long handle") : error;
@@ -199,7 +201,9 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     const char *inline_id = inline_volumes_id(request);
     struct handles_row *rows;
     uint64_t started_us = now_us();
-    struct error *error = route_find_rows(desk, set, connection, request, arena, &rows);
+    struct error *error = lost_handles_restore(desk, connection, call, request);
+    if (!error)
+        error = route_find_rows(desk, set, connection, request, arena, &rows);
     if (!error)
         error = translate_request(desk, set, connection, method, request, arena);
     if (error)
@@ -211,7 +215,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     if (!error && reply)
         error = translate_answer(desk, set, connection, reply, inline_id, arena);
     if (!error || error->code == CODE_NOT_FOUND)
-        error = forget(desk, rows, error);
+        error = forget(desk, rows, arena, error);
     return conclude(connection, method->path, started_us, error);
 }
 

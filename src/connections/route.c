@@ -6,14 +6,14 @@
 
 #include "connections/global_id.h"
 #include "connections/handles.h"
-#include "connections/id_fields.h"
+#include "connections/lost_handles.h"
 #include "connections/nodes.h"
 
 #define LONGEST_HANDLE 1024 /* CSI allows 128; some drivers do not keep to it */
 #define LONGEST_NODE_ID 256
 
-static enum id_kind
-kind_of(enum id_field field)
+enum id_kind
+route_kind_of(enum id_field field)
 {
     switch (field) {
     case ID_FIELD_VOLUME:
@@ -60,7 +60,7 @@ look_at_id(void *context, enum id_field field, char **id)
         route->needs_thread |= strcmp(*id, search->desk->options.node_id) != 0;
         return NULL;
     }
-    if (!global_id_parse(kind_of(field), *id, &parts)) {
+    if (!global_id_parse(route_kind_of(field), *id, &parts)) {
         if (!route->stray)
             route->stray = *id;
         return NULL;
@@ -119,11 +119,12 @@ translate_id_in(void *context, enum id_field field, char **id)
     if (field == ID_FIELD_NODE)
         return translate_node_in(t, id);
     /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
-    if (!global_id_parse(kind_of(field), *id, &parts))
+    if (!global_id_parse(route_kind_of(field), *id, &parts))
         return NULL;
     struct error *error = handles_read(t->desk->options.store, *id, &parts, t->arena, &handle);
     if (!error)
-        *id = ops->speaks_our_ids ? ids_print(kind_of(field), handle, t->arena) : (char *)handle;
+        *id = ops->speaks_our_ids ? ids_print(route_kind_of(field), handle, t->arena)
+                                  : (char *)handle;
     return error;
 }
 
@@ -149,7 +150,7 @@ translate_id_out(void *context, enum id_field field, char **id)
     if (t->inline_id && strcmp(*id, t->inline_id) == 0)
         return NULL;
     if (spec->driver->speaks_our_ids)
-        handle = ids_handle(kind_of(field), *id);
+        handle = ids_handle(route_kind_of(field), *id);
     if (!handle || strlen(handle) > LONGEST_HANDLE)
         return error_new(CODE_INTERNAL,
                          "the driver behind connection \"%s\" answers with what is no id (%zu "
@@ -159,7 +160,7 @@ translate_id_out(void *context, enum id_field field, char **id)
     enum handles_news news = is_source    ? HANDLES_IS_SOURCE
                              : t->is_made ? HANDLES_IS_MADE
                                           : HANDLES_IS_THERE;
-    return handles_print_id(t->desk->options.store, kind_of(field), spec->name, handle, news,
+    return handles_print_id(t->desk->options.store, route_kind_of(field), spec->name, handle, news,
                             t->arena, id);
 }
 
@@ -218,11 +219,12 @@ find_rows_of(const struct deletion *d, const struct connection *connection, enum
 {
     struct store *store = d->desk->options.store;
     const struct connection_spec *spec = connection->spec;
-    struct error *error =
-        handles_find_row(store, kind, spec->name, short_handle, handle, d->arena, d->rows);
+    bool leaves_mark = !lost_handles_can_find(connection, kind);
+    struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
+                                           leaves_mark, d->arena, d->rows);
     for (size_t i = 0; !error && i < spec->aliases.count; i++)
         error = handles_find_row(store, kind, spec->aliases.items[i], short_handle, handle,
-                                 d->arena, d->rows);
+                                 leaves_mark, d->arena, d->rows);
     return error;
 }
 
@@ -233,14 +235,14 @@ find_rows(void *context, enum id_field field, char **id)
     const struct deletion *d = context;
     struct global_id parts;
     const char *handle;
-    if (field == ID_FIELD_NODE || !global_id_parse(kind_of(field), *id, &parts) ||
+    if (field == ID_FIELD_NODE || !global_id_parse(route_kind_of(field), *id, &parts) ||
         !handles_is_short(parts.handle))
         return NULL;
     struct error *error = handles_read(d->desk->options.store, *id, &parts, d->arena, &handle);
     for (size_t i = 0; !error && i < d->set->count; i++) {
         const struct connection *other = d->set->slots[i].connection;
         if (other && (other == d->connection || connection_same_server(other, d->connection)))
-            error = find_rows_of(d, other, kind_of(field), parts.handle, handle);
+            error = find_rows_of(d, other, route_kind_of(field), parts.handle, handle);
     }
     return error;
 }

@@ -6,6 +6,10 @@
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
 #include "connections/handles.h"
+#include "connections/id_fields.h"
+
+/* Of an id; not of a node's. */
+enum id_kind route_kind_of(enum id_field field);
 
 struct route {
     struct connection *connection; /* in the set; NULL: no id names one */

@@ -211,7 +211,8 @@ find_row(struct store *store, const char *id)
     struct handles_row *rows = NULL;
     struct global_id parts;
     CHECK(global_id_parse(ID_VOLUME, id, &parts));
-    CHECK(!handles_find_row(store, ID_VOLUME, parts.connection, parts.handle, LONG, &arena, &rows));
+    CHECK(!handles_find_row(store, ID_VOLUME, parts.connection, parts.handle, LONG, false, &arena,
+                            &rows));
     return rows;
 }
 
@@ -225,10 +226,10 @@ test_forgetting(struct store *store)
     CHECK_NUMBER(count_rows(store), 3);
     struct handles_row *rows = find_row(store, id);
     CHECK(rows && !rows->next);
-    CHECK(!handles_forget(store, rows));
+    CHECK(!handles_forget(store, rows, &arena));
     check_unknown(store, id);
     CHECK_NUMBER(count_rows(store), 2);
-    CHECK(!handles_forget(store, rows)); /* a repetition */
+    CHECK(!handles_forget(store, rows, &arena)); /* a repetition */
     CHECK(!find_row(store, id));
     /* As the source of something it is told as before, and none is made for it. */
     CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_SOURCE), id);
@@ -244,8 +245,37 @@ test_made_again(struct store *store)
     const char *id = print(store, ID_VOLUME, "a", HANDLES_IS_MADE);
     struct handles_row *rows = find_row(store, id);
     CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_MADE), id);
-    CHECK(!handles_forget(store, rows));
+    CHECK(!handles_forget(store, rows, &arena));
     CHECK(find_row(store, id));
+}
+
+static bool
+is_known(struct store *store, const char *id)
+{
+    struct global_id parts;
+    bool known;
+    CHECK(global_id_parse(ID_VOLUME, id, &parts));
+    CHECK(!handles_is_known(store, id, &parts, &arena, &known));
+    return known;
+}
+
+/* Where nobody else could tell that something is deleted the store does, for a month. */
+static void
+test_marks(struct store *store)
+{
+    const char *id = print(store, ID_VOLUME, "m", HANDLES_IS_MADE);
+    const char *key = arena_print(&arena, "deleted/%s", id);
+    struct handles_row *rows = find_row(store, id);
+    rows->leaves_mark = true;
+    CHECK(is_known(store, id));
+    CHECK(!handles_forget(store, rows, &arena));
+    CHECK(!handles_drop_old_marks(store));
+    CHECK(is_known(store, id));
+    check_unknown(store, id);
+    struct store_change old = {key, (const uint8_t *)"1700000000", 10, STORE_ANY};
+    CHECK(!store_write(store, &old, 1, NULL));
+    CHECK(!handles_drop_old_marks(store));
+    CHECK(!is_known(store, id));
 }
 
 /* Of two with the same hash the first keeps its place, so that the second keeps its id. */
@@ -269,6 +299,7 @@ test_rows(void)
     CHECK(!store_open("memory:", NULL, &store));
     test_forgetting(store);
     test_made_again(store);
+    test_marks(store);
     test_alike(store);
     store_close(store);
 }

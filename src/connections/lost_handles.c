@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of short ids that are lost: see lost_handles.h. */
+#include "connections/lost_handles.h"
+
+#include <string.h>
+
+#include "connections/handles.h"
+#include "connections/id_fields.h"
+#include "connections/route.h"
+
+#define MAX_PAGES 100000 /* a driver whose list never ends is not asked for ever */
+#define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
+
+bool
+lost_handles_can_find(const struct connection *connection, enum id_kind kind)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    int needed = kind == ID_VOLUME ? CAN(LIST_VOLUMES) : CAN(LIST_SNAPSHOTS);
+    return facts->controller >> needed & 1;
+}
+
+/* ---- one list ---- */
+
+struct search {
+    const struct desk *desk;
+    const struct connection *connection;
+    struct call *call;
+    struct global_id wanted;
+    enum id_kind kind;
+    char *found;   /* in the call's arena */
+    bool is_vague; /* something was found, and whether it is meant is not known */
+};
+
+static struct error *
+look_at_handle(void *context, enum id_field field, char **id)
+{
+    struct search *search = context;
+    bool is_of_kind = (search->kind == ID_VOLUME && field == ID_FIELD_VOLUME) ||
+                      (search->kind == ID_SNAPSHOT && field == ID_FIELD_SNAPSHOT) ||
+                      (search->kind == ID_GROUP && field == ID_FIELD_GROUP);
+    enum handles_match match = is_of_kind ? handles_match(&search->wanted, *id) : HANDLES_DIFFER;
+    bool is_same = search->found && strcmp(search->found, *id) == 0;
+    if (match == HANDLES_DIFFER || is_same)
+        return NULL;
+    search->is_vague |= match == HANDLES_MAY_MATCH || search->found;
+    if (match == HANDLES_MATCH)
+        search->found = arena_string(call_arena(search->call), *id);
+    return NULL;
+}
+
+/* The page with this token; `*token` becomes that of the next, NULL: there is none. In an arena of its own: a list may be long. */
+static struct error *
+look_at_page(struct search *search, char **token)
+{
+    uint64_t left = call_time_left(search->call);
+    struct call *call =
+        call_new_detached(search->desk->options.runtime, left == UINT64_MAX ? 0 : left + 1);
+    Csi__V1__ListVolumesRequest volumes = CSI__V1__LIST_VOLUMES_REQUEST__INIT;
+    Csi__V1__ListVolumesResponse volume_page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
+    Csi__V1__ListSnapshotsRequest snapshots = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
+    Csi__V1__ListSnapshotsResponse snapshot_page = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
+    bool is_volume = search->kind == ID_VOLUME;
+    volumes.starting_token = snapshots.starting_token = *token ? *token : "";
+    const char *path =
+        is_volume ? "csi.v1.Controller/ListVolumes" : "csi.v1.Controller/ListSnapshots";
+    ProtobufCMessage *page = is_volume ? &volume_page.base : &snapshot_page.base;
+    struct error *error = search->connection->spec->driver->call(
+        search->connection->driver, call, service_find_method(path),
+        is_volume ? &volumes.base : &snapshots.base, page);
+    if (!error)
+        error = id_fields_walk(page, look_at_handle, search);
+    const char *next = is_volume ? volume_page.next_token : snapshot_page.next_token;
+    *token = !error && next[0] ? arena_string(call_arena(search->call), next) : NULL;
+    call_free_detached(call);
+    return error;
+}
+
+static struct error *
+look_at_list(struct search *search)
+{
+    char *token = NULL;
+    for (size_t pages = 0; pages < MAX_PAGES; pages++) {
+        struct error *error = look_at_page(search, &token);
+        if (error || !token)
+            return error;
+        if (call_is_cancelled(search->call))
+            return error_new(CODE_CANCELLED, "nobody waits for it any more");
+    }
+    return error_new(CODE_INTERNAL, "its list has more than %d pages", MAX_PAGES);
+}
+
+/* ---- a request ---- */
+
+static struct error *
+check_list(const struct search *search)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) =
+        driver_facts(search->connection->driver);
+    if (!facts->is_known)
+        return error_new(CODE_UNAVAILABLE, "%s", facts->trouble);
+    if (!lost_handles_can_find(search->connection, search->kind))
+        return error_new(CODE_UNAVAILABLE,
+                         "its driver has no such list; bring the store back, or let a server whose "
+                         "driver has one list them");
+    return NULL;
+}
+
+/* UNAVAILABLE, whatever the reason: to the caller it is no answer about the volume. */
+static struct error *
+restore(struct search *search, const char *id)
+{
+    char *given;
+    struct error *error = check_list(search);
+    if (!error)
+        error = look_at_list(search);
+    if (!error && search->is_vague)
+        error = error_new(CODE_UNAVAILABLE, "several have the same hash");
+    if (error) {
+        error->code = CODE_UNAVAILABLE;
+        return error_wrap(error,
+                          "the store does not know what \"%s\" stands for; looking for it in the "
+                          "list of connection \"%s\"",
+                          id, search->connection->spec->name);
+    }
+    return search->found ? handles_print_id(search->desk->options.store, search->kind,
+                                            search->wanted.connection, search->found,
+                                            HANDLES_IS_THERE, call_arena(search->call), &given)
+                         : NULL;
+}
+
+static struct error *
+restore_if_lost(void *context, enum id_field field, char **id)
+{
+    const struct search *of_request = context;
+    struct search search = *of_request;
+    bool is_known;
+    if (field == ID_FIELD_NODE)
+        return NULL;
+    search.kind = route_kind_of(field);
+    if (!global_id_parse(search.kind, *id, &search.wanted) ||
+        !handles_is_short(search.wanted.handle))
+        return NULL;
+    struct error *error = handles_is_known(search.desk->options.store, *id, &search.wanted,
+                                           call_arena(search.call), &is_known);
+    return error || is_known ? error : restore(&search, *id);
+}
+
+struct error *
+lost_handles_restore(const struct desk *desk, const struct connection *connection,
+                     struct call *call, ProtobufCMessage *request)
+{
+    struct search search = {.desk = desk, .connection = connection, .call = call};
+    if (connection->spec->driver->speaks_our_ids) /* they are never long */
+        return NULL;
+    return id_fields_walk(request, restore_if_lost, &search);
+}
