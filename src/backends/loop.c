@@ -42,12 +42,14 @@ loop_release(struct loop_device *device)
     files_close(&device->fd);
 }
 
+/* Upon a block device the kubelet has one of its own, which writes. Ours there only read. */
 static bool
 is_of(int device, const struct stat *file)
 {
     struct loop_info64 info = {0};
     return ioctl(device, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == file->st_dev &&
-           info.lo_inode == file->st_ino;
+           info.lo_inode == file->st_ino &&
+           (!S_ISBLK(file->st_mode) || info.lo_flags & LO_FLAGS_READ_ONLY);
 }
 
 /* Opens /dev/NAME if it is the device of this file; -1 otherwise. */
@@ -399,6 +401,34 @@ loop_list(loop_found *found, void *context)
             error = found(context, device, file);
     }
     closedir(blocks);
+    return error;
+}
+
+struct wanted_file {
+    char part[256]; /* "/HANDLE/" */
+    struct loop_device *device;
+};
+
+static struct error *
+take_below(void *context, const char *device, const char *file)
+{
+    const struct wanted_file *wanted = context;
+    if (wanted->device->fd >= 0 || !strstr(file, wanted->part))
+        return NULL;
+    wanted->device->fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    snprintf(wanted->device->path, sizeof wanted->device->path, "%s", device);
+    return NULL; /* one that has just gone is not there */
+}
+
+struct error *
+loop_find_below(const char *directory, struct loop_device *out)
+{
+    struct wanted_file wanted = {.device = out};
+    *out = (struct loop_device)LOOP_NONE;
+    snprintf(wanted.part, sizeof wanted.part, "/%s/", directory);
+    struct error *error = loop_list(take_below, &wanted);
+    if (!error && out->fd < 0)
+        error = error_new(CODE_NOT_FOUND, "no file below %s has a loop device", directory);
     return error;
 }
 

@@ -3,7 +3,8 @@
  * Loop devices: an image file as a block device. Needs root.
  *
  * A file has one device at most: attaching it again, by whichever process, gives the device that it has. Devices are found by the file
- * itself, not by its path, so they are found again after a restart.
+ * itself, not by its path, so they are found again after a restart. Of what is attached to a block device only a read-only device counts: the
+ * kubelet attaches one of its own to every block volume that is published.
  */
 #ifndef BACKENDS_LOOP_H
 #define BACKENDS_LOOP_H
@@ -39,6 +40,9 @@ MUST_CHECK struct error *loop_attach(const char *file, unsigned flags, struct lo
 
 /* NOT_FOUND if the file has no device. */
 MUST_CHECK struct error *loop_find(const char *file, struct loop_device *out);
+
+/* The device of a file that may have been removed, by a directory in its path that no other has; NOT_FOUND if there is none. */
+MUST_CHECK struct error *loop_find_below(const char *directory, struct loop_device *out);
 
 /* The device goes now, or when its last user does. That the file has none is success. */
 MUST_CHECK struct error *loop_detach(const char *file);

@@ -238,15 +238,26 @@ forgive_absence(struct error *error)
     return NULL;
 }
 
+/* The device of an image. Where the file was removed below its device, the handle in its name tells. */
+static struct error *
+find_own_device(struct engine *engine, const volume_record *volume, struct loop_device *out)
+{
+    char file[PATH_MAX];
+    struct error *error = volume_find_data(engine, volume, file, sizeof file);
+    if (!error)
+        return loop_find(file, out);
+    if (error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return loop_find_below(volume->handle, out);
+}
+
 /* The devices of an image that there are: `fd` stays -1 where there is none. */
 static struct error *
 find_devices(struct engine *engine, const volume_record *volume, struct loop_device *own,
              struct loop_device *reader)
 {
-    char file[PATH_MAX];
-    struct error *error = volume_find_data(engine, volume, file, sizeof file);
-    if (!error)
-        error = loop_find(file, own);
+    struct error *error = find_own_device(engine, volume, own);
     if (!error)
         error = loop_find(own->path, reader);
     return forgive_absence(error);
@@ -273,7 +284,17 @@ place_is_at(struct engine *engine, const volume_record *volume, const char *path
         return image_is_at(engine, volume, path, is_there);
     struct error *error = volume_find_data(engine, volume, source, sizeof source);
     *is_there = !error && points_is_same_file(source, path) && mounts_is_point(path);
-    return error;
+    return forgive_absence(error);
+}
+
+static struct error *
+is_lost_tree(struct engine *engine, const volume_record *volume, bool *is_lost)
+{
+    char source[PATH_MAX];
+    struct error *error =
+        is_image(volume) ? NULL : volume_find_data(engine, volume, source, sizeof source);
+    *is_lost = error && error->code == CODE_NOT_FOUND;
+    return forgive_absence(error);
 }
 
 struct error *
@@ -281,7 +302,15 @@ place_is_used(struct engine *engine, const volume_record *volume, const struct u
               bool *is_used)
 {
     bool has_no_path = place_is_block(use->capability) && !use->staging_path[0];
-    return place_is_at(engine, volume, has_no_path ? NULL : use->path, is_used);
+    bool is_lost;
+    struct error *error = is_lost_tree(engine, volume, &is_lost);
+    if (error)
+        return error;
+    if (!is_lost)
+        return place_is_at(engine, volume, has_no_path ? NULL : use->path, is_used);
+    /* There is nothing left to compare it with: whatever is mounted there counts. */
+    *is_used = mounts_is_point(use->path);
+    return NULL;
 }
 
 /* ---- parameters ---- */
@@ -345,11 +374,14 @@ detach_devices(struct engine *engine, const volume_record *volume, const struct 
                const struct loop_device *reader, bool only_reader)
 {
     char file[PATH_MAX];
-    struct error *error = reader->fd >= 0 ? loop_detach(own->path) : NULL;
+    struct error *error = reader->fd >= 0 ? loop_drop(reader->path) : NULL;
     if (error || own->fd < 0 || only_reader)
         return error;
     error = volume_find_data(engine, volume, file, sizeof file);
-    return error ? error : loop_detach(file);
+    if (!error)
+        return loop_detach(file);
+    error = forgive_absence(error);
+    return error ? error : loop_drop(own->path);
 }
 
 struct error *

@@ -99,20 +99,33 @@ delete_row_and_data(struct engine *engine, struct row *row)
     return NULL;
 }
 
+/* `row->record` is NULL where there is no such volume. */
+static struct error *
+find_row(struct engine *engine, const char *handle, struct arena *arena, struct row *row)
+{
+    struct error *error = rows_get(engine, &volume_rows, handle, arena, row);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    row->record = NULL;
+    return NULL;
+}
+
 /* The volume's key is held. Read under it: somebody may have attached it meanwhile, or its copy may have ended. */
 static struct error *
 delete_held(struct engine *engine, const char *handle, struct arena *arena)
 {
     struct key *data AUTO(keys_release) = NULL;
     struct row row;
-    struct error *error = rows_get(engine, &volume_rows, handle, arena, &row);
-    if (!error && ((volume_record *)row.record)->state == STATE(COPYING)) {
+    struct error *error = find_row(engine, handle, arena, &row);
+    if (!error && row.record && ((volume_record *)row.record)->state == STATE(COPYING)) {
         error = copy_abandon(engine, handle);
         if (!error)
-            error = rows_get(engine, &volume_rows, handle, arena, &row);
+            error = find_row(engine, handle, arena, &row);
     }
-    if (!error)
-        error = check_unused(engine, (volume_record *)row.record, arena);
+    if (error || !row.record)
+        return error;
+    error = check_unused(engine, (volume_record *)row.record, arena);
     if (!error)
         error = copy_hold_alone(engine, &volume_rows, handle, &data);
     return error ? error : delete_row_and_data(engine, &row);
@@ -125,14 +138,9 @@ volume_delete(struct engine *engine, const char *handle)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct key *key AUTO(keys_release) = NULL;
     struct row row;
-    struct error *error = rows_get(engine, &volume_rows, handle, &arena, &row);
-    if (!error)
-        error = keys_take(&engine->keys, "volume", ((volume_record *)row.record)->name, &key);
-    if (!error)
-        error = delete_held(engine, handle, &arena);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error;
+    struct error *error = find_row(engine, handle, &arena, &row);
+    if (error || !row.record)
+        return error;
+    error = keys_take(&engine->keys, "volume", ((volume_record *)row.record)->name, &key);
+    return error ? error : delete_held(engine, handle, &arena);
 }
