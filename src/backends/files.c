@@ -67,6 +67,17 @@ write_all(int fd, const char *bytes, size_t size)
     return 0;
 }
 
+/*
+ * The contents are with the disk before the name is: whichever commit of the file system carries the name, they are under it. That needs no commit
+ * of its own, as fsync would.
+ */
+static int
+write_out(int fd)
+{
+    return sync_file_range(
+        fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
 struct error *
 files_replace(int directory, const char *name, const void *bytes, size_t size)
 {
@@ -76,7 +87,7 @@ files_replace(int directory, const char *name, const void *bytes, size_t size)
         openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_from_errno(errno, "make the file %s", temporary);
-    if (write_all(fd, bytes, size) != 0)
+    if (write_all(fd, bytes, size) != 0 || write_out(fd) != 0)
         return error_from_errno(errno, "write the file %s", temporary);
     if (renameat(directory, temporary, directory, name) != 0)
         return error_from_errno(errno, "rename %s to %s", temporary, name);

@@ -26,7 +26,7 @@ int files_open_directory(int parent, const char *name);
 /* Makes the directory if it is missing, and opens it. */
 MUST_CHECK struct error *files_make_directory(int parent, const char *name, int *out);
 
-/* The file becomes these bytes in one step: readers see the old ones or all of the new ones. */
+/* The file becomes these bytes in one step: readers see the old ones or all of the new ones, and so they do after a power cut. */
 MUST_CHECK struct error *files_replace(int directory, const char *name, const void *bytes,
                                        size_t size);
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "volumes/rows.h"
+#include "volumes/snapshot.h"
+#include "volumes/volume.h"
 
 struct rebuilding {
     struct engine engine; /* only as much of one as rows need */
@@ -92,6 +93,17 @@ insert(struct rebuilding *rebuilding, const struct data *data, const struct row 
     return error;
 }
 
+/* What a power cut has left of a note may be empty, and an empty message has no field: only its own data makes a note good. */
+static struct error *
+check_owner(const struct data *data, const struct row_kind *kind, const struct row *row)
+{
+    struct data told = data->role == ROLE_SNAPSHOT ? snapshot_data((snapshot_record *)row->record)
+                                                   : volume_data((volume_record *)row->record);
+    if (strcmp(rows_handle(kind, row->record), data->handle) == 0 && told.kind == data->kind)
+        return NULL;
+    return error_new(CODE_DATA_LOSS, "the note beside the data is empty, or tells of other data");
+}
+
 static struct error *
 take_entry(void *context, const struct backend_entry *entry)
 {
@@ -109,6 +121,8 @@ take_entry(void *context, const struct backend_entry *entry)
     if (!error)
         error = rows_unpack(kind->type, &(struct store_entry){entry->data.handle, note, size, 0},
                             &arena, &row);
+    if (!error)
+        error = check_owner(&entry->data, kind, &row);
     if (!error) {
         distrust(&entry->data, row.record);
         return insert(rebuilding, &entry->data, &row, &arena);
