@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A series of power cuts on one machine: makes disks, boots, cuts, keeps the model, adds up."""
+
+import collections
+import json
+import random
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from model import Model
+
+DISK_BYTES = 8 << 30
+SPARE_BYTES = 1 << 20  # behind the file system, for the control's bare writes
+WAIT_SECONDS = 300
+BAD_EVENTS = ("start_failed", "mount_failed", "crash")
+# Codes of calls that no client deserves.
+BAD_CODES = ("INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE", "OS")
+
+
+@dataclass(frozen=True)
+class Stack:
+    fs: str
+    mkfs: tuple = ()
+    options: str = "rw"
+    serve: tuple = ()
+    compresses: bool = False
+    limits_trees: bool = False
+    modes: tuple = ("drop", "drop", "blocks", "sectors")
+
+
+# The superblock of btrfs has 4 KiB: when a disk tears it into sectors, nothing can be mounted.
+WHOLE_BLOCKS = ("drop", "drop", "blocks")
+STACKS = {
+    "pool": Stack(
+        "ext4", serve=("--backend", "btrfs"), compresses=True, limits_trees=True, modes=WHOLE_BLOCKS
+    ),
+    "btrfs": Stack(
+        "btrfs", serve=("--quotas",), compresses=True, limits_trees=True, modes=WHOLE_BLOCKS
+    ),
+    "dir-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir")),
+    "dir-ext4": Stack("ext4", serve=("--backend", "dir")),
+}
+FORCE = {"ext4": "-F", "btrfs": "-f", "xfs": "-f"}
+
+
+@dataclass
+class Tally:
+    cuts: collections.Counter = field(default_factory=collections.Counter)
+    answered: collections.Counter = field(default_factory=collections.Counter)
+    failed: collections.Counter = field(default_factory=collections.Counter)
+    problems: collections.Counter = field(default_factory=collections.Counter)
+    ready_ms: list = field(default_factory=list)
+    lost_sectors: int = 0
+    kept_sectors: int = 0
+    is_quiet: bool = False
+
+
+class Series:
+    def __init__(self, machine, stack_name, seed, log):
+        self.machine, self.stack, self.log = machine, STACKS[stack_name], log
+        self.stack_name, self.seed = stack_name, seed
+        self.rng = random.Random(seed)
+        self.model = Model()
+        self.round = 0
+        self.events, self.seen = [], 0
+        self.tally = Tally()
+
+    # ---- disks ----
+
+    def new_disk(self):
+        image = self.machine.image
+        image.unlink(missing_ok=True)
+        with open(image, "wb") as file:
+            file.truncate(DISK_BYTES - SPARE_BYTES)
+        subprocess.run(
+            [f"mkfs.{self.stack.fs}", "-q", FORCE[self.stack.fs], *self.stack.mkfs, image],
+            check=True,
+        )
+        with open(image, "r+b") as file:
+            file.truncate(DISK_BYTES)
+        self.model = Model()
+
+    # ---- boots ----
+
+    def boot(self, lies=False, **task):
+        self.round += 1
+        self.events, self.seen = [], 0
+        common = dict(
+            kind="round",
+            round=self.round,
+            seed=self.rng.getrandbits(30),
+            fs=self.stack.fs,
+            mount_options=self.stack.options,
+            serve=self.stack.serve,
+            compresses=self.stack.compresses,
+            limits_trees=self.stack.limits_trees,
+            grows_ext4=self.machine.grows_ext4,
+            kinds=["tree", "tree", "ext4", "xfs", "block"],
+            restarts=True,
+            works=True,
+            syncs=False,
+            workers=4,
+            model=self.model.state(),
+        )
+        self.machine.boot(dict(common, **task), lies)
+
+    def read_record(self):
+        with open(self.machine.record, "rb") as file:
+            file.seek(self.seen)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]  # its last line may be under way
+        self.seen += len(whole)
+        new = [json.loads(line) for line in whole.splitlines()]
+        self.events += new
+        return new
+
+    def wait_for(self, *names):
+        """The first event of one of these names; a bad one is told as a problem, and gives None."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < deadline and not self.machine.has_ended():
+            for event in self.read_record():
+                if event["event"] in names:
+                    return event
+                if event["event"] in BAD_EVENTS:
+                    return None
+            time.sleep(0.003)
+        self.problem("the guest does not go on", waited_for=names)
+        return None
+
+    def cut(self, mode):
+        lost = self.machine.cut(mode, self.rng.getrandbits(30), self.read_record)
+        for event in self.events:
+            self.model.apply(event)
+            self.count(event)
+        self.log.write("".join(json.dumps(event) + "\n" for event in self.events))
+        self.log.flush()
+        self.tally.lost_sectors += lost["lost_sectors"]
+        self.tally.kept_sectors += lost["kept_sectors"]
+        return lost
+
+    # ---- adding up ----
+
+    def problem(self, what, **facts):
+        self.tally.problems[what] += 1
+        if not self.tally.is_quiet:
+            print(
+                f"FAILED {self.stack_name} round {self.round}: {what}: {json.dumps(facts)}",
+                flush=True,
+            )
+
+    def count(self, event):
+        kind = event["event"]
+        facts = {
+            key: value for key, value in event.items() if key not in ("event", "what", "round")
+        }
+        if kind == "done":
+            self.tally.answered[event["op"]] += 1
+        elif kind == "ready":
+            self.tally.ready_ms.append(event["ms"])
+        elif kind == "problem":
+            self.problem(event["what"], **facts)
+        elif kind in BAD_EVENTS:
+            self.problem(kind.replace("_", " "), **facts)
+        elif kind == "fail":
+            self.tally.failed[f"{event['op']} {event['code']}"] += 1
+            if event["code"] in BAD_CODES:
+                self.problem("a call failed", **facts)
+
+    def tell_round(self, plan, mode, ms, lost):
+        answered = sum(event["event"] == "done" for event in self.events)
+        ready = [event["ms"] for event in self.events if event["event"] == "ready"]
+        print(
+            f"round {self.round}: {plan}, cut after {ms} ms ({mode}), {answered} answered, "
+            f"ready in {ready[0] if ready else '-'} ms, {lost['lost_sectors']} sectors lost",
+            flush=True,
+        )
+
+    def summary(self):
+        """One line with all figures."""
+
+        def listed(counter):
+            return ", ".join(f"{name} {number}" for name, number in sorted(counter.items()))
+
+        tally = self.tally
+        ready = sorted(tally.ready_ms) or [0]
+        return "; ".join(
+            [
+                f"{self.stack_name}: {tally.cuts.total()} cuts ({listed(tally.cuts)})",
+                f"{tally.answered.total()} answered ({listed(tally.answered)})",
+                f"{tally.failed.total()} refused ({listed(tally.failed)})",
+                f"{tally.lost_sectors} sectors lost, {tally.kept_sectors} kept by chance",
+                f"ready in {ready[len(ready) // 2]} ms (median) to {ready[-1]} ms",
+                f"{tally.problems.total()} problems ({listed(tally.problems)})",
+            ]
+        )
+
+    # ---- rounds ----
+
+    def choose_plan(self):
+        if not self.round:
+            return "first"
+        return self.rng.choices(["work", "start", "recovery", "first"], [70, 10, 12, 8])[0]
+
+    def choose_ms(self, plan):
+        if plan == "work":
+            return self.rng.choice([self.rng.randrange(200, 1500), self.rng.randrange(200, 5000)])
+        return self.rng.randrange(
+            self.rng.choice(
+                {"start": [50, 500], "recovery": [500, 3000], "first": [60, 300, 1500]}[plan]
+            )
+        )
+
+    def run_round(self):
+        """False: the disk is of no use any more."""
+        plan, mode = self.choose_plan(), self.rng.choice(self.stack.modes)
+        if plan == "first":
+            self.new_disk()
+        self.boot(
+            syncs=self.rng.random() < 0.5,
+            restarts=plan == "work" and self.rng.random() < 0.7,
+            workers=self.rng.choice([1, 4, 4, 8]),
+        )
+        event = {
+            "work": "work",
+            "start": "starting",
+            "recovery": "ready",
+            "first": self.rng.choice(["starting", "work"]),
+        }[plan]
+        ms = self.choose_ms(plan)
+        is_good = self.wait_for(event) is not None
+        if is_good:
+            time.sleep(ms / 1000)
+        lost = self.cut(mode)
+        self.tally.cuts[plan] += 1
+        self.tell_round(plan, mode, ms, lost)
+        return is_good and not any(event["event"] in BAD_EVENTS for event in self.events)
+
+    def check_last(self):
+        """What the last cut left; then an orderly end."""
+        self.boot(works=False)
+        self.wait_for("end")
+        self.cut("keep")
+
+    # ---- the control ----
+
+    def run_control(self, cuts):
+        """Unflushed writes vanish, flushed ones stay, and the checks notice a disk that lies."""
+        honest = [self.cut_control(lies=False) for _ in range(cuts)]
+        for what in honest[0]:
+            seen = [found[what] for found in honest]
+            if what.startswith("flushed") and not all(seen):
+                self.problem(f"{what}: lost")
+            # The kernel may flush by itself now and then.
+            if what.startswith("loose") and all(seen):
+                self.problem(f"{what}: kept by each of {cuts} cuts")
+        lying = self.cut_control(lies=True)
+        kept = [what for what, is_there in lying.items() if is_there]
+        if kept:
+            self.problem("the lying disk kept something", kept=kept)
+        self.check_that_lies_are_noticed()
+        print(
+            f"{self.stack_name}: control of {cuts} cuts: {honest[-1]}, with a lying disk: {lying}",
+            flush=True,
+        )
+        return not self.tally.problems
+
+    def cut_control(self, lies):
+        self.new_disk()
+        self.boot(kind="control-write", tag="before", byte=1)
+        self.wait_for("written")
+        self.cut("keep")
+        self.boot(kind="control-write", tag="cut", byte=2, lies=lies)
+        self.wait_for("written")
+        self.cut("drop")
+        self.boot(kind="control-check", tag="cut", byte=2)
+        event = self.wait_for("found")
+        self.cut("keep")
+        return event["found"] if event else {}
+
+    def check_that_lies_are_noticed(self):
+        """By the checks of the rounds. Their problems are what is wanted here."""
+        before, self.tally = self.tally, Tally(is_quiet=True)
+        self.new_disk()
+        self.boot(works=False)
+        self.wait_for("end")
+        self.cut("keep")
+        self.boot(lies=True, restarts=False)
+        self.wait_for("work")
+        time.sleep(2)
+        self.cut("drop")
+        self.check_last()
+        noticed, self.tally = self.tally.problems, before
+        print(f"of a lying disk the checks say: {dict(noticed)}", flush=True)
+        if not noticed:
+            self.problem("the checks do not notice that a disk lies")
+
+    # ---- the series ----
+
+    def run(self, cuts, seconds):
+        deadline = time.monotonic() + seconds if seconds else None
+        for _ in range(cuts):
+            if deadline and time.monotonic() > deadline:
+                break
+            if not self.run_round():
+                self.new_disk()
+        self.check_last()
+        print(self.summary(), flush=True)
+        return not self.tally.problems

@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is there after a power cut, compared with the model of what was answered."""
+
+import glob
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import time
+
+import grpc
+
+import csi_pb2 as csi
+import records_pb2 as records
+from calls import BLOCK_WRITE_BYTES, content
+from model import SYNCED
+
+SWEEP_SECONDS = 20
+SNAPSHOTS_PER_ROUND = 8
+HOLDERS = {
+    "volumes": ("volume-trees", "volume-images"),
+    "snapshots": ("snapshot-trees", "snapshot-images"),
+}
+
+
+def handle_of(some_id):
+    return some_id.rsplit("/", 1)[-1]
+
+
+# ---- the store ----
+
+
+def check_store_file(guest):
+    """On a copy, before skycap has touched it."""
+    store = guest.data + "/state.db"
+    if not os.path.exists(store):
+        return
+    copy = guest.base + "/run/store"
+    os.mkdir(copy)
+    for suffix in ("", "-wal"):
+        if os.path.exists(store + suffix):
+            shutil.copyfile(store + suffix, f"{copy}/state.db{suffix}")
+    connection = sqlite3.connect(copy + "/state.db")
+    found = connection.execute("PRAGMA integrity_check").fetchall()
+    connection.close()
+    shutil.rmtree(copy)
+    if found != [("ok",)]:
+        guest.problem("the store is damaged", found=found[:5])
+
+
+def read_volume_rows(guest):
+    connection = sqlite3.connect(f"file:{guest.data}/state.db?mode=ro", uri=True)
+    rows = connection.execute("SELECT value FROM entry WHERE key GLOB 'volume/*'").fetchall()
+    connection.close()
+    return {row.handle: row for row in (records.VolumeRecord.FromString(value) for value, in rows)}
+
+
+# ---- lists ----
+
+
+def list_pages(guest, method):
+    token = ""
+    while True:
+        answer = guest.calls.client("Controller", method, starting_token=token)
+        yield from answer.entries
+        token = answer.next_token
+        if not token:
+            return
+
+
+def list_volumes(guest):
+    return {entry.volume.volume_id: entry for entry in list_pages(guest, "ListVolumes")}
+
+
+def list_snapshots(guest):
+    return {
+        entry.snapshot.snapshot_id: entry.snapshot for entry in list_pages(guest, "ListSnapshots")
+    }
+
+
+# ---- what was begun only, and what was answered ----
+
+
+def forget(guest, what, name):
+    guest.note("resolve", op="forget", what=what, name=name)
+
+
+def repeat_create(guest, name, volume, ids):
+    """It was not answered: whoever asked for it asks again."""
+    if volume["source_id"] and volume["source_id"] not in ids:
+        forget(guest, "volumes", name)  # if it was made it is found below as one that nobody made
+    elif not guest.calls.create(
+        name, volume["kind"], volume["asked"], volume["source"], volume["parameters"]
+    ):
+        guest.problem("a create cannot be repeated", name=name)
+        forget(guest, "volumes", name)
+
+
+def repeat_delete(guest, name, volume):
+    if volume["attached"] is not False:
+        guest.calls.detach(name)
+    if not guest.calls.delete(name):
+        guest.problem("a delete cannot be repeated", name=name)
+
+
+def check_listed_volume(guest, name, volume, entry):
+    size = entry.volume.capacity_bytes
+    condition = entry.status.volume_condition
+    if condition.abnormal:
+        guest.problem("a volume is ill", name=name, message=condition.message)
+    if size not in (volume["size"], volume.get("size_maybe")):
+        guest.problem("a volume has another size", name=name, answered=volume["size"], listed=size)
+    if size != volume["size"] or "size_maybe" in volume:
+        guest.note("resolve", op="size", name=name, size=size)
+    if volume["attached"] is not None and volume["attached"] != bool(
+        entry.status.published_node_ids
+    ):
+        guest.problem("an attachment is wrong", name=name, answered=volume["attached"])
+
+
+def settle_volumes(guest):
+    listed = list_volumes(guest)
+    ids = set(listed) | set(list_snapshots(guest))
+    for name, volume in list(guest.model.volumes.items()):
+        if volume["state"] == "ephemeral":
+            if not guest.calls.unephemeral(name):
+                guest.problem("an ephemeral volume cannot be unpublished", name=name)
+        elif volume["state"] == "deleting":
+            repeat_delete(guest, name, volume)
+        elif volume["state"] == "maybe":
+            repeat_create(guest, name, volume, ids)
+        elif volume["id"] in listed:
+            check_listed_volume(guest, name, volume, listed[volume["id"]])
+        else:
+            guest.problem("an answered volume is not listed", name=name)
+            forget(guest, "volumes", name)
+
+
+def settle_groups(guest, listed):
+    known = {snapshot.get("id") for snapshot in guest.model.snapshots.values()}
+    for name, group in list(guest.model.groups.items()):
+        if group["state"] == "deleting":
+            if not guest.calls.delete_group(name):
+                guest.problem("a delete of a group cannot be repeated", name=name)
+        elif group["state"] == "maybe":
+            names = {member["volume_id"]: member["volume"] for member in guest.model.members(name)}
+            found = {
+                names[one.source_volume_id]: one
+                for one in listed.values()
+                if one.source_volume_id in names
+                and one.group_snapshot_id
+                and one.snapshot_id not in known
+            }
+            ids = {one.group_snapshot_id for one in found.values()}
+            is_there = len(found) == len(names) and len(ids) == 1
+            if found and not is_there:
+                guest.problem("a group is there in part", name=name, found=list(found))
+            guest.note(
+                "resolve",
+                op="group",
+                name=name,
+                there=is_there,
+                id=next(iter(ids), None),
+                snapshots={volume: one.snapshot_id for volume, one in found.items()},
+            )
+
+
+def settle_snapshots(guest, listed):
+    known = {snapshot.get("id") for snapshot in guest.model.snapshots.values()} | set(
+        guest.model.deleted
+    )
+    for name, snapshot in list(guest.model.snapshots.items()):
+        if snapshot["group"]:
+            if snapshot["state"] == "there" and snapshot["id"] not in listed:
+                guest.problem("an answered snapshot of a group is not listed", name=name)
+                forget(guest, "snapshots", name)
+        elif snapshot["state"] == "maybe":
+            found = [
+                one.snapshot_id
+                for one in listed.values()
+                if not one.group_snapshot_id
+                and one.source_volume_id == snapshot["volume_id"]
+                and one.snapshot_id not in known
+            ]
+            guest.note(
+                "resolve",
+                op="snapshot",
+                name=name,
+                there=bool(found),
+                id=found[0] if found else None,
+            )
+            known.update(found[:1])
+        elif snapshot["state"] == "deleting":
+            if not guest.calls.delete_snapshot(name):
+                guest.problem("a delete of a snapshot cannot be repeated", name=name)
+        elif snapshot["id"] not in listed:
+            guest.problem("an answered snapshot is not listed", name=name)
+            forget(guest, "snapshots", name)
+
+
+def check_nothing_else(guest):
+    for what, listed, expected in (
+        ("volume", list_volumes(guest), guest.model.volumes),
+        ("snapshot", list_snapshots(guest), guest.model.snapshots),
+    ):
+        for some_id in set(listed) - {thing.get("id") for thing in expected.values()}:
+            whose = "was deleted" if some_id in guest.model.deleted else "nobody made"
+            guest.problem(f"there is a {what} that {whose}", id=some_id)
+
+
+# ---- what is in them ----
+
+
+def read_back(path, kind, name, size):
+    """The bytes of a file, or of that part of a block device; None: there is no such file."""
+    try:
+        if kind != "block":
+            with open(f"{path}/{name}", "rb") as file:
+                return file.read()
+        with open(path, "rb", buffering=0) as device:
+            return os.pread(device.fileno(), size, int(name[1:]) * BLOCK_WRITE_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return str(error).encode()
+
+
+def compare(guest, path, kind, files, subject):
+    """Returns the names that are gone, and those whose bytes are all there."""
+    found = {name: read_back(path, kind, name, size) for name, (_, size, _) in files.items()}
+    whole = [name for name, (seed, size, _) in files.items() if found[name] == content(seed, size)]
+    gone = [name for name in files if found[name] is None]
+    lost = [name for name, file in files.items() if file[2] == SYNCED and name not in whole]
+    extra = [] if kind == "block" else sorted(set(os.listdir(path)) - set(files) - {"lost+found"})
+    if lost or extra:
+        guest.problem(
+            "content is wrong",
+            subject=subject,
+            kind=kind,
+            lost=lost[:8],
+            extra=extra[:8],
+            gone=len(gone),
+            of=len(files),
+        )
+    return gone, whole
+
+
+def real_size(guest, name, volume):
+    """What the user really has: the size of the device; of a tree the limit, or None."""
+    path = guest.calls.targets + name
+    if volume["kind"] == "block":
+        with open(path, "rb", buffering=0) as device:
+            return device.seek(0, os.SEEK_END)
+    if volume["kind"] != "tree":
+        number = os.stat(path).st_dev
+        with open(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/size") as file:
+            return int(file.read()) * 512
+    if not guest.task["limits_trees"]:
+        return None
+    answer = guest.calls.client(
+        "Node",
+        "NodeGetVolumeStats",
+        volume_id=volume["id"],
+        volume_path=path,
+        staging_target_path=guest.calls.staging + name,
+    )
+    return next(usage.total for usage in answer.usage if usage.unit == csi.VolumeUsage.BYTES)
+
+
+def check_size(guest, name, volume):
+    size = real_size(guest, name, volume)
+    if size is not None and size < volume["size"]:
+        guest.problem(
+            "a volume is smaller than was answered",
+            name=name,
+            kind=volume["kind"],
+            answered=volume["size"],
+            really=size,
+            source=volume["source"],
+        )
+
+
+def check_volume(guest, name, volume):
+    if not guest.calls.publish(name):
+        guest.problem(
+            "a volume cannot be published", name=name, kind=volume["kind"], log=guest.server.tail()
+        )
+        repeat_delete(guest, name, volume)
+        return
+    before = guest.problems
+    gone, whole = compare(guest, guest.calls.targets + name, volume["kind"], volume["files"], name)
+    guest.note("resolve", op="files", name=name, gone=gone, whole=whole)
+    check_size(guest, name, volume)
+    guest.calls.unpublish(name)
+    if guest.problems > before:  # told once
+        repeat_delete(guest, name, volume)
+
+
+def check_snapshot(guest, name, snapshot):
+    """By a volume that is made of it."""
+    temporary = f"check-{guest.task['round']}-{name.replace('/', '-')}"
+    if not guest.calls.create(temporary, snapshot["kind"], snapshot["size"], ("snapshot", name)):
+        guest.problem("a snapshot cannot be restored", name=name, log=guest.server.tail())
+        return
+    if guest.calls.publish(temporary):
+        compare(guest, guest.calls.targets + temporary, snapshot["kind"], snapshot["files"], name)
+        guest.calls.unpublish(temporary)
+    else:
+        guest.problem("a restored snapshot cannot be published", name=name, log=guest.server.tail())
+    guest.calls.delete(temporary)
+    guest.note("resolve", op="checked", name=name)
+
+
+def check_contents(guest):
+    model = guest.model
+    for name in model.there(model.volumes):
+        check_volume(guest, name, model.volumes[name])
+    # New ones first, and two of those that were checked before.
+    names = sorted(model.there(model.snapshots), key=lambda name: model.snapshots[name]["checks"])
+    new = [name for name in names if not model.snapshots[name]["checks"]][:SNAPSHOTS_PER_ROUND]
+    old = [name for name in names if model.snapshots[name]["checks"]]
+    for name in new + random.sample(old, min(2, len(old))):
+        check_snapshot(guest, name, model.snapshots[name])
+
+
+# ---- parameters ----
+
+
+def data_root(guest):
+    return guest.data + "/pool" if os.path.isdir(guest.data + "/pool") else guest.data
+
+
+def compression_of(guest, volume):
+    """As the file system has it."""
+    is_tree = volume["kind"] == "tree"
+    path = "volume-trees/%s/tree" if is_tree else "volume-images/%s/disk/image"
+    try:
+        return os.getxattr(
+            f"{data_root(guest)}/{path % handle_of(volume['id'])}", "btrfs.compression"
+        ).decode()
+    except OSError:
+        return "none"
+
+
+def check_parameters(guest):
+    rows = read_volume_rows(guest)
+    for name, volume in list(guest.model.volumes.items()):
+        if volume["state"] != "there" or handle_of(volume["id"]) not in rows:
+            continue
+        row = rows[handle_of(volume["id"])]
+        found = {**row.parameters, **row.mutable_parameters}
+        if found not in (volume["parameters"], volume.get("parameters_maybe")):
+            guest.problem(
+                "parameters are wrong", name=name, answered=volume["parameters"], found=found
+            )
+        elif guest.task["compresses"] and "compression" in found:
+            if compression_of(guest, volume) != found["compression"]:
+                guest.problem(
+                    "the data is not compressed as answered",
+                    name=name,
+                    answered=found,
+                    really=compression_of(guest, volume),
+                )
+        guest.note("resolve", op="parameters", name=name, parameters=found)
+
+
+# ---- leaks ----
+
+
+def unexpected_data(guest):
+    """Data and subvolumes of nobody, and who has none. The model is exact now."""
+    root = data_root(guest)
+    wrong = ["making/" + name for name in os.listdir(root + "/making")]
+    for what, places in HOLDERS.items():
+        expected = {handle_of(thing["id"]) for thing in getattr(guest.model, what).values()}
+        found = [f"{place}/{name}" for place in places for name in os.listdir(f"{root}/{place}")]
+        wrong += [path for path in found if handle_of(path) not in expected]
+        wrong += [f"no data: {name}" for name in expected - set(map(handle_of, found))]
+    if guest.task["compresses"]:
+        listed = subprocess.run(
+            ["btrfs", "subvolume", "list", root], capture_output=True, text=True, check=True
+        )
+        known = {
+            handle_of(thing["id"])
+            for thing in [*guest.model.volumes.values(), *guest.model.snapshots.values()]
+        }
+        wrong += [
+            line
+            for line in listed.stdout.splitlines()
+            if not known & set(line.split(" path ")[1].split("/"))
+        ]
+    return wrong
+
+
+def check_data(guest):
+    """The server sweeps in the background after its start."""
+    deadline = time.monotonic() + SWEEP_SECONDS
+    while True:
+        wrong = unexpected_data(guest)
+        if not wrong:
+            return
+        if time.monotonic() > deadline:
+            guest.problem("data leaked", wrong=wrong[:8])
+            return
+        time.sleep(0.05)
+
+
+def check_stopped(guest):
+    """The server is stopped, nothing is published: doctor finds nothing, nothing is mounted."""
+    done = subprocess.run(
+        [guest.task["skycap"], "doctor", "--data", guest.data, "-o", "json"],
+        capture_output=True,
+        text=True,
+    )
+    findings = [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode != 0 or findings:
+        guest.problem(
+            "doctor finds something",
+            exit_code=done.returncode,
+            findings=findings[:8],
+            stderr=done.stderr[-500:],
+        )
+    with open("/proc/self/mounts") as file:
+        points = [line.split()[1] for line in file]
+    mounts = [
+        point for point in points if point.startswith((guest.base + "/pods/", guest.disk + "/"))
+    ]
+    if mounts or loop_files(guest):
+        guest.problem(
+            "mounts or loop devices leaked", mounts=mounts[:8], loops=loop_files(guest)[:8]
+        )
+
+
+def loop_files(guest):
+    files = []
+    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
+        try:
+            with open(path) as file:
+                files.append(file.read().strip())
+        except OSError:
+            pass  # it went meanwhile
+    return [file for file in files if file.startswith(guest.disk + "/")]
+
+
+def check_all(guest):
+    """Everything that was answered is there, as it was answered. What was only begun is there or
+    not, and can be asked for again."""
+    try:
+        settle_volumes(guest)
+        settle_groups(guest, list_snapshots(guest))
+        settle_snapshots(guest, list_snapshots(guest))
+        check_nothing_else(guest)
+        check_parameters(guest)
+        check_contents(guest)
+        check_data(guest)
+    except (grpc.RpcError, OSError) as error:
+        guest.problem("a check failed", error=str(error)[:600], log=guest.server.tail())

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a guest busy until the power is cut: calls of all kinds, chosen by chance."""
+
+import random
+
+from calls import MIB
+
+SIZES = {"tree": 64 * MIB, "ext4": 64 * MIB, "xfs": 320 * MIB, "block": 16 * MIB}
+WEIGHTS = {
+    "create": 6,
+    "write": 8,
+    "snapshot": 5,
+    "clone": 4,
+    "restore": 3,
+    "expand": 4,
+    "modify": 2,
+    "delete": 4,
+    "delete_snapshot": 3,
+    "attach": 1,
+    "detach": 1,
+    "unpublish": 3,
+    "ephemeral": 2,
+    "group": 1,
+    "delete_group": 1,
+}
+MOST_VOLUMES = 5  # of one worker; of snapshots too
+MOST_FILES = 40  # of one volume
+MOST_GROUPS = 4  # of all workers
+MOST_BYTES = 600 * MIB
+
+
+class Worker:
+    """Works on its own volumes, and knows by their names which these are."""
+
+    def __init__(self, guest, number):
+        self.guest, self.calls, self.model = guest, guest.calls, guest.model
+        self.rng = random.Random(guest.task["seed"] * 100 + number)
+        self.prefix = f"w{number}-"
+        self.published = set()
+        self.names = 0
+
+    def run(self):
+        while True:
+            names = self.own(self.model.volumes)
+            if not names:
+                self.create(names)
+                continue
+            op = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+            if op in ("create", "restore", "group", "delete_group", "delete_snapshot", "ephemeral"):
+                getattr(self, op)(names)
+            else:
+                name = self.rng.choice(names)
+                getattr(self, op)(name, self.model.volumes[name])
+
+    def new_name(self):
+        self.names += 1
+        return f"{self.prefix}r{self.guest.task['round']}-{self.names}"
+
+    def own(self, things):
+        return [name for name in self.model.there(things) if name.startswith(self.prefix)]
+
+    def own_snapshots(self):
+        return [
+            name
+            for name in self.own(self.model.snapshots)
+            if not self.model.snapshots[name]["group"]
+        ]
+
+    def has_room(self):
+        return len(self.own(self.model.volumes)) < MOST_VOLUMES
+
+    def is_usable(self, name):
+        """Publishes it if it is not."""
+        if name not in self.published and self.calls.publish(name):
+            self.published.add(name)
+        return name in self.published
+
+    def is_unused(self, name):
+        """Unpublishes and detaches it if it is not."""
+        if name in self.published and self.calls.unpublish(name):
+            self.published.discard(name)
+        if self.model.volumes[name]["attached"]:
+            self.calls.detach(name)
+        return name not in self.published
+
+    def parameters(self):
+        return (
+            {"compression": "zstd"}
+            if self.guest.task["compresses"] and self.rng.random() < 0.2
+            else {}
+        )
+
+    # ---- operations on all ----
+
+    def create(self, names):
+        if len(names) >= MOST_VOLUMES:
+            return
+        name, kind = self.new_name(), self.rng.choice(self.guest.task["kinds"])
+        size = SIZES[kind] + self.rng.randrange(0, 8) * MIB
+        if self.calls.create(name, kind, size, parameters=self.parameters()):
+            if self.rng.random() < 0.5 and self.is_usable(name):
+                self.calls.write(name, self.rng.random() < 0.8)
+
+    def restore(self, _):
+        names = self.own_snapshots()
+        if names and self.has_room():
+            name = self.rng.choice(names)
+            snapshot = self.model.snapshots[name]
+            self.calls.create(
+                self.new_name(),
+                snapshot["kind"],
+                snapshot["size"] + self.growth(),
+                ("snapshot", name),
+            )
+
+    def growth(self):
+        return self.rng.randrange(0, 3) * 16 * MIB
+
+    def group(self, names):
+        if len(names) > 1 and len(self.model.groups) < MOST_GROUPS:
+            self.calls.group(self.new_name(), self.rng.sample(names, min(3, len(names))))
+
+    def delete_group(self, _):
+        names = self.own(self.model.groups)
+        if names:
+            self.calls.delete_group(self.rng.choice(names))
+
+    def delete_snapshot(self, _):
+        names = self.own_snapshots()
+        if names:
+            self.calls.delete_snapshot(self.rng.choice(names))
+
+    def ephemeral(self, _):
+        name = "csi-" + self.new_name()
+        if (
+            self.calls.ephemeral(name, self.rng.choice(["tree", "ext4"]))
+            and self.rng.random() < 0.6
+        ):
+            self.calls.unephemeral(name)
+
+    # ---- operations on one volume ----
+
+    def write(self, name, volume):
+        for _ in range(self.rng.randrange(1, 4)):
+            if len(volume["files"]) < MOST_FILES and self.is_usable(name):
+                self.calls.write(name, self.rng.random() < 0.7)
+
+    def snapshot(self, name, volume):
+        if len(self.own_snapshots()) < MOST_VOLUMES:
+            if (
+                self.rng.random() < 0.5
+                and len(volume["files"]) < MOST_FILES
+                and self.is_usable(name)
+            ):
+                self.calls.write(name, False)
+            self.calls.snapshot(self.new_name(), name)
+
+    def clone(self, name, volume):
+        if self.has_room():
+            self.calls.create(
+                self.new_name(),
+                volume["kind"],
+                volume["size"] + self.growth(),
+                ("volume", name),
+                self.parameters(),
+            )
+
+    def expand(self, name, volume):
+        """The kernel lets only CAP_SYS_RESOURCE grow a mounted ext4."""
+        if (
+            volume["kind"] == "ext4"
+            and not self.guest.task["grows_ext4"]
+            and not self.is_unused(name)
+        ):
+            return
+        if volume["size"] < MOST_BYTES:
+            self.calls.expand(
+                name, volume["size"] + self.rng.choice([4, 32]) * MIB, name in self.published
+            )
+
+    def modify(self, name, _):
+        if self.guest.task["compresses"]:
+            self.calls.modify(name, {"compression": self.rng.choice(["zstd", "lzo", "none"])})
+        else:
+            self.calls.modify(name, {"label": f"label-{self.rng.randrange(1000)}"})
+
+    def delete(self, name, _):
+        if self.is_unused(name):
+            self.calls.delete(name)
+
+    def attach(self, name, volume):
+        if not volume["attached"]:
+            self.calls.attach(name)
+
+    def detach(self, name, volume):
+        if volume["attached"]:
+            self.calls.detach(name)
+
+    def unpublish(self, name, _):
+        if name in self.published and self.calls.unpublish(name):
+            self.published.discard(name)
