@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connections/map_field.h"
+
 static struct error *
 no_default(const struct connection_set *set, struct arena *arena)
 {
@@ -119,4 +121,25 @@ choice_make(const struct connection_set *set, const struct text_map *parameters,
     out->count = 1;
     out->items[0] = source;
     return name || !source ? choice_of_name(set, name, arena, &out->items[0]) : NULL;
+}
+
+/* ---- parameters ---- */
+
+void
+choice_merge_parameters(const struct connection *connection, ProtobufCMessage *request,
+                        struct arena *arena)
+{
+    struct map_field field;
+    struct text_map merged = {0};
+    if (!map_field_find(request, "parameters", &field))
+        return;
+    const struct text_map *defaults = &connection->spec->parameters;
+    struct text_map asked = map_field_read(&field, arena);
+    for (size_t i = 0; i < defaults->count; i++)
+        text_map_set(&merged, arena, defaults->pairs[i].key, defaults->pairs[i].value);
+    for (size_t i = 0; i < asked.count; i++)
+        if (strcmp(asked.pairs[i].key, CHOICE_NAME) != 0 &&
+            strcmp(asked.pairs[i].key, CHOICE_SELECTOR) != 0)
+            text_map_set(&merged, arena, asked.pairs[i].key, asked.pairs[i].value);
+    map_field_write(&field, &merged, arena);
 }

@@ -26,4 +26,8 @@ MUST_CHECK struct error *choice_make(const struct connection_set *set,
 MUST_CHECK struct error *choice_of_name(const struct connection_set *set, const char *name,
                                         struct arena *arena, struct connection **out);
 
+/* The parameters as the driver is to see them: the file's, and over them those of the request without the two that choose. Changes the request. */
+void choice_merge_parameters(const struct connection *connection, ProtobufCMessage *request,
+                             struct arena *arena);
+
 #endif

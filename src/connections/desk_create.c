@@ -37,26 +37,6 @@ static const struct rule capacity_rule = {
 
 /* ---- the request as one connection is to see it ---- */
 
-/* The file's parameters, and over them those of the request without ours. */
-static void
-merge_parameters(const struct connection *connection, ProtobufCMessage *request,
-                 struct arena *arena)
-{
-    struct map_field field;
-    struct text_map merged = {0};
-    if (!map_field_find(request, "parameters", &field))
-        return;
-    const struct text_map *defaults = &connection->spec->parameters;
-    struct text_map asked = map_field_read(&field, arena);
-    for (size_t i = 0; i < defaults->count; i++)
-        text_map_set(&merged, arena, defaults->pairs[i].key, defaults->pairs[i].value);
-    for (size_t i = 0; i < asked.count; i++)
-        if (strcmp(asked.pairs[i].key, CHOICE_NAME) != 0 &&
-            strcmp(asked.pairs[i].key, CHOICE_SELECTOR) != 0)
-            text_map_set(&merged, arena, asked.pairs[i].key, asked.pairs[i].value);
-    map_field_write(&field, &merged, arena);
-}
-
 /* Changes the request. */
 static struct error *
 prepare(struct connection *connection, create_request *request, struct arena *arena)
@@ -64,7 +44,7 @@ prepare(struct connection *connection, create_request *request, struct arena *ar
     struct error *error;
     if (!pass_is_possible(&create_rule, connection, &error))
         return error;
-    merge_parameters(connection, &request->base, arena);
+    choice_merge_parameters(connection, &request->base, arena);
     return NULL;
 }
 
@@ -413,7 +393,7 @@ capacity_of(struct call *call, const struct connection_set *set, struct connecti
     if (request->accessible_topology)
         request->accessible_topology =
             places_translate_one_in(set, connection, request->accessible_topology, arena);
-    merge_parameters(connection, &request->base, arena);
+    choice_merge_parameters(connection, &request->base, arena);
     return pass_call(desk_of(call), set, connection, call, call_method(call), &request->base,
                      &reply->base);
 }

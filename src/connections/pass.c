@@ -11,6 +11,7 @@
 #include "connections/modes.h"
 #include "connections/places.h"
 #include "connections/route.h"
+#include "connections/validation.h"
 
 /* ---- what a driver has ---- */
 
@@ -137,7 +138,10 @@ now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Takes the error and gives what the client is told: that a driver lacks a method must not look as if this one did. */
+/*
+ * Takes the error and gives what the client is told: that a driver lacks a method must not look as if this one did, and what was to be taken away and is not
+ * there is gone, as was wanted.
+ */
 static struct error *
 conclude(const struct connection *connection, const char *path, uint64_t started_us,
          struct error *error)
@@ -148,10 +152,11 @@ conclude(const struct connection *connection, const char *path, uint64_t started
     if (!error)
         return NULL;
     atomic_fetch_add_explicit(&counters->failures, 1, memory_order_relaxed);
-    if (error->code != CODE_UNIMPLEMENTED)
+    bool is_gone = error->code == CODE_NOT_FOUND && desk_find_rule(path)->stray_is_fine;
+    if (!is_gone && error->code != CODE_UNIMPLEMENTED)
         return error;
     error_free(error);
-    return lacking_error(connection, path);
+    return is_gone ? NULL : lacking_error(connection, path);
 }
 
 static struct error *
@@ -165,6 +170,7 @@ translate_request(const struct desk *desk, const struct connection_set *set,
     if (error)
         return error;
     modes_translate_in(connection, method, request, arena);
+    validation_translate_in(connection, request, arena);
     scope_secrets(set, connection, request, arena);
     return NULL;
 }
@@ -200,6 +206,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     const struct driver_ops *ops = connection->spec->driver;
     const char *inline_id = inline_volumes_id(request);
     struct handles_row *rows;
+    const Csi__V1__ValidateVolumeCapabilitiesRequest *asked = validation_keep(request, arena);
     uint64_t started_us = now_us();
     struct error *error = lost_handles_restore(desk, connection, call, request);
     if (!error)
@@ -214,6 +221,8 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
         error = translate_answer(desk, set, connection, reply, inline_id, arena);
+    if (!error)
+        validation_translate_out(asked, request, reply, arena);
     if (!error || error->code == CODE_NOT_FOUND)
         error = forget(desk, rows, arena, error);
     return conclude(connection, method->path, started_us, error);
@@ -236,16 +245,27 @@ struct passage {
     struct connection *connection;
     const struct method *method;
     pass_check *check;
+    const ProtobufCMessage *sent;
+    const Csi__V1__ValidateVolumeCapabilitiesRequest *asked; /* NULL: another method's */
     uint64_t started_us;
 };
 
 static struct passage *
 passage_new(const struct desk *desk, struct connection_set *set, struct connection *connection,
-            const struct method *method, pass_check *check, struct arena *arena)
+            const struct method *method, pass_check *check, const ProtobufCMessage *request,
+            struct arena *arena)
 {
     struct passage *passage = arena_alloc(arena, sizeof *passage);
     *passage = (struct passage){
-        desk, connection_set_share(set), connection_share(connection), method, check, now_us()};
+        .desk = desk,
+        .set = connection_set_share(set),
+        .connection = connection_share(connection),
+        .method = method,
+        .check = check,
+        .sent = request,
+        .asked = validation_keep(request, arena),
+        .started_us = now_us(),
+    };
     return passage;
 }
 
@@ -309,6 +329,8 @@ finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct e
     else if (!error)
         error = translate_relayed(passage->desk, passage->set, passage->connection, passage->check,
                                   reply, call_arena(call));
+    if (!error)
+        validation_translate_out(passage->asked, passage->sent, reply, call_arena(call));
     return passage_end(passage, error);
 }
 
@@ -318,7 +340,7 @@ pass_relay(const struct desk *desk, struct connection_set *set, struct connectio
            pass_check *check)
 {
     struct arena *arena = call_arena(call);
-    struct passage *passage = passage_new(desk, set, connection, method, check, arena);
+    struct passage *passage = passage_new(desk, set, connection, method, check, request, arena);
     struct error *error = translate_request(desk, set, connection, method, request, arena);
     if (!error)
         error = connection->spec->driver->relay(connection->driver, call, method, request,

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,14 +80,23 @@ func (d *driver) CreateVolume(_ context.Context, request *csi.CreateVolumeReques
 }
 
 func (d *driver) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	if _, err := d.find(request.VolumeId); err != nil && d.strict {
+		return nil, err
+	}
 	d.volumes = slices.DeleteFunc(d.volumes, func(v *volume) bool { return v.VolumeId == request.VolumeId })
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
 func (d *driver) ValidateVolumeCapabilities(_ context.Context, request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
-	_, err := d.find(request.VolumeId)
+	v, err := d.find(request.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	if len(request.Parameters) > 0 && !maps.Equal(request.Parameters, v.VolumeContext) {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: "it was made with other parameters"}, nil
+	}
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
-		VolumeCapabilities: request.VolumeCapabilities}}, err
+		VolumeCapabilities: request.VolumeCapabilities, Parameters: request.Parameters}}, nil
 }
 
 func (d *driver) ControllerExpandVolume(_ context.Context, request *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {

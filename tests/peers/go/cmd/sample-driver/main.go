@@ -58,6 +58,7 @@ type driver struct {
 	maxVolumes  int64
 	capacity    int64
 	record      string
+	strict      bool
 
 	mutex     sync.Mutex // of all that follows
 	volumes   []*volume
@@ -83,6 +84,7 @@ func main() {
 	flag.Int64Var(&d.maxVolumes, "max-volumes", 0, "`limit` of the node")
 	flag.Int64Var(&d.capacity, "capacity", 1<<40, "`bytes` that all volumes together can have")
 	flag.StringVar(&d.record, "record", "", "`file` that gets a line of JSON for each request")
+	flag.BoolVar(&d.strict, "strict", false, "to delete a volume that is not there is NOT_FOUND, against the specification")
 	grpcserver.Main(func(server *grpc.Server) {
 		csi.RegisterIdentityServer(server, d)
 		csi.RegisterControllerServer(server, d)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ValidateVolumeCapabilities: a driver is asked with the parameters and access modes that it knows, and what it confirms is confirmed to the client as
+ * the client has asked it. An orchestrator compares the two.
+ */
+#ifndef CONNECTIONS_VALIDATION_H
+#define CONNECTIONS_VALIDATION_H
+
+#include "connections/connection.h"
+
+/* A request before it is translated; NULL: it is another method's. */
+const Csi__V1__ValidateVolumeCapabilitiesRequest *validation_keep(const ProtobufCMessage *request,
+                                                                  struct arena *arena);
+
+/* Leaves requests of other methods alone. */
+void validation_translate_in(const struct connection *connection, ProtobufCMessage *request,
+                             struct arena *arena);
+
+/* `asked` is what validation_keep gave, `sent` the request that the driver has seen. */
+void validation_translate_out(const Csi__V1__ValidateVolumeCapabilitiesRequest *asked,
+                              const ProtobufCMessage *sent, ProtobufCMessage *reply,
+                              struct arena *arena);
+
+#endif
