@@ -90,6 +90,7 @@ arena_alloc(struct arena *arena, size_t size)
     if (size > SIZE_MAX / 2)
         memory_exhausted();
     size = align_up(size ? size : 1);
+    arena->used += size;
     if (size <= (size_t)(arena->end - arena->next)) {
         void *bytes = arena->next;
         arena->next += size;
@@ -107,7 +108,6 @@ arena_try(struct arena *arena, size_t size)
         arena->has_refused = true;
         return NULL;
     }
-    arena->used += align_up(size ? size : 1);
     return arena_alloc(arena, size);
 }
 

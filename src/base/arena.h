@@ -3,8 +3,8 @@
  * A bump allocator for what lives as long as a call: everything in it goes at once. What many small things need is given back to the system then, however the
  * heap may look.
  *
- * An arena has a limit. While a peer's message is decoded into it the limit is small and arena_try says NULL beyond
- * it; what our own code allocates (arena_alloc and the rest) does not count against the limit and never gives NULL.
+ * An arena has a limit. Everything that it gives out counts. A peer's message is decoded with arena_try, which says NULL beyond the limit. Our own code uses
+ * arena_alloc and the rest, which never give NULL: what it makes of a message must therefore grow no faster than the message.
  * Not thread safe: one owner at a time.
  */
 #ifndef BASE_ARENA_H
@@ -22,7 +22,7 @@ struct arena {
     struct arena_block *blocks; /* the newest first */
     uint8_t *next;              /* free bytes of the newest block, or of the caller's first block */
     uint8_t *end;
-    size_t used; /* bytes given out by arena_try */
+    size_t used; /* bytes given out */
     size_t limit;
     bool has_refused;      /* arena_try has said NULL */
     unsigned small_blocks; /* on the heap; further ones are mapped */

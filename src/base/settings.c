@@ -353,16 +353,17 @@ struct error *
 settings_read_pairs(const struct setting *map, struct arena *arena, struct text_map *out)
 {
     struct error *error = check_kind(map, SETTING_MAP);
-    struct text_map pairs = {0};
+    struct text_pair *pairs = NULL;
+    size_t count = 0;
     if (!error)
-        pairs.pairs = arena_alloc(arena, count_of(map) * sizeof *pairs.pairs);
+        pairs = arena_alloc(arena, count_of(map) * sizeof *pairs);
     for (const struct setting *one = map->first; one && !error; one = one->next) {
         error = check_kind(one, SETTING_TEXT);
         if (!error)
-            pairs.pairs[pairs.count++] = (struct text_pair){one->key, one->text};
+            pairs[count++] = (struct text_pair){one->key, one->text};
     }
     if (!error)
-        *out = pairs;
+        *out = text_map_of(pairs, count, arena);
     return error;
 }
 

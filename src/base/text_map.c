@@ -4,46 +4,106 @@
 
 #include <string.h>
 
-static struct text_pair *
-find(const struct text_map *map, const char *key)
+/* The number of pairs whose keys are less than the key. */
+static size_t
+position_of(const struct text_map *map, const char *key)
 {
-    for (size_t i = 0; i < map->count; i++)
-        if (strcmp(map->pairs[i].key, key) == 0)
-            return &map->pairs[i];
-    return NULL;
+    size_t low = 0, high = map->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(map->pairs[middle].key, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool
+has_key_at(const struct text_map *map, size_t position, const char *key)
+{
+    return position < map->count && strcmp(map->pairs[position].key, key) == 0;
 }
 
 const char *
 text_map_find(const struct text_map *map, const char *key)
 {
-    const struct text_pair *pair = find(map, key);
-    return pair ? pair->value : NULL;
+    size_t position = position_of(map, key);
+    return has_key_at(map, position, key) ? map->pairs[position].value : NULL;
+}
+
+int
+text_map_compare(const struct text_map *a, const struct text_map *b)
+{
+    if (a->count != b->count)
+        return a->count < b->count ? -1 : 1;
+    for (size_t i = 0; i < a->count; i++) {
+        int order = strcmp(a->pairs[i].key, b->pairs[i].key);
+        if (order == 0)
+            order = strcmp(a->pairs[i].value, b->pairs[i].value);
+        if (order != 0)
+            return order;
+    }
+    return 0;
 }
 
 bool
 text_map_equal(const struct text_map *a, const struct text_map *b)
 {
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++) {
-        const char *value = text_map_find(b, a->pairs[i].key);
-        if (!value || strcmp(value, a->pairs[i].value) != 0)
-            return false;
-    }
-    return true;
+    return text_map_compare(a, b) == 0;
+}
+
+static void
+make_room(struct text_map *map, struct arena *arena)
+{
+    if (map->count < map->capacity)
+        return;
+    map->capacity = map->count < 4 ? 4 : 2 * map->count;
+    struct text_pair *grown = arena_alloc(arena, map->capacity * sizeof *grown);
+    if (map->count)
+        memcpy(grown, map->pairs, map->count * sizeof *grown);
+    map->pairs = grown;
 }
 
 void
 text_map_set(struct text_map *map, struct arena *arena, const char *key, const char *value)
 {
-    struct text_pair *pair = find(map, key);
-    if (pair) {
-        pair->value = value;
+    size_t position = position_of(map, key);
+    if (has_key_at(map, position, key)) {
+        map->pairs[position].value = value;
         return;
     }
-    struct text_pair *grown = arena_alloc(arena, (map->count + 1) * sizeof *grown);
-    if (map->count)
-        memcpy(grown, map->pairs, map->count * sizeof *grown);
-    grown[map->count++] = (struct text_pair){key, value};
-    map->pairs = grown;
+    make_room(map, arena);
+    struct text_pair *place = &map->pairs[position];
+    memmove(place + 1, place, (map->count - position) * sizeof *place);
+    *place = (struct text_pair){key, value};
+    map->count++;
+}
+
+/* Equal keys stay in their order, which qsort does not promise. */
+static void
+merge_sort(struct text_pair *pairs, size_t count, struct text_pair *scratch)
+{
+    if (count < 2)
+        return;
+    size_t half = count / 2, left = 0, right = half, next = 0;
+    merge_sort(pairs, half, scratch);
+    merge_sort(pairs + half, count - half, scratch);
+    memcpy(scratch, pairs, half * sizeof *pairs);
+    while (left < half) {
+        bool right_is_less = right < count && strcmp(pairs[right].key, scratch[left].key) < 0;
+        pairs[next++] = right_is_less ? pairs[right++] : scratch[left++];
+    }
+}
+
+struct text_map
+text_map_of(struct text_pair *pairs, size_t count, struct arena *arena)
+{
+    struct text_map map = {.pairs = pairs, .capacity = count};
+    merge_sort(pairs, count, arena_alloc(arena, count / 2 * sizeof *pairs));
+    for (size_t i = 0; i < count; i++) {
+        bool is_again = map.count && strcmp(pairs[map.count - 1].key, pairs[i].key) == 0;
+        pairs[is_again ? map.count - 1 : map.count++] = pairs[i];
+    }
+    return map;
 }

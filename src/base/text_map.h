@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of texts: parameters, contexts, segments. Lives in an arena. */
+/*
+ * Pairs of texts: parameters, contexts, segments. Lives in an arena. The pairs are sorted by their keys, so that looking one up is quick and building a map of n
+ * pairs takes n log n steps, whatever a peer sends.
+ */
 #ifndef BASE_TEXT_MAP_H
 #define BASE_TEXT_MAP_H
 
@@ -13,9 +16,11 @@ struct text_pair {
     const char *value;
 };
 
+/* A copy of the struct shares the pairs: change only one of the two. */
 struct text_map {
-    struct text_pair *pairs;
+    struct text_pair *pairs; /* sorted by key, each key once */
     size_t count;
+    size_t capacity; /* pairs that there is room for */
 };
 
 struct text_list {
@@ -26,7 +31,11 @@ struct text_list {
 /* NULL if there is none. */
 const char *text_map_find(const struct text_map *map, const char *key);
 
-/* The same pairs, in whatever order. Keys are unique. */
+/* Makes a map of pairs in any order. The array becomes the map's. Of a key that is there twice the last counts. */
+struct text_map text_map_of(struct text_pair *pairs, size_t count, struct arena *arena);
+
+/* An order of maps for qsort and bsearch; 0: they have the same pairs. */
+int text_map_compare(const struct text_map *a, const struct text_map *b);
 bool text_map_equal(const struct text_map *a, const struct text_map *b);
 
 /* Replaces the value of the key, or adds the pair. */

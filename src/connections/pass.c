@@ -83,22 +83,28 @@ find_owner(const struct connection_set *set, const char *key, const char **rest)
     return find_owner_name(set, name);
 }
 
+/* Those for everybody first: a secret that names the connection counts more than one of the same key that does not. */
 static struct text_map
 filter_secrets(const struct connection_set *set, const struct connection *connection,
                const struct text_map *secrets, struct arena *arena)
 {
-    struct text_map kept = {0};
     enum spec_secrets policy = connection->spec->secrets;
-    for (size_t i = 0; i < secrets->count && policy != SPEC_SECRETS_NONE; i++) {
+    if (policy == SPEC_SECRETS_NONE || !secrets->count)
+        return (struct text_map){0};
+    struct text_pair *kept = arena_alloc(arena, 2 * secrets->count * sizeof *kept);
+    struct text_pair *own = kept + secrets->count;
+    size_t kept_count = 0, own_count = 0;
+    for (size_t i = 0; i < secrets->count; i++) {
         const struct text_pair *pair = &secrets->pairs[i];
         const char *rest = "";
         const char *owner = find_owner(set, pair->key, &rest);
         if (owner && strcmp(owner, connection->spec->name) == 0)
-            text_map_set(&kept, arena, rest, pair->value);
-        else if (!owner && policy == SPEC_SECRETS_ALL && !text_map_find(&kept, pair->key))
-            text_map_set(&kept, arena, pair->key, pair->value);
+            own[own_count++] = (struct text_pair){rest, pair->value};
+        else if (!owner && policy == SPEC_SECRETS_ALL)
+            kept[kept_count++] = *pair;
     }
-    return kept;
+    memmove(kept + kept_count, own, own_count * sizeof *own);
+    return text_map_of(kept, kept_count + own_count, arena);
 }
 
 struct text_map

@@ -2,6 +2,7 @@
 /* Where volumes and snapshots can be: see topology.h. */
 #include "csi/topology.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "csi/controller.h"
@@ -16,17 +17,34 @@ topology_is_here(const struct engine *engine, const Csi__V1__Topology *topology,
     return node && strcmp(node, engine->node_id) == 0;
 }
 
-static bool
-is_among(const Csi__V1__Topology *wanted, Csi__V1__Topology *const *list, size_t count,
-         struct arena *arena)
+static int
+compare_places(const void *a, const void *b)
 {
-    struct text_map segments = message_map_read(wanted->segments, wanted->n_segments, arena);
-    for (size_t i = 0; i < count; i++) {
-        struct text_map other = message_map_read(list[i]->segments, list[i]->n_segments, arena);
-        if (text_map_equal(&segments, &other))
-            return true;
+    return text_map_compare(a, b);
+}
+
+/* Sorted: Kubernetes may name every node of a cluster in both lists. */
+static struct text_map *
+read_places(Csi__V1__Topology *const *list, size_t count, struct arena *arena)
+{
+    struct text_map *places = arena_alloc(arena, count * sizeof *places);
+    for (size_t i = 0; i < count; i++)
+        places[i] = message_map_read(list[i]->segments, list[i]->n_segments, arena);
+    qsort(places, count, sizeof *places, compare_places);
+    return places;
+}
+
+static bool
+prefers_only_requisite(const Csi__V1__TopologyRequirement *wanted, struct arena *arena)
+{
+    struct text_map *requisite = read_places(wanted->requisite, wanted->n_requisite, arena);
+    for (size_t i = 0; i < wanted->n_preferred; i++) {
+        const Csi__V1__Topology *one = wanted->preferred[i];
+        struct text_map place = message_map_read(one->segments, one->n_segments, arena);
+        if (!bsearch(&place, requisite, wanted->n_requisite, sizeof place, compare_places))
+            return false;
     }
-    return false;
+    return true;
 }
 
 static bool
@@ -45,10 +63,9 @@ topology_check(const struct engine *engine, const Csi__V1__TopologyRequirement *
 {
     if (!wanted || (!wanted->n_requisite && !wanted->n_preferred))
         return NULL;
-    for (size_t i = 0; i < wanted->n_preferred && wanted->n_requisite; i++)
-        if (!is_among(wanted->preferred[i], wanted->requisite, wanted->n_requisite, arena))
-            return error_new(CODE_INVALID_ARGUMENT,
-                             "accessibility_requirements prefer a topology that is not requisite");
+    if (wanted->n_requisite && !prefers_only_requisite(wanted, arena))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "accessibility_requirements prefer a topology that is not requisite");
     if (wanted->n_requisite ? has_here(engine, wanted->requisite, wanted->n_requisite, arena)
                             : has_here(engine, wanted->preferred, wanted->n_preferred, arena))
         return NULL;

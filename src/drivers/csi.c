@@ -115,7 +115,7 @@ tell_via(struct csi_driver *csi, struct call *call, struct metadata *own)
 static void
 make_room(struct arena *arena)
 {
-    if (arena->limit - arena->used < REPLY_ROOM)
+    if (arena->limit < arena->used + REPLY_ROOM)
         arena->limit = arena->used + REPLY_ROOM;
 }
 

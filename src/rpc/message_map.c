@@ -10,14 +10,26 @@ struct entry {
     char *value;
 };
 
+size_t
+message_map_size(const void *entries, size_t count)
+{
+    size_t size = 0;
+    struct entry *const *list = entries;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(list[i]->key) + strlen(list[i]->value);
+    return size;
+}
+
 struct text_map
 message_map_read(const void *entries, size_t count, struct arena *arena)
 {
-    struct text_map map = {0};
+    if (!count)
+        return (struct text_map){0};
     struct entry *const *list = entries;
+    struct text_pair *pairs = arena_alloc(arena, count * sizeof *pairs);
     for (size_t i = 0; i < count; i++)
-        text_map_set(&map, arena, list[i]->key, list[i]->value);
-    return map;
+        pairs[i] = (struct text_pair){list[i]->key, list[i]->value};
+    return text_map_of(pairs, count, arena);
 }
 
 void

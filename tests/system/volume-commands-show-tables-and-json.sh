@@ -81,7 +81,7 @@ shows "one that was expanded" \
 copy  100 MiB  ext4  disk  ready  -   v:local/ID' volume expand copy 100Mi
 "$SKYCAP" volume modify copy label=mine compression=none >/dev/null
 expect_equal "parameters that were modified" "$("$SKYCAP" volume show copy -o json | field parameters)" \
-    "{'label': 'mine', 'compression': 'none'}"
+    "{'compression': 'none', 'label': 'mine'}"
 
 shows "a snapshot" \
     'NAME    SIZE    TYPE  OF    STATE  TAKEN                ID

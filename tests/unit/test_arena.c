@@ -81,20 +81,22 @@ a_large_block_leaves_the_room_of_the_newest_in_use(void)
 }
 
 static void
-the_limit_holds_for_tries_only(void)
+all_that_is_given_out_counts_and_only_tries_are_refused(void)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, 1000);
     CHECK(arena_try(&arena, 1001) == NULL);
     CHECK(arena_try(&arena, SIZE_MAX) == NULL);
-    CHECK(arena_try(&arena, 600) != NULL);
+    CHECK(arena_try(&arena, 300) != NULL);
+    CHECK(arena_alloc(&arena, 300) != NULL);
     CHECK(arena_try(&arena, 600) == NULL);
-    CHECK(arena_alloc(&arena, 6000) != NULL);
     CHECK(arena_try(&arena, 300) != NULL);
     size_t more = 0;
     while (more < 1000 && arena_try(&arena, 1))
         more++;
     CHECK(more <= 100);
+    CHECK(arena_alloc(&arena, 6000) != NULL);
+    CHECK(arena_try(&arena, 1) == NULL);
 }
 
 static void
@@ -184,7 +186,7 @@ main(void)
     the_first_block_is_used_before_the_heap();
     a_first_block_that_is_too_small_to_align_is_not_used();
     a_large_block_leaves_the_room_of_the_newest_in_use();
-    the_limit_holds_for_tries_only();
+    all_that_is_given_out_counts_and_only_tries_are_refused();
     after_a_clear_the_limit_counts_anew();
     texts_are_copied_and_end_with_nul();
     the_memory_of_many_small_things_goes_back();

@@ -57,7 +57,7 @@ make_fixture(struct fixture *f)
 static void
 test_node(const struct fixture *f)
 {
-    CHECK_TEXT(text_of(places_of_node(f->set, &arena)), "x.io/node=one b.x.io/node=two");
+    CHECK_TEXT(text_of(places_of_node(f->set, &arena)), "b.x.io/node=two x.io/node=one");
 }
 
 static struct error *
