@@ -168,6 +168,14 @@ open_http(struct process *process, const struct serve_settings *settings)
 }
 
 static struct error *
+open_store_tls(struct process *process, const struct serve_settings *settings)
+{
+    if (!serve_settings_have_tls(&settings->store_tls))
+        return NULL;
+    return tls_context_open(&settings->store_tls, &process->store_tls);
+}
+
+static struct error *
 open_front(struct process *process, const struct serve_settings *settings)
 {
     struct front_options options = {
@@ -175,11 +183,15 @@ open_front(struct process *process, const struct serve_settings *settings)
         .data_directory = settings->storage.directory,
         .driver_name = settings->driver_name,
         .node_id = settings->node_id,
+        .is_node = settings->roles & ROLE_NODE,
+        .store_url = settings->store_url,
         .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
         .runtime = process->runtime,
         .log = &process->log,
     };
-    return front_open(&options, &process->front);
+    struct error *error = open_store_tls(process, settings);
+    options.store_tls = process->store_tls;
+    return error ? error : front_open(&options, &process->front);
 }
 
 static struct error *
@@ -207,9 +219,7 @@ static struct error *
 open_registry_store(struct process *process, const struct serve_settings *settings)
 {
     char directory[PATH_MAX], url[PATH_MAX + 32];
-    struct error *error = NULL;
-    if (serve_settings_have_tls(&settings->store_tls))
-        error = tls_context_open(&settings->store_tls, &process->store_tls);
+    struct error *error = open_store_tls(process, settings);
     if (!error && !settings->store_url)
         error = storage_find_directory(settings->storage.directory, directory);
     if (error)

@@ -80,8 +80,10 @@ list_oim_flags(struct serve_settings *s, struct option *out)
 {
     const struct option table[] = {
         {"store", 0, "URL", OPTION_TEXT, &s->store_url,
-         "where the registry keeps its entries: sqlite:DIRECTORY, or "
-         "etcd://HOST:PORT[,HOST:PORT...][/PREFIX] for several registries; default: in --data"},
+         "where the registry, or --connections, keep what several processes share: "
+         "etcd://HOST:PORT[,HOST:PORT...][/PREFIX], or sqlite:DIRECTORY for one process; default: "
+         "in "
+         "--data"},
         {"store-ca", 0, "FILE", OPTION_TEXT, &s->store_tls.ca_file,
          "PEM certificates that etcd must be signed by; without it plaintext"},
         {"store-cert", 0, "FILE", OPTION_TEXT, &s->store_tls.certificate_file,
@@ -248,8 +250,10 @@ check_roles(const struct serve_settings *settings)
         {"pool-size", settings->storage.pool_size, ROLES_OF_CSI, "node or controller"},
         {"max-volumes", settings->max_volumes, ROLE_NODE, "node"},
         {"kubelet-registration-dir", settings->registration_directory, ROLE_NODE, "node"},
-        {"store", settings->store_url, ROLE_REGISTRY, "registry"},
-        {"store-ca", settings->store_tls.ca_file, ROLE_REGISTRY, "registry"},
+        {"store", settings->store_url && !settings->connections, ROLE_REGISTRY,
+         "registry, or --connections"},
+        {"store-ca", settings->store_tls.ca_file && !settings->connections, ROLE_REGISTRY,
+         "registry, or --connections"},
         {"registry-readers", settings->readers.count, ROLE_REGISTRY, "registry"},
         {"registry", oim->registry, ROLE_OIM_CONTROLLER, "oim-controller"},
         {"registry-delay", settings->registry_delay_s, ROLE_OIM_CONTROLLER, "oim-controller"},

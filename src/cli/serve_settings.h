@@ -36,7 +36,8 @@ struct serve_settings {
     unsigned long max_volumes;
     const char *log_level;
     const char *log_format;
-    const char *store_url; /* of the registry; NULL: below the data directory */
+    const char
+        *store_url; /* of the registry, or of the connections; NULL: below the data directory */
     struct tls_options store_tls;
     struct text_list readers;
     unsigned long registry_delay_s;

@@ -301,7 +301,7 @@ desk_open(const struct desk_options *options, struct desk **out)
         desk->services[i] = service_new(originals[i]);
     atomic_init(&desk->has_choices, true); /* until a look into the store says otherwise */
     desk_look_for_choices(desk);
-    error_free(handles_drop_old_marks(options->store)); /* the next start tries again */
+    error_free(handles_drop_old_marks(options->shared)); /* the next start tries again */
     desk->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = cross_copy_resume_all(desk);
     if (error) {

@@ -16,10 +16,13 @@ struct desk;
 /* All must outlive the desk. */
 struct desk_options {
     struct connections *connections;
-    struct store *store; /* what the desk remembers: rows of its own */
+    struct store *store; /* what this process remembers: copies under way, inline volumes */
+    struct store *
+        shared; /* what all processes of the driver do: long handles, names of nodes, choices; maybe the same */
     const char *data_directory;
     const char *driver_name;
     const char *node_id;
+    bool is_node;         /* the node side is served */
     const char *instance; /* as the drivers tell it to their children */
     bool tells_1_13;      /* capabilities that came with CSI 1.13 */
     struct runtime *runtime;

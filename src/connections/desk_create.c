@@ -80,17 +80,20 @@ choice_key(const char *name, struct arena *arena)
     return arena_print(arena, "choice/%s", name);
 }
 
+/* `*revision` is that of the row: another process may choose for the same name, and who is second is ABORTED. */
 static struct error *
 recall_choice(struct desk *desk, const struct connection_set *set, const char *name,
-              struct arena *arena, struct connection **out)
+              struct arena *arena, struct connection **out, uint64_t *revision)
 {
     struct store_entry entry;
     bool found;
     *out = NULL;
+    *revision = STORE_ABSENT;
     struct error *error =
-        store_find(desk->options.store, choice_key(name, arena), arena, &entry, &found);
+        store_find(desk->options.shared, choice_key(name, arena), arena, &entry, &found);
     if (error || !found)
         return error;
+    *revision = entry.revision;
     const char *chosen = arena_copy(arena, entry.value, entry.value_size);
     *out = connection_set_find(set, chosen);
     if (*out)
@@ -99,12 +102,13 @@ recall_choice(struct desk *desk, const struct connection_set *set, const char *n
                      "connection \"%s\", which may have made the volume, is not there", chosen);
 }
 
+/* `*revision` is that of the row, before and after. */
 static struct error *
-write_row(struct desk *desk, const char *key, const char *value)
+write_row(struct desk *desk, const char *key, const char *value, uint64_t *revision)
 {
     struct store_change change = {key, (const uint8_t *)value, value ? strlen(value) : 0,
-                                  STORE_ANY};
-    return store_write(desk->options.store, &change, 1, NULL);
+                                  *revision};
+    return store_write(desk->options.shared, &change, 1, revision);
 }
 
 void
@@ -112,6 +116,8 @@ desk_look_for_choices(struct desk *desk)
 {
     struct arena arena;
     struct store_list rows;
+    if (desk->options.shared != desk->options.store) /* other processes may write some any time */
+        return;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error AUTO(error_cleanup) =
         store_list(desk->options.store, "chosen/", NULL, 1, &arena, &rows);
@@ -120,18 +126,29 @@ desk_look_for_choices(struct desk *desk)
     arena_clear(&arena);
 }
 
-struct error *
-desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena)
+static struct error *
+forget_choice_in(struct store *store, const char *volume_id, struct arena *arena)
 {
     struct store_entry entry;
     bool found;
     const char *chosen = arena_print(arena, "chosen/%s", volume_id);
-    struct error *error = store_find(desk->options.store, chosen, arena, &entry, &found);
+    struct error *error = store_find(store, chosen, arena, &entry, &found);
     if (error || !found)
         return error;
     const char *row = arena_copy(arena, entry.value, entry.value_size);
     struct store_change changes[] = {{row, NULL, 0, STORE_ANY}, {chosen, NULL, 0, STORE_ANY}};
-    return store_write(desk->options.store, changes, COUNT_OF(changes), NULL);
+    return store_write(store, changes, COUNT_OF(changes), NULL);
+}
+
+/* Choices are shared; copies, which have such rows too, are the process' own. */
+struct error *
+desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena)
+{
+    const struct desk_options *options = &desk->options;
+    struct error *error = forget_choice_in(options->store, volume_id, arena);
+    if (!error && options->shared != options->store)
+        error = forget_choice_in(options->shared, volume_id, arena);
+    return error;
 }
 
 /* ---- trying ---- */
@@ -163,17 +180,19 @@ is_final(const struct error *error)
 
 static struct error *
 try_selected(struct call *call, const struct connection_set *set, struct connection *connection,
-             const create_request *request, create_response *reply)
+             const create_request *request, create_response *reply, uint64_t *revision)
 {
     struct desk *desk = desk_of(call);
     struct arena *arena = call_arena(call);
+    uint64_t any = STORE_ANY;
     const char *key = choice_key(request->name, arena);
-    struct error *error = write_row(desk, key, connection->spec->name);
+    struct error *error = write_row(desk, key, connection->spec->name, revision);
     if (!error)
         error = desk_create_on(desk, call, set, connection, request, reply);
     atomic_store(&desk->has_choices, true);
     if (!error)
-        error = write_row(desk, arena_print(arena, "chosen/%s", reply->volume->volume_id), key);
+        error =
+            write_row(desk, arena_print(arena, "chosen/%s", reply->volume->volume_id), key, &any);
     return error;
 }
 
@@ -203,9 +222,11 @@ ask_first(struct choice *choice, struct connection *before)
 
 /* Takes the error. Where no connection has the volume there is nothing to be remembered. */
 static struct error *
-forget_refused(struct desk *desk, const char *name, struct arena *arena, struct error *error)
+forget_refused(struct desk *desk, const char *name, struct arena *arena, uint64_t revision,
+               struct error *error)
 {
-    struct error *failure AUTO(error_cleanup) = write_row(desk, choice_key(name, arena), NULL);
+    struct error *failure AUTO(error_cleanup) =
+        write_row(desk, choice_key(name, arena), NULL, &revision);
     return failure ? error_wrap(error, "%s", failure->message) : error;
 }
 
@@ -217,11 +238,12 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     struct desk *desk = desk_of(call);
     struct connection *before;
     const char *reasons = "";
+    uint64_t revision;
     struct key *key AUTO(keys_release) = NULL;
     /* Of two for one name each could find another that takes it. */
     struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
     if (!error)
-        error = recall_choice(desk, set, request->name, arena, &before);
+        error = recall_choice(desk, set, request->name, arena, &before, &revision);
     if (error)
         return error;
     if (before)
@@ -229,12 +251,12 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     enum code code = CODE_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < choice->count; i++) {
         struct connection *connection = choice->items[i];
-        error = try_selected(call, set, connection, request, reply);
+        error = try_selected(call, set, connection, request, reply, &revision);
         if (!error)
             return NULL;
         if (connection == before ? !is_not_there(connection, error) : !is_worth_another(error))
             return connection != before && is_final(error)
-                       ? forget_refused(desk, request->name, arena, error)
+                       ? forget_refused(desk, request->name, arena, revision, error)
                        : error;
         reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
                               connection->spec->name, error->message);
@@ -242,7 +264,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
         error_free(error);
         csi__v1__create_volume_response__init(reply);
     }
-    return forget_refused(desk, request->name, arena,
+    return forget_refused(desk, request->name, arena, revision,
                           error_new(code, "no connection takes the volume: %s", reasons));
 }
 

@@ -17,6 +17,7 @@ struct front {
     char instance[DRIVER_INSTANCE_SIZE];
     struct runtime *runtime;
     struct store *store;
+    struct store *shared; /* --store; NULL: it is the same */
     struct connections *connections;
     struct desk *desk;
 };
@@ -36,9 +37,20 @@ open_store(struct front *front, const char *directory)
 }
 
 static struct error *
+open_shared(struct front *front, const struct front_options *options)
+{
+    struct store_options etcd = {options->runtime, options->store_tls};
+    if (!options->store_url)
+        return NULL;
+    return error_wrap(store_open(options->store_url, &etcd, &front->shared), "--store");
+}
+
+static struct error *
 open_parts(struct front *front, const struct front_options *options)
 {
     struct error *error = open_store(front, options->data_directory);
+    if (!error)
+        error = open_shared(front, options);
     if (error)
         return error;
     driver_make_instance(front->instance);
@@ -57,9 +69,11 @@ open_parts(struct front *front, const struct front_options *options)
     struct desk_options desk = {
         .connections = front->connections,
         .store = front->store,
+        .shared = front->shared ? front->shared : front->store,
         .data_directory = front->data_directory,
         .driver_name = options->driver_name,
         .node_id = options->node_id,
+        .is_node = options->is_node,
         .instance = front->instance,
         .tells_1_13 = options->tells_1_13,
         .runtime = options->runtime,
@@ -103,8 +117,10 @@ front_close(struct front *front)
 {
     if (!front)
         return;
+    store_stop(front->shared);
     desk_close(front->desk);
     connections_close(front->connections);
+    store_close(front->shared);
     store_close(front->store);
     free(front);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything behind `--connections`: the desk, the connections, and the store in which the desk remembers things, opened and closed together. */
+/* Everything behind `--connections`: the desk, the connections, and the stores in which the desk remembers things, opened and closed together. */
 #ifndef CONNECTIONS_FRONT_H
 #define CONNECTIONS_FRONT_H
 
@@ -13,6 +13,10 @@ struct front_options {
     const char *data_directory; /* made if missing */
     const char *driver_name;
     const char *node_id;
+    bool is_node; /* the node side is served, not the controller's alone */
+    const char
+        *store_url; /* of what all processes of this driver share; NULL: below data_directory */
+    struct tls_context *store_tls; /* of that, if it is on etcd; NULL: plaintext */
     bool tells_1_13;
     struct runtime *runtime;
     const struct log *log;

@@ -122,7 +122,7 @@ restore(struct search *search, const char *id)
                           "list of connection \"%s\"",
                           id, search->connection->spec->name);
     }
-    return search->found ? handles_print_id(search->desk->options.store, search->kind,
+    return search->found ? handles_print_id(search->desk->options.shared, search->kind,
                                             search->wanted.connection, search->found,
                                             HANDLES_IS_THERE, call_arena(search->call), &given)
                          : NULL;
@@ -140,7 +140,7 @@ restore_if_lost(void *context, enum id_field field, char **id)
     if (!global_id_parse(search.kind, *id, &search.wanted) ||
         !handles_is_short(search.wanted.handle))
         return NULL;
-    struct error *error = handles_is_known(search.desk->options.store, *id, &search.wanted,
+    struct error *error = handles_is_known(search.desk->options.shared, *id, &search.wanted,
                                            call_arena(search.call), &is_known);
     return error || is_known ? error : restore(&search, *id);
 }

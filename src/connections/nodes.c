@@ -27,10 +27,16 @@ find_row(const struct desk *desk, const struct connection *connection, const cha
     if (strlen(key) > STORE_MAX_KEY)
         return NULL;
     bool found;
-    struct error *error = store_find(desk->options.store, key, arena, &entry, &found);
+    struct error *error = store_find(desk->options.shared, key, arena, &entry, &found);
     if (found)
         *out = arena_copy(arena, entry.value, entry.value_size);
     return error;
+}
+
+bool
+nodes_is_this(const struct desk *desk, const char *node_id)
+{
+    return desk->options.is_node && strcmp(node_id, desk->options.node_id) == 0;
 }
 
 struct error *
@@ -39,7 +45,7 @@ nodes_translate_in(const struct desk *desk, const struct connection *connection,
 {
     if (connection->spec->driver->speaks_our_ids)
         return NULL;
-    if (strcmp(*node_id, desk->options.node_id) == 0) {
+    if (nodes_is_this(desk, *node_id)) {
         struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
         if (facts->node_id) {
             *node_id = arena_string(arena, facts->node_id);
@@ -83,7 +89,7 @@ static const char *
 find_known(const struct desk *desk, const struct connection *connection, const char *drivers_name)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
+    if (desk->options.is_node && facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
         return desk->options.node_id;
     const struct setting *map = node_ids(connection);
     for (const struct setting *s = map ? map->first : NULL; s; s = s->next)
@@ -113,7 +119,7 @@ nodes_translate_out(const struct desk *desk, const struct connection *connection
     }
     struct store_list rows;
     const char *prefix = row_key(connection, "", arena);
-    struct error *error = store_list(desk->options.store, prefix, NULL, 0, arena, &rows);
+    struct error *error = store_list(desk->options.shared, prefix, NULL, 0, arena, &rows);
     const char *found = error ? NULL : find_row_of(&rows, *node_id, strlen(prefix));
     if (found)
         *node_id = (char *)found;
@@ -131,5 +137,5 @@ nodes_remember(const struct desk *desk, const struct connection *connection,
         return error;
     struct store_change change = {key, (const uint8_t *)drivers_name, strlen(drivers_name),
                                   STORE_ANY};
-    return store_write(desk->options.store, &change, 1, NULL);
+    return store_write(desk->options.shared, &change, 1, NULL);
 }

@@ -10,6 +10,9 @@
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
 
+/* Is it this process' own node? A controller alone has none, wherever it runs and whatever the driver beside it calls that place. */
+bool nodes_is_this(const struct desk *desk, const char *node_id);
+
 /* Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other nodes than this. */
 MUST_CHECK struct error *nodes_translate_in(const struct desk *desk,
                                             const struct connection *connection,

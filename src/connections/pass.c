@@ -197,7 +197,7 @@ static struct error *
 forget(const struct desk *desk, const struct handles_row *rows, struct arena *arena,
        struct error *error)
 {
-    struct error *failure = handles_forget(desk->options.store, rows, arena);
+    struct error *failure = handles_forget(desk->options.shared, rows, arena);
     if (failure)
         error_free(error);
     return failure ? error_wrap(failure, "forget a long handle") : error;

@@ -57,7 +57,7 @@ look_at_id(void *context, enum id_field field, char **id)
     if (error)
         return error;
     if (field == ID_FIELD_NODE) {
-        route->needs_thread |= strcmp(*id, search->desk->options.node_id) != 0;
+        route->needs_thread |= !nodes_is_this(search->desk, *id);
         return NULL;
     }
     if (!global_id_parse(route_kind_of(field), *id, &parts)) {
@@ -121,7 +121,7 @@ translate_id_in(void *context, enum id_field field, char **id)
     /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
     if (!global_id_parse(route_kind_of(field), *id, &parts))
         return NULL;
-    struct error *error = handles_read(t->desk->options.store, *id, &parts, t->arena, &handle);
+    struct error *error = handles_read(t->desk->options.shared, *id, &parts, t->arena, &handle);
     if (!error)
         *id = ops->speaks_our_ids ? ids_print(route_kind_of(field), handle, t->arena)
                                   : (char *)handle;
@@ -160,7 +160,7 @@ translate_id_out(void *context, enum id_field field, char **id)
     enum handles_news news = is_source    ? HANDLES_IS_SOURCE
                              : t->is_made ? HANDLES_IS_MADE
                                           : HANDLES_IS_THERE;
-    return handles_print_id(t->desk->options.store, route_kind_of(field), spec->name, handle, news,
+    return handles_print_id(t->desk->options.shared, route_kind_of(field), spec->name, handle, news,
                             t->arena, id);
 }
 
@@ -217,7 +217,7 @@ static struct error *
 find_rows_of(const struct deletion *d, const struct connection *connection, enum id_kind kind,
              const char *short_handle, const char *handle)
 {
-    struct store *store = d->desk->options.store;
+    struct store *store = d->desk->options.shared;
     const struct connection_spec *spec = connection->spec;
     bool leaves_mark = !lost_handles_can_find(connection, kind);
     struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
@@ -238,7 +238,7 @@ find_rows(void *context, enum id_field field, char **id)
     if (field == ID_FIELD_NODE || !global_id_parse(route_kind_of(field), *id, &parts) ||
         !handles_is_short(parts.handle))
         return NULL;
-    struct error *error = handles_read(d->desk->options.store, *id, &parts, d->arena, &handle);
+    struct error *error = handles_read(d->desk->options.shared, *id, &parts, d->arena, &handle);
     for (size_t i = 0; !error && i < d->set->count; i++) {
         const struct connection *other = d->set->slots[i].connection;
         if (other && (other == d->connection || connection_same_server(other, d->connection)))

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A controller and a node, each a process with a data directory of its own, share an etcd: the controller knows what drivers call the node, the
+# node knows what a `~` stands for that the controller has given out. The driver behind the node is a node only.
+source "$(dirname "$0")/../connections.sh"
+source "$(dirname "$0")/../split.sh"
+need_peers go
+
+start_etcd
+start_sample deep --handle-bytes=200
+split_driver deep "$CHILD_SOCKET"
+start_controller
+start_node
+to_controller wait_until_up deep
+to_node wait_until_up deep
+passes "a driver that is a node only comes up"
+
+check "the node" "$(to_node rpc Node/NodeGetInfo '{}' | pick 'it["nodeId"]')" worker-1
+id=$(to_controller create data)
+check "a short id" "$(grep -cE '^v:deep/~[0-9a-f]{16}$' <<<"$id")" 1
+publish_on() { # publish_on NODE
+    to_controller rpc Controller/ControllerPublishVolume \
+        "{\"volumeId\":\"$id\",\"nodeId\":\"$1\",\"volumeCapability\":$(capability tree)}"
+}
+publish_on worker-1 >/dev/null
+check "the controller knows what the driver calls the node" "$(seen deep ControllerPublishVolume 'last["nodeId"]')" deep-node
+refuses "a node that nobody has told of" NOT_FOUND 'not known what the driver' publish_on control-plane
+passes "the controller's own host is no node"
+check "lists name the node as we do" "$(to_controller rpc Controller/ListVolumes '{}' |
+    pick 'it["entries"][0]["status"]["publishedNodeIds"]')" "['worker-1']"
+to_node use "$id" tree
+check "the node knows what the id stands for" "$(seen deep NodeStageVolume 'last["volumeId"].rstrip("x")')" volumes/data
+to_node unuse "$id"
+to_controller rpc Controller/ControllerUnpublishVolume "{\"volumeId\":\"$id\",\"nodeId\":\"worker-1\"}" >/dev/null
+check "and lets go of it" "$(seen deep ControllerUnpublishVolume 'last["nodeId"]')" deep-node
+
+# ---- neither needs its own directory -------------------------------------------------------------------------
+
+stop_server "$CONTROLLER" || fail "the controller ended badly"
+rm -r "$CONTROLLER_SOCKET.data"
+start_controller
+to_controller wait_until_up deep
+to_controller delete_volume "$id"
+check "a controller elsewhere deletes it" "$(seen deep DeleteVolume 'last["volumeId"].rstrip("x")')" volumes/data
+refuses "the node, of an id that nobody knows" UNAVAILABLE 'no such list' \
+    to_node rpc Node/NodeUnstageVolume "{\"volumeId\":\"v:deep/~0123456789abcdef\",\"stagingTargetPath\":\"$SKYCAP_TMP/staging\"}"
+passes "the node does not say that what it cannot look for is not there"
+
+# ---- choices ----------------------------------------------------------------------------------------------------
+
+start_sample red
+split_driver red "$CHILD_SOCKET" "labels: {color: any}" "priority: 2"
+start_sample blue
+split_driver blue "$CHILD_SOCKET" "labels: {color: any}"
+to_controller reload
+to_controller wait_until_up red blue
+by_label='"parameters":{"connection-selector":"color=any"}'
+check "labels choose" "$(to_controller create chosen "$by_label")" v:red/volumes/chosen
+CONNECTIONS=$CONTROLLER_FILES connection red < <(sample_file red-controller "labels: {color: any}" "priority: -2")
+stop_server "$CONTROLLER" || fail "the controller ended badly"
+rm -r "$CONTROLLER_SOCKET.data"
+start_controller
+to_controller wait_until_up red blue
+check "and a controller elsewhere chooses the same" "$(to_controller create chosen "$by_label")" v:red/volumes/chosen
+to_controller delete_volume v:red/volumes/chosen
+check "until it is deleted" "$(to_controller create chosen "$by_label")" v:blue/volumes/chosen
+
+# ---- without etcd ------------------------------------------------------------------------------------------------
+
+kill_member 1
+refuses "a short id" UNAVAILABLE 'etcd at' to_controller create more "$(on deep)"
+check "ids that need no row go on" "$(to_controller create plain "$(on red)")" v:red/volumes/plain
+finish
