@@ -14,6 +14,7 @@
 
 #include "rpc/message_map.h"
 #include "volumes/copy.h"
+#include "volumes/flush.h"
 #include "volumes/handle.h"
 #include "volumes/held.h"
 #include "volumes/snapshot.h"
@@ -215,10 +216,14 @@ cut_at_once(struct making *making)
 {
     const struct data **from = arena_alloc(making->arena, making->count * sizeof(void *));
     const struct data **to = arena_alloc(making->arena, making->count * sizeof(void *));
-    for (size_t i = 0; i < making->count; i++) {
+    struct error *error = NULL;
+    for (size_t i = 0; i < making->count && !error; i++) {
         from[i] = &making->members[i].from;
         to[i] = &making->members[i].to;
+        error = flush_volume(making->engine, making->members[i].source.record, making->arena);
     }
+    if (error)
+        return error;
     return backend_snapshot_group(making->engine->backend, from, to, making->count);
 }
 

@@ -10,9 +10,11 @@
  */
 #include "volumes/place.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/format.h"
 #include "backends/loop.h"
@@ -411,7 +413,17 @@ place_release_unbound(struct engine *engine, const volume_record *volume)
     return error || is_bound ? error : detach_devices(engine, volume, &own, &reader, false);
 }
 
-/* ---- growing ---- */
+/* ---- flushing and growing ---- */
+
+struct error *
+place_flush_device(struct engine *engine, const volume_record *volume)
+{
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct error *error = forgive_absence(find_own_device(engine, volume, &own));
+    if (!error && own.fd >= 0 && fsync(own.fd) != 0)
+        error = error_from_errno(errno, "flush %s", own.path);
+    return error;
+}
 
 struct error *
 place_grow(struct engine *engine, struct held_volume *held, const char *mount_path,

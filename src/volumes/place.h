@@ -56,6 +56,9 @@ MUST_CHECK struct error *place_is_at(struct engine *engine, const volume_record 
 MUST_CHECK struct error *place_is_used(struct engine *engine, const volume_record *volume,
                                        const struct use *use, bool *is_used);
 
+/* What was written to the device of an image is in the image, durably. */
+MUST_CHECK struct error *place_flush_device(struct engine *engine, const volume_record *volume);
+
 /* The device of an image, and with `mount_path` its file system, take the size that the image has now. */
 MUST_CHECK struct error *place_grow(struct engine *engine, struct held_volume *held,
                                     const char *mount_path, struct arena *arena);

@@ -8,6 +8,7 @@
 
 #include "rpc/message_map.h"
 #include "volumes/copy.h"
+#include "volumes/flush.h"
 #include "volumes/handle.h"
 #include "volumes/volume.h"
 
@@ -104,6 +105,8 @@ make_snapshot(struct engine *engine, const char *name, const char *source_handle
         error = volume_get(engine, source_handle, arena, &source);
     if (!error)
         error = volume_adopt_size(engine, source);
+    if (!error)
+        error = flush_volume(engine, source, arena);
     if (error)
         return error;
     *out = snapshot_make_record(engine, name, source, parameters, arena);

@@ -12,6 +12,7 @@
 
 #include "rpc/message_map.h"
 #include "volumes/copy.h"
+#include "volumes/flush.h"
 #include "volumes/handle.h"
 #include "volumes/place.h"
 #include "volumes/snapshot.h"
@@ -115,6 +116,8 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
         error = volume_get(engine, handle, arena, &volume);
     if (!error)
         error = volume_adopt_size(engine, volume);
+    if (!error)
+        error = flush_volume(engine, volume, arena);
     if (error)
         return error_wrap(error, "source");
     out->kind = SOURCE_VOLUME;
