@@ -37,7 +37,7 @@ MESON_OPTIONS := -Dbuildtype=debugoptimized $(if $(SAN),$(SANITIZE_$(SAN)) -Db_l
 NEED := [ '$(DEPS)' = no ] || tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench demo fuzz install clean deps packages
+.PHONY: help build run test sanitize fresh check bench demo fuzz install clean deps packages
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 help: ## list the targets
@@ -48,13 +48,22 @@ help: ## list the targets
 build: $(BUILD)/build.ninja ## build the program and its tests in build/
 	@ninja -C $(BUILD) --quiet
 
+# Only root can mount a pool, so only root needs the tools for one.
 run: build ## build, then serve CSI on run/csi.sock with data in run/data (Ctrl-C stops it)
+	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
 	@mkdir -p run
 	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data
 
 test: build ## build, then run every test that can run here
 	@$(NEED) test
 	@T='$(T)' V='$(V)' tests/run --build $(BUILD)
+
+sanitize: ## run every test under AddressSanitizer and UBSan, then under ThreadSanitizer
+	@$(MAKE) test SAN=address
+	@$(MAKE) test SAN=thread
+
+fresh: ## run `make run` and `make test` of the committed tree on a new, minimal Debian in a folder
+	@tools/fresh
 
 check: build ## formatter, linters, layer rule, headers, licence lines, docs against --help
 	@$(NEED) check
@@ -65,10 +74,11 @@ bench: build ## every figure beside a peer, in one run
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) bench/run
 
 demo: build ## a tour: make, publish, clone and snapshot a volume, on a server of its own
+	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo
 
 fuzz: packages ## fuzz every target for SECONDS (300) each
-	@$(NEED) check
+	@$(NEED) fuzz
 	@SECONDS='$(SECONDS)' T='$(T)' tests/fuzz/run
 
 install: build ## install under PREFIX (/usr/local), inside DESTDIR if given
@@ -79,7 +89,7 @@ clean: ## remove the build directories (run/ holds your volumes: it stays)
 	rm -rf build build-*
 
 deps: ## install the Debian packages of all targets
-	@$(NEED) build test check bench
+	@$(NEED) build run test check bench
 
 packages:
 	@$(NEED) build

@@ -65,6 +65,16 @@ wait_for() {
     done
 }
 
+# wait_while_running PID COMMAND...: tries until the command succeeds; fails when the job ends before. The test's time limit is the only other one.
+wait_while_running() {
+    local job=$1
+    shift
+    until "$@"; do
+        ! has_ended "$job" || return 1
+        sleep 0.05
+    done
+}
+
 # A TCP port of the loopback that nothing uses at the moment.
 free_port() {
     /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'

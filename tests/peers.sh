@@ -61,7 +61,7 @@ finish() {
 
 # ---- peers --------------------------------------------------------------------------------------
 
-# need_peers PART...: installs these parts (see tests/peers/install) or skips the test.
+# need_peers PART...: installs these parts (see tests/peers/install; tests/run has done so before). Skips the test where there is no Go or Node.js.
 need_peers() {
     local part code
     for part in "$@"; do
@@ -69,6 +69,7 @@ need_peers() {
         "$SKYCAP_ROOT/tests/peers/install" --only "$part" "$PEERS" >"$SKYCAP_TMP/install.log" 2>&1 || code=$?
         [ "$code" != 0 ] || continue
         tail -n 20 "$SKYCAP_TMP/install.log"
+        [ "$code" = 77 ] || fail "the peers ($part) cannot be built: $(tail -n 1 "$SKYCAP_TMP/install.log")"
         echo "the peers ($part) cannot be had: $(tail -n 1 "$SKYCAP_TMP/install.log")"
         exit 77
     done

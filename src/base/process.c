@@ -39,11 +39,25 @@ find_program(const char *program, char *path, size_t size)
     return false;
 }
 
-bool
-process_exists(const char *program)
+/* The Debian packages of the programs that skycap runs. */
+static const struct {
+    const char *program, *package;
+} packages[] = {
+    {"mkfs.btrfs", "btrfs-progs"}, {"mkfs.ext4", "e2fsprogs"}, {"e2fsck", "e2fsprogs"},
+    {"resize2fs", "e2fsprogs"},    {"mkfs.xfs", "xfsprogs"},   {"xfs_growfs", "xfsprogs"},
+};
+
+static struct error *
+not_installed(const char *program)
 {
-    char path[256];
-    return find_program(program, path, sizeof path);
+    for (size_t i = 0; i < COUNT_OF(packages); i++) {
+        if (strcmp(packages[i].program, program) == 0)
+            return error_new(CODE_FAILED_PRECONDITION,
+                             "%s is not installed; it is in the package %s (Debian: apt-get "
+                             "install %s)",
+                             program, packages[i].package, packages[i].package);
+    }
+    return error_new(CODE_FAILED_PRECONDITION, "%s is not installed", program);
 }
 
 static int64_t
@@ -211,7 +225,7 @@ process_run(const char *const *arguments, int timeout_ms, struct buffer *output,
     if (!output)
         output = &own;
     if (!find_program(arguments[0], path, sizeof path))
-        return error_new(CODE_NOT_FOUND, "%s is not installed", arguments[0]);
+        return not_installed(arguments[0]);
     struct error *error = process_start(path, arguments, environment, &child);
     if (error)
         return error;

@@ -13,15 +13,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Whether there is a program of this name to run. */
-bool process_exists(const char *program);
-
 /*
  * A program of the system (mkfs and the like) that is waited for, and what it said is kept. It is looked for in the usual directories only, never in
  * the caller's PATH, and its environment is small (PATH, LC_ALL=C).
  *
  * Runs arguments[0] with the arguments that follow, NULL at the end. Beyond `timeout_ms` it is killed with all it started, and the error is
- * DEADLINE_EXCEEDED. NOT_FOUND if there is no such program.
+ * DEADLINE_EXCEEDED. FAILED_PRECONDITION, with the package to install, if there is no such program.
  *
  * Both outputs go into `output` (may be NULL), the first 64 KiB of them. With `exit_code` any code is a success of this function; without
  * it a code other than 0 is an error that carries the end of what the program said.

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap volume publish and unpublish: what an orchestrator does for a workload, by hand. A volume is attached to the node, staged once below
- * STAGING_ROOT, and published from there at any number of paths; with the last of them the rest goes too. Stagings and attachments of
- * others, an orchestrator's for instance, stay.
+ * skycap volume publish and unpublish: what an orchestrator does for a workload, by hand. A volume is attached to the node, staged once, and
+ * published from there at any number of paths; with the last of them the rest goes too. Stagings and attachments of others, an orchestrator's
+ * for instance, stay.
+ *
+ * The staging directory stands beside the server's socket, so that each server of a machine has its own.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,10 +15,11 @@
 
 #include "base/buffer.h"
 #include "cli/volume.h"
+#include "rpc/address.h"
 #include "rpc/message_map.h"
 
+/* Where volumes are staged for a server that has no socket in the file system. */
 #define RUN_DIRECTORY "/run/skycap"
-#define STAGING_ROOT RUN_DIRECTORY "/staging"
 
 /* ---- paths ---- */
 
@@ -43,29 +46,58 @@ real_path(const char *path, struct arena *arena, char **out)
     return NULL;
 }
 
+/* The directory of the server's socket. */
 static struct error *
-make_staging_root(void)
+run_directory(struct client *client, const char **out)
 {
-    if ((mkdir(RUN_DIRECTORY, 0755) != 0 && errno != EEXIST) ||
-        (mkdir(STAGING_ROOT, 0700) != 0 && errno != EEXIST))
-        return error_from_errno(errno, "cannot make %s, where volumes are staged", STAGING_ROOT);
+    struct address address;
+    struct error *error = address_parse(client->flags.endpoint, &address);
+    if (error)
+        return error;
+    if (address.kind != ADDRESS_UNIX) {
+        *out = RUN_DIRECTORY;
+        if (mkdir(RUN_DIRECTORY, 0755) != 0 && errno != EEXIST)
+            return error_from_errno(errno, "make %s, where volumes are staged", RUN_DIRECTORY);
+        return NULL;
+    }
+    char *slash = strrchr(address.path, '/');
+    if (slash)
+        *slash = '\0';
+    char real[PATH_MAX];
+    if (!realpath(!slash ? "." : slash > address.path ? address.path : "/", real))
+        return error_from_errno(errno, "the directory of %s", client->flags.endpoint);
+    *out = arena_string(&client->arena, real);
     return NULL;
 }
 
 /* v:local/HANDLE is staged in "local.HANDLE"; bytes that a foreign handle may have besides are %XX, so that no two ids have one path. */
 static char *
-staging_path(const char *id, struct arena *arena)
+staging_name(const char *id, struct arena *arena)
 {
-    struct buffer path AUTO(buffer_clear) = {0};
-    buffer_append_text(&path, STAGING_ROOT "/");
+    struct buffer name AUTO(buffer_clear) = {0};
     for (const char *at = strncmp(id, "v:", 2) == 0 ? id + 2 : id; *at; at++)
         if (*at == '/')
-            buffer_append_byte(&path, '.');
+            buffer_append_byte(&name, '.');
         else if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *at))
-            buffer_append_byte(&path, (uint8_t)*at);
+            buffer_append_byte(&name, (uint8_t)*at);
         else
-            buffer_print(&path, "%%%02X", (unsigned char)*at);
-    return arena_string(arena, buffer_text(&path));
+            buffer_print(&name, "%%%02X", (unsigned char)*at);
+    return arena_string(arena, buffer_text(&name));
+}
+
+/* The path where a volume is staged; the directory that holds it is made. */
+static struct error *
+staging_path(struct client *client, const char *id, char **out)
+{
+    const char *directory;
+    struct error *error = run_directory(client, &directory);
+    if (error)
+        return error;
+    const char *root = arena_print(&client->arena, "%s/staging", directory);
+    if (mkdir(root, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make %s, where volumes are staged", root);
+    *out = arena_print(&client->arena, "%s/%s", root, staging_name(id, &client->arena));
+    return NULL;
 }
 
 /* ---- one step each ---- */
@@ -182,10 +214,12 @@ unpublish_at(struct client *client, const volume_info *volume, char *path)
 static struct error *
 release(struct client *client, const volume_info *before, char *node_id)
 {
-    char *staging = staging_path(before->volume->volume_id, &client->arena);
+    char *staging;
     volume_info *volume;
     size_t users = 0, others = 0;
-    struct error *error = inventory_find_volume(client, before->volume->volume_id, &volume);
+    struct error *error = staging_path(client, before->volume->volume_id, &staging);
+    if (!error)
+        error = inventory_find_volume(client, before->volume->volume_id, &volume);
     for (size_t i = 0; !error && i < volume->n_uses; i++) {
         users += strcmp(volume->uses[i]->staging_path, staging) == 0;
         others += strcmp(volume->uses[i]->path, staging) != 0;
@@ -206,7 +240,6 @@ prepare(const volume_info *volume, const char *type, struct arena *arena)
             volume->n_capabilities ? volume->capabilities[0] : volume_capability(type, arena),
         .volume_context = message_map_read(volume->volume->volume_context,
                                            volume->volume->n_volume_context, arena),
-        .staging = staging_path(volume->volume->volume_id, arena),
     };
 }
 
@@ -228,7 +261,7 @@ volume_publish(struct client *client, const volume_info *volume, const char *typ
     char *real, *node_id;
     struct error *error = real_path(path, &client->arena, &real);
     if (!error)
-        error = make_staging_root();
+        error = staging_path(client, volume->volume->volume_id, &publishing.staging);
     if (!error)
         error = ask_node_id(client, &node_id);
     if (!error)
@@ -253,7 +286,8 @@ VERB(volume_run_publish)
     const struct client_usage usage = {"skycap volume publish VOLUME PATH [options]",
                                        "Makes a volume appear at PATH, which is made: a directory, "
                                        "or a file for a block device. It is "
-                                       "staged\nbelow " STAGING_ROOT ".",
+                                       "staged\nin the directory `staging` beside the server's "
+                                       "socket.",
                                        own,
                                        COUNT_OF(own),
                                        2,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# time-limit: 300
+# time-limit: 600
 # A volume made from what another connection keeps has the same content, also if skycap is killed in the middle of the copy; then it was made once
 # and nothing is left behind. The other connection is csi-driver-host-path where its program is there, else another skycap behind its socket.
 source "$(dirname "$0")/../connections.sh"
@@ -106,7 +106,7 @@ has_begun() { [ -n "$(find "$(copies_dir)" -maxdepth 5 -path '*/to/target/*' -pr
 killed_copy() {
     create "$@" >"$SKYCAP_TMP/id" &
     local waiting=$!
-    wait_for 20 has_begun || fail "$1: the copy never began: $(cat "$SKYCAP_TMP/create.err")"
+    wait_while_running "$waiting" has_begun || fail "$1: the copy never began: $(cat "$SKYCAP_TMP/create.err")"
     kill -KILL "$SERVER"
     wait_for 10 has_ended "$SERVER" || fail "$1: the server outlives its end"
     start_connected --node-id node

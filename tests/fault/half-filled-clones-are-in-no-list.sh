@@ -57,7 +57,7 @@ check "before" "$(wc -w <<<"$wanted")" 4
 request=$(create_request clone "$(on other)" "\"volumeContentSource\":{\"volume\":{\"volumeId\":\"$source_id\"}}" '"secrets":{"key":"hidden"}')
 ask >"$SKYCAP_TMP/answer-of-clone" 2>&1 &
 asking=$!
-wait_for 20 has_begun || fail "the copy never began: $(cat "$SKYCAP_TMP/answer-of-clone")"
+wait_while_running "$asking" has_begun || fail "the copy never began: $(cat "$SKYCAP_TMP/answer-of-clone")"
 check_lists "while it is filled"
 kill -0 "$asking" 2>/dev/null || fail "the copy was too quick: $(cat "$SKYCAP_TMP/answer-of-clone")"
 kill -KILL "$SERVER"

@@ -11,9 +11,6 @@ if [ -z "${OWN_NAMESPACE:-}" ]; then
 fi
 source "$(dirname "$0")/../connections.sh"
 
-mkdir -p /run/skycap
-mount -t tmpfs tmpfs /run/skycap
-
 # The third-party driver is another skycap.
 start_skycap_at "$SKYCAP_TMP/child.sock" --node-id child-node
 child=$SERVER
@@ -157,5 +154,5 @@ done
 skycap volume delete "$strange" "$away" "$data" "$other" mine back own
 skycap snapshot delete monday "$taken"
 expect_equal "volumes and snapshots that are left" "$("$SKYCAP" volume list | wc -l) $("$SKYCAP" snapshot list | wc -l)" "1 1"
-expect_equal "mounts that are left" "$(grep -c -e ' /run/skycap/' -e " $at/" /proc/self/mounts || true)" 0
-expect_equal "directories that are left" "$(ls "$at" /run/skycap/staging)" "$(printf '%s:\n\n%s:' /run/skycap/staging "$at")"
+expect_equal "mounts that are left" "$(grep -c -e " $SKYCAP_TMP/staging/" -e " $at/" /proc/self/mounts || true)" 0
+expect_equal "directories that are left" "$(ls "$at" "$SKYCAP_TMP/staging")" "$(printf '%s:\n\n%s:' "$at" "$SKYCAP_TMP/staging")"

@@ -12,8 +12,6 @@ source "$(dirname "$0")/../lib.sh"
 source "$(dirname "$0")/../file-systems.sh"
 requires script
 
-mkdir -p /run/skycap
-mount -t tmpfs tmpfs /run/skycap
 make_mount ext4 ext4 # where every copy takes its time
 start_skycap --data "$SKYCAP_TMP/ext4/data"
 export CSI_ENDPOINT=unix:$SOCKET

@@ -12,8 +12,7 @@ fi
 source "$(dirname "$0")/../connections.sh"
 need_storage
 
-mkdir -p /run/skycap "$SKYCAP_TMP/ext4"
-mount -t tmpfs tmpfs /run/skycap
+mkdir -p "$SKYCAP_TMP/ext4"
 truncate --size 4G "$SKYCAP_TMP/ext4.file"
 mkfs.ext4 -q "$SKYCAP_TMP/ext4.file"
 mount -o loop "$SKYCAP_TMP/ext4.file" "$SKYCAP_TMP/ext4" # where every copy takes its time

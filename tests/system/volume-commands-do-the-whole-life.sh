@@ -4,7 +4,7 @@
 # and on btrfs; what is published, staged and attached for it goes with the last path.
 # time-limit: 300
 #
-# It runs in a mount namespace of its own: whatever happens, no mount stays, and /run/skycap is not the machine's.
+# It runs in a mount namespace of its own: whatever happens, no mount stays.
 if [ -z "${OWN_NAMESPACE:-}" ]; then
     unshare --mount true 2>/dev/null || { echo "needs a mount namespace, which is not allowed here"; exit 77; }
     OWN_NAMESPACE=1 exec unshare --mount "$0" "$@"
@@ -12,9 +12,6 @@ fi
 source "$(dirname "$0")/../lib.sh"
 source "$(dirname "$0")/../file-systems.sh"
 requires mkfs.btrfs mkfs.ext4
-
-mkdir -p /run/skycap
-mount -t tmpfs tmpfs /run/skycap
 
 # skycap ARGUMENT...: quietly.
 skycap() {
@@ -36,7 +33,7 @@ refuses() {
 }
 
 mounts_of_ours() {
-    grep -c -e ' /run/skycap/' -e " $at/" /proc/self/mounts || true
+    grep -c -e " $SKYCAP_TMP/staging/" -e " $at/" /proc/self/mounts || true
 }
 
 live_as_a_directory() {
@@ -141,7 +138,7 @@ live() {
     live_as_an_image
     expect_equal "volumes and snapshots that are left" "$("$SKYCAP" volume list | wc -l) $("$SKYCAP" snapshot list | wc -l)" "1 1"
     expect_equal "mounts that are left" "$(mounts_of_ours)" 0
-    expect_equal "directories that are left" "$(ls "$at" /run/skycap/staging)" "$(printf '%s:\n\n%s:' /run/skycap/staging "$at")"
+    expect_equal "directories that are left" "$(ls "$at" "$SKYCAP_TMP/staging")" "$(printf '%s:\n\n%s:' "$at" "$SKYCAP_TMP/staging")"
     stop_server "$SERVER" || fail "the server ended with exit code $?"
 }
 

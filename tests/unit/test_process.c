@@ -65,12 +65,12 @@ a_long_output_is_cut_and_the_program_goes_on(void)
 }
 
 static void
-a_program_that_is_not_there_is_not_found(void)
+a_program_that_is_not_installed_is_named(void)
 {
     const char *const arguments[] = {"no-such-program-as-this", NULL};
-    check_code(process_run(arguments, 1000, NULL, NULL), CODE_NOT_FOUND);
-    CHECK(!process_exists(arguments[0]));
-    CHECK(process_exists("sh"));
+    struct error *error = process_run(arguments, 1000, NULL, NULL);
+    CHECK(error && strstr(error->message, "no-such-program-as-this is not installed"));
+    check_code(error, CODE_FAILED_PRECONDITION);
 }
 
 static void
@@ -191,7 +191,7 @@ main(void)
     output_and_exit_code_are_given();
     a_bad_exit_code_is_an_error_with_what_was_said();
     a_long_output_is_cut_and_the_program_goes_on();
-    a_program_that_is_not_there_is_not_found();
+    a_program_that_is_not_installed_is_named();
     the_path_of_the_caller_does_not_matter();
     the_time_limit_ends_the_program_and_its_children();
     a_child_that_stays_behind_is_not_waited_for();
