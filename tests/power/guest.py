@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 import traceback
-import uuid
 
 import control
 import verify
@@ -116,6 +115,7 @@ def run_round(guest):
         start_work(guest)
     else:
         guest.server.stop()
+        verify.check_rebuild(guest)
         subprocess.run(["umount", guest.disk], check=True)
         guest.note("end")
 
@@ -127,21 +127,12 @@ TASKS = {
 }
 
 
-def give_boot_id(guest):
-    """By it skycap knows that the machine was started again."""
-    path = guest.base + "/run/boot_id"
-    with open(path, "w") as file:
-        file.write(f"{uuid.uuid4()}\n")
-    subprocess.run(["mount", "--bind", path, "/proc/sys/kernel/random/boot_id"], check=True)
-
-
 def main(task_path, record_path):
     with open(task_path) as file:
         task = json.load(file)
-    guest = Guest(task, os.open(record_path, os.O_WRONLY | os.O_APPEND))
+    guest = Guest(task, os.open(record_path, os.O_WRONLY))
     random.seed(task["seed"])
     try:
-        give_boot_id(guest)
         guest.note("boot", kernel=os.uname().release)
         TASKS[task["kind"]](guest)
     except Exception:

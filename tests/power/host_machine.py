@@ -7,18 +7,16 @@ more. The processes and mounts of that boot are cleared away; what they still wr
 only.
 """
 
-import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-CLEAR_TRIES = 400
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-O2"]
+from machine import HERE, Machine, wait_until
+
+CAP_SYS_RESOURCE = 24
 
 # Undoes the mounts below a path, the uppermost first.
 UNMOUNT = """
@@ -29,34 +27,17 @@ awk -v below="$1" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | ta
     done
 """
 
-# A new namespace has copies of all mounts. Those of others would keep their devices in use.
-LEAVE_OTHERS = """
+# Begins a boot, in a new mount namespace. Its copies of the mounts of others would keep their
+# devices in use. By the boot id skycap knows that the machine was started again.
+BEGIN = """
 awk -v own="$1/" '/ - [^ ]+ .dev.loop/ && index($5, own) != 1 { print $5 }' /proc/self/mountinfo |
     tac | xargs --no-run-if-empty umount --lazy 2>/dev/null
-mount -t tmpfs tmpfs "$1/guest"
+mount -t tmpfs tmpfs "$1/guest" &&
+    cat /proc/sys/kernel/random/uuid >"$1/guest/boot_id" &&
+    mount --bind "$1/guest/boot_id" /proc/sys/kernel/random/boot_id || exit
 shift
 exec "$@"
 """
-
-
-def build_disk(work):
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "fuse3"], check=True, capture_output=True, text=True
-    ).stdout.split()
-    program = work / "volatile-disk-fuse"
-    subprocess.run(
-        [
-            "gcc",
-            *FLAGS,
-            "-o",
-            program,
-            HERE / "volatile-disk-fuse.c",
-            HERE / "volatile_disk.c",
-            *flags,
-        ],
-        check=True,
-    )
-    return program
 
 
 def loop_files():
@@ -69,72 +50,45 @@ def loop_files():
     return found
 
 
-def wait_until(condition, what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.002)
+def may_grow_ext4():
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith("CapEff:"))
+    return bool(int(line.split()[1], 16) >> CAP_SYS_RESOURCE & 1)
 
 
-class HostMachine:
-    grows_ext4 = False  # see __init__
-
+class HostMachine(Machine):
     def __init__(self, work, skycap):
-        self.work = work
+        super().__init__(work)
+        self.grows_ext4 = may_grow_ext4()
         self.skycap = shutil.copy(skycap, work)  # a build meanwhile changes nothing
         self.base = str(work / "guest")
         self.fuse = work / "fuse"
-        self.image = work / "disk.img"
-        self.record = work / "record"
-        self.program = build_disk(work)
         self.fuse.mkdir()
         os.mkdir(self.base)
+        flags = ["pkg-config", "--cflags", "--libs", "fuse3"]
+        flags = subprocess.run(flags, check=True, capture_output=True, text=True).stdout
+        self.program = self.build("volatile-disk-fuse", *flags.split())
         self.guest = self.server = self.loop = self.namespace = None
-        with open("/proc/self/status") as file:
-            bits = next(line for line in file if line.startswith("CapEff:"))
-        self.grows_ext4 = bool(int(bits.split()[1], 16) >> 24 & 1)  # CAP_SYS_RESOURCE
 
     def boot(self, task, lies=False):
-        self.record.write_bytes(b"")
         self.server = subprocess.Popen(
-            [
-                self.program,
-                self.image,
-                self.work / "statistics",
-                "lying" if lies else "honest",
-                self.fuse,
-            ]
+            [self.program, self.image, self.statistics, "lying" if lies else "honest", self.fuse]
         )
         disk = self.fuse / "disk"
         wait_until(disk.exists, "the volatile disk is not there")
-        self.loop = subprocess.run(
-            ["losetup", "--find", "--show", disk], check=True, capture_output=True, text=True
-        ).stdout.strip()
-        (self.work / "task").write_text(
-            json.dumps(dict(task, base=self.base, disk=self.loop, skycap=str(self.skycap)))
-        )
+        attach = ["losetup", "--find", "--show", disk]
+        attached = subprocess.run(attach, check=True, capture_output=True, text=True)
+        self.loop = attached.stdout.strip()
+        self.write_task(task, base=self.base, disk=self.loop, skycap=str(self.skycap))
+        self.start_guest()
+
+    def start_guest(self):
+        words = ["nice", "-n", "5", "unshare", "--mount", "--propagation", "private"]
+        words += ["sh", "-c", BEGIN, "sh", self.work]
+        words += [sys.executable, HERE / "guest.py", self.task, self.record]
+        paths = {"PYTHONPATH": str(self.work), "PYTHONDONTWRITEBYTECODE": "1"}
         self.guest = subprocess.Popen(
-            [
-                "nice",
-                "-n",
-                "5",
-                "unshare",
-                "--mount",
-                "--propagation",
-                "private",
-                "sh",
-                "-c",
-                LEAVE_OTHERS,
-                "sh",
-                self.work,
-                sys.executable,
-                HERE / "guest.py",
-                self.work / "task",
-                self.record,
-            ],
-            stdin=subprocess.DEVNULL,
-            env=dict(os.environ, PYTHONPATH=str(self.work), PYTHONDONTWRITEBYTECODE="1"),
+            words, stdin=subprocess.DEVNULL, env=dict(os.environ, **paths)
         )
         own = os.readlink("/proc/self/ns/mnt")
         link = f"/proc/{self.guest.pid}/ns/mnt"
@@ -145,15 +99,13 @@ class HostMachine:
         return self.guest.poll() is not None
 
     def cut(self, mode, seed, read_record):
-        """`read_record` is called when the guest is stopped and before the disk is cut: what is on
-        the record then was answered before the cut, and nobody answers between the two. Returns
-        what was lost."""
+        """Nobody answers between the reading of the record and the cut."""
         self.stop_guest()
         read_record()
         with open(self.fuse / "cut", "wb", buffering=0) as file:
             file.write(f"{mode} {seed}".encode())
         self.clear()
-        return json.loads((self.work / "statistics").read_text().splitlines()[-1])
+        return self.read_losses()
 
     def stop_guest(self):
         self.guest.send_signal(signal.SIGSTOP)
@@ -169,7 +121,6 @@ class HostMachine:
         wait_until(is_stopped, "the guest does not stop")
 
     def clear(self):
-        """Kills and unmounts whatever is left of a boot. Harmless if there is nothing."""
         if self.namespace is not None:
             self.kill_processes()
             self.unmount("/pods/")

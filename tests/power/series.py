@@ -3,6 +3,7 @@
 
 import collections
 import json
+import os
 import random
 import subprocess
 import time
@@ -13,6 +14,7 @@ from model import Model
 DISK_BYTES = 8 << 30
 SPARE_BYTES = 1 << 20  # behind the file system, for the control's bare writes
 WAIT_SECONDS = 300
+TIME_FACTOR = float(os.environ.get("TIME_FACTOR") or 1)  # of an instrumented build
 BAD_EVENTS = ("start_failed", "mount_failed", "crash")
 # Codes of calls that no client deserves.
 BAD_CODES = ("INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE", "OS")
@@ -63,6 +65,7 @@ class Series:
         self.rng = random.Random(seed)
         self.model = Model()
         self.round = 0
+        self.long_weight = 0
         self.events, self.seen = [], 0
         self.tally = Tally()
 
@@ -96,10 +99,12 @@ class Series:
             compresses=self.stack.compresses,
             limits_trees=self.stack.limits_trees,
             grows_ext4=self.machine.grows_ext4,
+            slowness=self.machine.slowness * TIME_FACTOR,
             kinds=["tree", "tree", "ext4", "xfs", "block"],
             restarts=True,
             works=True,
             syncs=False,
+            clock_is_behind=False,
             workers=4,
             model=self.model.state(),
         )
@@ -117,7 +122,7 @@ class Series:
 
     def wait_for(self, *names):
         """The first event of one of these names; a bad one is told as a problem, and gives None."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + WAIT_SECONDS * self.machine.slowness * TIME_FACTOR
         while time.monotonic() < deadline and not self.machine.has_ended():
             for event in self.read_record():
                 if event["event"] in names:
@@ -198,13 +203,17 @@ class Series:
     # ---- rounds ----
 
     def choose_plan(self):
+        """A long round goes on until the server has noted what is durable by then."""
         if not self.round:
             return "first"
-        return self.rng.choices(["work", "start", "recovery", "first"], [70, 10, 12, 8])[0]
+        weights = {"work": 70, "start": 10, "recovery": 12, "first": 8, "long": self.long_weight}
+        return self.rng.choices(list(weights), list(weights.values()))[0]
 
     def choose_ms(self, plan):
         if plan == "work":
-            return self.rng.choice([self.rng.randrange(200, 1500), self.rng.randrange(200, 5000)])
+            return self.rng.randrange(200, self.rng.choice([1500, 5000]))
+        if plan == "long":
+            return self.rng.randrange(31000, 40000)
         return self.rng.randrange(
             self.rng.choice(
                 {"start": [50, 500], "recovery": [500, 3000], "first": [60, 300, 1500]}[plan]
@@ -217,12 +226,14 @@ class Series:
         if plan == "first":
             self.new_disk()
         self.boot(
+            clock_is_behind=self.rng.random() < 0.2,
             syncs=self.rng.random() < 0.5,
             restarts=plan == "work" and self.rng.random() < 0.7,
             workers=self.rng.choice([1, 4, 4, 8]),
         )
         event = {
             "work": "work",
+            "long": "work",
             "start": "starting",
             "recovery": "ready",
             "first": self.rng.choice(["starting", "work"]),
@@ -298,6 +309,7 @@ class Series:
     # ---- the series ----
 
     def run(self, cuts, seconds):
+        self.long_weight = 3 if cuts > 20 else 0
         deadline = time.monotonic() + seconds if seconds else None
         for _ in range(cuts):
             if deadline and time.monotonic() > deadline:
