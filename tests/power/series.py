@@ -43,6 +43,32 @@ STACKS = {
     "dir-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir")),
     "dir-ext4": Stack("ext4", serve=("--backend", "dir")),
 }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When the power is cut: so many milliseconds after the first of these events."""
+
+    weight: int
+    events: tuple
+    ms: tuple  # upper limits; one of them is chosen
+    least_ms: int = 0
+
+
+PLANS = {
+    # On a new disk.
+    "first": Plan(8, ("starting", "work"), (60, 300, 1500)),
+    "start": Plan(8, ("starting",), (50, 500)),
+    "recovery": Plan(12, ("ready",), (500, 3000)),
+    "work": Plan(40, ("work",), (1500, 5000), 200),
+    # Then right behind the next answer of one kind.
+    "answer": Plan(32, ("work",), (300, 2000)),
+    # Long enough for the server to note what is durable by then. Not in short series.
+    "long": Plan(3, ("work",), (40000,), 31000),
+}
+ANSWERS = ("create", "clone", "delete", "expand", "modify", "snapshot", "group", "ephemeral")
+ANSWER_SECONDS = 8
+SHORT_SERIES = 20
 FORCE = {"ext4": "-F", "btrfs": "-f", "xfs": "-f"}
 
 
@@ -65,8 +91,7 @@ class Series:
         self.rng = random.Random(seed)
         self.model = Model()
         self.round = 0
-        self.long_weight = 0
-        self.events, self.seen = [], 0
+        self.events, self.seen, self.waited = [], 0, 0
         self.tally = Tally()
 
     # ---- disks ----
@@ -88,7 +113,7 @@ class Series:
 
     def boot(self, lies=False, **task):
         self.round += 1
-        self.events, self.seen = [], 0
+        self.events, self.seen, self.waited = [], 0, 0
         common = dict(
             kind="round",
             round=self.round,
@@ -116,22 +141,40 @@ class Series:
             data = file.read()
         whole = data[: data.rfind(b"\n") + 1]  # its last line may be under way
         self.seen += len(whole)
-        new = [json.loads(line) for line in whole.splitlines()]
-        self.events += new
-        return new
+        self.events += [json.loads(line) for line in whole.splitlines()]
 
-    def wait_for(self, *names):
-        """The first event of one of these names; a bad one is told as a problem, and gives None."""
-        deadline = time.monotonic() + WAIT_SECONDS * self.machine.slowness * TIME_FACTOR
-        while time.monotonic() < deadline and not self.machine.has_ended():
-            for event in self.read_record():
-                if event["event"] in names:
-                    return event
-                if event["event"] in BAD_EVENTS:
-                    return None
+    def next_event(self, seconds):
+        """The first event that is no `wait_for` has seen yet; None after so long."""
+        deadline = time.monotonic() + seconds * self.machine.slowness * TIME_FACTOR
+        while self.waited == len(self.events):
+            if time.monotonic() > deadline or self.machine.has_ended():
+                return None
             time.sleep(0.003)
-        self.problem("the guest does not go on", waited_for=names)
-        return None
+            self.read_record()
+        self.waited += 1
+        return self.events[self.waited - 1]
+
+    def wait_for(self, name):
+        """The next event of this name. None: it does not come, and a problem is told."""
+        while True:
+            event = self.next_event(WAIT_SECONDS)
+            if not event:
+                self.problem("the guest does not go on", waited_for=name)
+            if not event or event["event"] in BAD_EVENTS:
+                return None
+            if event["event"] == name:
+                return event
+
+    def wait_for_answer(self, op):
+        """Not for long: by chance there may be no such call."""
+        deadline = time.monotonic() + ANSWER_SECONDS * self.machine.slowness
+        while time.monotonic() < deadline:
+            event = self.next_event(ANSWER_SECONDS)
+            if not event:
+                return
+            is_clone = event.get("source") is not None
+            if event["event"] == "done" and op == ("clone" if is_clone else event["op"]):
+                return
 
     def cut(self, mode):
         lost = self.machine.cut(mode, self.rng.getrandbits(30), self.read_record)
@@ -172,11 +215,11 @@ class Series:
             if event["code"] in BAD_CODES:
                 self.problem("a call failed", **facts)
 
-    def tell_round(self, plan, mode, ms, lost):
+    def tell_round(self, how, lost):
         answered = sum(event["event"] == "done" for event in self.events)
         ready = [event["ms"] for event in self.events if event["event"] == "ready"]
         print(
-            f"round {self.round}: {plan}, cut after {ms} ms ({mode}), {answered} answered, "
+            f"round {self.round}: {how}, {answered} answered, "
             f"ready in {ready[0] if ready else '-'} ms, {lost['lost_sectors']} sectors lost",
             flush=True,
         )
@@ -202,50 +245,45 @@ class Series:
 
     # ---- rounds ----
 
-    def choose_plan(self):
-        """A long round goes on until the server has noted what is durable by then."""
+    def choose_plan(self, cuts):
         if not self.round:
             return "first"
-        weights = {"work": 70, "start": 10, "recovery": 12, "first": 8, "long": self.long_weight}
+        weights = {name: plan.weight for name, plan in PLANS.items()}
+        if cuts <= SHORT_SERIES:
+            del weights["long"]
         return self.rng.choices(list(weights), list(weights.values()))[0]
 
-    def choose_ms(self, plan):
-        if plan == "work":
-            return self.rng.randrange(200, self.rng.choice([1500, 5000]))
-        if plan == "long":
-            return self.rng.randrange(31000, 40000)
-        return self.rng.randrange(
-            self.rng.choice(
-                {"start": [50, 500], "recovery": [500, 3000], "first": [60, 300, 1500]}[plan]
-            )
-        )
+    def wait_for_moment(self, name):
+        """Returns the moment in words; None: the guest failed before."""
+        plan = PLANS[name]
+        ms = self.rng.randrange(plan.least_ms, self.rng.choice(plan.ms))
+        event, op = self.rng.choice(plan.events), self.rng.choice(ANSWERS)
+        if not self.wait_for(event):
+            return None
+        time.sleep(ms / 1000)
+        if name != "answer":
+            return f"{ms} ms after {event}"
+        self.read_record()
+        self.waited = len(self.events)
+        self.wait_for_answer(op)
+        return f"after {op}"
 
-    def run_round(self):
+    def run_round(self, cuts):
         """False: the disk is of no use any more."""
-        plan, mode = self.choose_plan(), self.rng.choice(self.stack.modes)
+        plan, mode = self.choose_plan(cuts), self.rng.choice(self.stack.modes)
         if plan == "first":
             self.new_disk()
         self.boot(
             clock_is_behind=self.rng.random() < 0.2,
-            syncs=self.rng.random() < 0.5,
+            syncs=self.rng.random() < 0.5 and plan != "answer",
             restarts=plan == "work" and self.rng.random() < 0.7,
-            workers=self.rng.choice([1, 4, 4, 8]),
+            workers=self.rng.choice([1, 4, 4, 8] if plan != "answer" else [1, 2]),
         )
-        event = {
-            "work": "work",
-            "long": "work",
-            "start": "starting",
-            "recovery": "ready",
-            "first": self.rng.choice(["starting", "work"]),
-        }[plan]
-        ms = self.choose_ms(plan)
-        is_good = self.wait_for(event) is not None
-        if is_good:
-            time.sleep(ms / 1000)
+        moment = self.wait_for_moment(plan)
         lost = self.cut(mode)
         self.tally.cuts[plan] += 1
-        self.tell_round(plan, mode, ms, lost)
-        return is_good and not any(event["event"] in BAD_EVENTS for event in self.events)
+        self.tell_round(f"{plan}, cut {moment} ({mode})", lost)
+        return moment and not any(event["event"] in BAD_EVENTS for event in self.events)
 
     def check_last(self):
         """What the last cut left; then an orderly end."""
@@ -309,12 +347,11 @@ class Series:
     # ---- the series ----
 
     def run(self, cuts, seconds):
-        self.long_weight = 3 if cuts > 20 else 0
         deadline = time.monotonic() + seconds if seconds else None
         for _ in range(cuts):
             if deadline and time.monotonic() > deadline:
                 break
-            if not self.run_round():
+            if not self.run_round(cuts):
                 self.new_disk()
         self.check_last()
         print(self.summary(), flush=True)
