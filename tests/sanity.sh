@@ -9,15 +9,22 @@ MIB=$((1 << 20))
 # `RESULT<tab>NAME<tab>WHY` for each; RESULT is passed, failed, skipped or pending.
 SANITY=$SKYCAP_TMP/sanity.tsv
 run_csi_sanity() {
-    local route=$1 socket=$2 access=$3 junit=$SKYCAP_TMP/junit.xml
+    local route=$1 socket=$2 access=$3
     echo "$4" >"$SKYCAP_TMP/mutable.yaml"
     shift 4
-    rm -f "$junit"
-    timeout $((60 * SLOWER)) "$PEERS/csi-sanity" --csi.endpoint "unix://$socket" \
-        --csi.mountdir "$SKYCAP_TMP/target" --csi.stagingdir "$SKYCAP_TMP/staging" \
+    run_csi_sanity_with "$route" "$socket" \
         --csi.testvolumeaccesstype "$access" --csi.testnodevolumeattachlimit \
         --csi.testvolumesize $((32 * MIB)) --csi.testvolumeexpandsize $((48 * MIB)) \
-        --csi.testvolumemutableparameters "$SKYCAP_TMP/mutable.yaml" "$@" \
+        --csi.testvolumemutableparameters "$SKYCAP_TMP/mutable.yaml" "$@"
+}
+
+# run_csi_sanity_with ROUTE SOCKET FLAG...: with no flags but these, as it comes.
+run_csi_sanity_with() {
+    local route=$1 socket=$2 junit=$SKYCAP_TMP/junit.xml
+    shift 2
+    rm -f "$junit"
+    timeout $((60 * SLOWER)) "$PEERS/csi-sanity" --csi.endpoint "unix://$socket" \
+        --csi.mountdir "$SKYCAP_TMP/target" --csi.stagingdir "$SKYCAP_TMP/staging" "$@" \
         --ginkgo.no-color --ginkgo.junit-report "$junit" >"$SKYCAP_TMP/sanity.log" 2>&1 || true
     if [ ! -s "$junit" ]; then
         tail -n 20 "$SKYCAP_TMP/sanity.log"

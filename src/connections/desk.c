@@ -53,7 +53,7 @@ static const struct rule rules[] = {
     {"/csi.v1.Controller/ControllerGetVolume", NULL, false, false, false, CONTROLLER(GET_VOLUME)},
     {"/csi.v1.Controller/ControllerGetVolumeHealth", NULL, false, false, false, CONTROLLER(GET_VOLUME_HEALTH)},
     {"/csi.v1.Controller/ControllerExpandVolume", NULL, false, false, false, CONTROLLER(EXPAND_VOLUME), .required = "capacity_range"},
-    {"/csi.v1.Controller/ControllerModifyVolume", NULL, false, false, false, CONTROLLER(MODIFY_VOLUME), .required = "mutable_parameters"},
+    {"/csi.v1.Controller/ControllerModifyVolume", NULL, false, false, false, CONTROLLER(MODIFY_VOLUME)},
     {"/csi.v1.Controller/ValidateVolumeCapabilities", .required = "volume_capabilities"},
     {"/csi.v1.Controller/CreateSnapshot", NULL, false, false, false, CONTROLLER(CREATE_DELETE_SNAPSHOT), .required = "name"},
     {"/csi.v1.Controller/DeleteSnapshot", NULL, false, STRAY_IS_FINE, false, CONTROLLER(CREATE_DELETE_SNAPSHOT)},

@@ -119,13 +119,14 @@ find_obstacle(const volume_record *volume,
     }
     struct text_map is = message_map_read(volume->parameters, volume->n_parameters, arena);
     struct text_map asked = message_map_read(request->parameters, request->n_parameters, arena);
-    if (asked.count && !text_map_equal(&is, &asked))
+    if (asked.count && !spec_same_parameters(&is, &asked))
         return "the volume has other parameters";
     is = message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
     asked = message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena);
     for (size_t i = 0; i < asked.count; i++) {
         const char *value = text_map_find(&is, asked.pairs[i].key);
-        if (!value || strcmp(value, asked.pairs[i].value) != 0)
+        if (!spec_is_sidecar_key(asked.pairs[i].key) &&
+            (!value || strcmp(value, asked.pairs[i].value) != 0))
             return "the volume has other mutable parameters";
     }
     return request->n_volume_context ? "the volume has no volume_context" : NULL;
@@ -279,7 +280,5 @@ HANDLER(controller_modify_volume, ControllerModifyVolume)
     struct error *error = checks_maps(&request->base);
     if (!error)
         error = find_volume(call, request->volume_id, &volume);
-    if (!error && !wanted.count)
-        error = error_new(CODE_INVALID_ARGUMENT, "mutable_parameters is missing");
     return error ? error : volume_modify(controller_engine(call), volume->handle, &wanted);
 }

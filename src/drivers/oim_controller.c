@@ -19,7 +19,6 @@
 
 #define DEFAULT_BYTES (INT64_C(1) << 20)
 #define SECTOR_BYTES 512
-#define SIDECAR_PREFIX "csi.storage.k8s.io/" /* about Kubernetes' objects: asks for nothing */
 #define TOKEN_PREFIX "after/"
 
 #define MAKING SKYCAP__RECORDS__VOLUME_RECORD__STATE__COPYING
@@ -83,15 +82,25 @@ choose_size(const Csi__V1__CapacityRange *range, const char *fs_type, int64_t *o
     return NULL;
 }
 
+/* The first key that asks for something; NULL: there is none. */
+static const char *
+find_parameter(void *entries, size_t count, struct arena *arena)
+{
+    struct text_map map = message_map_read(entries, count, arena);
+    for (size_t i = 0; i < map.count; i++)
+        if (!spec_is_sidecar_key(map.pairs[i].key))
+            return map.pairs[i].key;
+    return NULL;
+}
+
 static struct error *
 check_parameters(const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
 {
-    struct text_map map = message_map_read(request->parameters, request->n_parameters, arena);
-    for (size_t i = 0; i < map.count; i++)
-        if (strncmp(map.pairs[i].key, SIDECAR_PREFIX, sizeof SIDECAR_PREFIX - 1) != 0)
-            return error_new(CODE_INVALID_ARGUMENT, "unknown parameter \"%s\": there are none here",
-                             map.pairs[i].key);
-    if (request->n_mutable_parameters)
+    const char *key = find_parameter(request->parameters, request->n_parameters, arena);
+    if (key)
+        return error_new(CODE_INVALID_ARGUMENT, "unknown parameter \"%s\": there are none here",
+                         key);
+    if (find_parameter(request->mutable_parameters, request->n_mutable_parameters, arena))
         return error_new(CODE_INVALID_ARGUMENT, "there are no mutable parameters here");
     if (request->volume_content_source)
         return error_new(CODE_INVALID_ARGUMENT, "a volume cannot be made from another here");
@@ -324,7 +333,8 @@ find_obstacle(const volume_record *volume,
         if (obstacle)
             return arena_string(arena, obstacle->message);
     }
-    if (request->n_parameters || request->n_mutable_parameters)
+    if (find_parameter(request->parameters, request->n_parameters, arena) ||
+        find_parameter(request->mutable_parameters, request->n_mutable_parameters, arena))
         return "the volume has no parameters";
     return request->n_volume_context ? "the volume has no volume_context" : NULL;
 }

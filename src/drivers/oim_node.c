@@ -74,6 +74,8 @@ publish(struct oim_driver *oim, const struct oim_volume *volume, const struct us
     const char *device = find_device(oim, volume->handle, arena);
     struct error *error = place_check_capability(volume->record, use->capability);
     if (!error)
+        error = oim_volume_forget_lost(oim, volume->handle, use, arena);
+    if (!error)
         error = oim_volume_list_uses(oim, volume->handle, use->path, arena, &uses);
     if (!error)
         error = stage_check_same(&uses, use);

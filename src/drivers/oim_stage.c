@@ -302,6 +302,8 @@ stage(struct staging *staging)
     if (!error)
         error = place_check_capability(volume->record, use->capability);
     if (!error)
+        error = oim_volume_forget_lost(oim, volume->handle, use, arena);
+    if (!error)
         error = stage_check_access_type(&oim->engine, volume->handle, use, arena);
     if (!error)
         error = stage_remember_use(&oim->engine, volume->handle, use, arena, &record, &is_new);

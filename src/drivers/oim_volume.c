@@ -5,6 +5,7 @@
 
 #include "drivers/oim_internal.h"
 #include "volumes/mounts.h"
+#include "volumes/stage.h"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -209,6 +210,21 @@ oim_volume_list_uses(struct oim_driver *oim, const char *handle, const char *pat
         if (is_here || !mount_rows_is_publication(row) || mounts_is_point(row->path))
             out->records[out->count++] = row;
         else
+            error = mount_rows_delete(&oim->engine, row);
+    }
+    return error;
+}
+
+struct error *
+oim_volume_forget_lost(struct oim_driver *oim, const char *handle, const struct use *use,
+                       struct arena *arena)
+{
+    struct mount_list rows;
+    struct error *error = mount_rows_list(&oim->engine, handle, arena, &rows);
+    for (size_t i = 0; i < rows.count && !error; i++) {
+        mount_record *row = rows.records[i];
+        bool has_mount = !place_is_block(row->capability) || mount_rows_is_publication(row);
+        if (has_mount && stage_contradicts(row, use) && !mounts_is_point(row->path))
             error = mount_rows_delete(&oim->engine, row);
     }
     return error;

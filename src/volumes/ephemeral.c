@@ -8,12 +8,11 @@
 
 #include "base/size_text.h"
 #include "volumes/publish.h"
+#include "volumes/spec.h"
 #include "volumes/volume.h"
 
 /* Names of requests have no control characters. */
 #define NAME_PREFIX "\001"
-
-#define SIDECAR_PREFIX "csi.storage.k8s.io/"
 
 static struct error *
 read_context(const struct ephemeral_request *request, struct arena *arena,
@@ -24,7 +23,7 @@ read_context(const struct ephemeral_request *request, struct arena *arena,
         const struct text_pair *pair = &request->context.pairs[i];
         if (strcmp(pair->key, "size") == 0)
             error = size_text_parse(pair->value, &out->required_bytes);
-        else if (strncmp(pair->key, SIDECAR_PREFIX, strlen(SIDECAR_PREFIX)) != 0)
+        else if (!spec_is_sidecar_key(pair->key))
             text_map_set(&out->parameters, arena, pair->key, pair->value);
     }
     return error;

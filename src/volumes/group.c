@@ -18,6 +18,7 @@
 #include "volumes/handle.h"
 #include "volumes/held.h"
 #include "volumes/snapshot.h"
+#include "volumes/spec.h"
 #include "volumes/still.h"
 #include "volumes/volume.h"
 
@@ -132,7 +133,7 @@ answer_existing(struct engine *engine, group_record *record, char *const *sorted
     const char *difference = NULL;
     if (!has_sources(record, sorted, count))
         difference = "volumes";
-    else if (!text_map_equal(&had, parameters))
+    else if (!spec_same_parameters(&had, parameters))
         difference = "parameters";
     if (difference)
         return error_new(CODE_ALREADY_EXISTS, "the group \"%s\" exists with other %s", record->name,

@@ -93,10 +93,10 @@ publish_held(struct engine *engine, struct held_volume *held, const struct use *
     return error;
 }
 
-/* Uses at other paths that are gone, as after a reboot, are forgotten; the one at this path is to be repaired. */
+/* Publications that are gone, as after a reboot, are forgotten; one that is to be made again just so is repaired. */
 static struct error *
-list_uses(struct engine *engine, const volume_record *volume, const char *path, struct arena *arena,
-          struct mount_list *out)
+list_uses(struct engine *engine, const volume_record *volume, const struct use *wanted,
+          struct arena *arena, struct mount_list *out)
 {
     struct mount_list rows;
     struct error *error = mount_rows_list(engine, volume->handle, arena, &rows);
@@ -105,7 +105,9 @@ list_uses(struct engine *engine, const volume_record *volume, const char *path, 
     for (size_t i = 0; i < rows.count && !error; i++) {
         struct use use = stage_use_of(rows.records[i]);
         bool is_there = true;
-        if (mount_rows_is_publication(rows.records[i]) && strcmp(use.path, path) != 0)
+        bool is_wanted =
+            strcmp(use.path, wanted->path) == 0 && !stage_contradicts(rows.records[i], wanted);
+        if (mount_rows_is_publication(rows.records[i]) && !is_wanted)
             error = place_is_used(engine, volume, &use, &is_there);
         if (is_there)
             out->records[out->count++] = rows.records[i];
@@ -126,7 +128,7 @@ publish_volume(struct engine *engine, const char *handle, const struct use *use)
     if (!error)
         error = place_check_capability(held.record, use->capability);
     if (!error)
-        error = list_uses(engine, held.record, use->path, &arena, &uses);
+        error = list_uses(engine, held.record, use, &arena, &uses);
     if (!error)
         error = stage_check_same(&uses, use);
     if (!error)

@@ -10,6 +10,7 @@
 #include "volumes/copy.h"
 #include "volumes/flush.h"
 #include "volumes/handle.h"
+#include "volumes/spec.h"
 #include "volumes/volume.h"
 
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
@@ -67,7 +68,7 @@ answer_existing(snapshot_record *record, const char *source_handle,
     if (strcmp(record->source_handle, source_handle) != 0)
         return error_new(CODE_ALREADY_EXISTS, "the snapshot \"%s\" exists, of another volume",
                          record->name);
-    if (!text_map_equal(&its, parameters))
+    if (!spec_same_parameters(&its, parameters))
         return error_new(CODE_ALREADY_EXISTS, "the snapshot \"%s\" exists with other parameters",
                          record->name);
     *out = record;

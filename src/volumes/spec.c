@@ -7,7 +7,6 @@
 #include "backends/format.h"
 #include "volumes/io_limits.h"
 
-/* Sidecars add keys of their own; they are about Kubernetes' objects and ask for nothing. */
 #define SIDECAR_PREFIX "csi.storage.k8s.io/"
 
 #define SECTOR_BYTES 4096
@@ -19,6 +18,37 @@ is_one_of(const char *value, const char *const *allowed)
         if (strcmp(value, *allowed) == 0)
             return true;
     return false;
+}
+
+/* ---- the sidecars' keys ---- */
+
+bool
+spec_is_sidecar_key(const char *key)
+{
+    return strncmp(key, SIDECAR_PREFIX, sizeof SIDECAR_PREFIX - 1) == 0;
+}
+
+/* The first pair from `at` on that asks for something; NULL: there is none. */
+static const struct text_pair *
+next_pair(const struct text_map *map, size_t *at)
+{
+    while (*at < map->count && spec_is_sidecar_key(map->pairs[*at].key))
+        ++*at;
+    return *at < map->count ? &map->pairs[(*at)++] : NULL;
+}
+
+bool
+spec_same_parameters(const struct text_map *a, const struct text_map *b)
+{
+    size_t at_a = 0, at_b = 0;
+    for (;;) {
+        const struct text_pair *one = next_pair(a, &at_a);
+        const struct text_pair *other = next_pair(b, &at_b);
+        if (!one || !other)
+            return one == other;
+        if (strcmp(one->key, other->key) != 0 || strcmp(one->value, other->value) != 0)
+            return false;
+    }
 }
 
 /* ---- parameters ---- */
@@ -58,8 +88,7 @@ static struct error *
 check_parameter(const struct text_pair *pair, bool must_be_mutable)
 {
     const struct parameter *parameter = find_parameter(pair->key);
-    if (!parameter && !must_be_mutable &&
-        strncmp(pair->key, SIDECAR_PREFIX, strlen(SIDECAR_PREFIX)) == 0)
+    if (spec_is_sidecar_key(pair->key))
         return NULL;
     if (!parameter)
         return error_new(

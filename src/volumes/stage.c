@@ -122,7 +122,15 @@ is_contrary(const mount_record *record, const struct use *use)
            strcmp(record->path, use->path) != 0;
 }
 
-/* After a reboot a volume may be in use as a raw device no more, though nobody has unstaged it; or as a file system. */
+bool
+stage_contradicts(const mount_record *record, const struct use *use)
+{
+    if (strcmp(record->path, use->path) == 0)
+        return !is_same_use(record, use);
+    return is_contrary(record, use);
+}
+
+/* After a reboot a volume may be in use no more as it was, though nobody has unstaged it. */
 static struct error *
 forget_lost_contraries(struct engine *engine, const volume_record *volume, const struct use *use,
                        struct arena *arena)
@@ -132,7 +140,7 @@ forget_lost_contraries(struct engine *engine, const volume_record *volume, const
     for (size_t i = 0; i < uses.count && !error; i++) {
         struct use other = stage_use_of(uses.records[i]);
         bool is_there = true;
-        if (is_contrary(uses.records[i], use))
+        if (stage_contradicts(uses.records[i], use))
             error = place_is_used(engine, volume, &other, &is_there);
         if (!error && !is_there)
             error = mount_rows_delete(engine, uses.records[i]);

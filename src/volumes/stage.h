@@ -26,6 +26,12 @@ struct use stage_use_of(const mount_record *record);
 /* ALREADY_EXISTS: one of the uses is at the same path, and differs. */
 MUST_CHECK struct error *stage_check_same(const struct mount_list *uses, const struct use *use);
 
+/*
+ * Whether the row stands in the way of the use: it is at the same path and differs, or is a file system where the other is a raw device. After a reboot it may be a
+ * row of what is gone, and is deleted then.
+ */
+bool stage_contradicts(const mount_record *record, const struct use *use);
+
 /* FAILED_PRECONDITION: it is a file system at one path and would be a raw device at the other. */
 MUST_CHECK struct error *stage_check_access_type(struct engine *engine, const char *handle,
                                                  const struct use *use, struct arena *arena);

@@ -90,6 +90,25 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
     return error ? error : held_save(engine, &held, &arena);
 }
 
+/* False: the request asks for nothing. */
+static bool
+merge_parameters(volume_record *volume, const struct text_map *wanted, struct arena *arena)
+{
+    struct text_map merged =
+        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
+    bool asks = false;
+    for (size_t i = 0; i < wanted->count; i++) {
+        if (spec_is_sidecar_key(wanted->pairs[i].key))
+            continue;
+        text_map_set(&merged, arena, wanted->pairs[i].key, wanted->pairs[i].value);
+        asks = true;
+    }
+    message_map_write(&merged, arena,
+                      &skycap__records__volume_record__mutable_parameters_entry__descriptor,
+                      &volume->mutable_parameters, &volume->n_mutable_parameters);
+    return asks;
+}
+
 struct error *
 volume_modify(struct engine *engine, const char *handle, const struct text_map *mutable_parameters)
 {
@@ -104,14 +123,8 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
     if (error)
         return error;
     volume_record *volume = held.record;
-    struct text_map merged =
-        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, &arena);
-    for (size_t i = 0; i < mutable_parameters->count; i++)
-        text_map_set(&merged, &arena, mutable_parameters->pairs[i].key,
-                     mutable_parameters->pairs[i].value);
-    message_map_write(&merged, &arena,
-                      &skycap__records__volume_record__mutable_parameters_entry__descriptor,
-                      &volume->mutable_parameters, &volume->n_mutable_parameters);
+    if (!merge_parameters(volume, mutable_parameters, &arena))
+        return NULL;
     error = apply_settings(engine, volume, &arena);
     if (!error)
         error = publish_apply_parameters(engine, volume, &arena);

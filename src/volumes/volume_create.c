@@ -80,9 +80,9 @@ find_difference(const volume_record *record, const struct volume_request *reques
         return "size";
     if (!same_source(record, request))
         return "source";
-    if (!text_map_equal(&parameters, &request->parameters))
+    if (!spec_same_parameters(&parameters, &request->parameters))
         return "parameters";
-    if (!text_map_equal(&changeable, &request->mutable_parameters))
+    if (!spec_same_parameters(&changeable, &request->mutable_parameters))
         return "mutable parameters";
     if (error || (int)spec.kind != (int)record->kind || strcmp(spec.fs_type, record->fs_type) != 0)
         return "capabilities";

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 300
-# Every case of csi-sanity, on each back end, for volumes that are mounted and for block devices.
+# Every case of csi-sanity, on each back end, for volumes that are mounted and for block devices; and once as it runs without any flags.
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../file-systems.sh"
 source "$(dirname "$0")/../sanity.sh"
@@ -43,5 +43,10 @@ make_mount ext4 ext4
 for type in xfs ext4; do
     run_both "dir on $type" "$SKYCAP_TMP/$type" "label: other" --backend dir
 done
+# Somebody tries it with no flags at all: volumes of 10 GiB, no limit of volumes to reach, nothing to modify.
+start_skycap --data "$SKYCAP_TMP/plain/data" --backend btrfs --pool-size 4Gi
+run_csi_sanity_with "default flags" "$SOCKET"
+count_cases "default flags" 1
+stop_server "$SERVER" || fail "default flags: the server ended badly"
 check "nothing is mounted where volumes were published" "$(mounts_below "$SKYCAP_TMP/target")$(mounts_below "$SKYCAP_TMP/staging")" ""
 finish

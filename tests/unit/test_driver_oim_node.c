@@ -52,7 +52,18 @@ struct way {
     const char *fs_type; /* NULL: block */
     bool is_read_only;
     uint32_t timeout_ms;
+    const char *group; /* NULL: none */
 };
+
+static Csi__V1__VolumeCapability *
+way_capability(struct setup *setup, struct way way)
+{
+    Csi__V1__VolumeCapability *capability =
+        capability_of(&setup->pair.arena, way.fs_type, CAPABILITY_MODE(SINGLE_NODE_WRITER));
+    if (way.group)
+        capability->mount->volume_mount_group = (char *)way.group;
+    return capability;
+}
 
 static struct error *
 stage(struct setup *setup, struct way way)
@@ -60,8 +71,7 @@ stage(struct setup *setup, struct way way)
     Csi__V1__NodeStageVolumeRequest request = CSI__V1__NODE_STAGE_VOLUME_REQUEST__INIT;
     request.volume_id = (char *)(way.id ? way.id : "v");
     request.staging_target_path = setup->staging;
-    request.volume_capability =
-        capability_of(&setup->pair.arena, way.fs_type, CAPABILITY_MODE(SINGLE_NODE_WRITER));
+    request.volume_capability = way_capability(setup, way);
     return pair_call(&setup->pair, "csi.v1.Node/NodeStageVolume", &request.base, way.timeout_ms,
                      NULL);
 }
@@ -83,8 +93,7 @@ publish_at(struct setup *setup, struct way way, const char *path)
     request.staging_target_path = setup->staging;
     request.target_path = (char *)path;
     request.readonly = way.is_read_only;
-    request.volume_capability =
-        capability_of(&setup->pair.arena, way.fs_type, CAPABILITY_MODE(SINGLE_NODE_WRITER));
+    request.volume_capability = way_capability(setup, way);
     return pair_call(&setup->pair, "csi.v1.Node/NodePublishVolume", &request.base, 0, NULL);
 }
 
@@ -335,6 +344,27 @@ a_reboot_is_made_good(void)
 }
 
 static void
+a_stale_staging_with_another_group_is_replaced(void)
+{
+    struct setup setup;
+    struct way way = {.fs_type = "ext4", .group = "4711"};
+    struct way other = {.fs_type = "ext4", .group = "4712"};
+    setup_open(&setup);
+    make(&setup, "v", "ext4");
+    CHECK_CODE(stage(&setup, way), CODE_OK);
+    CHECK_CODE(publish(&setup, way), CODE_OK);
+    CHECK_CODE(stage(&setup, other), CODE_ALREADY_EXISTS);
+    CHECK_CODE(publish(&setup, other), CODE_ALREADY_EXISTS);
+    CHECK(umount2(setup.target, 0) == 0 && umount2(setup.staging, 0) == 0);
+    CHECK_CODE(stage(&setup, other), CODE_OK);
+    CHECK_CODE(publish(&setup, other), CODE_OK);
+    CHECK_CODE(unpublish(&setup), CODE_OK);
+    CHECK_CODE(unstage(&setup, "v"), CODE_OK);
+    check_nothing_stays(&setup);
+    setup_close(&setup);
+}
+
+static void
 a_device_that_does_not_come_is_unmapped_again(void)
 {
     struct setup setup;
@@ -430,6 +460,7 @@ main(void)
     an_interrupted_format_is_done_again();
     a_restart_at_any_point_leaks_nothing();
     a_reboot_is_made_good();
+    a_stale_staging_with_another_group_is_replaced();
     a_device_that_does_not_come_is_unmapped_again();
     a_place_that_was_given_away_is_nobody_elses();
     a_bdev_that_somebody_else_made_is_used_as_it_is();

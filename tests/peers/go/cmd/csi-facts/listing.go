@@ -235,7 +235,7 @@ func modifyAllOrNothing(t *trial) {
 		return t.validate(&csi.ValidateVolumeCapabilitiesRequest{VolumeId: volume, MutableParameters: map[string]string{"label": label},
 			VolumeCapabilities: []*csi.VolumeCapability{tree.capability()}}).Confirmed != nil
 	}
-	t.code("nothing", modify(nil), codes.InvalidArgument)
+	t.ok("ControllerModifyVolume of nothing", modify(nil))
 	t.code("a known and an unknown key", modify(map[string]string{"label": "two", "unknown": "x"}), codes.InvalidArgument)
 	t.code("a known and a fixed key", modify(map[string]string{"label": "two", "nocow": "true"}), codes.InvalidArgument)
 	t.code("a known key and a bad value", modify(map[string]string{"label": "two", "compression": "x"}), codes.InvalidArgument)
