@@ -3,13 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "cli/inventory.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "connections/directory.h"
-#include "connections/spec.h"
+#include "connections/spec_set.h"
 #include "proto/connections.pb-c.h"
 #include "rpc/message_json.h"
 
@@ -58,39 +59,111 @@ print_text(const struct verdict *verdict)
         fprintf(stderr, "%s: %s\n", verdict->file->file, verdict->message);
 }
 
-/* True: there is nothing wrong with it. */
-static bool
-check_file(const char *path, bool as_json)
-{
-    struct arena arena AUTO(arena_clear);
+/* A file, and what it says if it can be read. */
+struct checked_file {
     struct directory_file file;
-    struct connection_spec *spec = NULL;
-    struct error *error AUTO(error_cleanup) = NULL;
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    directory_read_file(path, &arena, &file);
-    if (!file.trouble)
-        error = spec_read(file.name, file.text, file.size, &arena, &spec);
-    struct verdict verdict = {.file = &file, .message = file.trouble};
+    struct connection_spec *spec; /* NULL: it is wrong */
+    struct error *error;          /* NULL: it is right, or file.trouble tells */
+};
+
+struct checking {
+    struct arena arena;
+    bool as_json;
+    size_t count;
+    size_t wrong;
+};
+
+static void
+read_spec(struct checked_file *checked, struct arena *arena)
+{
+    const struct directory_file *file = &checked->file;
+    if (!file->trouble)
+        checked->error = spec_read(file->name, file->text, file->size, arena, &checked->spec);
+}
+
+/* Takes the file's error. */
+static void
+tell(struct checking *checking, struct checked_file *checked)
+{
+    struct error *error AUTO(error_cleanup) = STEAL(checked->error);
+    struct verdict verdict = {.file = &checked->file, .message = checked->file.trouble};
     if (error)
         verdict.line = settings_line_of(error->message, &verdict.message);
-    if (spec)
-        verdict.driver = spec->driver->name;
-    if (as_json)
+    else if (checked->spec)
+        verdict.driver = checked->spec->driver->name;
+    if (checking->as_json)
         print_json(&verdict);
     else
         print_text(&verdict);
-    return spec;
+    checking->count++;
+    checking->wrong += !verdict.driver;
+}
+
+static void
+check_file(struct checking *checking, const char *path)
+{
+    struct checked_file checked = {0};
+    directory_read_file(path, &checking->arena, &checked.file);
+    read_spec(&checked, &checking->arena);
+    tell(checking, &checked);
+}
+
+/* The files that are right each by itself may not fit together. */
+static void
+check_together(struct checked_file *checked, size_t count, struct arena *arena)
+{
+    struct spec_set_file *files = arena_zeroed(arena, count * sizeof *files);
+    for (size_t i = 0; i < count; i++)
+        files[i] = (struct spec_set_file){.name = checked[i].file.name, .spec = checked[i].spec};
+    for (size_t i = 0; i < count; i++)
+        if (checked[i].spec)
+            checked[i].error = spec_set_check(files, count, i);
 }
 
 static struct error *
-check_files(char **paths, int count, bool as_json, enum exit_code *exit_code)
+check_directory(struct checking *checking, const char *path)
 {
-    int wrong = 0;
-    for (int i = 0; i < count; i++)
-        wrong += !check_file(paths[i], as_json);
-    *exit_code = wrong ? EXIT_FAILED : EXIT_OK;
-    return wrong ? error_new(CODE_INVALID_ARGUMENT, "%d of %d files cannot be used", wrong, count)
-                 : NULL;
+    struct arena *arena = &checking->arena;
+    struct directory *directory;
+    struct directory_files files;
+    struct error *error = directory_open(path, &directory);
+    if (error)
+        return error;
+    error = directory_read(directory, arena, &files);
+    directory_close(directory);
+    if (error)
+        return error;
+    struct checked_file *checked = arena_zeroed(arena, files.count * sizeof *checked);
+    for (size_t i = 0; i < files.count; i++) {
+        checked[i].file = files.items[i];
+        checked[i].file.file = arena_print(arena, "%s/%s", path, files.items[i].file);
+        read_spec(&checked[i], arena);
+    }
+    check_together(checked, files.count, arena);
+    for (size_t i = 0; i < files.count; i++)
+        tell(checking, &checked[i]);
+    return NULL;
+}
+
+static struct error *
+check_paths(char **paths, int count, bool as_json, enum exit_code *exit_code)
+{
+    struct checking checking = {.as_json = as_json};
+    struct stat found;
+    struct error *error = NULL;
+    arena_init(&checking.arena, NULL, 0, SIZE_MAX);
+    for (int i = 0; i < count && !error; i++) {
+        if (stat(paths[i], &found) == 0 && S_ISDIR(found.st_mode))
+            error = check_directory(&checking, paths[i]);
+        else
+            check_file(&checking, paths[i]);
+    }
+    arena_clear(&checking.arena);
+    *exit_code = checking.wrong || error ? EXIT_FAILED : EXIT_OK;
+    if (error || !checking.wrong)
+        return error;
+    return error_new(CODE_INVALID_ARGUMENT, "%zu of %zu files cannot be used", checking.wrong,
+                     checking.count);
 }
 
 static VERB(run_check)
@@ -101,10 +174,10 @@ static VERB(run_check)
          "text for people, json for programs; default text"},
     };
     const struct options options = {
-        .usage = "skycap connection check FILE... [options]",
-        .summary = "Reads connection files as a server would, and tells what is wrong with them. "
-                   "The name of a\nconnection is its file's, without .yaml. Nothing is "
-                   "connected to.",
+        .usage = "skycap connection check FILE|DIR... [options]",
+        .summary = "Reads connection files as a server would, and tells what is wrong with them; "
+                   "of a directory,\nalso which of its files do not fit together. The name of a "
+                   "connection is its file's, without\n.yaml. Nothing is connected to.",
         .table = table,
         .count = COUNT_OF(table),
     };
@@ -119,7 +192,7 @@ static VERB(run_check)
                          format);
     if (rest == count)
         return error_new(CODE_INVALID_ARGUMENT, "no file given; usage: %s", options.usage);
-    return check_files(arguments + rest, count - rest, as_json, exit_code);
+    return check_paths(arguments + rest, count - rest, as_json, exit_code);
 }
 
 /* ---- how they are ---- */
@@ -378,12 +451,37 @@ static VERB(run_reload)
                  : NULL;
 }
 
+static VERB(run_forget)
+{
+    struct client client AUTO(client_close) = {0};
+    const struct client_usage usage = {
+        "skycap connection forget NAME [options]",
+        "Lets a name stand for another driver. A server refuses a file that gives the name of a "
+        "connection to\nanother driver, because ids with it are of the first one's volumes: see to "
+        "it that none of them is left.",
+        NULL,
+        0,
+        1,
+        1};
+    Skycap__V1__ForgetConnectionRequest request = SKYCAP__V1__FORGET_CONNECTION_REQUEST__INIT;
+    connection_list *list;
+    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
+    if (error || client.has_helped)
+        return error;
+    request.name = client.words[0];
+    error = ask(&client, "skycap.v1.Connections/Forget", &request, &list);
+    if (!error)
+        print_list(&client, list, &client.arena);
+    return error;
+}
+
 /* ---- all of them ---- */
 
 static const struct command table[] = {
     {"list", "all connections of a server, and how they are", run_list},
     {"show", "all about one connection", run_show},
     {"reload", "have the server look at the files now", run_reload},
+    {"forget", "let a name stand for another driver", run_forget},
     {"check", "tell what is wrong with connection files", run_check},
 };
 
@@ -395,7 +493,7 @@ static VERB(run)
                    "a file.",
         .table = table,
         .count = COUNT_OF(table),
-        .asking = "list, show and reload",
+        .asking = "list, show, reload and forget",
     };
     return verbs_run(&verbs, count, arguments, exit_code);
 }

@@ -30,12 +30,13 @@ choice_of_name(const struct connection_set *set, const char *name, struct arena 
         *out = connection_set_default(set);
         return *out ? NULL : no_default(set, arena);
     }
-    struct error *error = spec_check_name(name);
-    *out = error ? NULL : connection_set_find(set, name);
-    if (!error && !*out)
-        error = error_new(CODE_INVALID_ARGUMENT, "there is no connection \"%s\"; there are: %s",
-                          name, connection_set_names(set, arena));
-    return error;
+    *out = connection_set_find(set, name);
+    if (*out)
+        return NULL;
+    if (!spec_is_alias(name))
+        return spec_check_name(name);
+    return error_new(CODE_INVALID_ARGUMENT, "there is no connection \"%s\"; there are: %s", name,
+                     connection_set_names(set, arena));
 }
 
 /* ---- selectors ---- */

@@ -121,14 +121,6 @@ connection_set_cleanup(struct connection_set **set)
     connection_set_release(*set);
 }
 
-bool
-connection_same_server(const struct connection *a, const struct connection *b)
-{
-    const struct setting *one = settings_find(a->spec->options, "endpoint");
-    const struct setting *other = settings_find(b->spec->options, "endpoint");
-    return a->spec->driver == b->spec->driver && one && settings_equal(one, other);
-}
-
 static bool
 has_alias(const struct connection *connection, const char *name)
 {

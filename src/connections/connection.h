@@ -43,9 +43,6 @@ uint64_t connection_group_capabilities(const struct connection *connection);
 bool connection_can(const struct connection *connection,
                     Csi__V1__ControllerServiceCapability__RPC__Type capability);
 
-/* Two connections to one server, with other parameters perhaps: its driver knows the handles of both. */
-bool connection_same_server(const struct connection *a, const struct connection *b);
-
 /* A name that there is a file for. */
 struct connection_slot {
     const char *name;

@@ -14,6 +14,8 @@
 
 #include "base/memory.h"
 #include "connections/directory.h"
+#include "connections/known_drivers.h"
+#include "connections/spec_set.h"
 
 #define LOOK_MS 30000 /* also without notice from the kernel */
 #define NEW_DRIVER_MS 3000
@@ -101,40 +103,101 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
     return driver_open(spec->driver, &driver, out);
 }
 
-static bool
-is_unchanged(const struct directory_file *file, const struct connection *old)
+/* A file on its way to become a connection. */
+struct candidate {
+    const struct directory_file *file;
+    const struct connection_slot *before; /* NULL: the name is new */
+    struct arena arena;
+    struct connection_spec *spec; /* NULL: the file is wrong */
+    struct error *error;          /* why it cannot be used; NULL: it can */
+};
+
+static struct connection *
+in_force(const struct candidate *candidate)
 {
+    return candidate->before ? candidate->before->connection : NULL;
+}
+
+static bool
+is_unchanged(const struct candidate *candidate)
+{
+    const struct connection *old = in_force(candidate);
+    const struct directory_file *file = candidate->file;
     return old && !file->trouble && old->text && file->size == old->text_size &&
            memcmp(file->text, old->text, file->size) == 0;
 }
 
-static struct error *
-load_file(struct connections *connections, const struct directory_file *file,
-          struct connection *old, struct connection **out)
+static void
+read_candidate(struct candidate *candidate)
 {
-    struct arena arena;
-    struct connection_spec *spec;
+    const struct directory_file *file = candidate->file;
+    arena_init(&candidate->arena, NULL, 0, SIZE_MAX);
+    if (is_unchanged(candidate)) {
+        candidate->spec = in_force(candidate)->spec;
+        return;
+    }
+    candidate->error = file->trouble ? error_new(CODE_INVALID_ARGUMENT, "%s", file->trouble)
+                                     : spec_read(file->name, file->text, file->size,
+                                                 &candidate->arena, &candidate->spec);
+}
+
+static void
+candidate_clear(struct candidate *candidate)
+{
+    error_free(candidate->error);
+    arena_clear(&candidate->arena);
+}
+
+static struct error *
+open_candidate(struct connections *connections, struct candidate *candidate,
+               struct connection **out)
+{
+    struct connection *old = in_force(candidate);
     struct driver *driver;
-    if (file->trouble)
-        return error_new(CODE_INVALID_ARGUMENT, "%s", file->trouble);
-    if (is_unchanged(file, old)) {
+    if (candidate->error)
+        return STEAL(candidate->error);
+    if (is_unchanged(candidate)) {
         *out = connection_share(old);
         return NULL;
     }
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error = spec_read(file->name, file->text, file->size, &arena, &spec);
-    if (!error)
-        error = open_driver(connections, spec, old, &driver);
-    if (error) {
-        arena_clear(&arena);
+    struct error *error = open_driver(connections, candidate->spec, old, &driver);
+    if (error)
         return error;
-    }
-    struct connection *connection =
-        connection_new(&arena, spec, driver, find_counters(connections, file->name));
+    const struct directory_file *file = candidate->file;
+    struct connection *connection = connection_new(&candidate->arena, candidate->spec, driver,
+                                                   find_counters(connections, file->name));
     connection->text = arena_copy(&connection->arena, file->text, file->size);
     connection->text_size = file->size;
     *out = connection;
     return NULL;
+}
+
+/* ---- files beside each other ---- */
+
+/* Of a file that is wrong the last good one counts: it stays in force. */
+static const struct connection_spec *
+spec_that_counts(const struct candidate *candidate)
+{
+    const struct connection *old = in_force(candidate);
+    return candidate->spec ? candidate->spec : old ? old->spec : NULL;
+}
+
+static void
+check_candidates(struct connections *connections, struct candidate *candidates, size_t count,
+                 struct arena *arena)
+{
+    struct spec_set_file *files = arena_alloc(arena, count * sizeof *files);
+    for (size_t i = 0; i < count; i++)
+        files[i] =
+            (struct spec_set_file){candidates[i].file->name, spec_that_counts(&candidates[i]),
+                                   in_force(&candidates[i]) != NULL};
+    for (size_t i = 0; i < count; i++) {
+        struct candidate *candidate = &candidates[i];
+        if (!candidate->error)
+            candidate->error = spec_set_check(files, count, i);
+        if (!candidate->error && !is_unchanged(candidate))
+            candidate->error = known_drivers_check(connections->options.store, candidate->spec);
+    }
 }
 
 /* ---- all of them ---- */
@@ -170,13 +233,13 @@ note_trouble(struct connections *connections, const struct connection_slot *slot
 }
 
 static void
-fill_slot(struct connections *connections, const struct directory_file *file,
-          const struct connection_slot *before, struct connection_set *set)
+fill_slot(struct connections *connections, struct candidate *candidate, struct connection_set *set)
 {
     struct connection_slot *slot = &set->slots[set->count++];
-    struct connection *old = before ? before->connection : NULL;
-    slot->name = arena_string(&set->arena, file->name);
-    struct error *error AUTO(error_cleanup) = load_file(connections, file, old, &slot->connection);
+    struct connection *old = in_force(candidate);
+    slot->name = arena_string(&set->arena, candidate->file->name);
+    struct error *error AUTO(error_cleanup) =
+        open_candidate(connections, candidate, &slot->connection);
     if (error) {
         slot->trouble = arena_string(&set->arena, error->message);
         slot->connection = old ? connection_share(old) : NULL;
@@ -184,7 +247,7 @@ fill_slot(struct connections *connections, const struct directory_file *file,
         log_info(connections->options.log, "connection loaded", LOG_TEXT("connection", slot->name),
                  LOG_TEXT("driver", slot->connection->spec->driver->name));
     }
-    note_trouble(connections, slot, before);
+    note_trouble(connections, slot, candidate->before);
 }
 
 static void
@@ -226,6 +289,30 @@ wait_for_drivers(struct connections *connections, const struct connection_set *s
     }
 }
 
+static struct connection_set *
+make_set(struct connections *connections, const struct directory_files *files,
+         const struct connection_set *old, struct arena *arena)
+{
+    struct connection_set *set = connection_set_new(files->count);
+    struct candidate *candidates = arena_zeroed(arena, files->count * sizeof *candidates);
+    size_t count = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct directory_file *file = &files->items[i];
+        if (i > 0 && strcmp(file->name, files->items[i - 1].name) == 0)
+            continue; /* x.yml beside x.yaml: in trouble alike */
+        struct candidate *candidate = &candidates[count++];
+        candidate->file = file;
+        candidate->before = find_slot(old, file->name);
+        read_candidate(candidate);
+    }
+    check_candidates(connections, candidates, count, arena);
+    for (size_t i = 0; i < count; i++) {
+        fill_slot(connections, &candidates[i], set);
+        candidate_clear(&candidates[i]);
+    }
+    return set;
+}
+
 static struct error *
 load(struct connections *connections)
 {
@@ -239,10 +326,7 @@ load(struct connections *connections)
         log_error(connections->options.log, "the connections' directory cannot be read",
                   LOG_TEXT("error", error->message));
     } else {
-        struct connection_set *set = connection_set_new(files.count);
-        for (size_t i = 0; i < files.count; i++)
-            if (!find_slot(set, files.items[i].name)) /* x.yml beside x.yaml: in trouble alike */
-                fill_slot(connections, &files.items[i], find_slot(old, files.items[i].name), set);
+        struct connection_set *set = make_set(connections, &files, old, &arena);
         note_removed(connections, old, set);
         wait_for_drivers(connections, set, old);
         swap(connections, set);
@@ -258,6 +342,20 @@ struct error *
 connections_reload(struct connections *connections)
 {
     return error_wrap(load(connections), "the connections' directory cannot be read");
+}
+
+struct error *
+connections_forget(struct connections *connections, const char *name)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) = connections_current(connections);
+    const struct connection_slot *slot = find_slot(set, name);
+    if (slot && !slot->trouble)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "connection \"%s\" is in force: remove its file, or put the new one in "
+                         "its place, first",
+                         name);
+    struct error *error = known_drivers_forget(connections->options.store, name);
+    return error ? error : connections_reload(connections);
 }
 
 /* ---- the thread ---- */

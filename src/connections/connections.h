@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "connections/connection.h"
+#include "store/store.h"
 
 struct connections;
 
@@ -17,6 +18,7 @@ struct connections_options {
     const char *data_directory; /* of this process */
     const char *node_id;
     const char *instance; /* of this process, unique */
+    struct store *store;  /* where the drivers of names are remembered */
     struct runtime *runtime;
     const struct log *log;
 };
@@ -33,6 +35,12 @@ struct connection_set *connections_current(struct connections *connections);
 
 /* Looks at the files now, and returns when that is done. An error: the directory cannot be read; all stays as it is. Any thread but the loop's. */
 MUST_CHECK struct error *connections_reload(struct connections *connections);
+
+/*
+ * The name may stand for another driver from now on; then as connections_reload. FAILED_PRECONDITION: its file is good, and says nothing else. NOT_FOUND: there
+ * never was such a connection. Any thread but the loop's.
+ */
+MUST_CHECK struct error *connections_forget(struct connections *connections, const char *name);
 
 /* In Prometheus' text form. */
 void connections_print_metrics(struct connections *connections, struct buffer *out);

@@ -170,7 +170,16 @@ reload(struct call *call, const Skycap__V1__ReloadConnectionsRequest *request,
     return error ? error : list(call, NULL, reply);
 }
 
+static struct error *
+forget(struct call *call, const Skycap__V1__ForgetConnectionRequest *request,
+       Skycap__V1__ListConnectionsResponse *reply)
+{
+    struct error *error = connections_forget(desk_of(call)->options.connections, request->name);
+    return error ? error : list(call, NULL, reply);
+}
+
 const struct skycap_v1_connections desk_connections_handlers = {
     .list = {list},
     .reload = {reload},
+    .forget = {forget},
 };

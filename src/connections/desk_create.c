@@ -16,7 +16,6 @@
 #include "connections/pass.h"
 #include "connections/places.h"
 #include "connections/route.h"
-#include "rpc/message_bytes.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
 typedef Csi__V1__CreateVolumeResponse create_response;
@@ -318,23 +317,6 @@ choose(struct call *call, const struct connection_set *set, const create_request
     return error;
 }
 
-/* From what another connection to the same server keeps: the driver does it. */
-static struct error *
-create_beside(struct desk *desk, struct call *call, const struct connection_set *set,
-              struct connection *connection, const create_request *request, create_response *reply)
-{
-    size_t size;
-    const ProtobufCMessage *content = &request->volume_content_source->base;
-    uint8_t *bytes = message_bytes_pack(content, call_arena(call), &size);
-    ProtobufCMessage *asked =
-        message_bytes_unpack(content->descriptor, bytes, size, call_arena(call));
-    struct error *error = desk_create_on(desk, call, set, connection, request, reply);
-    /* The driver does not know of whose name its handle is. */
-    if (!error && reply->volume->content_source)
-        reply->volume->content_source = (Csi__V1__VolumeContentSource *)asked;
-    return error;
-}
-
 /* A copy that was begun goes on where it is, whatever the labels say now. */
 static struct error *
 keep_place(struct call *call, const struct connection_set *set, const char *name,
@@ -362,9 +344,7 @@ create_on_worker(struct call *call, const void *in, void *out)
     if (error)
         return error;
     if (source && choice.items[0] != source)
-        return connection_same_server(source, choice.items[0])
-                   ? create_beside(desk, call, set, choice.items[0], request, out)
-                   : cross_copy_volume(call, set, source, choice.items[0], request, out);
+        return cross_copy_volume(call, set, source, choice.items[0], request, out);
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
     return desk_create_on(desk, call, set, choice.items[0], request, out);

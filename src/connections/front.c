@@ -60,6 +60,7 @@ open_parts(struct front *front, const struct front_options *options)
         .data_directory = front->data_directory,
         .node_id = options->node_id,
         .instance = front->instance,
+        .store = front->store,
         .runtime = options->runtime,
         .log = options->log,
     };

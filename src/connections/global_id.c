@@ -12,12 +12,12 @@ global_id_parse(enum id_kind kind, const char *id, struct global_id *out)
     const char *name = id + 2;
     const char *slash = strchr(name, '/');
     size_t size = slash ? (size_t)(slash - name) : 0;
-    if (size == 0 || size > SPEC_MAX_NAME || slash[1] == '\0')
+    if (size == 0 || size > SPEC_MAX_ALIAS || slash[1] == '\0')
         return false;
     memcpy(out->connection, name, size);
     out->connection[size] = '\0';
     out->handle = slash + 1;
-    return spec_is_name(out->connection);
+    return spec_is_alias(out->connection);
 }
 
 char *

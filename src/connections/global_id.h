@@ -12,7 +12,7 @@
 #define GLOBAL_ID_MAX 128 /* bytes, as CSI has it */
 
 struct global_id {
-    char connection[SPEC_MAX_NAME + 1];
+    char connection[SPEC_MAX_ALIAS + 1]; /* its name, or an alias */
     const char *handle; /* in the id that was taken apart; never empty, may hold slashes */
 };
 

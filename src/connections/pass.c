@@ -72,10 +72,10 @@ find_owner_name(const struct connection_set *set, const char *name)
 static const char *
 find_owner(const struct connection_set *set, const char *key, const char **rest)
 {
-    char name[SPEC_MAX_NAME + 1];
+    char name[SPEC_MAX_ALIAS + 1];
     const char *dot = strchr(key, '.');
     size_t size = dot ? (size_t)(dot - key) : 0;
-    if (size == 0 || size > SPEC_MAX_NAME)
+    if (size == 0 || size > SPEC_MAX_ALIAS)
         return NULL;
     memcpy(name, key, size);
     name[size] = '\0';
@@ -216,7 +216,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     uint64_t started_us = now_us();
     struct error *error = lost_handles_restore(desk, connection, call, request);
     if (!error)
-        error = route_find_rows(desk, set, connection, request, arena, &rows);
+        error = route_find_rows(desk, connection, request, arena, &rows);
     if (!error)
         error = translate_request(desk, set, connection, method, request, arena);
     if (error)

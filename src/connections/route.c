@@ -206,20 +206,19 @@ route_translate_out(const struct desk *desk, const struct connection *connection
 
 struct deletion {
     const struct desk *desk;
-    const struct connection_set *set;
     const struct connection *connection;
     struct arena *arena;
     struct handles_row **rows;
 };
 
-/* By all names of one connection. */
+/* By all names of the connection. */
 static struct error *
-find_rows_of(const struct deletion *d, const struct connection *connection, enum id_kind kind,
-             const char *short_handle, const char *handle)
+find_rows_of(const struct deletion *d, enum id_kind kind, const char *short_handle,
+             const char *handle)
 {
     struct store *store = d->desk->options.shared;
-    const struct connection_spec *spec = connection->spec;
-    bool leaves_mark = !lost_handles_can_find(connection, kind);
+    const struct connection_spec *spec = d->connection->spec;
+    bool leaves_mark = !lost_handles_can_find(d->connection, kind);
     struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
                                            leaves_mark, d->arena, d->rows);
     for (size_t i = 0; !error && i < spec->aliases.count; i++)
@@ -228,7 +227,6 @@ find_rows_of(const struct deletion *d, const struct connection *connection, enum
     return error;
 }
 
-/* Connections to the same server tell of the same things. */
 static struct error *
 find_rows(void *context, enum id_field field, char **id)
 {
@@ -239,21 +237,15 @@ find_rows(void *context, enum id_field field, char **id)
         !handles_is_short(parts.handle))
         return NULL;
     struct error *error = handles_read(d->desk->options.shared, *id, &parts, d->arena, &handle);
-    for (size_t i = 0; !error && i < d->set->count; i++) {
-        const struct connection *other = d->set->slots[i].connection;
-        if (other && (other == d->connection || connection_same_server(other, d->connection)))
-            error = find_rows_of(d, other, route_kind_of(field), parts.handle, handle);
-    }
-    return error;
+    return error ? error : find_rows_of(d, route_kind_of(field), parts.handle, handle);
 }
 
 struct error *
-route_find_rows(const struct desk *desk, const struct connection_set *set,
-                const struct connection *connection, const ProtobufCMessage *message,
-                struct arena *arena, struct handles_row **rows)
+route_find_rows(const struct desk *desk, const struct connection *connection,
+                const ProtobufCMessage *message, struct arena *arena, struct handles_row **rows)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
-    struct deletion deletion = {desk, set, connection, arena, rows};
+    struct deletion deletion = {desk, connection, arena, rows};
     *rows = NULL;
     if (type != &csi__v1__delete_volume_request__descriptor &&
         type != &csi__v1__delete_snapshot_request__descriptor &&

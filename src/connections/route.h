@@ -42,7 +42,7 @@ MUST_CHECK struct error *route_translate_out(const struct desk *desk,
                                              struct arena *arena);
 
 /* Of a request to delete something, not translated yet: the rows that its ids have, for handles_forget when that is done. None of other requests. */
-MUST_CHECK struct error *route_find_rows(const struct desk *desk, const struct connection_set *set,
+MUST_CHECK struct error *route_find_rows(const struct desk *desk,
                                          const struct connection *connection,
                                          const ProtobufCMessage *message, struct arena *arena,
                                          struct handles_row **rows);

@@ -48,6 +48,21 @@ spec_is_name(const char *name)
     return size > 0;
 }
 
+/* As above. */
+bool
+spec_is_alias(const char *name)
+{
+    size_t size = 0;
+    for (; name[size]; size++) {
+        char c = name[size];
+        bool is_fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                       (size > 0 && (c == '-' || c == '_' || c == '.'));
+        if (!is_fine || size == SPEC_MAX_ALIAS)
+            return false;
+    }
+    return size > 0;
+}
+
 struct error *
 spec_check_name(const char *name)
 {
@@ -131,9 +146,14 @@ static struct error *
 check_alias(const struct setting *root, const struct connection_spec *spec, size_t index)
 {
     const char *alias = spec->aliases.items[index];
-    struct error *error AUTO(error_cleanup) = spec_check_name(alias);
-    if (error)
-        return settings_refuse_key(root, "aliases", "%s", error->message);
+    if (!spec_is_alias(alias)) {
+        struct buffer quoted AUTO(buffer_clear) = {0};
+        settings_quote(&quoted, alias);
+        return settings_refuse_key(root, "aliases",
+                                   "%s is no alias: that has 1 to %d letters, digits and "
+                                   "characters of . _ -, the first of them a letter or a digit",
+                                   buffer_text(&quoted), SPEC_MAX_ALIAS);
+    }
     if (strcmp(alias, spec->name) == 0)
         return settings_refuse_key(root, "aliases", "%s is the connection's own name", alias);
     for (size_t i = 0; i < index; i++)

@@ -24,6 +24,7 @@
 #include "drivers/driver.h"
 
 #define SPEC_MAX_NAME 20
+#define SPEC_MAX_ALIAS 63
 #define SPEC_MAX_FILE_BYTES (256u << 10)
 #define SPEC_LARGEST_MAX_CALLS 1024
 #define SPEC_CAPACITY_UNLIMITED INT64_MAX
@@ -59,6 +60,9 @@ struct connection_spec {
 bool spec_is_name(const char *name);
 /* INVALID_ARGUMENT says what a name looks like. */
 MUST_CHECK struct error *spec_check_name(const char *name);
+
+/* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: what other programs, democratic-csi's proxy among them, allow as a name. Every name is one. */
+bool spec_is_alias(const char *name);
 
 /*
  * Reads a file's text, size at most SPEC_MAX_FILE_BYTES, checks every key and the driver's own options. Everything is in the arena. INVALID_ARGUMENT

@@ -258,6 +258,24 @@ csi_check(const struct setting *settings)
     return csi_options_read(settings, &arena, &options);
 }
 
+/* A socket may have several names. */
+static const char *
+csi_server(const struct setting *settings, struct arena *arena)
+{
+    struct csi_options options;
+    struct address address;
+    struct error *error AUTO(error_cleanup) = csi_options_read(settings, arena, &options);
+    if (!error)
+        error = address_parse(options.endpoint, &address);
+    if (error)
+        return NULL;
+    char text[ADDRESS_TEXT_SIZE];
+    address_print(&address, text, sizeof text);
+    char *real AUTO(memory_cleanup) =
+        address.kind == ADDRESS_UNIX ? realpath(address.path, NULL) : NULL;
+    return real ? arena_print(arena, "unix:%s", real) : arena_string(arena, text);
+}
+
 static struct error *
 open_end(struct csi_driver *csi, const char *endpoint, size_t index)
 {
@@ -383,6 +401,7 @@ csi_open(const struct driver_options *options, struct driver **out)
 const struct driver_ops driver_csi = {
     .name = "csi",
     .check = csi_check,
+    .server = csi_server,
     .open = csi_open,
     .close = csi_close,
     .call = csi_call,

@@ -78,6 +78,8 @@ struct driver_ops {
     bool speaks_our_ids;
     /* INVALID_ARGUMENT: the settings are wrong. Does not wait for the other side. */
     struct error *(*check)(const struct setting *settings);
+    /* Where its volumes are, of settings that are right, in one form: two with the same text are one storage system. NULL: they never are. */
+    const char *(*server)(const struct setting *settings, struct arena *arena);
     struct error *(*open)(const struct driver_options *options, struct driver **out);
     void (*close)(struct driver *driver);
     /* One unary RPC, on a worker. `reply` is an initialised message of the method's output type. The call may be a detached one. */

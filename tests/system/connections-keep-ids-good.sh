@@ -37,12 +37,13 @@ passes "a name that it never had is NOT_FOUND"
 delete_volume "$volume"
 check "deleted by its old id" "$(volumes | grep -c data || true)" 0
 
-# A connection of the old name comes back: it is that one then.
+# The old name may be another connection's when it is no alias any more.
 start_sample second
+sample_file old "default: true" | connection new
 sample_file second | connection old
 reload
 wait_until_up old
-check "a connection's own name goes before an alias" "$(create data "$(on old)")" v:old/volumes/data
+check "a name is free when its alias is gone" "$(create data "$(on old)")" v:old/volumes/data
 check "and it is the other driver that has made it" "$(seen second CreateVolume 'len(all)')" 1
 
 # Volumes of our own stay where they are, whatever the connection is called now.

@@ -4,12 +4,15 @@
 # newer modes; a driver that has it gets what was said.
 source "$(dirname "$0")/../connections.sh"
 
-# The third-party driver is another skycap, which remembers what it was asked for; two connections lead to it.
-start_skycap_at "$SKYCAP_TMP/child.sock" --node-id child-node
-child=unix:$SOCKET
-child_server=$SERVER
-connection new <<<"{driver: csi, options: {endpoint: $child, probe-interval: 300ms}}"
-connection old <<<"{driver: csi, options: {endpoint: $child, probe-interval: 300ms}, capabilities: {without: [SINGLE_NODE_MULTI_WRITER]}, labels: {age: old}, priority: 1}"
+# The third-party drivers are other skycaps, which remember what they were asked for.
+declare -A child child_server
+for name in new old; do
+    start_skycap_at "$SKYCAP_TMP/$name.sock" --node-id $name-node
+    child[$name]=unix:$SOCKET
+    child_server[$name]=$SERVER
+done
+connection new <<<"{driver: csi, options: {endpoint: ${child[new]}, probe-interval: 300ms}}"
+connection old <<<"{driver: csi, options: {endpoint: ${child[old]}, probe-interval: 300ms}, capabilities: {without: [SINGLE_NODE_MULTI_WRITER]}, labels: {age: old}, priority: 1}"
 connection here <<<"{driver: local, options: {backend: dir}, labels: {age: old}}"
 start_connected
 is_ready_at() {
@@ -27,7 +30,7 @@ create() {
         list+="${list:+,}{\"accessMode\":{\"mode\":\"$mode\"},\"mount\":{}}"
     done
     rpc Controller/CreateVolume "{\"name\":\"$name\",\"parameters\":{\"connection\":\"$connection\"},\"volumeCapabilities\":[$list]}" >/dev/null
-    "$SKYCAP" volume show "$name" --endpoint "$child" -o json | pick '" ".join(c["accessMode"]["mode"] for c in it["capabilities"])'
+    "$SKYCAP" volume show "$name" --endpoint "${child[$connection]}" -o json | pick '" ".join(c["accessMode"]["mode"] for c in it["capabilities"])'
 }
 
 expect_equal "a driver that knows it" "$(create one new SINGLE_NODE_MULTI_WRITER)" SINGLE_NODE_MULTI_WRITER
@@ -39,7 +42,7 @@ id=$(rpc Controller/ListVolumes '{}' | pick '[e["volume"]["volumeId"] for e in i
 rpc Controller/ControllerPublishVolume "{\"volumeId\":\"$id\",\"nodeId\":\"$(uname -n)\",\"volumeCapability\":{\"accessMode\":{\"mode\":\"SINGLE_NODE_MULTI_WRITER\"},\"mount\":{}}}" >/dev/null
 
 # Where labels choose and the first refuses, the next sees what was said.
-stop_server "$child_server" || fail "the third-party driver ended with exit code $?"
+stop_server "${child_server[old]}" || fail "the third-party driver ended with exit code $?"
 is_down() {
     ! is_ready_at old
 }

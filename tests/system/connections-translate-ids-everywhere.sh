@@ -95,7 +95,7 @@ check "unstaging" "$(seen nas NodeUnstageVolume 'last["volumeId"]')" volumes/dat
 # ---- ids that are none of ours: defects 10 and 14 -----------------------------------------------------------
 
 before=$(wc -l <"$SKYCAP_TMP/nas.requests")
-for id in data v:data v:nas s:nas/volumes/data v:/volumes/data v:nas/ "v:NAS/volumes/data" "pvc-0b2c" "v:../nas/x" "v:nas nas/x"; do
+for id in data v:data v:nas s:nas/volumes/data v:/volumes/data v:nas/ "v:_nas/volumes/data" "pvc-0b2c" "v:../nas/x" "v:nas nas/x"; do
     for call in "Controller/ControllerGetVolume {\"volumeId\":\"$id\"}" \
         "Controller/ControllerExpandVolume {\"volumeId\":\"$id\",\"capacityRange\":{\"requiredBytes\":1}}" \
         "Controller/CreateSnapshot {\"name\":\"x\",\"sourceVolumeId\":\"$id\"}" \

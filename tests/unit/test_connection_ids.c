@@ -31,7 +31,7 @@ test_form(void)
                                       "v:/abc",
                                       "s:fast/abc",
                                       "vfast/a",
-                                      "v:F/a",
+                                      "v:_F/a",
                                       "v:../a/b",
                                       "v:-a/b",
                                       "v:a b/c",
@@ -39,7 +39,8 @@ test_form(void)
                                       "V:a/b",
                                       "v:a\n/b",
                                       "v:./a",
-                                      "v:a23456789012345678901/b"};
+                                      "v:a234567890123456789012345678901234567890123456789012"
+                                      "345678901234/b"};
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK(!global_id_parse(ID_VOLUME, bad[i], &id));
 }

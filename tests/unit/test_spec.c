@@ -293,9 +293,10 @@ test_wrong_labels(void)
 static void
 test_wrong_aliases(void)
 {
-    CHECK_TEXT(trouble_with("aliases: [Old]"),
-               "line 2: aliases: \"Old\" is no name of a connection: that has 1 to 20 small "
-               "letters, digits and dashes, the first of them no dash");
+    CHECK_TEXT(trouble_with("aliases: [Old_1.b]"), "");
+    CHECK_TEXT(trouble_with("aliases: [_Old]"),
+               "line 2: aliases: \"_Old\" is no alias: that has 1 to 63 letters, digits and "
+               "characters of . _ -, the first of them a letter or a digit");
     CHECK_TEXT(trouble_with("aliases: [fast]"),
                "line 2: aliases: fast is the connection's own name");
     CHECK_TEXT(trouble_with("aliases: [a, b, a]"), "line 2: aliases: a is there twice");
