@@ -285,20 +285,20 @@ pair_close(struct oim_pair *pair)
 
 /* ---- calls ---- */
 
-/* The reply, if there is one, lies in the pair's arena. */
+/* The reply, if there is one, is the caller's to free. Several threads may call. */
 static inline struct error *
 pair_call(struct oim_pair *pair, const char *path, const ProtobufCMessage *request,
           uint32_t timeout_ms, void *reply)
 {
     const struct method *method = service_find_method(path);
     struct call *call = call_new_detached(pair->ends.runtime, timeout_ms * MS);
-    ProtobufCMessage *answer = arena_zeroed(&pair->arena, method->output->sizeof_message);
+    ProtobufCMessage *answer = arena_zeroed(call_arena(call), method->output->sizeof_message);
     protobuf_c_message_init(method->output, answer);
     struct error *error = pair->driver->ops->call(pair->driver, call, method, request, answer);
     if (!error && reply) {
         /* The call's arena goes with the call. */
         size_t size = protobuf_c_message_get_packed_size(answer);
-        uint8_t *bytes = arena_alloc(&pair->arena, size);
+        uint8_t *bytes = arena_alloc(call_arena(call), size);
         protobuf_c_message_pack(answer, bytes);
         *(ProtobufCMessage **)reply = protobuf_c_message_unpack(method->output, NULL, size, bytes);
     }
