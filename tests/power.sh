@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/storage.sh"
 
 need_storage
-requires gcc pkg-config protoc btrfs mkfs.xfs fsfreeze unshare nsenter
+requires btrfs mkfs.xfs fsfreeze unshare nsenter
 [ -e /dev/fuse ] || { echo "needs /dev/fuse, which this kernel does not have"; exit 77; }
 pkg-config --exists fuse3 || { echo "needs libfuse3-dev, which is not installed"; exit 77; }
 /usr/bin/python3 -c 'import grpc' 2>/dev/null ||
