@@ -83,7 +83,7 @@ class HostMachine(Machine):
         self.start_guest()
 
     def start_guest(self):
-        words = ["nice", "-n", "5", "unshare", "--mount", "--propagation", "private"]
+        words = ["unshare", "--mount", "--propagation", "private"]
         words += ["sh", "-c", BEGIN, "sh", self.work]
         words += [sys.executable, HERE / "guest.py", self.task, self.record]
         paths = {"PYTHONPATH": str(self.work), "PYTHONDONTWRITEBYTECODE": "1"}
