@@ -18,9 +18,7 @@ def copied(files):
 
 
 def promise_all(files):
-    """A copy of a tree was answered: it has all files that were written before, synced or not. (An
-    image has those that were synced, and perhaps the others, which stood in the caches of its file
-    system.)"""
+    """A copy was answered: it has all that was written before, synced or not."""
     for file in files.values():
         if file[2] == LOOSE:
             file[2] = SYNCED
@@ -83,7 +81,7 @@ class Model:
     def done_create(self, event):
         volume = self.volumes[event["name"]]
         volume.update(state="there", id=event["id"], size=event["size"])
-        if volume["kind"] == "tree" and not volume.pop("is_repeated", False):
+        if not volume.pop("is_repeated", False):
             promise_all(volume["files"])
 
     def begin_delete(self, event):
@@ -157,8 +155,7 @@ class Model:
 
     def done_snapshot(self, event):
         self.found_snapshot(event["name"], event["id"])
-        if self.snapshots[event["name"]]["kind"] == "tree":
-            promise_all(self.snapshots[event["name"]]["files"])
+        promise_all(self.snapshots[event["name"]]["files"])
 
     def found_snapshot(self, name, snapshot_id):
         self.snapshots[name].update(state="there", id=snapshot_id)
@@ -181,8 +178,7 @@ class Model:
     def done_group(self, event):
         self.found_group(event)
         for member in self.members(event["name"]):
-            if member["kind"] == "tree":
-                promise_all(member["files"])
+            promise_all(member["files"])
 
     def found_group(self, event):
         self.groups[event["name"]].update(state="there", id=event["id"])
