@@ -207,6 +207,15 @@ check_compression(const struct backend *backend, const struct data_settings *set
 }
 
 static struct error *
+check_note(const struct data_note *note)
+{
+    if (note->size <= BACKEND_NOTE_SIZE)
+        return NULL;
+    return error_new(CODE_OUT_OF_RANGE, "a note has at most %u bytes, not %zu", BACKEND_NOTE_SIZE,
+                     note->size);
+}
+
+static struct error *
 check_settings(const struct backend *backend, const struct data *data,
                const struct data_settings *settings)
 {
@@ -216,7 +225,8 @@ check_settings(const struct backend *backend, const struct data *data,
     if (settings->size_bytes > INT64_MAX)
         return error_new(CODE_OUT_OF_RANGE, "%llu bytes are more than a file can have",
                          (unsigned long long)settings->size_bytes);
-    return check_compression(backend, settings);
+    struct error *error = check_note(&settings->note);
+    return error ? error : check_compression(backend, settings);
 }
 
 static struct error *
@@ -284,11 +294,13 @@ backend_copy(struct backend *backend, const struct data *from, const struct data
 
 static struct error *
 check_group(struct backend *backend, const struct backend *home, const struct data *const *from,
-            const struct data *const *to, size_t count)
+            const struct data *const *to, const struct data_note *notes, size_t count)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
         error = check_pair(from[i], to[i]);
+        if (!error && notes)
+            error = check_note(&notes[i]);
         if (!error && (backend_of(backend, from[i]->handle) != home ||
                        backend_of(backend, to[i]->handle) != home))
             error = error_new(CODE_FAILED_PRECONDITION,
@@ -301,14 +313,14 @@ check_group(struct backend *backend, const struct backend *home, const struct da
 
 struct error *
 backend_snapshot_group(struct backend *backend, const struct data *const *from,
-                       const struct data *const *to, size_t count)
+                       const struct data *const *to, const struct data_note *notes, size_t count)
 {
     struct backend *home = count ? backend_of(backend, from[0]->handle) : backend;
     if (!home->ops->snapshot_group)
         return cannot(home, "snapshot_group");
-    struct error *error = check_group(backend, home, from, to, count);
+    struct error *error = check_group(backend, home, from, to, notes, count);
     if (!error && count)
-        error = home->ops->snapshot_group(home, from, to, count);
+        error = home->ops->snapshot_group(home, from, to, notes, count);
     return error_wrap(error, "take snapshots of %zu volumes at once", count);
 }
 
@@ -337,6 +349,18 @@ backend_change(struct backend *backend, const struct data *data,
     if (!error)
         error = backend->ops->change(backend, data, settings);
     return error_wrap(error, "change %s", data->handle);
+}
+
+struct error *
+backend_differs(struct backend *backend, const struct data *data,
+                const struct data_settings *settings, bool *differs)
+{
+    backend = backend_of(backend, data->handle);
+    *differs = false;
+    struct error *error = check_volume(data);
+    if (!error && backend->ops->differs)
+        error = backend->ops->differs(backend, data, settings, differs);
+    return error_wrap(error, "look at the settings of %s", data->handle);
 }
 
 struct error *
@@ -410,9 +434,8 @@ backend_write_note(struct backend *backend, const struct data *data, const void 
     if (!backend->ops->write_note)
         return cannot(backend, "write_note");
     struct error *error = check_data(data);
-    if (!error && size > BACKEND_NOTE_SIZE)
-        error = error_new(CODE_OUT_OF_RANGE, "a note has at most %u bytes, not %zu",
-                          BACKEND_NOTE_SIZE, size);
+    if (!error)
+        error = check_note(&(struct data_note){note, size});
     return error ? error : backend->ops->write_note(backend, data, note, size);
 }
 

@@ -10,9 +10,10 @@
  * Every function that makes something is idempotent: made again under the same handle it finishes or replaces what a crash has left,
  * because nothing is visible to anybody before its row is in the store. All may block; different handles may be worked on at the same time.
  *
- * What a power failure leaves: copies and snapshots that were answered are there. A volume that was made empty, a change of a limit, a note and a
- * removal may be undone for as long as the file system has not committed by itself (btrfs: 30 s): a row whose volume is missing after a
- * power failure is made again, empty as it was (whatever its user had made durable would have made the volume durable too).
+ * What a power failure leaves: copies and snapshots that were answered are there, and so are changes, each with the note that came with it. A volume
+ * that was made empty, a note that was written alone and a removal may be undone for as long as the file system has not committed by itself (btrfs: 30
+ * s): a row whose volume is missing after a power failure is made again, empty as it was (whatever its user had made durable would have
+ * made the volume durable too).
  */
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
@@ -45,11 +46,18 @@ struct data {
     enum data_role role;
 };
 
+/* What stands beside the data and survives the loss of the store: the row, to rebuild it from. No bytes: no note. */
+struct data_note {
+    const void *bytes;
+    size_t size;
+};
+
 struct data_settings {
     uint64_t
         size_bytes; /* 0: trees have no limit, copies of an image have the size of the source */
     const char *compression; /* NULL, "none", "zstd", "lzo", "zlib" */
     bool nocow;              /* no copy on write, no checksums */
+    struct data_note note;   /* there as soon as the data is, and as durable */
 };
 
 struct data_usage {
@@ -118,14 +126,18 @@ struct backend_ops {
     /* `to` becomes a copy of `from` (either may be a volume or a snapshot; same kind). Never smaller than an image was. */
     struct error *(*copy)(struct backend *backend, const struct data *from, const struct data *to,
                           const struct data_settings *settings, const struct progress *progress);
-    /* Snapshots of several volumes at one instant, all or none. ABORTED: no instant was found for them, try again. */
+    /* Snapshots of several volumes at one instant, all or none. ABORTED: no instant was found for them, try again. `notes`: NULL, or one for each. */
     struct error *(*snapshot_group)(struct backend *backend, const struct data *const *from,
-                                    const struct data *const *to, size_t count);
+                                    const struct data *const *to, const struct data_note *notes,
+                                    size_t count);
     /* Gone or never there is success. Takes also what is not whole. */
     struct error *(*remove)(struct backend *backend, const struct data *data);
-    /* Grows an image, or changes what limits a tree. */
+    /* Grows an image, or changes what limits a tree; durable when it returns. */
     struct error *(*change)(struct backend *backend, const struct data *data,
                             const struct data_settings *settings);
+    /* Whether a size or a parameter is not in force: `change` would put it right. NULL: cannot tell. */
+    struct error *(*differs)(struct backend *backend, const struct data *data,
+                             const struct data_settings *settings, bool *differs);
     struct error *(*usage)(struct backend *backend, const struct data *data,
                            struct data_usage *usage);
     struct error *(*capacity)(struct backend *backend, struct backend_capacity *capacity);
@@ -140,7 +152,7 @@ struct backend_ops {
     struct error *(*extents)(struct backend *backend, const struct data *data,
                              const struct data *base, uint64_t offset,
                              const struct extent_sink *sink);
-    /* A small note that stands beside the data and survives the loss of the store: the row, to rebuild it from. */
+    /* Another note, alone. */
     struct error *(*write_note)(struct backend *backend, const struct data *data, const void *note,
                                 size_t size);
     struct error *(*read_note)(struct backend *backend, const struct data *data, void *note,
@@ -208,10 +220,14 @@ MUST_CHECK struct error *backend_copy(struct backend *backend, const struct data
                                       const struct progress *progress);
 MUST_CHECK struct error *backend_snapshot_group(struct backend *backend,
                                                 const struct data *const *from,
-                                                const struct data *const *to, size_t count);
+                                                const struct data *const *to,
+                                                const struct data_note *notes, size_t count);
 MUST_CHECK struct error *backend_remove(struct backend *backend, const struct data *data);
 MUST_CHECK struct error *backend_change(struct backend *backend, const struct data *data,
                                         const struct data_settings *settings);
+/* Of a back end that cannot tell: no. */
+MUST_CHECK struct error *backend_differs(struct backend *backend, const struct data *data,
+                                         const struct data_settings *settings, bool *differs);
 MUST_CHECK struct error *backend_usage(struct backend *backend, const struct data *data,
                                        struct data_usage *usage);
 MUST_CHECK struct error *backend_capacity(struct backend *backend,

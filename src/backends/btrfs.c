@@ -243,6 +243,14 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
 
 /* ---- notes ---- */
 
+struct error *
+btrfs_put_note(int holder, const struct data_note *note)
+{
+    if (note->bytes && fsetxattr(holder, NOTE_ATTRIBUTE, note->bytes, note->size, 0) != 0)
+        return error_from_errno(errno, "write a note of %zu bytes", note->size);
+    return NULL;
+}
+
 static struct error *
 write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
 {
@@ -250,11 +258,7 @@ write_note(struct backend *backend, const struct data *data, const void *note, s
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
-    if (error)
-        return error;
-    if (fsetxattr(holder, NOTE_ATTRIBUTE, note, size, 0) != 0)
-        return error_from_errno(errno, "write a note of %zu bytes", size);
-    return NULL;
+    return error ? error : btrfs_put_note(holder, &(struct data_note){note, size});
 }
 
 static struct error *
@@ -392,6 +396,16 @@ sync_all(struct backend *backend)
     return error ? error : files_sync(btrfs_of(backend)->root);
 }
 
+struct error *
+btrfs_commit(const struct btrfs_backend *btrfs)
+{
+    uint64_t transaction;
+    if (btrfs_util_start_sync_fd(btrfs->root, &transaction) != BTRFS_UTIL_OK ||
+        btrfs_util_wait_sync_fd(btrfs->root, transaction) != BTRFS_UTIL_OK)
+        return error_from_errno(errno, "make a change durable");
+    return NULL;
+}
+
 /* A pool that somebody has unmounted is left to those who need it. */
 static struct error *
 tend(struct backend *backend)
@@ -409,6 +423,7 @@ const struct backend_ops backend_btrfs = {
     .snapshot_group = btrfs_snapshot_group,
     .remove = btrfs_remove,
     .change = btrfs_change,
+    .differs = btrfs_differs,
     .usage = measure,
     .capacity = capacity,
     .path = find_path,

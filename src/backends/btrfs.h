@@ -38,9 +38,18 @@ struct error *btrfs_copy(struct backend *backend, const struct data *from, const
                          const struct data_settings *settings, const struct progress *progress);
 struct error *btrfs_change(struct backend *backend, const struct data *data,
                            const struct data_settings *settings);
+struct error *btrfs_differs(struct backend *backend, const struct data *data,
+                            const struct data_settings *settings, bool *differs);
 struct error *btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
-                                   const struct data *const *to, size_t count);
+                                   const struct data *const *to, const struct data_note *notes,
+                                   size_t count);
 struct error *btrfs_remove(struct backend *backend, const struct data *data);
+
+/* The note as an attribute of the holder. Of settings it may be none. */
+MUST_CHECK struct error *btrfs_put_note(int holder, const struct data_note *note);
+
+/* What was changed up to now is durable; data that somebody has written to files is not waited for. Those who call it at the same time share a commit. */
+MUST_CHECK struct error *btrfs_commit(const struct btrfs_backend *btrfs);
 
 /* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
 MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,

@@ -148,7 +148,8 @@ try_until_together(struct btrfs_backend *btrfs, struct member *members, size_t c
 
 static struct error *
 open_members(struct btrfs_backend *btrfs, const struct data *const *from,
-             const struct data *const *to, struct member *members, size_t count)
+             const struct data *const *to, const struct data_note *notes, struct member *members,
+             size_t count)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
@@ -156,6 +157,8 @@ open_members(struct btrfs_backend *btrfs, const struct data *const *from,
         error = layout_open_content(btrfs->root, from[i], &members[i].source);
         if (!error)
             error = layout_make_holder(btrfs->root, to[i], &members[i].holder);
+        if (!error && notes) /* before the snapshot, whose commit takes it along */
+            error = btrfs_put_note(members[i].holder, &notes[i]);
     }
     return error;
 }
@@ -172,7 +175,7 @@ note_sharing(struct btrfs_backend *btrfs, const struct data *const *from,
 
 struct error *
 btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
-                     const struct data *const *to, size_t count)
+                     const struct data *const *to, const struct data_note *notes, size_t count)
 {
     struct btrfs_backend *btrfs = btrfs_of(backend);
     struct member *members AUTO(memory_cleanup) = memory_zeroed((count + 1) * sizeof *members);
@@ -180,7 +183,7 @@ btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
         members[i].source = members[i].holder = -1;
     struct error *error = btrfs_wake(backend);
     if (!error)
-        error = open_members(btrfs, from, to, members, count);
+        error = open_members(btrfs, from, to, notes, members, count);
     if (!error)
         error = try_until_together(btrfs, members, count);
     if (!error)

@@ -142,6 +142,8 @@ btrfs_create(struct backend *backend, const struct data *data, const struct data
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_make_holder(btrfs->root, data, &holder);
+    if (!error)
+        error = btrfs_put_note(holder, &settings->note);
     if (error)
         return error;
     return data->kind == KIND_TREE ? create_tree(btrfs, data, holder, settings)
@@ -172,13 +174,17 @@ btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data, int tre
     return error ? error : btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
 }
 
-/* Opening a clone costs more than asking its source for the flags that both have. */
+/*
+ * Opening a clone costs more than asking its source for the flags that both have. What is set after the commit that made it needs another
+ * one.
+ */
 static struct error *
 clone_tree(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
-           const struct data_settings *settings)
+           const struct data_settings *settings, bool *needs_commit)
 {
     const char *name = layout_content(to);
     bool is_as_wanted = is_nocow(source) == settings->nocow && !settings->compression;
+    *needs_commit = !is_as_wanted || !btrfs_quota_limits_clones(&btrfs->quota);
     struct error *error =
         btrfs_quota_make_tree(&btrfs->quota, holder, name, source, settings->size_bytes);
     if (error || is_as_wanted)
@@ -191,17 +197,17 @@ clone_tree(struct btrfs_backend *btrfs, int source, const struct data *to, int h
 
 static struct error *
 copy_tree(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
-          int holder, const struct data_settings *settings)
+          int holder, const struct data_settings *settings, bool *needs_commit)
 {
     struct error *error = to->role == ROLE_SNAPSHOT
                               ? take_snapshot(source, holder, to)
-                              : clone_tree(btrfs, source, to, holder, settings);
+                              : clone_tree(btrfs, source, to, holder, settings, needs_commit);
     return error ? error : btrfs_note_sharing(btrfs, from, source);
 }
 
 static struct error *
 finish_image(struct btrfs_backend *btrfs, const struct data *to,
-             const struct data_settings *settings)
+             const struct data_settings *settings, bool *needs_commit)
 {
     int image AUTO(files_close) = -1;
     if (to->role == ROLE_SNAPSHOT)
@@ -209,6 +215,9 @@ finish_image(struct btrfs_backend *btrfs, const struct data *to,
     struct error *error = layout_open_image(btrfs->root, to, O_RDWR, &image);
     if (!error)
         error = set_compression(image, settings->compression);
+    if (!error)
+        error = copying_is_smaller(image, settings->size_bytes, needs_commit);
+    *needs_commit |= settings->compression != NULL;
     return error ? error : copying_grow_image(image, settings->size_bytes);
 }
 
@@ -256,18 +265,20 @@ copy_cut_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, i
 
 static struct error *
 copy_image(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
-           int holder, const struct data_settings *settings, const struct progress *progress)
+           int holder, const struct data_settings *settings, const struct progress *progress,
+           bool *needs_commit)
 {
     int image AUTO(files_close) = -1;
     struct error *error = layout_open_image(btrfs->root, from, O_RDONLY, &image);
     if (error)
         return error;
-    if (to->role == ROLE_VOLUME && is_nocow(image) != settings->nocow)
+    *needs_commit = to->role == ROLE_VOLUME && is_nocow(image) != settings->nocow;
+    if (*needs_commit)
         return from->role == ROLE_VOLUME
                    ? copy_cut_bytes(btrfs, source, to, holder, settings, progress)
                    : copy_bytes(btrfs, image, to, holder, settings, progress);
     error = take_snapshot(source, holder, to);
-    return error ? error : finish_image(btrfs, to, settings);
+    return error ? error : finish_image(btrfs, to, settings, needs_commit);
 }
 
 struct error *
@@ -282,14 +293,40 @@ btrfs_copy(struct backend *backend, const struct data *from, const struct data *
         error = layout_open_content(btrfs->root, from, &source);
     if (!error)
         error = layout_make_holder(btrfs->root, to, &holder);
+    if (!error) /* before the snapshot, whose commit takes it along */
+        error = btrfs_put_note(holder, &settings->note);
     if (error)
         return error;
-    return from->kind == KIND_IMAGE
-               ? copy_image(btrfs, from, source, to, holder, settings, progress)
-               : copy_tree(btrfs, from, source, to, holder, settings);
+    bool needs_commit = false;
+    error = from->kind == KIND_IMAGE
+                ? copy_image(btrfs, from, source, to, holder, settings, progress, &needs_commit)
+                : copy_tree(btrfs, from, source, to, holder, settings, &needs_commit);
+    return error || !needs_commit ? error : btrfs_commit(btrfs);
 }
 
 /* ---- changing ---- */
+
+static struct error *
+apply_to_image(int image, const struct data_settings *settings)
+{
+    if (is_nocow(image) != settings->nocow)
+        return error_new(CODE_FAILED_PRECONDITION, "whether an image is copied on write is decided "
+                                                   "when it is made; make a copy that is not");
+    struct error *error = set_compression(image, settings->compression);
+    return error ? error : copying_grow_image(image, settings->size_bytes);
+}
+
+/* The tree, or the image, and its holder. */
+static struct error *
+open_both(struct backend *backend, const struct data *data, int flags, int *holder, int *content)
+{
+    int root = btrfs_of(backend)->root;
+    struct error *error = btrfs_wake(backend);
+    if (!error)
+        error = data->kind == KIND_IMAGE ? layout_open_image(root, data, flags, content)
+                                         : layout_open_content(root, data, content);
+    return error ? error : layout_open_holder(root, data, holder);
+}
 
 struct error *
 btrfs_change(struct backend *backend, const struct data *data, const struct data_settings *settings)
@@ -297,20 +334,37 @@ btrfs_change(struct backend *backend, const struct data *data, const struct data
     struct btrfs_backend *btrfs = btrfs_of(backend);
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error && data->kind == KIND_IMAGE)
-        error = layout_open_image(btrfs->root, data, O_RDWR, &content);
-    else if (!error)
-        error = layout_open_content(btrfs->root, data, &content);
+    struct error *error = open_both(backend, data, O_RDWR, &holder, &content);
     if (!error)
-        error = layout_open_holder(btrfs->root, data, &holder);
-    if (error)
-        return error;
-    if (data->kind == KIND_TREE)
-        return apply_to_tree(btrfs, holder, content, settings);
-    if (is_nocow(content) != settings->nocow)
-        return error_new(CODE_FAILED_PRECONDITION, "whether an image is copied on write is decided "
-                                                   "when it is made; make a copy that is not");
-    error = set_compression(content, settings->compression);
-    return error ? error : copying_grow_image(content, settings->size_bytes);
+        error = data->kind == KIND_TREE ? apply_to_tree(btrfs, holder, content, settings)
+                                        : apply_to_image(content, settings);
+    if (!error)
+        error = btrfs_put_note(holder, &settings->note);
+    return error ? error : btrfs_commit(btrfs);
+}
+
+/* Without a wish any is right. */
+static bool
+has_compression(int fd, const char *wanted)
+{
+    char value[16] = "";
+    ssize_t size = wanted ? fgetxattr(fd, COMPRESSION_ATTRIBUTE, value, sizeof value - 1) : 0;
+    return !wanted || !strcmp(size > 0 ? value : "none", wanted);
+}
+
+struct error *
+btrfs_differs(struct backend *backend, const struct data *data,
+              const struct data_settings *settings, bool *differs)
+{
+    struct btrfs_backend *btrfs = btrfs_of(backend);
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    struct error *error = open_both(backend, data, O_RDONLY, &holder, &content);
+    if (!error && data->kind == KIND_IMAGE)
+        error = copying_is_smaller(content, settings->size_bytes, differs);
+    else if (!error)
+        *differs = is_nocow(content) != settings->nocow ||
+                   !btrfs_quota_has_size(&btrfs->quota, holder, content, settings->size_bytes);
+    *differs |= !error && !has_compression(content, settings->compression);
+    return error;
 }

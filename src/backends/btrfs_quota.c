@@ -207,6 +207,12 @@ limits_at_once(const struct btrfs_quota *quota, bool is_clone)
     return is_possible && !quota->is_nested;
 }
 
+bool
+btrfs_quota_limits_clones(const struct btrfs_quota *quota)
+{
+    return quota->kind == BTRFS_QUOTA_NONE || limits_at_once(quota, true);
+}
+
 static struct error *
 limit_made(const struct btrfs_quota *quota, int holder, const char *name,
            const struct account *account)
@@ -256,6 +262,22 @@ read_figure(const struct btrfs_quota *quota, uint64_t account, const char *name,
         return error_from_errno(failed, "read %s", path);
     *out = strtoull(line, NULL, 10);
     return NULL;
+}
+
+bool
+btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
+                     uint64_t size_bytes)
+{
+    struct account account = read_account(holder);
+    uint64_t id, limit = 0;
+    if (account.size_bytes != size_bytes)
+        return false;
+    if (!size_bytes || quota->kind == BTRFS_QUOTA_NONE)
+        return true;
+    struct error *error AUTO(error_cleanup) = find_id(subvolume, &id);
+    if (!error)
+        error = read_figure(quota, id, "max_referenced", &limit);
+    return !error && limit == limit_of(&account);
 }
 
 struct error *

@@ -40,6 +40,13 @@ MUST_CHECK struct error *btrfs_quota_make_tree(const struct btrfs_quota *quota, 
 MUST_CHECK struct error *btrfs_quota_set_size(const struct btrfs_quota *quota, int holder,
                                               int subvolume, uint64_t size_bytes);
 
+/* Whether the subvolume is held to this size, by what the holder remembers and by what the kernel does. */
+bool btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
+                          uint64_t size_bytes);
+
+/* Whether a clone has its limit from the commit that makes it. */
+bool btrfs_quota_limits_clones(const struct btrfs_quota *quota);
+
 /* The limit that belongs to what the holder remembers; UINT64_MAX: none. */
 uint64_t btrfs_quota_read_limit(int holder);
 

@@ -27,6 +27,16 @@ copying_grow_image(int image, uint64_t size_bytes)
     return NULL;
 }
 
+struct error *
+copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller)
+{
+    struct stat status;
+    if (fstat(image, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    *is_smaller = (uint64_t)status.st_size < size_bytes;
+    return NULL;
+}
+
 /* `to` may be larger before: a new image has its size already. */
 struct error *
 copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress *progress)
@@ -109,15 +119,18 @@ move_to_place(const struct copying *copying, const struct data *to, const char *
 
 static struct error *
 make_and_fill(const struct copying *copying, const struct data *from, const struct data *to,
-              const char *making, uint64_t size_bytes, const struct progress *progress)
+              const char *making, const struct data_settings *settings,
+              const struct progress *progress)
 {
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
     struct error *error = files_make_directory(copying->root, making, &holder);
     if (!error)
-        error = copying->make(copying->backend, holder, to, size_bytes, &content);
+        error = layout_put_note(holder, &settings->note);
     if (!error)
-        error = fill(copying, from, to, content, size_bytes, progress);
+        error = copying->make(copying->backend, holder, to, settings->size_bytes, &content);
+    if (!error)
+        error = fill(copying, from, to, content, settings->size_bytes, progress);
     if (!error && copying->finish)
         error = copying->finish(copying->backend, to, content);
     return error;
@@ -136,7 +149,7 @@ copying_run(const struct copying *copying, const struct data *from, const struct
     layout_print_making(to, making, sizeof making);
     error = copying->drop(copying->backend, making);
     if (!error)
-        error = make_and_fill(copying, from, to, making, settings->size_bytes, progress);
+        error = make_and_fill(copying, from, to, making, settings, progress);
     if (!error)
         error = move_to_place(copying, to, making);
     if (error)

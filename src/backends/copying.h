@@ -33,6 +33,9 @@ MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_byte
 /* Makes a sparse image larger. OUT_OF_RANGE if it is larger already; 0 leaves it as it is. */
 MUST_CHECK struct error *copying_grow_image(int image, uint64_t size_bytes);
 
+/* Whether an image has less than that. */
+MUST_CHECK struct error *copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller);
+
 /* Fills the empty directory `to`; durable when it returns, but for the seals. */
 MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
                                            const struct progress *progress);

@@ -74,6 +74,8 @@ create(struct backend *backend, const struct data *data, const struct data_setti
     int content AUTO(files_close) = -1;
     struct error *error = layout_make_holder(of(backend)->root, data, &holder);
     if (!error)
+        error = layout_put_note(holder, &settings->note);
+    if (!error)
         error = make_content(backend, holder, data, settings->size_bytes, &content);
     if (error || data->kind == KIND_TREE)
         return error;
@@ -117,19 +119,58 @@ remove_data(struct backend *backend, const struct data *data)
 
 /* ---- copying and changing ---- */
 
+/* What limits a tree stands in the file system's own quota files, which only a sync of all of it takes along. */
+static struct error *
+make_durable(const struct dir_backend *dir, const struct data *data, int holder, int content)
+{
+    if (data->kind == KIND_TREE && dir->base.enforces_tree_size)
+        return files_sync(content);
+    if ((data->kind == KIND_IMAGE && fsync(content) != 0) || fsync(holder) != 0)
+        return error_from_errno(errno, "make a change durable");
+    return NULL;
+}
+
+static struct error *
+open_data(struct dir_backend *dir, const struct data *data, int flags, int *out)
+{
+    return data->kind == KIND_IMAGE ? layout_open_image(dir->root, data, flags, out)
+                                    : layout_open_content(dir->root, data, out);
+}
+
 static struct error *
 change(struct backend *backend, const struct data *data, const struct data_settings *settings)
 {
     struct dir_backend *dir = of(backend);
+    int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
-    struct error *error = data->kind == KIND_IMAGE
-                              ? layout_open_image(dir->root, data, O_RDWR, &content)
-                              : layout_open_content(dir->root, data, &content);
+    struct error *error = open_data(dir, data, O_RDWR, &content);
+    if (!error)
+        error = layout_open_holder(dir->root, data, &holder);
+    if (!error)
+        error = data->kind == KIND_IMAGE ? copying_grow_image(content, settings->size_bytes)
+                                         : limit_tree(dir, content, settings->size_bytes);
+    if (!error)
+        error = layout_put_note(holder, &settings->note);
+    return error ? error : make_durable(dir, data, holder, content);
+}
+
+static struct error *
+differs(struct backend *backend, const struct data *data, const struct data_settings *settings,
+        bool *out)
+{
+    struct dir_backend *dir = of(backend);
+    int content AUTO(files_close) = -1;
+    struct error *error = open_data(dir, data, O_RDONLY, &content);
     if (error)
         return error;
     if (data->kind == KIND_IMAGE)
-        return copying_grow_image(content, settings->size_bytes);
-    return limit_tree(dir, content, settings->size_bytes);
+        return copying_is_smaller(content, settings->size_bytes, out);
+    struct data_usage usage = {0};
+    uint32_t project = dir->base.enforces_tree_size ? project_quota_find(content) : 0;
+    if (project)
+        error = project_quota_usage(content, project, &usage);
+    *out = dir->base.enforces_tree_size && usage.total_bytes != settings->size_bytes;
+    return error;
 }
 
 static struct error *
@@ -164,9 +205,7 @@ measure(struct backend *backend, const struct data *data, struct data_usage *usa
 {
     int content AUTO(files_close) = -1;
     struct stat status;
-    struct error *error = data->kind == KIND_IMAGE
-                              ? layout_open_image(of(backend)->root, data, O_RDONLY, &content)
-                              : layout_open_content(of(backend)->root, data, &content);
+    struct error *error = open_data(of(backend), data, O_RDONLY, &content);
     if (error)
         return error;
     if (data->kind == KIND_TREE)
@@ -314,6 +353,7 @@ const struct backend_ops backend_dir = {
     .copy = copy,
     .remove = remove_data,
     .change = change,
+    .differs = differs,
     .usage = measure,
     .capacity = capacity,
     .path = find_path,

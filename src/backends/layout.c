@@ -133,6 +133,12 @@ layout_find_path(int root, const char *directory, const struct data *data, char 
 }
 
 struct error *
+layout_put_note(int holder, const struct data_note *note)
+{
+    return note->bytes ? files_replace(holder, "note", note->bytes, note->size) : NULL;
+}
+
+struct error *
 layout_write_note(int root, const struct data *data, const void *note, size_t size)
 {
     int holder AUTO(files_close) = -1;

@@ -42,7 +42,8 @@ MUST_CHECK struct error *layout_open_image(int root, const struct data *data, in
 MUST_CHECK struct error *layout_find_path(int root, const char *directory, const struct data *data,
                                           char *out, size_t size);
 
-/* The note as a file in the holder. */
+/* The note as a file in the holder. Of settings it may be none. */
+MUST_CHECK struct error *layout_put_note(int holder, const struct data_note *note);
 MUST_CHECK struct error *layout_write_note(int root, const struct data *data, const void *note,
                                            size_t size);
 MUST_CHECK struct error *layout_read_note(int root, const struct data *data, void *note,

@@ -143,6 +143,8 @@ create(struct backend *backend, const struct data *data, const struct data_setti
     int content AUTO(files_close) = -1;
     struct error *error = layout_make_holder(of(backend)->root, data, &holder);
     if (!error)
+        error = layout_put_note(holder, &settings->note);
+    if (!error)
         error = make_content(backend, holder, data, settings->size_bytes, &content);
     if (error || data->kind == KIND_TREE)
         return error;
@@ -177,7 +179,12 @@ change(struct backend *backend, const struct data *data, const struct data_setti
     int content AUTO(files_close) = -1;
     char options[64];
     struct stat status = {0};
+    int holder AUTO(files_close) = -1;
     struct error *error = layout_open_content(of(backend)->root, data, &content);
+    if (!error)
+        error = layout_open_holder(of(backend)->root, data, &holder);
+    if (!error)
+        error = layout_put_note(holder, &settings->note);
     if (error || !settings->size_bytes)
         return error;
     bool is_image = data->kind == KIND_IMAGE && fstatat(content, "image", &status, 0) == 0;

@@ -208,7 +208,7 @@ new_oim(const struct driver_options *options)
     oim->timeout_ms = options->timeout_ms;
     oim->engine.node_id = arena_string(&oim->arena, options->node_id);
     oim->engine.log = options->log;
-    oim->engine.started_ms = handle_now_ms();
+    handle_start_clock(&oim->engine, 0);
     if (files_read_line("/proc/sys/kernel/random/boot_id", oim->boot_id, sizeof oim->boot_id) != 0)
         oim->boot_id[0] = '\0';
     return oim;

@@ -157,6 +157,7 @@ static struct error *
 copy_data(struct copy *copy, const struct data *to, const struct progress *progress)
 {
     struct data_settings settings = settings_of(copy);
+    settings.note = rows_note(copy->record, &copy->arena);
     return backend_copy(copy->engine->backend, &copy->from, to, &settings, progress);
 }
 
@@ -185,11 +186,8 @@ run(void *context, const struct progress *progress)
     if (progress->cancelled(progress->context))
         return error_new(CODE_CANCELLED, "the copy was cancelled before it began");
     struct data to = target_of(copy);
-    size_t size;
-    uint8_t *note = rows_pack(copy->record, &copy->arena, &size);
-    struct error *error = must_be_still(copy, &to) ? copy_still_data(copy, &to, progress)
-                                                   : copy_data(copy, &to, progress);
-    return error ? error : backend_write_note(copy->engine->backend, &to, note, size);
+    return must_be_still(copy, &to) ? copy_still_data(copy, &to, progress)
+                                    : copy_data(copy, &to, progress);
 }
 
 /* After a failure the data goes first: while there is a row COPYING nobody misses it. */

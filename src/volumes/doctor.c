@@ -8,6 +8,7 @@
 
 #include "backends/loop.h"
 #include "volumes/handle.h"
+#include "volumes/mend.h"
 #include "volumes/mounts.h"
 #include "volumes/snapshot.h"
 #include "volumes/stage.h"
@@ -63,29 +64,84 @@ check_name(struct examination *exam, const struct row_kind *kind, const Protobuf
     return failed;
 }
 
-static struct error *
-check_volume(struct examination *exam, const ProtobufCMessage *record)
+/* `failed`: why it could not be put right. */
+static void
+tell_need(struct examination *exam, const char *handle, const struct mend_need *need,
+          const struct error *failed)
 {
-    const volume_record *volume = (const volume_record *)record;
+    bool is_repaired = exam->repairs && !failed;
+    if (failed)
+        tell(exam, "unreadable-data", handle, false, failed->message);
+    if (need->settings)
+        tell(exam, "lost-settings", handle, is_repaired,
+             "its size, or a parameter, is not in force as it was answered");
+    if (need->note == NOTE_LOST)
+        tell(
+            exam, "lost-note", handle, is_repaired,
+            "the note beside its data is missing or damaged: a lost store could not be made again");
+}
+
+static struct error *
+repair_volume(struct examination *exam, const char *handle)
+{
+    struct held_volume held AUTO(held_release) = {0};
+    struct error *error = held_take(exam->engine, handle, 0, &exam->arena, &held);
+    return error ? error : mend_volume(exam->engine, &held, &exam->arena);
+}
+
+static void
+check_volume_data(struct examination *exam, const volume_record *volume)
+{
     struct data data = volume_data(volume);
-    if (volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY && !has_data(exam, &data))
+    struct mend_need need;
+    if (!has_data(exam, &data)) {
         tell(exam, "lost-data", volume->handle, false,
              "the volume's data is not there: restore it from a snapshot, or delete the volume");
+        return;
+    }
+    struct error *error AUTO(error_cleanup) =
+        mend_look_at_volume(exam->engine, volume, &exam->arena, &need);
+    if (!error && exam->repairs)
+        error = repair_volume(exam, volume->handle);
+    tell_need(exam, volume->handle, &need, error);
+}
+
+static struct error *
+check_volume(struct examination *exam, ProtobufCMessage *record)
+{
+    const volume_record *volume = (const volume_record *)record;
+    if (volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY)
+        check_volume_data(exam, volume);
     return check_name(exam, &volume_rows, record);
 }
 
-static struct error *
-check_snapshot(struct examination *exam, const ProtobufCMessage *record)
+static void
+check_snapshot_data(struct examination *exam, snapshot_record *snapshot)
 {
-    const snapshot_record *snapshot = (const snapshot_record *)record;
     struct data data = snapshot_data(snapshot);
-    if (snapshot->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY && !has_data(exam, &data))
+    struct mend_need need;
+    if (!has_data(exam, &data)) {
         tell(exam, "lost-data", snapshot->handle, false,
              "the snapshot's data is not there: delete the snapshot");
+        return;
+    }
+    struct error *error AUTO(error_cleanup) =
+        mend_look_at_snapshot(exam->engine, snapshot, &exam->arena, &need);
+    if (!error && exam->repairs)
+        error = mend_snapshot(exam->engine, snapshot, &exam->arena);
+    tell_need(exam, snapshot->handle, &need, error);
+}
+
+static struct error *
+check_snapshot(struct examination *exam, ProtobufCMessage *record)
+{
+    snapshot_record *snapshot = (snapshot_record *)record;
+    if (snapshot->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
+        check_snapshot_data(exam, snapshot);
     return snapshot->group_handle[0] ? NULL : check_name(exam, &snapshot_rows, record);
 }
 
-typedef struct error *check_row(struct examination *exam, const ProtobufCMessage *record);
+typedef struct error *check_row(struct examination *exam, ProtobufCMessage *record);
 
 static struct error *
 check_rows(struct examination *exam, const struct row_kind *kind, check_row *check)

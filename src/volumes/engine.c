@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "volumes/copy.h"
 #include "volumes/handle.h"
+#include "volumes/settled.h"
 #include "volumes/still.h"
 #include "volumes/upkeep.h"
 
@@ -49,6 +50,19 @@ check_store(struct engine *engine)
     return revision ? check_rebuilt(engine) : backend_list(engine->backend, find_data, NULL);
 }
 
+static struct error *
+start_clock(struct engine *engine)
+{
+    uint64_t newest_ms;
+    struct error *error = settled_find_newest(engine, &newest_ms);
+    if (error)
+        return error;
+    handle_start_clock(engine, newest_ms);
+    if (newest_ms)
+        log_warn(engine->log, "the machine's clock is behind what was made here before; set it");
+    return NULL;
+}
+
 struct error *
 engine_open(const struct engine_options *options, struct engine **out)
 {
@@ -58,12 +72,13 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->node_id = options->node_id;
     engine->boot_id = options->boot_id ? options->boot_id : "";
     engine->log = options->log;
-    engine->started_ms = handle_now_ms();
     keys_init(&engine->keys);
     attached_init(&engine->attached);
     pthread_mutex_init(&engine->still_left.lock, NULL);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
+    if (!error)
+        error = start_clock(engine);
     if (!error && !options->is_passive)
         error = still_recover(engine);
     if (!error && !options->is_passive)

@@ -28,6 +28,7 @@ struct member {
     snapshot_record *snapshot;
     struct data from;
     struct data to;
+    struct data_note note;
 };
 
 struct making {
@@ -208,6 +209,8 @@ make_records(struct making *making, const char *name, const struct text_map *par
         group->snapshot_handles[group->n_snapshot_handles++] = member->snapshot->handle;
         group->source_handles[group->n_source_handles++] = member->source.record->handle;
     }
+    for (size_t i = 0; i < making->count; i++)
+        making->members[i].note = snapshot_note(making->members[i].snapshot, group, making->arena);
 }
 
 /* ---- the data ---- */
@@ -217,24 +220,29 @@ cut_at_once(struct making *making)
 {
     const struct data **from = arena_alloc(making->arena, making->count * sizeof(void *));
     const struct data **to = arena_alloc(making->arena, making->count * sizeof(void *));
+    struct data_note *notes = arena_alloc(making->arena, making->count * sizeof *notes);
     struct error *error = NULL;
     for (size_t i = 0; i < making->count && !error; i++) {
         from[i] = &making->members[i].from;
         to[i] = &making->members[i].to;
+        notes[i] = making->members[i].note;
         error = flush_volume(making->engine, making->members[i].source.record, making->arena);
     }
     if (error)
         return error;
-    return backend_snapshot_group(making->engine->backend, from, to, making->count);
+    return backend_snapshot_group(making->engine->backend, from, to, notes, making->count);
 }
 
 static struct error *
 copy_all(struct making *making, const struct progress *progress)
 {
     struct error *error = NULL;
-    for (size_t i = 0; i < making->count && !error; i++)
-        error = backend_copy(making->engine->backend, &making->members[i].from,
-                             &making->members[i].to, NULL, progress);
+    for (size_t i = 0; i < making->count && !error; i++) {
+        const struct member *member = &making->members[i];
+        struct data_settings settings = {.note = member->note};
+        error =
+            backend_copy(making->engine->backend, &member->from, &member->to, &settings, progress);
+    }
     return error;
 }
 
@@ -254,21 +262,6 @@ copy_while_still(struct making *making)
         return error;
     error_free(error); /* that it was cancelled */
     return over;
-}
-
-static struct error *
-write_notes(struct making *making)
-{
-    struct error *error = NULL;
-    for (size_t i = 0; i < making->count && !error; i++) {
-        struct member *member = &making->members[i];
-        size_t size;
-        member->snapshot->group = making->record;
-        uint8_t *note = rows_pack(&member->snapshot->base, making->arena, &size);
-        member->snapshot->group = NULL;
-        error = backend_write_note(making->engine->backend, &member->to, note, size);
-    }
-    return error;
 }
 
 static struct row_change *
@@ -310,8 +303,6 @@ make_data(struct making *making, struct group *out)
 {
     struct engine *engine = making->engine;
     struct error *error = cut(making);
-    if (!error)
-        error = write_notes(making);
     *out = group_of(making);
     size_t count;
     struct row_change *rows = list_rows(out, making->arena, &count);

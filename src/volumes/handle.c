@@ -3,6 +3,7 @@
 #include "volumes/handle.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -13,6 +14,8 @@ static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 #define TIME_DIGITS 10
 #define RANDOM_DIGITS 13
+
+#define LATEST_MS (UINT64_C(1) << 48) /* in some nine thousand years; there is room for 50 bits */
 
 static char *
 print(char *out, uint64_t number, int count)
@@ -34,19 +37,38 @@ random_number(void)
     return number;
 }
 
-uint64_t
-handle_now_ms(void)
+static uint64_t
+read_clock(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t
+handle_clock_ms(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+void
+handle_start_clock(struct engine *engine, uint64_t newest_ms)
+{
+    uint64_t now = handle_clock_ms();
+    engine->uptime_at_start_ms = read_clock(CLOCK_BOOTTIME);
+    engine->started_ms = now > newest_ms ? now : newest_ms + 1;
+}
+
+uint64_t
+handle_now_ms(const struct engine *engine)
+{
+    return engine->started_ms + (read_clock(CLOCK_BOOTTIME) - engine->uptime_at_start_ms);
 }
 
 void
 handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE])
 {
-    uint64_t now = handle_now_ms();
-    char *end = print(out, now > engine->started_ms ? now : engine->started_ms, TIME_DIGITS);
+    char *end = print(out, handle_now_ms(engine), TIME_DIGITS);
     *print(end, random_number(), RANDOM_DIGITS) = '\0';
 }
 
@@ -62,4 +84,18 @@ void
 handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE])
 {
     *print(out, time_ms, TIME_DIGITS) = '\0';
+}
+
+/* Times that are out of reach are not ours: a clock that goes on behind them would not fit into a handle any more. */
+uint64_t
+handle_read_time(const char *handle)
+{
+    uint64_t time_ms = 0;
+    for (int i = 0; i < TIME_DIGITS; i++) {
+        const char *digit = handle[i] ? strchr(digits, handle[i]) : NULL;
+        if (!digit)
+            return 0;
+        time_ms = time_ms * 32 + (uint64_t)(digit - digits);
+    }
+    return time_ms < LATEST_MS ? time_ms : 0;
 }

@@ -6,8 +6,8 @@
 #include "volumes/engine.h"
 
 /*
- * Milliseconds and 64 random bits, as 23 letters and digits. Never older than the engine, whatever the clock does: what is older than it is
- * nothing that it is making.
+ * Milliseconds and 64 random bits, as 23 letters and digits. Never older than the engine, nor than one that was made before it, whatever the
+ * clock does: what is older than the engine is nothing that it is making.
  */
 void handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE]);
 
@@ -18,6 +18,14 @@ void handle_make_for(const struct engine *engine, const struct backend *home,
 /* The least that a handle made at this time, or later, can be. */
 void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);
 
-uint64_t handle_now_ms(void);
+/* The time that a handle tells; 0 if it is none of ours. */
+uint64_t handle_read_time(const char *handle);
+
+/* The machine's clock. It may be wrong, and may be set. */
+uint64_t handle_clock_ms(void);
+
+/* The engine's own begins where the machine's is, but behind the newest handle there is, and never goes back. */
+void handle_start_clock(struct engine *engine, uint64_t newest_ms);
+uint64_t handle_now_ms(const struct engine *engine);
 
 #endif

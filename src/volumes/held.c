@@ -24,12 +24,16 @@ held_release(struct held_volume *held)
 }
 
 struct error *
+held_save_row(struct engine *engine, struct held_volume *held)
+{
+    return rows_update(engine, &volume_rows, &held->record->base, &held->row.revision);
+}
+
+struct error *
 held_save(struct engine *engine, struct held_volume *held, struct arena *arena)
 {
     struct data data = volume_data(held->record);
-    size_t size;
-    uint8_t *note = rows_pack(&held->record->base, arena, &size);
-    struct error *error =
-        rows_update(engine, &volume_rows, &held->record->base, &held->row.revision);
-    return error ? error : backend_write_note(engine->backend, &data, note, size);
+    struct data_note note = rows_note(&held->record->base, arena);
+    struct error *error = held_save_row(engine, held);
+    return error ? error : backend_write_note(engine->backend, &data, note.bytes, note.size);
 }

@@ -20,4 +20,7 @@ void held_release(struct held_volume *held);
 MUST_CHECK struct error *held_save(struct engine *engine, struct held_volume *held,
                                    struct arena *arena);
 
+/* Into the store alone: the note has been written. */
+MUST_CHECK struct error *held_save_row(struct engine *engine, struct held_volume *held);
+
 #endif

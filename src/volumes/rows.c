@@ -77,6 +77,14 @@ rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size)
     return message_bytes_pack(record, arena, size);
 }
 
+struct data_note
+rows_note(const ProtobufCMessage *record, struct arena *arena)
+{
+    struct data_note note;
+    note.bytes = rows_pack(record, arena, &note.size);
+    return note;
+}
+
 /* ---- reading ---- */
 
 struct error *

@@ -87,6 +87,7 @@ MUST_CHECK struct error *rows_list(struct engine *engine, const struct row_kind 
 
 /* The record's bytes, for a note beside the data; and back: DATA_LOSS names the key. */
 uint8_t *rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size);
+struct data_note rows_note(const ProtobufCMessage *record, struct arena *arena);
 MUST_CHECK struct error *rows_unpack(const ProtobufCMessageDescriptor *type,
                                      const struct store_entry *entry, struct arena *arena,
                                      struct row *out);

@@ -60,6 +60,15 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
     return record;
 }
 
+struct data_note
+snapshot_note(snapshot_record *snapshot, group_record *group, struct arena *arena)
+{
+    snapshot->group = group;
+    struct data_note note = rows_note(&snapshot->base, arena);
+    snapshot->group = NULL;
+    return note;
+}
+
 static struct error *
 answer_existing(snapshot_record *record, const char *source_handle,
                 const struct text_map *parameters, struct arena *arena, snapshot_record **out)
@@ -81,12 +90,9 @@ make_data(struct engine *engine, const volume_record *source, const snapshot_rec
 {
     struct data from = volume_data(source);
     struct data to = snapshot_data(record);
-    struct data_settings settings = {.size_bytes = (uint64_t)record->size_bytes};
-    size_t size;
-    uint8_t *note = rows_pack(&record->base, arena, &size);
+    struct data_settings settings = {.size_bytes = (uint64_t)record->size_bytes,
+                                     .note = rows_note(&record->base, arena)};
     struct error *error = backend_copy(engine->backend, &from, &to, &settings, NULL);
-    if (!error)
-        error = backend_write_note(engine->backend, &to, note, size);
     if (!error)
         error = rows_insert(engine, &snapshot_rows, &record->base);
     if (error)

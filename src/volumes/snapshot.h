@@ -35,6 +35,9 @@ MUST_CHECK struct error *snapshot_list(struct engine *engine, const char *source
                                        const char *after, size_t limit, struct arena *arena,
                                        struct snapshot_page *out);
 
+/* What stands beside its data. Of a group's member it has the group too, which has no data of its own; else `group` is NULL. */
+struct data_note snapshot_note(snapshot_record *snapshot, group_record *group, struct arena *arena);
+
 /* A record of a snapshot that is yet to be taken, with a handle of its own. */
 snapshot_record *snapshot_make_record(const struct engine *engine, const char *name,
                                       const volume_record *source,

@@ -2,7 +2,6 @@
 /* What the engine does by itself: see upkeep.h. */
 #include "volumes/upkeep.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +11,16 @@
 #include "base/memory.h"
 #include "volumes/doctor.h"
 #include "volumes/handle.h"
+#include "volumes/mend.h"
+#include "volumes/settled.h"
 #include "volumes/snapshot.h"
 #include "volumes/still.h"
 #include "volumes/volume.h"
 
-#define SETTLED_KEY "engine/settled"
-#define BOOT_KEY "engine/boot"
 #define TEND_SECONDS 2
 #define SETTLE_SECONDS 30
 
-/* A clock that was set back makes younger things look older; so much is allowed for. */
+/* A volume has its handle before it has its data; so long it may take. */
 #define MARGIN_MS 60000
 
 /* Rows that are read at a time. */
@@ -38,48 +37,37 @@ struct upkeep {
 
 /* ---- settling ---- */
 
-/* NULL if there is none. */
+/* Never earlier than before: what is older than that was durable then. */
 static struct error *
-read_text(struct engine *engine, const char *key, struct arena *arena, const char **text)
+settle_up_to(struct engine *engine, uint64_t time_ms)
 {
-    struct store_entry entry;
-    *text = NULL;
-    struct error *error = store_get(engine->store, key, arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
+    if (time_ms < engine->settled_ms)
+        time_ms = engine->settled_ms;
+    struct error *error = settled_write(engine, time_ms);
     if (!error)
-        *text = arena_copy(arena, entry.value, entry.value_size);
+        engine->settled_ms = time_ms;
     return error;
 }
 
-static struct error *
-write_settled(struct engine *engine, uint64_t time_ms)
-{
-    char text[24];
-    int size = snprintf(text, sizeof text, "%" PRIu64, time_ms);
-    struct store_change changes[] = {
-        {SETTLED_KEY, (const uint8_t *)text, (size_t)size, STORE_ANY},
-        {BOOT_KEY, (const uint8_t *)engine->boot_id, strlen(engine->boot_id), STORE_ANY},
-    };
-    return store_write(engine->store, changes, COUNT_OF(changes), NULL);
-}
-
 static void
-settle(struct engine *engine)
+settle(struct engine *engine, uint64_t time_ms)
 {
     if (!atomic_exchange(&engine->has_unsettled, false))
         return;
-    uint64_t now = handle_now_ms();
-    struct error *error AUTO(error_cleanup) = backend_sync(engine->backend);
-    if (!error)
-        error = write_settled(engine, now > MARGIN_MS ? now - MARGIN_MS : 0);
+    struct error *error AUTO(error_cleanup) = settle_up_to(engine, time_ms);
     if (!error)
         return;
     atomic_store(&engine->has_unsettled, true);
     log_warn(engine->log, "what was made lately is not durable yet",
              LOG_TEXT("error", error->message));
+}
+
+/* What was begun before that has its data by now. */
+static void
+settle_now(struct engine *engine)
+{
+    uint64_t now = handle_now_ms(engine);
+    settle(engine, now > MARGIN_MS ? now - MARGIN_MS : 0);
 }
 
 /* ---- after a power failure ---- */
@@ -89,12 +77,10 @@ make_again(struct engine *engine, const volume_record *volume, struct arena *are
 {
     struct data data = volume_data(volume);
     struct data_settings settings = volume_settings(volume, arena);
-    size_t size;
-    uint8_t *note = rows_pack(&volume->base, arena, &size);
+    settings.note = rows_note(&volume->base, arena);
     log_warn(engine->log, "making a volume again that a power failure has undone",
              LOG_TEXT("handle", volume->handle));
-    struct error *error = backend_create(engine->backend, &data, &settings);
-    return error ? error : backend_write_note(engine->backend, &data, note, size);
+    return backend_create(engine->backend, &data, &settings);
 }
 
 static bool
@@ -194,29 +180,30 @@ look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_
     return error;
 }
 
-/* The kernel that was told of everything still runs: whoever wrote it may be gone, nothing that was written is. */
-static bool
-is_same_boot(const struct engine *engine, const char *last_boot)
-{
-    return engine->boot_id[0] && last_boot && strcmp(last_boot, engine->boot_id) == 0;
-}
-
+/*
+ * Volumes that were made lately are looked at before anybody asks for them. All others were durable when they were answered: those are looked at
+ * when there is time (run). A store that does not tell is new, or was made again from volumes that were there.
+ */
 static struct error *
 restore_since_settled(struct engine *engine)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    const char *settled, *boot = NULL;
-    struct error *error = read_text(engine, SETTLED_KEY, &arena, &settled);
-    if (!error)
-        error = read_text(engine, BOOT_KEY, &arena, &boot);
+    char from[BACKEND_HANDLE_SIZE];
+    struct settled settled;
+    struct error *error = settled_read(engine, &settled);
     if (error)
         return error;
-    atomic_store(&engine->has_unsettled, settled != NULL); /* the last process may have left some */
-    if (is_same_boot(engine, boot))
+    engine->settled_ms = settled.time_ms ? settled.time_ms : engine->started_ms;
+    engine->is_first_of_boot = !settled.is_same_boot;
+    atomic_store(&engine->has_unsettled, true); /* the last process may have left some */
+    if (settled.is_same_boot)
         return NULL;
-    uint64_t since_ms = settled ? strtoull(settled, NULL, 10) : 0;
-    return look_through(engine, &volume_rows, since_ms, false, restore_volume);
+    handle_print_least(engine->settled_ms, from);
+    error = look_through(engine, &volume_rows, engine->settled_ms, false, restore_volume);
+    if (!error)
+        error = mend_all(engine, from);
+    if (!error)
+        settle(engine, engine->started_ms);
+    return error;
 }
 
 static struct error *
@@ -260,6 +247,15 @@ sweep(struct engine *engine)
                  LOG_TEXT("error", error->message));
 }
 
+static void
+mend(struct engine *engine)
+{
+    struct error *error AUTO(error_cleanup) = mend_all(engine, "");
+    if (error)
+        log_warn(engine->log, "could not look for what a power failure has undone",
+                 LOG_TEXT("error", error->message));
+}
+
 /* ---- the thread ---- */
 
 static void
@@ -294,15 +290,17 @@ run(void *context)
     struct upkeep *upkeep = context;
     tend(upkeep);
     sweep(upkeep->engine);
+    if (upkeep->engine->is_first_of_boot)
+        mend(upkeep->engine);
     unsigned pause = backend_needs_tending(upkeep->engine->backend) ? TEND_SECONDS : SETTLE_SECONDS;
     for (unsigned seconds = pause; wait_a_while(upkeep, pause); seconds += pause) {
         tend(upkeep);
         if (seconds % SETTLE_SECONDS == 0) {
-            settle(upkeep->engine);
+            settle_now(upkeep->engine);
             still_finish_left(upkeep->engine);
         }
     }
-    settle(upkeep->engine);
+    settle_now(upkeep->engine);
     return NULL;
 }
 

@@ -73,6 +73,10 @@ MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle
  */
 MUST_CHECK struct error *volume_adopt_size(struct engine *engine, volume_record *volume);
 
+/* Puts the size and the parameters in force that the record tells, writes its note, and makes both durable. The row comes after it. */
+MUST_CHECK struct error *volume_apply(struct engine *engine, const volume_record *volume,
+                                      struct arena *arena);
+
 /* What the back end calls it, and how it is to keep it. */
 struct data volume_data(const volume_record *volume);
 /* Where its data is: the directory, or the image's file. */

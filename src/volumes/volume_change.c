@@ -5,6 +5,7 @@
 #include "rpc/message_map.h"
 #include "volumes/copy.h"
 #include "volumes/held.h"
+#include "volumes/mend.h"
 #include "volumes/publish.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
@@ -34,11 +35,12 @@ volume_settings(const volume_record *volume, struct arena *arena)
     };
 }
 
-static struct error *
-apply_settings(struct engine *engine, const volume_record *volume, struct arena *arena)
+struct error *
+volume_apply(struct engine *engine, const volume_record *volume, struct arena *arena)
 {
     struct data data = volume_data(volume);
     struct data_settings settings = volume_settings(volume, arena);
+    settings.note = rows_note(&volume->base, arena);
     return backend_change(engine->backend, &data, &settings);
 }
 
@@ -79,15 +81,15 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
                          "the volume has %jd bytes already, and the limit is %jd", (intmax_t)now,
                          (intmax_t)limit_bytes);
     if (required_bytes <= now)
-        return now == told ? NULL : held_save(engine, &held, &arena);
+        return now == told ? mend_volume(engine, &held, &arena) : held_save(engine, &held, &arena);
     error = spec_choose_size(volume_data(held.record).kind, required_bytes, limit_bytes, now, now,
                              size_bytes);
     if (error)
         return error;
     held.record->size_bytes = *size_bytes;
     /* The data first: larger data than the row says harms nobody, the other way round would be a lie. */
-    error = apply_settings(engine, held.record, &arena);
-    return error ? error : held_save(engine, &held, &arena);
+    error = volume_apply(engine, held.record, &arena);
+    return error ? error : held_save_row(engine, &held);
 }
 
 /* False: the request asks for nothing. */
@@ -125,10 +127,10 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
     volume_record *volume = held.record;
     if (!merge_parameters(volume, mutable_parameters, &arena))
         return NULL;
-    error = apply_settings(engine, volume, &arena);
+    error = volume_apply(engine, volume, &arena);
     if (!error)
         error = publish_apply_parameters(engine, volume, &arena);
-    return error ? error : held_save(engine, &held, &arena);
+    return error ? error : held_save_row(engine, &held);
 }
 
 /* ---- attachments ---- */

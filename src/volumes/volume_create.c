@@ -294,14 +294,12 @@ make_data(struct engine *engine, const volume_record *record, const struct volum
           const struct source *source, struct arena *arena)
 {
     struct data data = volume_data(record);
-    size_t note_size;
-    uint8_t *note = rows_pack(&record->base, arena, &note_size);
+    struct data_settings settings = spec->settings;
+    settings.note = rows_note(&record->base, arena);
     struct error *error =
         source->kind == SOURCE_NONE
-            ? backend_create(engine->backend, &data, &spec->settings)
-            : backend_copy(engine->backend, &source->data, &data, &spec->settings, NULL);
-    if (!error)
-        error = backend_write_note(engine->backend, &data, note, note_size);
+            ? backend_create(engine->backend, &data, &settings)
+            : backend_copy(engine->backend, &source->data, &data, &settings, NULL);
     atomic_store(&engine->has_unsettled, true);
     if (!error)
         error = rows_insert(engine, &volume_rows, &record->base);

@@ -204,7 +204,7 @@ snapshot_group(unsigned i)
         sources[j] = &from[j];
         snapshots[j] = &to[j];
     }
-    must(backend_snapshot_group(backend, sources, snapshots, GROUP));
+    must(backend_snapshot_group(backend, sources, snapshots, NULL, GROUP));
 }
 
 static void

@@ -44,11 +44,13 @@ static struct error *
 snapshot_group(struct data *from, struct data *to, unsigned count)
 {
     const struct data *sources[16], *snapshots[16];
+    struct data_note notes[16];
     for (unsigned i = 0; i < count; i++) {
         sources[i] = &from[i];
         snapshots[i] = &to[i];
+        notes[i] = (struct data_note){to[i].handle, strlen(to[i].handle)};
     }
-    return backend_snapshot_group(scene.backend, sources, snapshots, count);
+    return backend_snapshot_group(scene.backend, sources, snapshots, notes, count);
 }
 
 static bool
@@ -136,6 +138,10 @@ a_group_is_all_or_none(void)
     EXPECT(put_text(path_of(volumes[2], "file"), "second"));
     SUCCEEDS(snapshot_group(volumes, snapshots, 3));
     EXPECT(has_text(path_of(snapshots[2], "file"), "second"));
+    char note[BACKEND_HANDLE_SIZE] = "";
+    size_t size = 0;
+    SUCCEEDS(backend_read_note(scene.backend, &snapshots[1], note, sizeof note - 1, &size));
+    EXPECT(size == strlen(note) && !strcmp(note, snapshots[1].handle));
     for (unsigned i = 0; i < 3; i++) {
         SUCCEEDS(drop(snapshots[i]));
         SUCCEEDS(drop(volumes[i]));

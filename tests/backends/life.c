@@ -153,6 +153,42 @@ a_note_stands_beside_the_data_and_survives_a_restart(void)
     SUCCEEDS(drop(copied));
 }
 
+static bool
+has_note(struct data data, const char *text)
+{
+    char got[32];
+    size_t size = 0;
+    return SUCCEEDS(backend_read_note(scene.backend, &data, got, sizeof got, &size)) &&
+           size == strlen(text) && !memcmp(got, text, size);
+}
+
+static void
+a_note_comes_with_the_data_and_with_every_change(void)
+{
+    struct data image = IMAGE("with-note"), clone = IMAGE("with-note-2");
+    struct data tree = VOLUME("with-note"), snapshot = SNAPSHOT("with-note");
+    struct data_settings first = {.size_bytes = MIB, .note = {"first", 5}};
+    struct data_settings second = {.size_bytes = 2 * MIB, .note = {"second", 6}};
+    struct data_settings longest = {.note = {&longest, BACKEND_NOTE_SIZE + 1}};
+    SUCCEEDS(backend_create(scene.backend, &image, &first));
+    EXPECT(has_note(image, "first"));
+    SUCCEEDS(backend_copy(scene.backend, &image, &clone, &second, NULL));
+    EXPECT(has_note(clone, "second"));
+    EXPECT(has_note(image, "first"));
+    SUCCEEDS(backend_change(scene.backend, &image, &second));
+    EXPECT(has_note(image, "second"));
+    SUCCEEDS(backend_create(scene.backend, &tree, &first));
+    SUCCEEDS(backend_copy(scene.backend, &tree, &snapshot, &second, NULL));
+    EXPECT(has_note(snapshot, "second"));
+    SUCCEEDS(backend_change(scene.backend, &tree, &(struct data_settings){.size_bytes = 2 * MIB}));
+    EXPECT(has_note(tree, "first"));
+    FAILS(CODE_OUT_OF_RANGE, backend_change(scene.backend, &tree, &longest));
+    SUCCEEDS(drop(image));
+    SUCCEEDS(drop(clone));
+    SUCCEEDS(drop(tree));
+    SUCCEEDS(drop(snapshot));
+}
+
 /* ---- listing ---- */
 
 struct listing {
@@ -437,6 +473,8 @@ const struct fact facts_of_life[] = {
     {"settings that make no sense are refused", settings_that_make_no_sense_are_refused},
     {"a note stands beside the data and survives a restart",
      a_note_stands_beside_the_data_and_survives_a_restart},
+    {"a note comes with the data and with every change",
+     a_note_comes_with_the_data_and_with_every_change},
     {"list finds everything and nothing else", list_finds_everything_and_nothing_else},
     {"an error of the finder ends the list", an_error_of_the_finder_ends_the_list},
     {"an interrupted copy is no volume and is told to the sweep",

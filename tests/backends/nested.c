@@ -203,7 +203,7 @@ copies_of_such_a_volume_are_not_charged_to_it(void)
     EXPECT(make_nested(data, "a"));
     EXPECT(put_text(path_of(data, "a/file"), "x"));
     SUCCEEDS(backend_tend(scene.backend));
-    SUCCEEDS(backend_snapshot_group(scene.backend, from, to, 1));
+    SUCCEEDS(backend_snapshot_group(scene.backend, from, to, NULL, 1));
     SUCCEEDS(copy(data, SNAPSHOT("second"), 0));
     SUCCEEDS(copy(data, clone, 16 * MIB));
     SUCCEEDS(copy(data, VOLUME("unlimited"), 0));

@@ -347,6 +347,49 @@ the_size_that_is_told_is_the_size_that_is_enforced(void)
     SUCCEEDS(drop(data));
 }
 
+static bool
+differs(struct data data, uint64_t size_bytes)
+{
+    struct data_settings settings = {.size_bytes = size_bytes};
+    bool is_so = false;
+    SUCCEEDS(backend_differs(scene.backend, &data, &settings, &is_so));
+    return is_so;
+}
+
+static void
+check_difference(struct data data)
+{
+    struct data_settings larger = {.size_bytes = 32 * MIB};
+    SUCCEEDS(create(data, 16 * MIB));
+    EXPECT(!differs(data, 16 * MIB));
+    EXPECT(differs(data, 32 * MIB));
+    SUCCEEDS(backend_change(scene.backend, &data, &larger));
+    EXPECT(!differs(data, 32 * MIB));
+}
+
+static void
+a_size_that_is_not_in_force_is_seen(void)
+{
+    struct data tree = VOLUME("differing"), image = IMAGE("differing");
+    if (!scene.backend->ops->differs) {
+        scene.not_for_this = "nothing of it outlasts what could undo a size";
+        return;
+    }
+    check_difference(image);
+    EXPECT(truncate(path_of(image, NULL), 16 * MIB) == 0);
+    EXPECT(differs(image, 32 * MIB));
+    EXPECT(!differs(image, 8 * MIB)); /* larger is no harm */
+    if (scene.backend->enforces_tree_size) {
+        check_difference(tree);
+        SUCCEEDS(copy(tree, VOLUME("differing-clone"), 48 * MIB));
+        EXPECT(!differs(VOLUME("differing-clone"), 48 * MIB));
+        EXPECT(!differs(tree, 32 * MIB));
+        SUCCEEDS(drop(VOLUME("differing-clone")));
+        SUCCEEDS(drop(tree));
+    }
+    SUCCEEDS(drop(image));
+}
+
 static void
 the_capacity_is_told(void)
 {
@@ -372,6 +415,7 @@ const struct fact facts_of_sizes[] = {
     {"a full disk is told, and room can be made", a_full_disk_is_told_and_room_can_be_made},
     {"the size that is told is the size that is enforced",
      the_size_that_is_told_is_the_size_that_is_enforced},
+    {"a size that is not in force is seen", a_size_that_is_not_in_force_is_seen},
     {"the capacity is told", the_capacity_is_told},
     {NULL, NULL},
 };

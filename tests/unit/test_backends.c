@@ -230,7 +230,7 @@ what_a_back_end_cannot_is_unimplemented_and_says_so(void)
     size_t size;
     check_code(backend_create(&backend, &data, &settings), CODE_UNIMPLEMENTED);
     check_code(backend_copy(&backend, &data, &data, &settings, NULL), CODE_UNIMPLEMENTED);
-    check_code(backend_snapshot_group(&backend, list, list, 1), CODE_UNIMPLEMENTED);
+    check_code(backend_snapshot_group(&backend, list, list, NULL, 1), CODE_UNIMPLEMENTED);
     check_code(backend_remove(&backend, &data), CODE_UNIMPLEMENTED);
     check_code(backend_change(&backend, &data, &settings), CODE_UNIMPLEMENTED);
     check_code(backend_usage(&backend, &data, &usage), CODE_UNIMPLEMENTED);

@@ -246,10 +246,11 @@ only_copies_within_one_can_be_instant(void)
 
 static struct error *
 cut_nothing(struct backend *backend, const struct data *const *from, const struct data *const *to,
-            size_t count)
+            const struct data_note *notes, size_t count)
 {
     (void)from;
     (void)to;
+    (void)notes;
     CHECK(backend == both->next);
     CHECK_NUMBER(count, 1);
     return NULL;
@@ -266,9 +267,10 @@ a_group_is_of_one_back_end(void)
     const struct data *snapshots[] = {&to[0], &to[1]};
     open_both();
     second_ops.snapshot_group = cut_nothing;
-    check_code(backend_snapshot_group(both, sources, snapshots, 1), CODE_OK);
-    check_code(backend_snapshot_group(both, sources, snapshots, 2), CODE_FAILED_PRECONDITION);
-    check_code(backend_snapshot_group(both, sources + 1, snapshots + 1, 1), CODE_UNIMPLEMENTED);
+    check_code(backend_snapshot_group(both, sources, snapshots, NULL, 1), CODE_OK);
+    check_code(backend_snapshot_group(both, sources, snapshots, NULL, 2), CODE_FAILED_PRECONDITION);
+    check_code(backend_snapshot_group(both, sources + 1, snapshots + 1, NULL, 1),
+               CODE_UNIMPLEMENTED);
     close_both();
 }
 
