@@ -18,6 +18,7 @@
 #include "csi/registration.h"
 #include "csi/services.h"
 #include "oim/controller.h"
+#include "proto/csi.rpc.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "registry/registry.h"
@@ -309,8 +310,10 @@ add_services(struct process *process, const struct serve_settings *settings)
     process->health = health_new(process->server);
     health_ask(process->health, can_be_used, process);
     reflection_add(process->server);
-    if (sides)
+    if (sides) {
         add_csi(process, sides);
+        server_reserve_for(process->server, CSI_V1_IDENTITY_PROBE); /* livenessprobe asks it */
+    }
     if (process->registry)
         registry_add(process->registry, process->server);
     if (process->oim_controller)

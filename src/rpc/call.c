@@ -16,13 +16,17 @@
 
 #define FIRST_BLOCK_BYTES 1536
 
-/* What a call takes beside its head, with its stream and where it is passed on to. */
-#define CALL_MEMORY 4096u
-
 static struct call *
 of_stream(struct stream *stream)
 {
     return (struct call *)stream;
+}
+
+static void
+set_budget(struct call *call, struct budget *budget)
+{
+    call->budget = call->reader.budget = budget;
+    call->decoded.budget = call->message_decoded.budget = budget;
 }
 
 /* ---- the head ---- */
@@ -147,15 +151,39 @@ on_trailers(struct call *call, const struct field_block *block, bool end_of_stre
         refuse_stream(call, NGHTTP2_PROTOCOL_ERROR);
 }
 
+static bool
+has_reserve(const struct call *call, const struct field_block *block)
+{
+    const struct field *path = field_block_find(block, ":path", strlen(":path"));
+    const struct server_method *method =
+        path ? server_find_method(call->server, path->value) : NULL;
+    return method && method->has_reserve;
+}
+
 /* A client that never ends its requests has the server keep the calls and their heads. */
 static bool
 charge_head(struct call *call, const struct field_block *block)
 {
-    size_t size = CALL_MEMORY + field_block_memory(block);
-    if (!budget_take(&call->peer->budget, size))
-        return false;
-    call->head_charged = size;
-    return true;
+    size_t size = ADMISSION_CALL_BYTES + field_block_memory(block);
+    bool fits = budget_take(call->budget, size);
+    if (!fits && has_reserve(call, block)) {
+        set_budget(call, &call->peer->account->reserve);
+        fits = budget_take(call->budget, size);
+    }
+    call->head_charged = fits ? size : 0;
+    return fits;
+}
+
+/* Who does not take the refusal either would have the server keep what it has refused. */
+static void
+refuse_call(struct call *call)
+{
+    call->head.in_trailers = true;
+    call_reply_status(call,
+                      error_new(CODE_RESOURCE_EXHAUSTED,
+                                "too many bytes of requests wait in memory; try again later"));
+    if (call->stream.conn->is_stuck)
+        conn_kill(call->stream.conn, "the peer's requests are too many, and it takes no answers");
 }
 
 static void
@@ -167,9 +195,7 @@ on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
         return;
     }
     if (!charge_head(call, block)) {
-        call->head.in_trailers = true;
-        call_reply_status(
-            call, error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory"));
+        refuse_call(call);
         return;
     }
     bool too_large = block->bytes > block->max_bytes;
@@ -206,7 +232,7 @@ take_message(struct call *call, struct message *message)
         call->request = message;
         return NULL;
     }
-    message_free(message, &call->peer->budget);
+    message_free(message, call->budget);
     return error_new(CODE_INTERNAL, "%s takes one message, and a second one came",
                      call->target->method->path);
 }
@@ -241,8 +267,9 @@ call_credit(struct call *call)
 static struct error *
 keep_raw(struct call *call, const uint8_t *bytes, size_t size)
 {
-    if (!budget_take(&call->peer->budget, size))
-        return error_new(CODE_RESOURCE_EXHAUSTED, "too many bytes of requests wait in memory");
+    if (!budget_take(call->budget, size))
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "too many bytes of requests wait in memory; try again later");
     chunk_queue_append(&call->raw, &call->loop->blocks, bytes, size);
     return NULL;
 }
@@ -320,6 +347,23 @@ call_cancel(struct call *call)
     if (call->proxied)
         proxy_cancel(call->proxied);
     client_call_cancel_children(call);
+    call_leave(call);
+}
+
+/* Of a method that takes a stream, and one that somebody else knows, the request may last as long as its client likes. */
+void
+call_end_if_late(struct stream *stream, uint64_t now, uint64_t limit_ns)
+{
+    struct call *call = of_stream(stream);
+    bool may_last = call->is_begun && (!call->target || takes_stream(call));
+    if (stream->in_ended || call->is_answered || may_last || now - call->started_at <= limit_ns)
+        return;
+    if (call->is_begun)
+        call_reply_status(call, error_new(CODE_DEADLINE_EXCEEDED,
+                                          "the request is not complete after %u s",
+                                          (unsigned)(limit_ns / 1000000000u)));
+    else
+        stream_reset(stream, NGHTTP2_CANCEL);
 }
 
 static void
@@ -380,19 +424,21 @@ call_maybe_free(struct call *call)
     if (call->is_begun)
         metrics_of(call)->in_flight--;
     message_reader_clear(&call->reader);
-    message_free(call->request, &call->peer->budget);
-    budget_give_back(&call->peer->budget, call->raw.size);
+    message_free(call->request, call->budget);
+    budget_give_back(call->budget, call->raw.size);
     chunk_queue_clear(&call->raw);
     call_reply_discharge(call, atomic_load(&call->out_charged));
     chunk_release(call->reply);
     error_free(call->result);
     if (call->has_mailbox)
-        mailbox_clear(&call->mailbox, &call->peer->budget);
+        mailbox_clear(&call->mailbox, call->budget);
     field_block_release(&call->fields);
-    budget_give_back(&call->peer->budget, call->head_charged);
+    budget_give_back(call->budget, call->head_charged);
     arena_clear(&call->arena);
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);
+    charge_clear(&call->decoded);
+    charge_clear(&call->message_decoded);
     peer_release(call->peer);
     blocks_free(&server->loop->blocks, call);
     server_note_call_freed(server);
@@ -419,7 +465,8 @@ call_open(struct conn *conn, int32_t id)
     call->peer = peer_share(conn->peer);
     call->started_at = conn->last_read_at;
     request_init(&call->head);
-    message_reader_init(&call->reader, &conn->peer->budget, server->options.max_message_bytes);
+    message_reader_init(&call->reader, NULL, server->options.max_message_bytes);
+    set_budget(call, &call->peer->account->bytes);
     /* Decoded, a message takes more room than on the wire; beyond twice its limit it is an attack. */
     size_t limit = 2 * server->options.max_message_bytes;
     arena_init(&call->arena, call + 1, FIRST_BLOCK_BYTES, limit);

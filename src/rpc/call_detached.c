@@ -15,8 +15,6 @@
 #include "rpc/client_call_internal.h"
 #include "rpc/runtime_internal.h"
 
-#define BUDGET_SHARE 4
-
 struct detached {
     struct call call; /* first */
     struct peer peer;
@@ -31,8 +29,8 @@ call_new_detached(struct runtime *runtime, uint64_t timeout_ns)
     call->loop = runtime_loop(runtime);
     call->peer = &detached->peer;
     snprintf(call->peer->address, sizeof call->peer->address, "internal");
-    call->peer->budget.limit = call->loop->budget.limit / BUDGET_SHARE;
-    call->peer->budget.whole = &call->loop->budget;
+    call->peer->account = call->loop->admission.own;
+    call->budget = call->decoded.budget = &call->peer->account->bytes;
     call->started_at = timers_now();
     if (timeout_ns && timeout_ns < UINT64_MAX - call->started_at)
         call->deadline_at = call->started_at + timeout_ns;
@@ -111,6 +109,7 @@ free_on_loop(struct task *task)
 {
     struct call *call = CONTAINER_OF(task, struct call, finished);
     arena_clear(&call->arena);
+    charge_clear(&call->decoded);
     sem_destroy(&((struct detached *)call)->relay_ended);
     free(call);
 }

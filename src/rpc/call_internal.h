@@ -38,7 +38,8 @@ struct call {
     struct peer *peer;
     struct request_head head;
     struct kept_fields *fields;   /* what the head refers to */
-    size_t head_charged;          /* of them, counted in the budget */
+    struct budget *budget;        /* that all of the call is charged to: see admission.h */
+    size_t head_charged;          /* for the call and its head */
     struct server_method *target; /* NULL: a method that the server does not know */
     uint64_t started_at;
     uint64_t deadline_at; /* 0: none */
@@ -47,12 +48,13 @@ struct call {
     /* Arenas: the first is the handler's while it runs, the second the loop's, for what goes on the wire. */
     struct arena arena;
     struct arena wire_arena;
+    struct charge decoded; /* for what messages have become in the first */
 
     /* Where the call stands; loop thread. */
-    bool holds_stream_place; /* one of the loop's streaming calls */
-    bool is_running;         /* a handler has been started and has not come back */
-    bool is_on_loop;         /* and it is the loop thread that runs it */
-    bool is_answered;        /* the end of the answer is on its way, or will never be */
+    bool holds_stream; /* the thread of a streaming handler is charged to its account */
+    bool is_running;   /* a handler has been started and has not come back */
+    bool is_on_loop;   /* and it is the loop thread that runs it */
+    bool is_answered;  /* the end of the answer is on its way, or will never be */
     bool head_sent;
     bool is_over;  /* the stream is gone */
     bool is_begun; /* the head is that of a call */
@@ -74,13 +76,15 @@ struct call {
     /* Streaming. */
     bool has_mailbox;
     struct arena message_arena; /* of the message that call_recv gave last */
+    struct charge message_decoded;
 
     /* The handler's; the loop reads it once the handler is back. */
     struct scope scope;
     ProtobufCMessage *output; /* the answer's message; NULL where the method's kind has none */
     struct continuation go_on;
-    void *kept;              /* the handler's */
-    struct relayed *relayed; /* what rpc_relay asked for, and until it has ended */
+    void *kept;                       /* the handler's */
+    struct relayed *relayed;          /* what rpc_relay asked for, and until it has ended */
+    void (*leave)(struct call *call); /* not NULL: the call is parked */
     struct metadata reply_headers;
     struct metadata reply_trailers;
     bool sent_any;
@@ -90,6 +94,7 @@ struct call {
     struct channel *proxy_to;
     bool is_misdirected; /* the handler wanted a channel of another runtime's */
 
+    struct turn turn;
     struct work work;
     struct task finished;
     struct task news;
@@ -105,6 +110,8 @@ struct stream *call_open(struct conn *conn, int32_t id);
 void call_maybe_free(struct call *call);
 /* Nobody waits for the answer any more. */
 void call_cancel(struct call *call);
+/* Answers a request that has been coming for longer than `limit_ns`, unless it may take its time. */
+void call_end_if_late(struct stream *stream, uint64_t now, uint64_t limit_ns);
 /* Gives back window for what has been taken. */
 void call_credit(struct call *call);
 /* Metrics and the log line, once. */
@@ -131,6 +138,18 @@ void call_finish(struct call *call);
 /* Packs the output for the answer, if it is complete. */
 MUST_CHECK struct error *call_pack_reply(struct call *call);
 MUST_CHECK struct error *call_run_continuation(struct call *call);
+
+/*
+ * From a handler on the loop whose method streams its answer: the call stays open without a thread once the handler has returned NULL, until call_unpark. Or until nobody
+ * waits for the answer any more: then `leave` is told, on the loop, and the call is no longer its owner's.
+ */
+void call_park(struct call *call, void (*leave)(struct call *call));
+/* Sends a message of a call that is parked. Never waits. False: the client has not taken the last one yet, and this one is dropped. */
+bool call_push(struct call *call, const ProtobufCMessage *message);
+/* Nobody waits for the answer any more. Does nothing to a call that is not parked. */
+void call_leave(struct call *call);
+/* Takes the error, which is the answer's status. */
+void call_unpark(struct call *call, struct error *status);
 
 /* ---- call_detached.c: of a call that no client made ---- */
 /* Does what the handler has left behind (call_continue, rpc_relay), and waits for it. Takes and gives the handler's error. */

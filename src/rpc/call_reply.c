@@ -163,7 +163,7 @@ send_trailers(struct call *call, const struct error *error)
 struct error *
 call_reply_charge(struct call *call, size_t size)
 {
-    if (!budget_take(&call->peer->budget, size))
+    if (!budget_take(call->budget, size))
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "too many bytes of answers wait for clients that do not take them");
     atomic_fetch_add_explicit(&call->out_charged, size, memory_order_relaxed);
@@ -174,7 +174,7 @@ void
 call_reply_discharge(struct call *call, size_t size)
 {
     atomic_fetch_sub_explicit(&call->out_charged, size, memory_order_relaxed);
-    budget_give_back(&call->peer->budget, size);
+    budget_give_back(call->budget, size);
 }
 
 void

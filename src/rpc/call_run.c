@@ -41,18 +41,44 @@ gives_one_message(const struct method *method)
     return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
 }
 
+/* One message at a time, whoever's it is: see admission.h. */
+static struct error *
+inflate(struct call *call, struct message **message)
+{
+    if (!(*message)->is_compressed)
+        return NULL;
+    pthread_mutex_t *inflating = &call->loop->admission.inflating;
+    pthread_mutex_lock(inflating);
+    struct error *error =
+        message_inflate(message, call->budget, call->server->options.max_message_bytes);
+    pthread_mutex_unlock(inflating);
+    return error;
+}
+
+/* Takes the message. */
+static struct error *
+unpack(struct call *call, struct message *message, struct arena *arena, struct charge *charge,
+       ProtobufCMessage **out)
+{
+    *out = NULL;
+    struct error *error = inflate(call, &message);
+    if (!error)
+        error = framing_unpack(call->target->method->input, message, arena, charge, out);
+    message_free(message, call->budget);
+    if (!error)
+        log_message(call, "request", *out);
+    return error;
+}
+
+/* Once: a heavy one has been unpacked before its handler runs. */
 static struct error *
 unpack_request(struct call *call)
 {
-    if (!takes_one_message(call->target->method))
+    if (!takes_one_message(call->target->method) || !call->request)
         return NULL;
-    struct message *message = STEAL(call->request);
     ProtobufCMessage *request;
     struct error *error =
-        framing_unpack(call->target->method->input, message, &call->arena, &request);
-    message_free(message, &call->peer->budget);
-    if (!error)
-        log_message(call, "request", request);
+        unpack(call, STEAL(call->request), &call->arena, &call->decoded, &request);
     call->scope.request = request;
     return error;
 }
@@ -125,12 +151,19 @@ judge_speed(const struct call *call)
         target->doubt += DOUBT_OF_A_SLOW_RUN;
 }
 
-static void
-leave_stream_place(struct call *call)
+static bool
+take_stream(struct call *call)
 {
-    if (call->holds_stream_place)
-        call->loop->streaming_calls--;
-    call->holds_stream_place = false;
+    call->holds_stream = budget_take(&call->peer->account->streams, 1);
+    return call->holds_stream;
+}
+
+static void
+give_stream_back(struct call *call)
+{
+    if (call->holds_stream)
+        budget_give_back(&call->peer->account->streams, 1);
+    call->holds_stream = false;
 }
 
 void
@@ -140,13 +173,15 @@ call_finish(struct call *call)
         call_detached_wake(call);
         return;
     }
-    leave_stream_place(call);
+    give_stream_back(call);
     if (call->go_on.run && !call->result) {
         struct error *error = submit(call);
         if (!error)
             return;
         call->result = error;
     }
+    if (call->leave && !call->result)
+        return;
     if (call->relayed && !call->result) {
         relay_begin(call);
         return;
@@ -185,31 +220,43 @@ run_work(struct work *work)
     loop_post(call->loop, &call->finished);
 }
 
+static struct error *
+cancelled_error(void)
+{
+    return error_new(CODE_CANCELLED, "the client has gone or has cancelled the call");
+}
+
+static struct error *
+queue_is_full(void)
+{
+    return error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+}
+
 /* NULL: the handler has a thread, or will have one. */
 static struct error *
 submit(struct call *call)
 {
-    if (call->has_mailbox) {
-        if (call->loop->streaming_calls >= call->loop->max_streaming_calls)
-            return error_new(CODE_RESOURCE_EXHAUSTED,
-                             "too many streaming calls run; try again later");
-        call->loop->streaming_calls++;
-        call->holds_stream_place = true;
-    }
+    if (call->has_mailbox && !take_stream(call))
+        return error_new(CODE_RESOURCE_EXHAUSTED, "too many streaming calls run; try again later");
     call->work.run = run_work;
     call->work.is_short =
         call->target && !call->has_mailbox && call->target->doubt < TOO_MUCH_DOUBT;
     if (loop_submit_work(call->loop, &call->work))
         return NULL;
-    return error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+    give_stream_back(call);
+    return queue_is_full();
 }
 
-void
-call_run(struct call *call)
+static bool
+is_for_loop(const struct call *call)
 {
-    bool on_loop = call->target ? call->target->on_loop : call->server->fallback.on_loop;
-    call->is_running = true;
-    if (on_loop) {
+    return call->target ? call->target->on_loop : call->server->fallback.on_loop;
+}
+
+static void
+start_handler(struct call *call)
+{
+    if (is_for_loop(call)) {
         call->is_on_loop = true;
         call->result = run_handler(call);
         call->is_on_loop = false;
@@ -222,6 +269,114 @@ call_run(struct call *call)
         call->result = error;
         call_finish(call);
     }
+}
+
+/* ---- heavy requests, which are unpacked first: see admission.h ---- */
+
+static bool
+is_heavy(const struct call *call)
+{
+    const struct message *request = call->request;
+    return request &&
+           (request->is_compressed || (request->size > ADMISSION_LOOP_BYTES && is_for_loop(call)));
+}
+
+static void
+end_unpacking(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    loop_note_work_done(call->loop);
+    admission_end_turn(&call->loop->admission);
+    if (!call->result && call_is_cancelled(call))
+        call->result = cancelled_error();
+    if (call->result)
+        call_finish(call);
+    else
+        start_handler(call);
+}
+
+static void
+run_unpacking(struct work *work)
+{
+    struct call *call = CONTAINER_OF(work, struct call, work);
+    call->result = unpack_request(call);
+    call->finished.run = end_unpacking;
+    loop_post(call->loop, &call->finished);
+}
+
+static bool
+begin_unpacking(struct turn *turn)
+{
+    struct call *call = CONTAINER_OF(turn, struct call, turn);
+    call->work.run = run_unpacking;
+    call->work.is_short = false;
+    if (call_is_cancelled(call))
+        call->result = cancelled_error();
+    else if (!loop_submit_work(call->loop, &call->work))
+        call->result = queue_is_full();
+    else
+        return true;
+    call_finish(call);
+    return false;
+}
+
+void
+call_run(struct call *call)
+{
+    call->is_running = true;
+    if (!is_heavy(call)) {
+        start_handler(call);
+        return;
+    }
+    call->turn.begin = begin_unpacking;
+    admission_await_turn(&call->loop->admission, call->peer->account, &call->turn);
+}
+
+/* ---- parked calls ---- */
+
+void
+call_park(struct call *call, void (*leave)(struct call *call))
+{
+    call->leave = leave;
+}
+
+bool
+call_push(struct call *call, const ProtobufCMessage *message)
+{
+    struct chunk *chunk = NULL;
+    bool tell, is_free = !call->is_answered && !atomic_load(&call->out_charged);
+    struct error *error = is_free ? framing_pack(message, &chunk) : NULL;
+    if (!error && chunk)
+        error = call_reply_charge(call, chunk->size);
+    bool is_sent = !error && chunk;
+    if (is_sent) {
+        log_message(call, "reply", message);
+        mailbox_put(&call->mailbox, STEAL(chunk), &tell);
+        mailbox_hear(&call->mailbox);
+        call_reply_collect(call);
+    }
+    if (chunk)
+        chunk_release(chunk);
+    error_free(error);
+    return is_sent;
+}
+
+void
+call_unpark(struct call *call, struct error *status)
+{
+    call->leave = NULL;
+    call->result = status;
+    call_finish(call);
+}
+
+void
+call_leave(struct call *call)
+{
+    void (*leave)(struct call *) = STEAL(call->leave);
+    if (!leave)
+        return;
+    leave(call);
+    call_unpark(call, cancelled_error());
 }
 
 /* ---- what streaming handlers use ---- */
@@ -245,12 +400,6 @@ tell_loop(struct call *call, bool wanted)
     loop_post(call->loop, &call->news);
 }
 
-static struct error *
-cancelled_error(void)
-{
-    return error_new(CODE_CANCELLED, "the client has gone or has cancelled the call");
-}
-
 struct error *
 call_recv(struct call *call, void *out)
 {
@@ -259,16 +408,12 @@ call_recv(struct call *call, void *out)
     struct message *message = mailbox_take(&call->mailbox, &tell);
     tell_loop(call, tell);
     arena_clear(&call->message_arena);
+    charge_clear(&call->message_decoded);
     struct error *error = NULL;
-    if (message) {
-        error =
-            framing_unpack(call->target->method->input, message, &call->message_arena, &decoded);
-        message_free(message, &call->peer->budget);
-        if (!error)
-            log_message(call, "request", decoded);
-    } else if (call_is_cancelled(call)) {
+    if (message)
+        error = unpack(call, message, &call->message_arena, &call->message_decoded, &decoded);
+    else if (call_is_cancelled(call))
         error = cancelled_error();
-    }
     memcpy(out, &decoded, sizeof decoded);
     return error;
 }

@@ -74,8 +74,7 @@ client_call_recv(struct client_call *call, struct arena *arena, void *out)
     tell_loop(call, tell);
     struct error *error = NULL;
     if (message)
-        error = client_call_unpack(call, message, arena, &decoded);
-    message_free(message, &call->loop->budget);
+        error = client_call_unpack(call, message, arena, NULL, &decoded);
     memcpy(out, &decoded, sizeof decoded);
     return error;
 }
@@ -86,7 +85,7 @@ client_call_finish(struct client_call *call)
     bool tell;
     struct message *message;
     while ((message = mailbox_take(&call->mailbox, &tell))) {
-        message_free(message, &call->loop->budget);
+        message_free(message, &call->account->bytes);
         tell_loop(call, tell);
     }
     mailbox_wait_closed(&call->mailbox);
@@ -157,7 +156,7 @@ channel_call(struct channel *channel, const struct method *method, const Protobu
     mailbox_wait_closed(&call->mailbox);
     error = STEAL(call->result);
     if (!error)
-        error = client_call_take_reply(call, arena, reply);
+        error = client_call_take_reply(call, arena, NULL, reply);
     client_call_release(call);
     return error;
 }

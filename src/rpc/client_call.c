@@ -24,12 +24,13 @@ client_call_release(struct client_call *call)
     if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) != 1)
         return;
     /* The analyzer does not count references. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-    mailbox_clear(&call->mailbox, &call->loop->budget);
+    mailbox_clear(&call->mailbox, &call->account->bytes);
     message_reader_clear(&call->reader);
     chunk_queue_clear(&call->stream.out);
     response_clear(&call->response);
     arena_clear(&call->arena);
     error_free(call->result);
+    account_release(call->account);
     free(call);
 }
 
@@ -146,7 +147,7 @@ feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
         if (error)
             return error;
         if (call->has_reply && gives_one_message(call->method)) {
-            message_free(message, &call->loop->budget);
+            message_free(message, &call->account->bytes);
             return error_new(CODE_INTERNAL, "more than one message came");
         }
         if (message) {
@@ -339,6 +340,8 @@ client_call_new(struct channel *channel, const struct method *method,
     call->loop = channel->loop;
     call->method = method;
     call->parent = options->parent;
+    call->account =
+        account_share(call->parent ? call->parent->peer->account : call->loop->admission.own);
     call->waiter.wait_for_ready = options->wait_for_ready;
     call->waiter.ready = begin;
     call->waiter.failed = fail_to_begin;
@@ -353,7 +356,7 @@ client_call_new(struct channel *channel, const struct method *method,
         for (struct metadata_entry *e = options->metadata->first; e; e = e->next)
             metadata_add_bytes(&call->metadata, &call->arena, e->key, e->key_size, e->value,
                                e->value_size);
-    message_reader_init(&call->reader, &call->loop->budget, channel->max_message_bytes);
+    message_reader_init(&call->reader, &call->account->bytes, channel->max_message_bytes);
     mailbox_init(&call->mailbox);
     call->start.run = start_by_task;
     return call;
@@ -369,10 +372,15 @@ client_call_set_message(struct client_call *call, struct chunk *message)
 /* ---- the reply ---- */
 
 struct error *
-client_call_unpack(const struct client_call *call, const struct message *message,
-                   struct arena *arena, ProtobufCMessage **out)
+client_call_unpack(const struct client_call *call, struct message *message, struct arena *arena,
+                   struct charge *charge, ProtobufCMessage **out)
 {
-    struct error *error = framing_unpack(call->method->output, message, arena, out);
+    struct budget *budget = &call->account->bytes;
+    *out = NULL;
+    struct error *error = message_inflate(&message, budget, call->reader.max_message_bytes);
+    if (!error)
+        error = framing_unpack(call->method->output, message, arena, charge, out);
+    message_free(message, budget);
     /* It was not the caller's argument. */
     if (error && error->code == CODE_INVALID_ARGUMENT)
         error->code = CODE_INTERNAL;
@@ -380,7 +388,8 @@ client_call_unpack(const struct client_call *call, const struct message *message
 }
 
 struct error *
-client_call_take_reply(struct client_call *call, struct arena *arena, void *reply)
+client_call_take_reply(struct client_call *call, struct arena *arena, struct charge *charge,
+                       void *reply)
 {
     bool tell;
     ProtobufCMessage *decoded = NULL;
@@ -394,9 +403,9 @@ client_call_take_reply(struct client_call *call, struct arena *arena, void *repl
         error = say_where(
             call, error_new(CODE_INTERNAL, "the server answered with more than one message"));
     else
-        error = client_call_unpack(call, message, arena, &decoded);
-    message_free(message, &call->loop->budget);
-    message_free(second, &call->loop->budget);
+        error = client_call_unpack(call, STEAL(message), arena, charge, &decoded);
+    message_free(message, &call->account->bytes);
+    message_free(second, &call->account->bytes);
     memcpy(reply, &decoded, sizeof decoded);
     return error;
 }

@@ -24,6 +24,7 @@ struct client_call {
     struct channel *channel; /* NULL once finished */
     const char *target;      /* the channel's */
     struct loop *loop;
+    struct account *account; /* the parent's client's, or the process's own */
     const struct method *method;
     struct metadata metadata; /* of the request */
     struct arena arena;       /* the loop's, once started: fields, answers */
@@ -59,14 +60,14 @@ void client_call_release(struct client_call *call);
 /* Makes it a call with one message, which is taken. Before it starts. */
 void client_call_set_message(struct client_call *call, struct chunk *message);
 
-/* Decodes a message of the server's into the arena. */
-MUST_CHECK struct error *client_call_unpack(const struct client_call *call,
-                                            const struct message *message, struct arena *arena,
+/* Decodes a message of the server's into the arena, and takes it. `charge` as in framing_unpack. */
+MUST_CHECK struct error *client_call_unpack(const struct client_call *call, struct message *message,
+                                            struct arena *arena, struct charge *charge,
                                             ProtobufCMessage **out);
 
 /* Once the call has finished well: the one message of the answer, in the arena. INTERNAL if there is none. */
 MUST_CHECK struct error *client_call_take_reply(struct client_call *call, struct arena *arena,
-                                                void *reply);
+                                                struct charge *charge, void *reply);
 
 /* ---- loop thread ---- */
 

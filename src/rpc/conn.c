@@ -21,9 +21,6 @@
 #define MAX_OUTBOUND_FRAMES 4096u
 #define READS_PER_TURN 4
 
-/* One connection may use this part of the bytes that wait in memory, so that no one peer starves the others. */
-#define CONNECTION_SHARE 4
-
 /* ---- reading ---- */
 
 static bool
@@ -199,9 +196,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     conn->tls = tls;
     conn->is_server = options->is_server;
     conn->counters = options->counters;
-    conn->peer = peer_new(fd);
-    conn->peer->budget.limit = loop->budget.limit / CONNECTION_SHARE;
-    conn->peer->budget.whole = &loop->budget;
+    conn->peer = peer_new(fd, account_new(&loop->admission));
     conn->made_at = conn->last_read_at = timers_now();
     set_socket_options(fd);
     conn_session_open(conn, options);

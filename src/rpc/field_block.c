@@ -42,6 +42,16 @@ field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *v
     block->texts_count += 2;
 }
 
+const struct field *
+field_block_find(const struct field_block *block, const char *name, size_t name_size)
+{
+    for (size_t i = 0; i < block->count; i++)
+        if (block->fields[i].name_size == name_size &&
+            memcmp(block->fields[i].name, name, name_size) == 0)
+            return &block->fields[i];
+    return NULL;
+}
+
 static void
 release(nghttp2_rcbuf **texts, size_t count)
 {

@@ -57,6 +57,10 @@ field_block_memory(const struct field_block *block)
     return bytes + block->count * FIELD_MEMORY;
 }
 
+/* NULL: there is none of that name. */
+const struct field *field_block_find(const struct field_block *block, const char *name,
+                                     size_t name_size);
+
 /* Makes it empty, for the next block. */
 void field_block_drop(struct field_block *block);
 void field_block_clear(struct field_block *block);

@@ -12,6 +12,10 @@
 #define FIRST_CAPACITY (16u * 1024)
 /* Growing copies what has come. So it happens once for most messages, and costs a peer that promises and does not send little. */
 #define SECOND_CAPACITY (128u * 1024)
+/* Deflate makes nothing smaller than a 1032nd of it. */
+#define MOST_INFLATION 1032u
+/* Decoded bytes are charged in such steps, behind those that are part of every call. */
+#define DECODED_STEP_BYTES (16u * 1024)
 #define FLAG_PLAIN 0
 #define FLAG_COMPRESSED 1
 
@@ -43,8 +47,7 @@ charge(struct budget *budget, size_t size)
     if (budget_take(budget, size))
         return NULL;
     return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "too many bytes of requests wait in memory (limit %zu); try again later",
-                     budget->limit);
+                     "too many bytes of requests wait in memory; try again later");
 }
 
 /* Makes room for more of the message. */
@@ -102,32 +105,12 @@ begin_message(struct message_reader *reader)
     return grow(reader);
 }
 
-static struct error *
-inflate_message(struct message_reader *reader, struct message **message)
-{
-    struct buffer plain AUTO(buffer_clear) = {0};
-    struct message *packed AUTO(memory_cleanup) = STEAL(*message);
-    struct error *error =
-        gzip_inflate(packed->bytes, packed->size, reader->max_message_bytes, &plain);
-    budget_give_back(reader->budget, packed->charged);
-    if (!error)
-        error = charge(reader->budget, plain.size);
-    if (error)
-        return error;
-    *message = memory_new(sizeof **message + plain.size);
-    **message = (struct message){.size = plain.size, .charged = plain.size};
-    if (plain.size)
-        memcpy((*message)->bytes, plain.bytes, plain.size);
-    return NULL;
-}
-
-static struct error *
+static void
 end_message(struct message_reader *reader, struct message **out)
 {
     *out = STEAL(reader->partial);
-    bool compressed = reader->prefix[0] == FLAG_COMPRESSED;
+    (*out)->is_compressed = reader->prefix[0] == FLAG_COMPRESSED;
     reader->prefix_filled = 0;
-    return compressed ? inflate_message(reader, out) : NULL;
 }
 
 static size_t
@@ -164,7 +147,9 @@ message_reader_feed(struct message_reader *reader, const uint8_t *bytes, size_t 
         reader->partial->size += part;
         *taken += part;
     }
-    return reader->partial->size == reader->expected ? end_message(reader, out) : NULL;
+    if (reader->partial->size == reader->expected)
+        end_message(reader, out);
+    return NULL;
 }
 
 struct error *
@@ -182,6 +167,30 @@ message_reader_pending(const struct message_reader *reader)
 }
 
 struct error *
+message_inflate(struct message **message, struct budget *budget, size_t limit)
+{
+    const struct message *packed = *message;
+    if (!packed->is_compressed)
+        return NULL;
+    size_t most = packed->size < limit / MOST_INFLATION ? packed->size * MOST_INFLATION : limit;
+    struct error *error = charge(budget, sizeof(struct message) + most);
+    if (error)
+        return error;
+    struct message *plain = memory_new(sizeof *plain + most);
+    *plain = (struct message){.next = packed->next, .charged = sizeof *plain + most};
+    error = gzip_inflate(packed->bytes, packed->size, plain->bytes, most, &plain->size);
+    if (error) {
+        message_free(plain, budget);
+        return error;
+    }
+    budget_give_back(budget, most - plain->size);
+    plain->charged = sizeof *plain + plain->size;
+    message_free(*message, budget);
+    *message = memory_resize(plain, sizeof *plain + plain->size);
+    return NULL;
+}
+
+struct error *
 framing_pack(const ProtobufCMessage *message, struct chunk **out)
 {
     size_t size = protobuf_c_message_get_packed_size(message);
@@ -196,16 +205,45 @@ framing_pack(const ProtobufCMessage *message, struct chunk **out)
     return NULL;
 }
 
-static void *
-allocate_in_arena(void *arena, size_t size)
+struct decoder {
+    struct arena *arena;
+    struct charge *charge;
+    bool is_refused; /* by the budget */
+};
+
+/* The first bytes are charged with the call. */
+static bool
+charge_decoded(struct decoder *decoder, size_t size)
 {
-    return arena_try(arena, size);
+    struct charge *charge = decoder->charge;
+    if (!charge || decoder->arena->used + size <= charge->size + ADMISSION_CALL_BYTES)
+        return true;
+    size_t step = size < DECODED_STEP_BYTES ? DECODED_STEP_BYTES : size;
+    decoder->is_refused = !budget_take(charge->budget, step);
+    if (!decoder->is_refused)
+        charge->size += step;
+    return !decoder->is_refused;
+}
+
+void
+charge_clear(struct charge *charge)
+{
+    if (charge->size)
+        budget_give_back(charge->budget, charge->size);
+    charge->size = 0;
+}
+
+static void *
+allocate_in_arena(void *argument, size_t size)
+{
+    struct decoder *decoder = argument;
+    return charge_decoded(decoder, size) ? arena_try(decoder->arena, size) : NULL;
 }
 
 static void
-leave_to_arena(void *arena, void *block)
+leave_to_arena(void *decoder, void *block)
 {
-    (void)arena;
+    (void)decoder;
     (void)block;
 }
 
@@ -224,13 +262,17 @@ check_text(const ProtobufCMessageDescriptor *type, const struct message *message
 
 struct error *
 framing_unpack(const ProtobufCMessageDescriptor *type, const struct message *message,
-               struct arena *arena, ProtobufCMessage **out)
+               struct arena *arena, struct charge *charge, ProtobufCMessage **out)
 {
+    struct decoder decoder = {.arena = arena, .charge = charge};
     ProtobufCAllocator allocator = {
-        .alloc = allocate_in_arena, .free = leave_to_arena, .allocator_data = arena};
+        .alloc = allocate_in_arena, .free = leave_to_arena, .allocator_data = &decoder};
     *out = protobuf_c_message_unpack(type, &allocator, message->size, message->bytes);
     if (*out)
         return check_text(type, message);
+    if (decoder.is_refused)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "too many bytes of requests wait in memory; try again later");
     if (arena->has_refused)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "%s: the message needs more memory than a call may have", type->name);

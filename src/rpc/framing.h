@@ -20,7 +20,14 @@ struct message {
     struct message *next;
     size_t size;
     size_t charged; /* bytes counted against the budget */
+    bool is_compressed;
     uint8_t bytes[];
+};
+
+/* What the decoded messages in an arena are charged; grows with them. */
+struct charge {
+    struct budget *budget;
+    size_t size;
 };
 
 enum message_encoding {
@@ -59,16 +66,26 @@ size_t message_reader_pending(const struct message_reader *reader);
 
 void message_free(struct message *message, struct budget *budget);
 
+/*
+ * Puts the plain message in place of a compressed one; does nothing to one that is not. What it may take is charged first. It may take long, so it is not for the loop
+ * thread. RESOURCE_EXHAUSTED: larger than `limit`, or too much waits in memory. INTERNAL: not gzip. On errors the message is as it was.
+ */
+MUST_CHECK struct error *message_inflate(struct message **message, struct budget *budget,
+                                         size_t limit);
+
 /* A message with its prefix, ready to send. RESOURCE_EXHAUSTED when it does not fit four bytes of length. */
 MUST_CHECK struct error *framing_pack(const ProtobufCMessage *message, struct chunk **out);
 
 /*
- * Decodes into the arena, whose limit bounds what a hostile message can ask for (RESOURCE_EXHAUSTED); strings are checked
+ * Decodes a plain message into the arena, whose limit bounds what a hostile message can ask for (RESOURCE_EXHAUSTED); strings are checked
  * to be UTF-8. INTERNAL, as other gRPC servers say, for bytes that do not parse; INVALID_ARGUMENT for a string with a NUL in it, which
- * would be cut there.
+ * would be cut there. `charge` is for the whole arena (NULL: nobody is charged); RESOURCE_EXHAUSTED when its budget refuses.
  */
 MUST_CHECK struct error *framing_unpack(const ProtobufCMessageDescriptor *type,
                                         const struct message *message, struct arena *arena,
-                                        ProtobufCMessage **out);
+                                        struct charge *charge, ProtobufCMessage **out);
+
+/* The arena has been cleared. */
+void charge_clear(struct charge *charge);
 
 #endif

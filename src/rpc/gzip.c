@@ -4,7 +4,6 @@
 
 #include <zlib.h>
 
-#define STEP_BYTES 16384u
 #define GZIP_WINDOW_BITS (15 + 16)
 
 static void
@@ -14,22 +13,20 @@ end_inflate(z_stream *stream)
 }
 
 struct error *
-gzip_inflate(const uint8_t *bytes, size_t size, size_t limit, struct buffer *out)
+gzip_inflate(const uint8_t *bytes, size_t size, uint8_t *out, size_t limit, size_t *out_size)
 {
-    z_stream stream AUTO(end_inflate) = {.next_in = (Bytef *)bytes, .avail_in = (uInt)size};
+    z_stream stream AUTO(end_inflate) = {.next_in = (Bytef *)bytes,
+                                         .avail_in = (uInt)size,
+                                         .next_out = out,
+                                         .avail_out = (uInt)limit};
     if (inflateInit2(&stream, GZIP_WINDOW_BITS) != Z_OK)
         return error_new(CODE_RESOURCE_EXHAUSTED, "no memory to inflate a message");
-    for (;;) {
-        stream.next_out = buffer_reserve(out, STEP_BYTES);
-        stream.avail_out = STEP_BYTES;
-        int state = inflate(&stream, Z_NO_FLUSH);
-        out->size += STEP_BYTES - stream.avail_out;
-        if (out->size > limit)
-            return error_new(CODE_RESOURCE_EXHAUSTED,
-                             "compressed message is larger than the limit of %zu bytes", limit);
-        if (state == Z_STREAM_END)
-            return NULL;
-        if (state != Z_OK || (!stream.avail_in && stream.avail_out))
-            return error_new(CODE_INTERNAL, "compressed message is not valid gzip");
-    }
+    int state = inflate(&stream, Z_FINISH);
+    *out_size = limit - stream.avail_out;
+    if (state == Z_STREAM_END)
+        return NULL;
+    if (state == Z_BUF_ERROR && stream.avail_in && !stream.avail_out)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "compressed message is larger than the limit of %zu bytes", limit);
+    return error_new(CODE_INTERNAL, "compressed message is not valid gzip");
 }

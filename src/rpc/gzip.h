@@ -3,11 +3,13 @@
 #ifndef RPC_GZIP_H
 #define RPC_GZIP_H
 
-#include "base/buffer.h"
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/error.h"
 
-/* RESOURCE_EXHAUSTED when the plain text would be larger than `limit`; INTERNAL when the bytes are no gzip. */
-MUST_CHECK struct error *gzip_inflate(const uint8_t *bytes, size_t size, size_t limit,
-                                      struct buffer *out);
+/* RESOURCE_EXHAUSTED when the plain text would be larger than `limit`, which is the size of `out`; INTERNAL when the bytes are no gzip. */
+MUST_CHECK struct error *gzip_inflate(const uint8_t *bytes, size_t size, uint8_t *out, size_t limit,
+                                      size_t *out_size);
 
 #endif

@@ -2,28 +2,37 @@
 /* grpc.health.v1: see health.h. */
 #include "rpc/health.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/memory.h"
 #include "proto/health.rpc.h"
-#include "rpc/call.h"
+#include "rpc/call_internal.h"
 
-/* How often a watcher's thread looks whether its client has gone, or something has become ready. */
-#define LOOK_SECONDS 1
+/* How often it is looked whether something that is watched has become ready. */
+#define LOOK_NS UINT64_C(1000000000)
 
 typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 #define STATUS(name) GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__##name
 
+/* Everything here is the loop's: a watch is a call that is parked there, and holds no thread. */
 struct health {
     struct server *server;
     bool (*is_ready)(void *context, const char *service); /* NULL: everything is */
     void *context;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
     bool is_down;
+    struct watcher *watchers;
+    struct timer look; /* armed while somebody watches */
+};
+
+/* In the arena of its call. */
+struct watcher {
+    struct call *call;
+    struct health *health;
+    const char *service;
+    serving_status told;
+    struct watcher *next;
+    struct watcher **link;
 };
 
 static bool
@@ -35,7 +44,7 @@ is_known(const struct health *health, const char *service)
     return false;
 }
 
-/* With the lock held. go-plugin's hosts ask for a service called "plugin": it is the whole. */
+/* go-plugin's hosts ask for a service called "plugin": it is the whole. */
 static serving_status
 status_of(const struct health *health, const char *service)
 {
@@ -51,52 +60,95 @@ static struct error *
 check(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request,
       Grpc__Health__V1__HealthCheckResponse *reply)
 {
-    struct health *health = call_context(call);
-    pthread_mutex_lock(&health->lock);
-    reply->status = status_of(health, request->service);
-    pthread_mutex_unlock(&health->lock);
+    reply->status = status_of(call_context(call), request->service);
     if (reply->status == STATUS(SERVICE_UNKNOWN))
         return error_new(CODE_NOT_FOUND, "unknown service \"%s\"", request->service);
     return NULL;
 }
 
-/* Waits until it is another than `*status`; false: the call is over. */
-static bool
-wait_for_change(struct health *health, struct call *call, const char *service,
-                serving_status *status)
+/* ---- watches ---- */
+
+static void
+leave(struct call *call)
 {
-    serving_status seen = *status;
-    pthread_mutex_lock(&health->lock);
-    while ((*status = status_of(health, service)) == seen && !health->is_down &&
-           !call_is_cancelled(call)) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += LOOK_SECONDS;
-        pthread_cond_timedwait(&health->changed, &health->lock, &until);
-    }
-    pthread_mutex_unlock(&health->lock);
-    return *status != seen && !call_is_cancelled(call);
+    struct watcher *watcher = call_kept(call);
+    struct health *health = watcher->health;
+    *watcher->link = watcher->next;
+    if (watcher->next)
+        watcher->next->link = watcher->link;
+    if (!health->watchers)
+        loop_disarm(health->server->loop, &health->look);
+}
+
+static void
+join(struct health *health, struct watcher *watcher)
+{
+    if (!health->watchers)
+        loop_arm(health->server->loop, &health->look, timers_now() + LOOK_NS);
+    watcher->next = health->watchers;
+    if (watcher->next)
+        watcher->next->link = &watcher->next;
+    watcher->link = &health->watchers;
+    health->watchers = watcher;
+}
+
+/* To a client that has not taken the last word it is told later, and only what is true then. */
+static void
+tell(struct watcher *watcher)
+{
+    Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    reply.status = status_of(watcher->health, watcher->service);
+    if (reply.status != watcher->told && call_push(watcher->call, &reply.base))
+        watcher->told = reply.status;
+}
+
+static void
+tell_all(struct timer *timer)
+{
+    struct health *health = CONTAINER_OF(timer, struct health, look);
+    for (struct watcher *watcher = health->watchers; watcher; watcher = watcher->next)
+        tell(watcher);
+    loop_arm(health->server->loop, timer, timers_now() + LOOK_NS);
+}
+
+static struct error *
+going_down(void)
+{
+    return error_new(CODE_UNAVAILABLE, "the server is going down");
 }
 
 static struct error *
 watch(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request)
 {
     struct health *health = call_context(call);
-    Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
-    pthread_mutex_lock(&health->lock);
-    reply.status = status_of(health, request->service);
-    pthread_mutex_unlock(&health->lock);
-    do {
-        struct error *error = call_send(call, &reply.base);
-        if (error)
-            return error;
-    } while (wait_for_change(health, call, request->service, &reply.status));
-    return error_new(CODE_UNAVAILABLE, "the server is going down");
+    struct watcher *watcher = arena_zeroed(call_arena(call), sizeof *watcher);
+    *watcher = (struct watcher){
+        .call = call, .health = health, .service = request->service, .told = STATUS(UNKNOWN)};
+    tell(watcher);
+    if (health->is_down)
+        return going_down();
+    call_keep(call, watcher);
+    call_park(call, leave);
+    join(health, watcher);
+    return NULL;
+}
+
+static void
+shut_down(void *argument)
+{
+    struct health *health = argument;
+    health->is_down = true;
+    while (health->watchers) {
+        struct watcher *watcher = health->watchers;
+        tell(watcher);
+        leave(watcher->call);
+        call_unpark(watcher->call, going_down());
+    }
 }
 
 static const struct grpc_health_v1_health handlers = {
     .check = {check, .on_loop = true},
-    .watch = {watch},
+    .watch = {watch, .on_loop = true},
 };
 
 struct health *
@@ -104,19 +156,15 @@ health_new(struct server *server)
 {
     struct health *health = memory_zeroed(sizeof *health);
     health->server = server;
-    pthread_mutex_init(&health->lock, NULL);
-    pthread_cond_init(&health->changed, NULL);
+    health->look.fire = tell_all;
     server_add_service(server, &grpc_health_v1_health_service, &handlers, health);
+    server_reserve_for(server, GRPC_HEALTH_V1_HEALTH_CHECK);
     return health;
 }
 
 void
 health_free(struct health *health)
 {
-    if (!health)
-        return;
-    pthread_cond_destroy(&health->changed);
-    pthread_mutex_destroy(&health->lock);
     free(health);
 }
 
@@ -131,8 +179,5 @@ health_ask(struct health *health, bool (*is_ready)(void *context, const char *se
 void
 health_shut_down(struct health *health)
 {
-    pthread_mutex_lock(&health->lock);
-    health->is_down = true;
-    pthread_cond_broadcast(&health->changed);
-    pthread_mutex_unlock(&health->lock);
+    loop_run(health->server->loop, shut_down, health);
 }

@@ -12,8 +12,8 @@ struct health *health_new(struct server *server);
 void health_free(struct health *health);
 
 /*
- * Before the server listens: who knows whether the whole (service "") or one of the services can be used yet. It is asked by any thread with every question, and
- * once a second for those who watch.
+ * Before the server listens: who knows whether the whole (service "") or one of the services can be used yet. It is asked on the loop, where it must not wait, with every
+ * question, and once a second for each of those who watch.
  */
 void health_ask(struct health *health, bool (*is_ready)(void *context, const char *service),
                 void *context);

@@ -234,8 +234,9 @@ close_handles(struct loop *loop)
 static bool
 is_lone(struct loop *loop, bool has_waited)
 {
-    bool in_company = has_waited || loop->pile_count > 1 ||
-                      loop->running_calls > loop->streaming_calls + loop->pile_count;
+    size_t streams = atomic_load_explicit(&loop->admission.streams.used, memory_order_relaxed);
+    bool in_company =
+        has_waited || loop->pile_count > 1 || loop->running_calls > streams + loop->pile_count;
     if (in_company)
         loop->company = CALLS_IN_COMPANY;
     else if (loop->company)
@@ -319,6 +320,7 @@ free_loop(struct loop *loop)
     workers_free(loop->workers);
     timers_clear(&loop->timers);
     blocks_clear(&loop->blocks);
+    admission_clear(&loop->admission);
     pthread_mutex_destroy(&loop->inbox_lock);
     free(loop->read_buffer);
     free(loop->write_buffer);
@@ -350,9 +352,9 @@ loop_open(const struct loop_options *options, struct loop **out)
 {
     struct loop *loop = memory_zeroed(sizeof *loop);
     loop->log = options->log;
-    loop->budget.limit = options->max_buffered_bytes;
     /* Streams may last for ever: half of the threads are for calls that do not. */
-    loop->max_streaming_calls = options->max_workers > 1 ? options->max_workers / 2 : 1;
+    admission_init(&loop->admission, options->max_buffered_bytes,
+                   options->max_workers > 1 ? options->max_workers / 2 : 1);
     loop->inbox_last = &loop->inbox;
     loop->pile_last = &loop->pile;
     loop->read_buffer = memory_new(LOOP_READ_BYTES);

@@ -16,9 +16,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "rpc/admission.h"
 #include "rpc/baton.h"
 #include "rpc/blocks.h"
-#include "rpc/budget.h"
 #include "rpc/lookout.h"
 #include "rpc/timers.h"
 #include "rpc/workers.h"
@@ -57,9 +57,7 @@ struct loop {
     size_t open_calls;    /* of all servers */
     size_t running_calls; /* that were submitted as work and have not come back */
     unsigned company;     /* so many calls more are for the workers: some were seen side by side */
-    size_t streaming_calls; /* that hold a worker as long as their stream lasts */
-    size_t max_streaming_calls;
-    struct budget budget;
+    struct admission admission;
     struct blocks blocks; /* loop thread only */
     const struct log *log;
     uint8_t *read_buffer;  /* LOOP_READ_BYTES, for the connection that is being read */

@@ -44,10 +44,11 @@ describe_inet(struct peer *peer, const struct sockaddr_storage *from)
 }
 
 struct peer *
-peer_new(int fd)
+peer_new(int fd, struct account *account)
 {
     struct peer *peer = memory_zeroed(sizeof *peer);
     peer->references = 1;
+    peer->account = account;
     struct sockaddr_storage from = {0};
     socklen_t size = sizeof from;
     if (getpeername(fd, (struct sockaddr *)&from, &size) != 0)
@@ -74,6 +75,7 @@ peer_release(struct peer *peer)
     for (size_t i = 0; i < peer->name_count; i++)
         free(peer->names[i]);
     free(peer->names);
+    account_release(peer->account);
     free(peer);
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "rpc/budget.h"
+#include "rpc/admission.h"
 
 struct peer {
     unsigned references;  /* counted on the loop thread */
@@ -16,14 +16,14 @@ struct peer {
     pid_t pid;
     uid_t uid;
     gid_t gid;
-    struct budget budget; /* what its calls may make the process hold */
+    struct account *account; /* what its calls make the process hold */
     size_t
         name_count; /* names in its verified certificate: common name and subject alternative names */
     char **names;
 };
 
-/* Of a connected socket, with one reference. */
-struct peer *peer_new(int fd);
+/* Of a connected socket, with one reference. Takes the account. */
+struct peer *peer_new(int fd, struct account *account);
 struct peer *peer_share(struct peer *peer);
 void peer_release(struct peer *peer);
 void peer_set_names(struct peer *peer, const char *const *names, size_t count);

@@ -5,7 +5,7 @@
  *
  * FLOW CONTROL. Bytes that come from one side are queued on the other; a side's stream window is given back only when its bytes have been
  * written to the other's socket. So a slow reader at one end stops the writer at the other, and what is held is at most one stream window
- * each way, counted against the loop's budget.
+ * each way, charged to the client's connection.
  *
  * LIFE. `struct proxied` holds the stream to the server behind (upstream) and points to the call (downstream). It is freed when both streams are
  * gone.
@@ -29,6 +29,8 @@ struct proxied {
     struct stream upstream; /* first */
     struct waiter waiter;
     struct call *call; /* NULL: the client's stream is gone */
+    struct peer *peer; /* the client, who is charged */
+    struct budget *budget;
     struct channel *channel;
     struct arena arena;
     struct kept_fields *fields; /* of the answer */
@@ -57,7 +59,8 @@ maybe_free(struct proxied *proxied)
 {
     if (proxied->call || !proxied->upstream_over)
         return;
-    budget_give_back(&proxied->channel->loop->budget, proxied->charged);
+    budget_give_back(proxied->budget, proxied->charged);
+    peer_release(proxied->peer);
     chunk_queue_clear(&proxied->upstream.out);
     struct blocks *blocks = &proxied->channel->loop->blocks;
     channel_release(proxied->channel);
@@ -99,7 +102,7 @@ give_up(struct proxied *proxied, const char *why)
 static bool
 charge(struct proxied *proxied, size_t size)
 {
-    bool fits = budget_take(&proxied->channel->loop->budget, size);
+    bool fits = budget_take(proxied->budget, size);
     if (fits)
         proxied->charged += size;
     else
@@ -122,7 +125,7 @@ static void
 note_passed(struct proxied *proxied, struct stream *from, size_t size)
 {
     proxied->charged -= size;
-    budget_give_back(&proxied->channel->loop->budget, size);
+    budget_give_back(proxied->budget, size);
     stream_consume(from, size);
 }
 
@@ -142,20 +145,10 @@ copy_fields(struct proxied *proxied, const struct field_block *block)
     return copy;
 }
 
-static const struct field *
-find_field(const struct field_block *block, const char *name, size_t name_size)
-{
-    for (size_t i = 0; i < block->count; i++)
-        if (block->fields[i].name_size == name_size &&
-            memcmp(block->fields[i].name, name, name_size) == 0)
-            return &block->fields[i];
-    return NULL;
-}
-
 static void
 read_status(struct proxied *proxied, const struct field_block *block)
 {
-    const struct field *status = find_field(block, "grpc-status", strlen("grpc-status"));
+    const struct field *status = field_block_find(block, "grpc-status", strlen("grpc-status"));
     if (!status)
         return;
     int number = grpc_text_parse_number(status->value, status->value_size, CODE_COUNT);
@@ -179,7 +172,7 @@ static bool
 is_interim(const struct proxied *proxied, const struct field_block *block)
 {
     const struct field *status =
-        proxied->head_passed ? NULL : find_field(block, ":status", strlen(":status"));
+        proxied->head_passed ? NULL : field_block_find(block, ":status", strlen(":status"));
     return status && status->value[0] == '1';
 }
 
@@ -384,7 +377,7 @@ take_raw(struct proxied *proxied)
         const uint8_t *bytes;
         struct chunk *chunk;
         size_t size = chunk_queue_peek(&call->raw, SIZE_MAX, &bytes, &chunk);
-        budget_give_back(&call->peer->budget, size);
+        budget_give_back(call->budget, size);
         pass_bytes(proxied, &proxied->upstream, bytes, size);
         chunk_queue_advance(&call->raw, size);
     }
@@ -400,6 +393,8 @@ proxy_begin(struct call *call, struct channel *channel)
         blocks_alloc(&call->loop->blocks, sizeof *proxied + FIRST_BLOCK_BYTES);
     memset(proxied, 0, sizeof *proxied);
     proxied->call = call;
+    proxied->peer = peer_share(call->peer);
+    proxied->budget = call->budget;
     proxied->channel = channel;
     proxied->code = CODE_UNKNOWN;
     proxied->upstream.events = &upstream_events;

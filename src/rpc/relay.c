@@ -4,7 +4,7 @@
  *
  * DESIGN. A relayed call is the server's call, whose handler counts as running, and a client's call beside it: the same that channel_call makes, but
  * nobody waits for its end, which comes back as a callback on the loop. So retries, deadlines, limits and what garbled answers amount to
- * are client_call.c's. What waits in memory meanwhile, the decoded request and its packed form, is counted in the client's budget: no number
+ * are client_call.c's. What waits in memory meanwhile, the decoded request and its packed form, is charged to the client: no number
  * of threads bounds it.
  */
 #include "rpc/relay.h"
@@ -52,7 +52,7 @@ end(struct call *call, ProtobufCMessage *reply, struct error *error)
 {
     struct relayed *relayed = STEAL(call->relayed);
     const struct relay *relay = &relayed->relay;
-    budget_give_back(&call->peer->budget, relayed->charged);
+    budget_give_back(call->budget, relayed->charged);
     call->scope = relayed->scope;
     if (reply)
         call->scope.reply = call->output = reply;
@@ -79,7 +79,7 @@ on_finished(struct client_call *client)
     /* The reply may be as large, decoded, as any other: twice the limit. */
     call->arena.limit = call->arena.used + 2 * client->reader.max_message_bytes;
     if (!error)
-        error = client_call_take_reply(client, &call->arena, &reply);
+        error = client_call_take_reply(client, &call->arena, &call->decoded, &reply);
     pass_metadata(&call->reply_headers, &call->arena, &client->response.headers);
     pass_metadata(&call->reply_trailers, &call->arena, &client->response.trailers);
     end(call, error ? NULL : reply, error);
@@ -139,8 +139,8 @@ pack_request(struct call *call, struct chunk **out)
     struct error *error = framing_pack(request, out);
     if (error)
         return error;
-    relayed->charged = call->arena.used + (*out)->size;
-    if (budget_take(&call->peer->budget, relayed->charged))
+    relayed->charged = (*out)->size; /* beside the decoded request, which is charged already */
+    if (budget_take(call->budget, relayed->charged))
         return NULL;
     relayed->charged = 0;
     chunk_release(*out);

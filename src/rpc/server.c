@@ -111,6 +111,27 @@ server_add_service(struct server *server, const struct service *service, const v
     loop_run(server->loop, add_service, &add);
 }
 
+struct reserve {
+    struct server *server;
+    const char *path;
+};
+
+static void
+reserve_on_loop(void *argument)
+{
+    const struct reserve *reserve = argument;
+    struct server_method *method = server_find_method(reserve->server, reserve->path);
+    if (method)
+        method->has_reserve = true;
+}
+
+void
+server_reserve_for(struct server *server, const struct method *method)
+{
+    struct reserve reserve = {server, method->path};
+    loop_run(server->loop, reserve_on_loop, &reserve);
+}
+
 void
 server_set_fallback(struct server *server, const struct fallback *fallback)
 {
@@ -159,12 +180,14 @@ is_slow(const struct server *server, const struct conn *conn, uint64_t now)
            (conn->is_stuck && now - conn->stuck_since > stall_ns);
 }
 
-/* Ends calls whose answer waits for a window that their client does not give: each may hold a handler. */
+/* Ends calls whose request does not come, and those whose answer waits for a window that their client does not give: each may hold a handler. */
 static void
 end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now)
 {
     uint64_t limit_ns = server->options.stream_stall_timeout_ms * UINT64_C(1000000);
+    uint64_t request_ns = server->options.request_timeout_ms * UINT64_C(1000000);
     for (struct stream *stream = conn->streams; stream; stream = stream->next) {
+        call_end_if_late(stream, now, request_ns);
         bool is_stalled = stream->out.size && !stream->has_moved;
         if (is_stalled && now - stream->stalled_since <= limit_ns)
             continue;
@@ -250,10 +273,11 @@ server_new(struct runtime *runtime, const struct server_options *options)
     o->max_message_bytes = o->max_message_bytes ? o->max_message_bytes : 4u << 20;
     o->max_header_bytes = or_default(o->max_header_bytes, 16u << 10);
     o->max_streams = or_default(o->max_streams, 256);
-    o->max_connections = or_default(o->max_connections, 1024);
+    o->max_connections = or_default(o->max_connections, ADMISSION_CONNECTIONS);
     o->preface_timeout_ms = or_default(o->preface_timeout_ms, 10000);
     o->stall_timeout_ms = or_default(o->stall_timeout_ms, 60000);
     o->stream_stall_timeout_ms = or_default(o->stream_stall_timeout_ms, 300000);
+    o->request_timeout_ms = or_default(o->request_timeout_ms, 30000);
     server->loop = runtime_loop(runtime);
     server->metrics = runtime_metrics(runtime);
     server->watch.fire = watch_conns;

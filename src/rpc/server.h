@@ -34,6 +34,7 @@ struct server_options {
     uint32_t max_connections;    /* 1024; one more is told to go away */
     uint32_t preface_timeout_ms; /* 10 s from connecting to speaking HTTP/2 */
     uint32_t stall_timeout_ms;   /* 60 s during which a peer takes nothing of what is sent to it */
+    uint32_t request_timeout_ms; /* 30 s for a request that is one message to come as a whole */
     uint32_t stream_stall_timeout_ms; /* 5 min, the same for one call: its client gives no window */
     bool
         waits; /* addresses are taken, but nobody is let in before server_begin: who comes, waits */
@@ -49,6 +50,9 @@ struct server *server_new(struct runtime *runtime, const struct server_options *
 /* `handlers` is the service's generated struct. Before the first server_listen. Handlers and context must outlive the server. */
 void server_add_service(struct server *server, const struct service *service, const void *handlers,
                         void *context);
+
+/* Calls of this method tell whether the process lives, and have a reserve of memory (admission.h). Once its service has been added. */
+void server_reserve_for(struct server *server, const struct method *method);
 
 /* Runs for every method that no service has. It answers, or says rpc_proxy and returns NULL. Before the first server_listen. */
 struct fallback {

@@ -12,7 +12,8 @@ struct server_method {
     const void *handlers;
     void *context;
     bool on_loop;
-    unsigned doubt; /* that its handlers come back soon: see call_run.c */
+    bool has_reserve; /* see admission.h */
+    unsigned doubt;   /* that its handlers come back soon: see call_run.c */
     struct method_metrics *metrics;
 };
 

@@ -72,7 +72,7 @@ check_round_trip(const ProtobufCMessage *decoded)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     REQUIRE(!framing_pack(decoded, &first));
     struct message *message AUTO(memory_cleanup) = copy_of_chunk(first);
-    REQUIRE(!framing_unpack(type, message, &arena, &again));
+    REQUIRE(!framing_unpack(type, message, &arena, NULL, &again));
     REQUIRE(!framing_pack(again, &second));
     REQUIRE(first->size == second->size && !memcmp(first->bytes, second->bytes, first->size));
     chunk_release(first);
@@ -86,7 +86,7 @@ check_message(const struct message *message)
     ProtobufCMessage *decoded;
     REQUIRE(message->size <= MAX_MESSAGE);
     arena_init(&arena, NULL, 0, ARENA_LIMIT);
-    struct error *error AUTO(error_cleanup) = framing_unpack(type, message, &arena, &decoded);
+    struct error *error AUTO(error_cleanup) = framing_unpack(type, message, &arena, NULL, &decoded);
     REQUIRE(arena.used <= ARENA_LIMIT + 16);
     bool may_have_nul = message->size && memchr(message->bytes, '\0', message->size);
     REQUIRE(!error || error->code == CODE_INTERNAL || error->code == CODE_RESOURCE_EXHAUSTED ||
@@ -123,9 +123,14 @@ feed(struct message_reader *reader, struct input *input, size_t piece)
         input->size -= taken;
         if (!message)
             continue;
-        check_message(message);
         message_free(kept, reader->budget);
         kept = message;
+        struct error *inflating AUTO(error_cleanup) =
+            message_inflate(&kept, reader->budget, MAX_MESSAGE);
+        if (inflating)
+            check_error(inflating);
+        else
+            check_message(kept);
     }
     message_free(kept, reader->budget);
 }
@@ -134,7 +139,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, size};
-    struct budget budget = {.limit = BUDGET};
+    struct pool pool = {.limit = BUDGET};
+    struct budget budget = {.pool = &pool, .has_no_share = true};
     struct message_reader reader;
     message_reader_init(&reader, &budget, MAX_MESSAGE);
     reader.encoding = (enum message_encoding)(input_byte(&input) % 3);

@@ -103,7 +103,7 @@ relay_ends_open(struct relay_ends *ends, const struct csi_v1_controller *handler
 static inline void
 check_nothing_is_held(void *loop)
 {
-    CHECK_NUMBER(((struct loop *)loop)->budget.used, 0);
+    CHECK_NUMBER(((struct loop *)loop)->admission.bytes.used, 0);
 }
 
 /* Everything has ended: nothing may be counted any more. */

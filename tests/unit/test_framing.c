@@ -11,7 +11,8 @@
 
 #define LIMIT 100000u
 
-static struct budget budget = {.limit = (size_t)1 << 20};
+static struct pool pool = {.limit = (size_t)1 << 20};
+static struct budget budget = {.pool = &pool};
 
 static void
 append_message(struct buffer *out, uint8_t flag, const void *bytes, size_t size)
@@ -36,6 +37,12 @@ feed(struct message_reader *reader, const struct buffer *in, size_t piece, struc
             return error->code;
         CHECK(taken > 0 && taken <= size);
         done += taken;
+        struct error *inflating AUTO(error_cleanup) =
+            message ? message_inflate(&message, &budget, LIMIT) : NULL;
+        if (inflating) {
+            message_free(message, &budget);
+            return inflating->code;
+        }
         if (message) {
             buffer_append(out, message->bytes, message->size);
             buffer_append_byte(out, '|');
@@ -184,7 +191,8 @@ static void
 too_much_in_memory_is_refused_until_some_of_it_goes(void)
 {
     static const uint8_t bytes[60000];
-    struct budget small = {.limit = LIMIT};
+    struct pool small_pool = {.limit = LIMIT};
+    struct budget small = {.pool = &small_pool, .has_no_share = true};
     struct message_reader reader;
     struct buffer in AUTO(buffer_clear) = {0};
     append_message(&in, 0, bytes, sizeof bytes);
@@ -203,6 +211,32 @@ too_much_in_memory_is_refused_until_some_of_it_goes(void)
     CHECK(!message_reader_feed(&reader, in.bytes, in.size, &taken, &second) && second);
     message_free(second, &small);
     CHECK_NUMBER(small.used, 0);
+}
+
+/* What it may become is charged before it is inflated: nothing is done for a client that holds too much. */
+static void
+a_compressed_message_is_charged_before_it_is_inflated(void)
+{
+    static const uint8_t zeros[LIMIT];
+    struct pool whole = {.limit = 3 * LIMIT};
+    struct budget own = {.pool = &whole};
+    struct buffer packed AUTO(buffer_clear) = {0};
+    packed_append(&packed, zeros, sizeof zeros, PACKED_GZIP);
+    struct message *message = memory_zeroed(sizeof *message + packed.size);
+    message->is_compressed = true;
+    message->size = packed.size;
+    memcpy(message->bytes, packed.bytes, packed.size);
+    CHECK(budget_take(&own, LIMIT));
+    struct error *error AUTO(error_cleanup) = message_inflate(&message, &own, LIMIT);
+    CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);
+    CHECK_NUMBER(message->size, packed.size);
+    CHECK_NUMBER(own.used, LIMIT);
+    budget_give_back(&own, LIMIT);
+    CHECK(!message_inflate(&message, &own, LIMIT));
+    CHECK_NUMBER(message->size, sizeof zeros);
+    CHECK_NUMBER(own.used, message->charged);
+    message_free(message, &own);
+    CHECK_NUMBER(own.used, 0);
 }
 
 /* ---- protobuf ---- */
@@ -224,9 +258,36 @@ unpack(const void *bytes, size_t size, size_t arena_limit)
     struct message *message AUTO(memory_cleanup) = message_of(bytes, size);
     ProtobufCMessage *decoded;
     arena_init(&arena, NULL, 0, arena_limit);
-    struct error *error AUTO(error_cleanup) =
-        framing_unpack(&csi__v1__create_volume_request__descriptor, message, &arena, &decoded);
+    struct error *error AUTO(error_cleanup) = framing_unpack(
+        &csi__v1__create_volume_request__descriptor, message, &arena, NULL, &decoded);
     return error ? error->code : CODE_OK;
+}
+
+/* 20,000 empty entries of a map, two bytes each on the wire. */
+static void
+decoded_bytes_are_charged_as_they_come(void)
+{
+    enum { COUNT = 20000 };
+    uint8_t *bytes AUTO(memory_cleanup) = memory_new(2 * COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        bytes[2 * i] = 0x22;
+        bytes[2 * i + 1] = 0;
+    }
+    struct message *message AUTO(memory_cleanup) = message_of(bytes, 2 * COUNT);
+    for (size_t limit = 64u << 10; limit <= 16u << 20; limit *= 16) {
+        struct pool whole = {.limit = limit};
+        struct charge charge = {.budget = &(struct budget){.pool = &whole}};
+        struct arena arena AUTO(arena_clear);
+        ProtobufCMessage *decoded;
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        struct error *error AUTO(error_cleanup) = framing_unpack(
+            &csi__v1__create_volume_request__descriptor, message, &arena, &charge, &decoded);
+        CHECK(limit == 16u << 20 ? !error : error && error->code == CODE_RESOURCE_EXHAUSTED);
+        CHECK(arena.used <= charge.size + ADMISSION_CALL_BYTES);
+        CHECK_NUMBER(charge.budget->used, charge.size);
+        charge_clear(&charge);
+        CHECK_NUMBER(whole.used, 0);
+    }
 }
 
 static void
@@ -244,7 +305,8 @@ what_is_packed_unpacks_to_the_same(void)
         message_of(chunk->bytes + FRAMING_PREFIX_BYTES, chunk->size - FRAMING_PREFIX_BYTES);
     chunk_release(chunk);
     ProtobufCMessage *decoded;
-    CHECK(!framing_unpack(&csi__v1__create_volume_request__descriptor, message, &arena, &decoded));
+    CHECK(!framing_unpack(&csi__v1__create_volume_request__descriptor, message, &arena, NULL,
+                          &decoded));
     CHECK_TEXT(((Csi__V1__CreateVolumeRequest *)decoded)->name, "volume \xc3\xa9");
 }
 
@@ -311,6 +373,8 @@ main(void)
     a_compressed_message_is_inflated_if_the_encoding_was_named();
     bombs_and_broken_gzip_are_refused();
     too_much_in_memory_is_refused_until_some_of_it_goes();
+    a_compressed_message_is_charged_before_it_is_inflated();
+    decoded_bytes_are_charged_as_they_come();
     what_is_packed_unpacks_to_the_same();
     strings_must_be_utf8_at_any_depth();
     strings_with_a_nul_are_refused_at_any_depth();

@@ -7,7 +7,8 @@
 
 #define MANY 20000u
 
-static struct budget budget = {.limit = SIZE_MAX};
+static struct pool pool = {.limit = SIZE_MAX};
+static struct budget budget = {.pool = &pool};
 
 static struct message *
 message_of(size_t size)

@@ -329,7 +329,7 @@ static void
 count_streams(void *ends)
 {
     struct loop *loop = runtime_loop(((struct ends *)ends)->runtime);
-    CHECK_NUMBER(loop->streaming_calls, 1);
+    CHECK_NUMBER(loop->admission.streams.used, 1);
 }
 
 static void

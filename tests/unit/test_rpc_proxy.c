@@ -41,7 +41,7 @@ struct path {
 static void
 starve(void *loop)
 {
-    ((struct loop *)loop)->budget.limit = 0;
+    ((struct loop *)loop)->admission.bytes.limit = 0;
 }
 
 static struct error *
@@ -440,13 +440,13 @@ the_head_of_an_answer_is_counted_in_the_budget(void)
     succeed(client_call_open(path.front.channel, PLUGIN_GRPCBROKER_START_STREAM, NULL, &call));
     succeed(client_call_send(call, &message.base));
     succeed(client_call_recv(call, &arena, &answer));
-    CHECK(atomic_load(&loop->budget.used) > LARGE_FIELD);
+    CHECK(atomic_load(&loop->admission.bytes.used) > LARGE_FIELD);
     client_call_close_send(call);
     CHECK_CODE(client_call_finish(call), CODE_OK);
     client_call_free(call);
-    for (int i = 0; i < 500 && atomic_load(&loop->budget.used); i++)
+    for (int i = 0; i < 500 && atomic_load(&loop->admission.bytes.used); i++)
         sleep_ms(10);
-    CHECK_NUMBER(atomic_load(&loop->budget.used), 0);
+    CHECK_NUMBER(atomic_load(&loop->admission.bytes.used), 0);
     path_end(&path);
 }
 
@@ -507,7 +507,7 @@ a_client_that_does_not_receive_makes_the_server_behind_wait(void)
     CHECK_NUMBER(received, MORE_THAN_ANYTHING_HOLDS / PIECE);
     CHECK_CODE(client_call_finish(call), CODE_OK);
     client_call_free(call);
-    CHECK_NUMBER(runtime_loop(path.front.runtime)->budget.used, 0);
+    CHECK_NUMBER(runtime_loop(path.front.runtime)->admission.bytes.used, 0);
     path_end(&path);
 }
 

@@ -330,7 +330,7 @@ another_methods_handler_cannot_relay_the_call(void)
 static void
 starve(void *loop)
 {
-    ((struct loop *)loop)->budget.limit = 0;
+    ((struct loop *)loop)->admission.bytes.limit = 0;
 }
 
 static struct error *

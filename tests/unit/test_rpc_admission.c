@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/rpc/admission.c, and how servers keep its rules: who holds what, who waits, who is refused. */
+#include "rpc/admission.h"
+
+#include "packed.h"
+#include "proto/goplugin.rpc.h"
+#include "proto/health.rpc.h"
+#include "raw_peer.h"
+#include "rpc/health.h"
+#include "rpc_ends.h"
+
+#define SERVING GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+#define NOT_SERVING GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+
+/* ---- the share ---- */
+
+static size_t
+take_all(struct budget *budget)
+{
+    while (budget_take(budget, 1))
+        continue;
+    return budget->used;
+}
+
+/* One after the other, each takes half of what is left: soon there is nothing. */
+static void
+what_is_guaranteed_is_there_whatever_others_hold(void)
+{
+    enum { CONNECTIONS = 50, GUARANTEED = 100 };
+    struct pool pool = {.limit = 10000, .guaranteed = GUARANTEED};
+    struct budget budgets[CONNECTIONS] = {0};
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        budgets[i].pool = &pool;
+        CHECK(take_all(&budgets[i]) >= GUARANTEED);
+        CHECK(pool.used <= pool.limit);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        budget_give_back(&budgets[i], budgets[i].used);
+    CHECK_NUMBER(pool.used, 0);
+}
+
+static void
+each_connection_gets_as_much_as_it_leaves_free(void)
+{
+    enum { LIMIT = 4096, CONNECTIONS = 12 };
+    struct pool pool = {.limit = LIMIT};
+    struct budget budgets[CONNECTIONS] = {0};
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        budgets[i].pool = &pool;
+    /* One after the other: each takes half of what the ones before have left. */
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        CHECK_NUMBER(take_all(&budgets[i]), (LIMIT - (pool.used - budgets[i].used)) / 2);
+    CHECK(pool.used < LIMIT);
+}
+
+/* Two who take turns end with a third each, and a third is free. */
+static void
+greedy_connections_get_the_same(void)
+{
+    struct pool pool = {.limit = 3000};
+    struct budget one = {.pool = &pool}, two = {.pool = &pool};
+    bool more = true;
+    while (more) {
+        more = budget_take(&one, 1);
+        more |= budget_take(&two, 1);
+    }
+    CHECK_NUMBER(one.used, 1000);
+    CHECK_NUMBER(two.used, 1000);
+}
+
+static void
+a_connection_that_holds_nothing_gets_the_last_piece(void)
+{
+    struct pool pool = {.limit = 3};
+    struct budget budgets[4] = {{.pool = &pool}, {.pool = &pool}, {.pool = &pool}, {.pool = &pool}};
+    CHECK(budget_take(&budgets[0], 1));
+    CHECK(budget_take(&budgets[1], 1));
+    CHECK(!budget_take(&budgets[0], 1));
+    CHECK(budget_take(&budgets[2], 1));
+    CHECK(!budget_take(&budgets[3], 1));
+    CHECK_NUMBER(pool.used, 3);
+}
+
+/* ---- turns ---- */
+
+struct named_turn {
+    struct turn turn; /* first */
+    const char *name;
+    struct buffer *seen;
+    bool wants;
+};
+
+static bool
+begin_named(struct turn *turn)
+{
+    struct named_turn *named = (struct named_turn *)turn;
+    buffer_print(named->seen, "%s ", named->name);
+    return named->wants;
+}
+
+static void
+connections_take_turns(void)
+{
+    struct admission admission;
+    struct buffer seen AUTO(buffer_clear) = {0};
+    admission_init(&admission, 1, 1);
+    struct account *a = account_new(&admission), *b = account_new(&admission);
+    struct named_turn turns[] = {
+        {{NULL, begin_named}, "a1", &seen, true}, {{NULL, begin_named}, "a2", &seen, true},
+        {{NULL, begin_named}, "a3", &seen, true}, {{NULL, begin_named}, "b1", &seen, false},
+        {{NULL, begin_named}, "b2", &seen, true},
+    };
+    for (size_t i = 0; i < COUNT_OF(turns); i++)
+        admission_await_turn(&admission, i < 3 ? a : b, &turns[i].turn);
+    CHECK_TEXT(buffer_text(&seen), "a1 ");
+    admission_end_turn(&admission);
+    CHECK_TEXT(buffer_text(&seen), "a1 a2 ");
+    admission_end_turn(&admission);
+    CHECK_TEXT(buffer_text(&seen), "a1 a2 b1 a3 ");
+    admission_end_turn(&admission);
+    admission_end_turn(&admission);
+    CHECK_TEXT(buffer_text(&seen), "a1 a2 b1 a3 b2 ");
+    account_release(a);
+    account_release(b);
+    admission_clear(&admission);
+}
+
+/* ---- a server with health ---- */
+
+struct site {
+    struct ends ends;
+    struct health *health;
+    atomic_bool is_ready;
+    struct gate may_leave;
+};
+
+static bool
+is_ready(void *context, const char *service)
+{
+    (void)service;
+    return atomic_load(&((struct site *)context)->is_ready);
+}
+
+static struct error *
+take_stream(struct call *call)
+{
+    Plugin__ConnInfo *message;
+    struct error *error;
+    do
+        error = call_recv(call, &message);
+    while (!error && message);
+    return error;
+}
+
+static const struct csi_v1_identity identity = {.probe = {answer_probe}};
+static const struct plugin_grpcbroker broker = {.start_stream = {take_stream}};
+
+static void
+site_open(struct site *site, struct runtime_options runtime, struct server_options server)
+{
+    *site = (struct site){.may_leave = GATE_INIT};
+    atomic_init(&site->is_ready, true);
+    ends_choose_address(site->ends.address);
+    ends_open_runtime(&site->ends, runtime);
+    site->ends.server = server_new(site->ends.runtime, &server);
+    site->health = health_new(site->ends.server);
+    health_ask(site->health, is_ready, site);
+    server_add_service(site->ends.server, &csi_v1_identity_service, &identity, site);
+    server_add_service(site->ends.server, &plugin_grpcbroker_service, &broker, site);
+    succeed(server_listen(site->ends.server, site->ends.address, NULL));
+    succeed(channel_open(site->ends.runtime, site->ends.address, &(struct channel_options){0},
+                         &site->ends.channel));
+}
+
+static struct channel *
+site_connect(struct site *site)
+{
+    struct channel *channel;
+    succeed(channel_open(site->ends.runtime, site->ends.address, &(struct channel_options){0},
+                         &channel));
+    return channel;
+}
+
+static void
+site_close(struct site *site)
+{
+    health_shut_down(site->health);
+    ends_close(&site->ends);
+    health_free(site->health);
+}
+
+static struct error *
+check_health(struct channel *channel)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    Grpc__Health__V1__HealthCheckRequest request = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+    Grpc__Health__V1__HealthCheckResponse *reply;
+    return channel_call(channel, GRPC_HEALTH_V1_HEALTH_CHECK, &request.base, NULL, &arena, &reply);
+}
+
+static struct client_call *
+begin(struct channel *channel, const struct method *method)
+{
+    struct client_call *call;
+    succeed(client_call_open(channel, method, NULL, &call));
+    return call;
+}
+
+static size_t
+bytes_used(struct site *site)
+{
+    return atomic_load(&runtime_loop(site->ends.runtime)->admission.bytes.used);
+}
+
+static size_t
+streams_used(struct site *site)
+{
+    return atomic_load(&runtime_loop(site->ends.runtime)->admission.streams.used);
+}
+
+/* ---- requests that never end ---- */
+
+#define HOGS 16
+#define GUARANTEED (16u << 10)
+#define HELD_BY_EACH 100
+
+static void
+requests_that_never_end_leave_others_and_health_alone(void)
+{
+    struct site site;
+    struct channel *hogs[HOGS];
+    struct client_call *held[HOGS][HELD_BY_EACH];
+    site_open(&site, (struct runtime_options){.max_buffered_bytes = 1 << 20},
+              (struct server_options){0});
+    struct pool *pool = &runtime_loop(site.ends.runtime)->admission.bytes;
+    pool->guaranteed = GUARANTEED;
+    for (unsigned i = 0; i < HOGS; i++) {
+        hogs[i] = site_connect(&site);
+        for (unsigned j = 0; j < HELD_BY_EACH; j++)
+            held[i][j] = begin(hogs[i], CSI_V1_IDENTITY_PROBE);
+        /* The first one that is refused tells that all before it have come. */
+        CHECK_CODE(client_call_finish(held[i][HELD_BY_EACH - 1]), CODE_RESOURCE_EXHAUSTED);
+    }
+    CHECK(pool->limit - pool->used < GUARANTEED);
+    CHECK_CODE(probe(hogs[0], NULL), CODE_RESOURCE_EXHAUSTED);
+    CHECK_CODE(check_health(hogs[0]), CODE_OK);
+    struct client_call *beside = begin(site.ends.channel, CSI_V1_IDENTITY_PROBE);
+    CHECK_CODE(probe(site.ends.channel, NULL), CODE_OK);
+    CHECK_CODE(check_health(site.ends.channel), CODE_OK);
+    client_call_free(beside);
+    for (unsigned i = 0; i < HOGS; i++) {
+        for (unsigned j = 0; j < HELD_BY_EACH; j++)
+            client_call_free(held[i][j]);
+        CHECK_CODE(probe(hogs[i], NULL), CODE_OK);
+        channel_close(hogs[i]);
+    }
+    site_close(&site);
+}
+
+static void
+a_request_that_does_not_end_is_answered_in_time(void)
+{
+    struct site site;
+    site_open(&site, (struct runtime_options){0},
+              (struct server_options){.request_timeout_ms = 100});
+    struct client_call *stream = begin(site.ends.channel, PLUGIN_GRPCBROKER_START_STREAM);
+    struct client_call *unary = begin(site.ends.channel, CSI_V1_IDENTITY_PROBE);
+    struct client_call *watch = begin(site.ends.channel, GRPC_HEALTH_V1_HEALTH_WATCH);
+    CHECK_CODE(client_call_finish(unary), CODE_DEADLINE_EXCEEDED);
+    CHECK_CODE(client_call_finish(watch), CODE_DEADLINE_EXCEEDED);
+    /* A stream may take its time. */
+    client_call_close_send(stream);
+    CHECK_CODE(client_call_finish(stream), CODE_OK);
+    client_call_free(stream);
+    client_call_free(unary);
+    client_call_free(watch);
+    site_close(&site);
+}
+
+static void
+headers_that_do_not_end_are_given_up(void)
+{
+    struct site site;
+    struct raw_frame frame;
+    struct buffer block AUTO(buffer_clear) = {0};
+    site_open(&site, (struct runtime_options){0},
+              (struct server_options){.request_timeout_ms = 100});
+    int fd = raw_connect(site.ends.address);
+    raw_send_preface(fd);
+    raw_add_field(&block, ":method", "POST");
+    raw_send_frame(fd, NGHTTP2_HEADERS, 0, 1, block.bytes, block.size);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_RST_STREAM, 1, &frame, PATIENCE_MS));
+    raw_send_frame(fd, NGHTTP2_CONTINUATION, NGHTTP2_FLAG_END_HEADERS, 1, block.bytes, block.size);
+    raw_send_request(fd, 3, "/csi.v1.Identity/Probe", NULL, false);
+    raw_send_empty_message(fd, 3, true);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_DATA, 3, &frame, PATIENCE_MS));
+    close(fd);
+    CHECK_CODE(probe(site.ends.channel, NULL), CODE_OK);
+    site_close(&site);
+}
+
+/* ---- compressed requests ---- */
+
+static void
+send_compressed(int fd, uint32_t stream, const char *path, const void *bytes, size_t size)
+{
+    struct buffer fields AUTO(buffer_clear) = {0};
+    struct buffer message AUTO(buffer_clear) = {0};
+    raw_add_field(&fields, "grpc-encoding", "gzip");
+    raw_send_request(fd, stream, path, &fields, false);
+    buffer_append(&message, "\1\0\0\0\0", 5);
+    packed_append(&message, bytes, size, PACKED_GZIP);
+    message.bytes[3] = (uint8_t)((message.size - 5) >> 8);
+    message.bytes[4] = (uint8_t)(message.size - 5);
+    raw_send_frame(fd, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, stream, message.bytes, message.size);
+}
+
+/* The lock stands for a message that takes long: as long as it is inflated, others wait for nothing. */
+static void
+others_do_not_wait_for_what_is_inflated(void)
+{
+    enum { COMPRESSED = 20 };
+    struct site site;
+    struct raw_frame frame;
+    site_open(&site, (struct runtime_options){.max_workers = 2}, (struct server_options){0});
+    pthread_mutex_t *inflating = &runtime_loop(site.ends.runtime)->admission.inflating;
+    pthread_mutex_lock(inflating);
+    int fd = raw_connect(site.ends.address);
+    raw_send_preface(fd);
+    for (uint32_t i = 0; i < COMPRESSED; i++)
+        send_compressed(fd, 2 * i + 1,
+                        i % 2 ? "/csi.v1.Identity/Probe" : "/grpc.health.v1.Health/Check", "", 0);
+    /* The last one has come when an answer to what came behind it is here. */
+    raw_send_request(fd, 2 * COMPRESSED + 1, "/no.such/Method", NULL, true);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_HEADERS, 2 * COMPRESSED + 1, &frame, PATIENCE_MS));
+    struct call_options options = {.timeout_ns = PATIENCE_MS * MS};
+    CHECK_CODE(probe(site.ends.channel, &options), CODE_OK);
+    CHECK_CODE(check_health(site.ends.channel), CODE_OK);
+    pthread_mutex_unlock(inflating);
+    unsigned answers = 0;
+    while (answers < COMPRESSED && raw_read_frame(fd, &frame, PATIENCE_MS))
+        answers += frame.type == NGHTTP2_DATA;
+    CHECK_NUMBER(answers, COMPRESSED);
+    close(fd);
+    site_close(&site);
+}
+
+/* Those that wait for their turn are not inflated any more when nobody waits for the answer. */
+static void
+compressed_requests_of_a_client_that_has_gone_are_dropped(void)
+{
+    struct site site;
+    struct raw_frame frame;
+    site_open(&site, (struct runtime_options){.max_workers = 2}, (struct server_options){0});
+    pthread_mutex_t *inflating = &runtime_loop(site.ends.runtime)->admission.inflating;
+    pthread_mutex_lock(inflating);
+    int fd = raw_connect(site.ends.address);
+    raw_send_preface(fd);
+    for (uint32_t i = 0; i < 20; i++)
+        send_compressed(fd, 2 * i + 1, "/grpc.health.v1.Health/Watch", "", 0);
+    raw_send_request(fd, 41, "/no.such/Method", NULL, true);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_HEADERS, 41, &frame, PATIENCE_MS));
+    close(fd);
+    CHECK_CODE(check_health(site.ends.channel), CODE_OK);
+    pthread_mutex_unlock(inflating);
+    for (unsigned i = 0; i < PATIENCE_MS && bytes_used(&site); i++)
+        sleep_ms(1);
+    CHECK_NUMBER(bytes_used(&site), 0);
+    site_close(&site);
+}
+
+static void
+a_compressed_request_reaches_its_handler_as_any_other(void)
+{
+    struct site site;
+    struct raw_frame frame;
+    site_open(&site, (struct runtime_options){0}, (struct server_options){0});
+    int fd = raw_connect(site.ends.address);
+    raw_send_preface(fd);
+    /* service: "nobody", which is NOT_FOUND */
+    send_compressed(fd, 1, "/grpc.health.v1.Health/Check", "\x0a\x06nobody", 8);
+    CHECK(raw_wait_for_frame(fd, NGHTTP2_HEADERS, 1, &frame, PATIENCE_MS));
+    char status[16];
+    raw_find_field(&frame, "grpc-status", status, sizeof status);
+    CHECK_TEXT(status, "5");
+    close(fd);
+    site_close(&site);
+}
+
+/* ---- threads of streams ---- */
+
+static void
+one_connection_never_has_the_threads_of_all_streams(void)
+{
+    struct site site;
+    struct client_call *held[2];
+    site_open(&site, (struct runtime_options){.max_workers = 8}, (struct server_options){0});
+    for (size_t i = 0; i < COUNT_OF(held); i++)
+        held[i] = begin(site.ends.channel, PLUGIN_GRPCBROKER_START_STREAM);
+    struct client_call *refused = begin(site.ends.channel, PLUGIN_GRPCBROKER_START_STREAM);
+    CHECK_CODE(client_call_finish(refused), CODE_RESOURCE_EXHAUSTED);
+    client_call_free(refused);
+    struct channel *other = site_connect(&site);
+    struct client_call *admitted = begin(other, PLUGIN_GRPCBROKER_START_STREAM);
+    client_call_close_send(admitted);
+    CHECK_CODE(client_call_finish(admitted), CODE_OK);
+    client_call_free(admitted);
+    for (size_t i = 0; i < COUNT_OF(held); i++) {
+        client_call_close_send(held[i]);
+        CHECK_CODE(client_call_finish(held[i]), CODE_OK);
+        client_call_free(held[i]);
+    }
+    channel_close(other);
+    site_close(&site);
+}
+
+static struct error *
+go_on(struct call *call, const void *request, void *reply)
+{
+    (void)call;
+    (void)request;
+    (void)reply;
+    return NULL;
+}
+
+static struct error *
+begin_on_loop(struct call *call, const Csi__V1__GetMetadataAllocatedRequest *request)
+{
+    (void)request;
+    call_continue(call, go_on);
+    return NULL;
+}
+
+/* The queue takes one call in a turn of the loop, and all come in one turn. */
+static void
+a_stream_that_finds_the_queue_full_holds_no_thread(void)
+{
+    static const struct csi_v1_snapshot_metadata handlers = {
+        .get_metadata_allocated = {begin_on_loop, .on_loop = true}};
+    enum { CALLS = 8 };
+    struct ends ends;
+    struct hold hold;
+    unsigned full = 0;
+    ends_open(&ends, &(struct ends_setup){.service = &csi_v1_snapshot_metadata_service,
+                                          .handlers = &handlers,
+                                          .runtime = {.max_workers = 64, .max_queued_calls = 1}});
+    for (unsigned round = 0; round < 10; round++) {
+        struct client_call *calls[CALLS];
+        Csi__V1__GetMetadataAllocatedRequest request =
+            CSI__V1__GET_METADATA_ALLOCATED_REQUEST__INIT;
+        hold_loop(&hold, ends.runtime);
+        for (unsigned i = 0; i < CALLS; i++) {
+            calls[i] = begin(ends.channel, CSI_V1_SNAPSHOT_METADATA_GET_METADATA_ALLOCATED);
+            succeed(client_call_send(calls[i], &request.base));
+            client_call_close_send(calls[i]);
+        }
+        release_loop(&hold);
+        for (unsigned i = 0; i < CALLS; i++) {
+            full += take_code(client_call_finish(calls[i])) == CODE_RESOURCE_EXHAUSTED;
+            client_call_free(calls[i]);
+        }
+    }
+    CHECK(full);
+    CHECK_NUMBER(atomic_load(&runtime_loop(ends.runtime)->admission.streams.used), 0);
+    ends_close(&ends);
+}
+
+/* ---- watches ---- */
+
+static int
+next_status(struct client_call *call)
+{
+    struct arena arena AUTO(arena_clear);
+    Grpc__Health__V1__HealthCheckResponse *reply;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    succeed(client_call_recv(call, &arena, &reply));
+    return reply ? (int)reply->status : -1;
+}
+
+static void
+watches_of_health_hold_no_thread(void)
+{
+    enum { WATCHES = 200 };
+    struct site site;
+    struct client_call *watches[WATCHES];
+    site_open(&site, (struct runtime_options){.max_workers = 2}, (struct server_options){0});
+    for (unsigned i = 0; i < WATCHES; i++) {
+        Grpc__Health__V1__HealthCheckRequest request = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+        watches[i] = begin(site.ends.channel, GRPC_HEALTH_V1_HEALTH_WATCH);
+        succeed(client_call_send(watches[i], &request.base));
+        client_call_close_send(watches[i]);
+    }
+    for (unsigned i = 0; i < WATCHES; i++)
+        CHECK_NUMBER(next_status(watches[i]), SERVING);
+    CHECK_NUMBER(streams_used(&site), 0);
+    CHECK_CODE(probe(site.ends.channel, NULL), CODE_OK);
+    client_call_free(watches[0]); /* leaves */
+    atomic_store(&site.is_ready, false);
+    for (unsigned i = 1; i < WATCHES; i++)
+        CHECK_NUMBER(next_status(watches[i]), NOT_SERVING);
+    atomic_store(&site.is_ready, true);
+    for (unsigned i = 1; i < WATCHES; i++)
+        CHECK_NUMBER(next_status(watches[i]), SERVING);
+    health_shut_down(site.health);
+    for (unsigned i = 1; i < WATCHES; i++) {
+        CHECK_NUMBER(next_status(watches[i]), NOT_SERVING);
+        CHECK_CODE(client_call_finish(watches[i]), CODE_UNAVAILABLE);
+        client_call_free(watches[i]);
+    }
+    site_close(&site);
+}
+
+/* ---- the proxy ---- */
+
+static struct error *
+pass_on(struct call *call)
+{
+    rpc_proxy(call, call_context(call));
+    return NULL;
+}
+
+static struct error *
+take_nothing(struct call *call)
+{
+    struct site *site = call_context(call);
+    gate_wait(&site->may_leave, 1);
+    return NULL;
+}
+
+/* Sends until it is refused, or nothing more is taken. */
+static void *
+send_for_ever(void *argument)
+{
+    struct client_call *call = argument;
+    Plugin__ConnInfo message = PLUGIN__CONN_INFO__INIT;
+    char text[32 << 10] = {0};
+    memset(text, 'a', sizeof text - 1);
+    message.network = text;
+    struct error *error = NULL;
+    while (!error)
+        error = client_call_send(call, &message.base);
+    error_free(error);
+    return NULL;
+}
+
+static void
+what_is_proxied_is_charged_to_its_client(void)
+{
+    enum { CALLS = 8 };
+    static const struct plugin_grpcbroker handlers = {.start_stream = {take_nothing}};
+    struct site site = {.may_leave = GATE_INIT};
+    struct ends behind, front;
+    struct channel *to_behind;
+    struct client_call *calls[CALLS];
+    pthread_t threads[CALLS];
+    ends_open(&behind, &(struct ends_setup){.service = &plugin_grpcbroker_service,
+                                            .handlers = &handlers,
+                                            .context = &site});
+    front = (struct ends){0};
+    ends_choose_address(front.address);
+    ends_open_runtime(&front, (struct runtime_options){.max_buffered_bytes = 1 << 20});
+    succeed(channel_open(front.runtime, behind.address, &(struct channel_options){0}, &to_behind));
+    ends_open_server(
+        &front, &(struct ends_setup){.fallback = {pass_on, .on_loop = true, .context = to_behind}});
+    struct channel *greedy, *modest;
+    succeed(channel_open(behind.runtime, front.address, &(struct channel_options){0}, &greedy));
+    succeed(channel_open(behind.runtime, front.address, &(struct channel_options){0}, &modest));
+    for (unsigned i = 0; i < CALLS; i++) {
+        calls[i] = begin(greedy, PLUGIN_GRPCBROKER_START_STREAM);
+        pthread_create(&threads[i], NULL, send_for_ever, calls[i]);
+    }
+    struct pool *pool = &runtime_loop(front.runtime)->admission.bytes;
+    size_t most = 0;
+    for (unsigned i = 0; i < 500; i++) {
+        size_t used = atomic_load(&pool->used);
+        most = used > most ? used : most;
+        sleep_ms(1);
+    }
+    CHECK(most > pool->limit / 4);
+    CHECK(most <= pool->limit / 2 + (64 << 10));
+    gate_pass(&site.may_leave);
+    struct client_call *other = begin(modest, PLUGIN_GRPCBROKER_START_STREAM);
+    client_call_close_send(other);
+    CHECK_CODE(client_call_finish(other), CODE_OK);
+    client_call_free(other);
+    for (unsigned i = 0; i < CALLS; i++) {
+        client_call_cancel(calls[i]);
+        pthread_join(threads[i], NULL);
+        client_call_free(calls[i]);
+    }
+    channel_close(greedy);
+    channel_close(modest);
+    channel_close(to_behind);
+    server_free(front.server);
+    runtime_close(front.runtime);
+    ends_close(&behind);
+}
+
+int
+main(void)
+{
+    what_is_guaranteed_is_there_whatever_others_hold();
+    each_connection_gets_as_much_as_it_leaves_free();
+    greedy_connections_get_the_same();
+    a_connection_that_holds_nothing_gets_the_last_piece();
+    connections_take_turns();
+    requests_that_never_end_leave_others_and_health_alone();
+    a_request_that_does_not_end_is_answered_in_time();
+    headers_that_do_not_end_are_given_up();
+    others_do_not_wait_for_what_is_inflated();
+    compressed_requests_of_a_client_that_has_gone_are_dropped();
+    a_compressed_request_reaches_its_handler_as_any_other();
+    one_connection_never_has_the_threads_of_all_streams();
+    a_stream_that_finds_the_queue_full_holds_no_thread();
+    watches_of_health_hold_no_thread();
+    what_is_proxied_is_charged_to_its_client();
+    return check_report("test_rpc_admission");
+}
