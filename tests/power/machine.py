@@ -28,6 +28,7 @@ def wait_until(condition, what, seconds=20):
 class Machine:
     grows_ext4 = True  # while it is mounted
     slowness = 1  # time limits are longer by this factor
+    pace = 1  # the power is cut later by this factor
 
     def __init__(self, work):
         self.work = work

@@ -24,6 +24,15 @@ def promise_all(files):
             file[2] = SYNCED
 
 
+def keep_found(files, event):
+    """What is gone is forgotten. What is there and not synced may be lost by the next cut."""
+    for name in event["gone"]:
+        del files[name]
+    for name, file in files.items():
+        if name not in event["whole"]:
+            file[2] = UNKNOWN
+
+
 def new_volume(event, **more):
     return dict(
         state="maybe",
@@ -229,18 +238,13 @@ class Model:
         volume.pop("parameters_maybe", None)
 
     def resolve_files(self, event):
-        """What is gone is forgotten; what is there may still be lost by the next cut."""
-        files = self.volumes[event["name"]]["files"]
-        for name in event["gone"]:
-            files.pop(name, None)
-        for name, file in files.items():
-            if file[2] == LOOSE and name not in event["whole"]:
-                file[2] = UNKNOWN
+        keep_found(self.volumes[event["name"]]["files"], event)
+
+    def resolve_checked(self, event):
+        snapshot = self.snapshots[event["name"]]
+        snapshot["checks"] += 1
+        keep_found(snapshot["files"], event)
 
     def resolve_forget(self, event):
         """A problem was told once: it is not told again in each later round."""
         getattr(self, event["what"]).pop(event["name"], None)
-
-    def resolve_checked(self, event):
-        if event["name"] in self.snapshots:
-            self.snapshots[event["name"]]["checks"] += 1

@@ -19,6 +19,7 @@ TASK_BYTES = 4 << 20
 
 class QemuMachine(Machine):
     slowness = 20
+    pace = 8
 
     def __init__(self, work, skycap, kernel):
         """`kernel`: a directory with an unpacked Debian kernel package."""

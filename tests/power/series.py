@@ -256,7 +256,7 @@ class Series:
     def wait_for_moment(self, name):
         """Returns the moment in words; None: the guest failed before."""
         plan = PLANS[name]
-        ms = self.rng.randrange(plan.least_ms, self.rng.choice(plan.ms))
+        ms = self.rng.randrange(plan.least_ms, self.rng.choice(plan.ms)) * self.machine.pace
         event, op = self.rng.choice(plan.events), self.rng.choice(ANSWERS)
         if not self.wait_for(event):
             return None

@@ -305,12 +305,13 @@ def check_snapshot(guest, name, snapshot):
         guest.problem("a snapshot cannot be restored", name=name, log=guest.server.tail())
         return
     if guest.calls.publish(temporary):
-        compare(guest, guest.calls.targets + temporary, snapshot["kind"], snapshot["files"], name)
+        path = guest.calls.targets + temporary
+        gone, whole = compare(guest, path, snapshot["kind"], snapshot["files"], name)
+        guest.note("resolve", op="checked", name=name, gone=gone, whole=whole)
         guest.calls.unpublish(temporary)
     else:
         guest.problem("a restored snapshot cannot be published", name=name, log=guest.server.tail())
     guest.calls.delete(temporary)
-    guest.note("resolve", op="checked", name=name)
 
 
 def check_contents(guest):
