@@ -18,6 +18,7 @@
 #include "connections/inline_volumes.h"
 #include "connections/pass.h"
 #include "connections/route.h"
+#include "connections/topology_keys.h"
 #include "ops/ops.h"
 #include "proto/csi.rpc.h"
 
@@ -234,6 +235,7 @@ run_routed(struct desk *desk, struct call *call, const struct rule *rule, bool m
     if (error || !route.connection)
         return error;
     route.needs_thread |= rule->forgets_choice && atomic_load(&desk->has_choices);
+    route.needs_thread |= !topology_keys_are_at_hand(desk, route.connection, call_method(call));
     if (may_relay && !route.needs_thread && route.connection->spec->driver->relay)
         return pass_relay(desk, set, route.connection, call, call_method(call),
                           (ProtobufCMessage *)request, NULL);
@@ -296,6 +298,7 @@ desk_open(const struct desk_options *options, struct desk **out)
     };
     struct desk *desk = memory_zeroed(sizeof *desk);
     desk->options = *options;
+    desk->topology_keys = topology_keys_new();
     keys_init(&desk->choosing);
     for (size_t i = 0; i < SERVICES_COUNT; i++)
         desk->services[i] = service_new(originals[i]);
@@ -336,6 +339,7 @@ desk_close(struct desk *desk)
         free(desk->services[i]);
     }
     keys_clear(&desk->choosing);
+    topology_keys_free(desk->topology_keys);
     free(desk);
 }
 

@@ -16,6 +16,7 @@
 #include "connections/pass.h"
 #include "connections/places.h"
 #include "connections/route.h"
+#include "connections/topology_keys.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
 typedef Csi__V1__CreateVolumeResponse create_response;
@@ -366,7 +367,8 @@ desk_create_volume(struct call *call, const void *in, void *out)
         return error;
     struct connection *connection = choice.items[0];
     /* There is always one; the analyzer does not see it. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (source || choice.is_selected || !connection->spec->driver->relay) {
+    if (source || choice.is_selected || !connection->spec->driver->relay ||
+        !topology_keys_are_at_hand(desk, connection, call_method(call))) {
         call_continue(call, create_on_worker);
         return NULL;
     }
@@ -392,9 +394,6 @@ capacity_of(struct call *call, const struct connection_set *set, struct connecti
     }
     Csi__V1__GetCapacityRequest *request =
         (Csi__V1__GetCapacityRequest *)arena_copy(arena, asked, sizeof *asked);
-    if (request->accessible_topology)
-        request->accessible_topology =
-            places_translate_one_in(set, connection, request->accessible_topology, arena);
     choice_merge_parameters(connection, &request->base, arena);
     return pass_call(desk_of(call), set, connection, call, call_method(call), &request->base,
                      &reply->base);

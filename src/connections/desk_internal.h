@@ -13,6 +13,7 @@
 
 struct desk_service;
 struct ops;
+struct topology_keys;
 
 struct desk {
     struct desk_options options;
@@ -20,6 +21,7 @@ struct desk {
     struct ops *ops;         /* copies across connections */
     atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
     struct keys choosing;    /* names of volumes for which that is being done */
+    struct topology_keys *topology_keys;
 };
 
 /* Which of a driver's lists of capabilities a method needs something of. */

@@ -4,6 +4,7 @@
 #include "connections/nodes.h"
 #include "connections/pass.h"
 #include "connections/places.h"
+#include "connections/topology_keys.h"
 
 /* The smallest limit is that of the node: it cannot be told for whose volumes it holds. */
 static void
@@ -23,18 +24,21 @@ desk_node_info(struct call *call, const void *in, void *out)
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
-    struct error *error = NULL;
+    struct text_map told = {0};
+    struct error *error = topology_keys_claim(desk, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
         struct connection *connection = set->slots[i].connection;
         if (!connection)
             continue;
         struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+        struct text_map keys = topology_keys_claimed(desk, connection, arena);
+        places_add_node(connection, &keys, &told, arena);
         take_limit(reply, facts->max_volumes_per_node);
         if (facts->node_id && !connection->spec->driver->speaks_our_ids)
             error = nodes_remember(desk, connection, facts->node_id, arena);
     }
     reply->node_id = (char *)desk->options.node_id;
-    reply->accessible_topology = places_of_node(set, arena);
+    reply->accessible_topology = places_make(&told, arena);
     return error;
 }
 

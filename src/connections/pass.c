@@ -11,6 +11,7 @@
 #include "connections/modes.h"
 #include "connections/places.h"
 #include "connections/route.h"
+#include "connections/topology_keys.h"
 #include "connections/validation.h"
 
 /* ---- what a driver has ---- */
@@ -165,14 +166,17 @@ conclude(const struct connection *connection, const char *path, uint64_t started
     return is_gone ? NULL : lacking_error(connection, path);
 }
 
+/* `*keys` are those that the answer is to be translated with. */
 static struct error *
 translate_request(const struct desk *desk, const struct connection_set *set,
                   const struct connection *connection, const struct method *method,
-                  ProtobufCMessage *request, struct arena *arena)
+                  ProtobufCMessage *request, struct arena *arena, struct text_map *keys)
 {
-    struct error *error = route_translate_in(desk, connection, request, arena);
+    struct error *error = topology_keys_read(desk, set, connection, method, arena, keys);
     if (!error)
-        error = places_translate_in(set, connection, request, arena);
+        error = route_translate_in(desk, connection, request, arena);
+    if (!error)
+        error = places_translate_in(connection, keys, request, arena);
     if (error)
         return error;
     modes_translate_in(connection, method, request, arena);
@@ -182,13 +186,13 @@ translate_request(const struct desk *desk, const struct connection_set *set,
 }
 
 static struct error *
-translate_answer(const struct desk *desk, const struct connection_set *set,
-                 const struct connection *connection, ProtobufCMessage *reply,
-                 const char *inline_id, struct arena *arena)
+translate_answer(const struct desk *desk, const struct connection *connection,
+                 const struct text_map *keys, ProtobufCMessage *reply, const char *inline_id,
+                 struct arena *arena)
 {
     struct error *error = route_translate_out(desk, connection, reply, inline_id, arena);
     if (!error)
-        places_translate_out(set, connection, desk->options.tells_1_13, reply, arena);
+        places_translate_out(connection, keys, desk->options.tells_1_13, reply, arena);
     return error;
 }
 
@@ -212,13 +216,14 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     const struct driver_ops *ops = connection->spec->driver;
     const char *inline_id = inline_volumes_id(request);
     struct handles_row *rows;
+    struct text_map keys;
     const Csi__V1__ValidateVolumeCapabilitiesRequest *asked = validation_keep(request, arena);
     uint64_t started_us = now_us();
     struct error *error = lost_handles_restore(desk, connection, call, request);
     if (!error)
         error = route_find_rows(desk, connection, request, arena, &rows);
     if (!error)
-        error = translate_request(desk, set, connection, method, request, arena);
+        error = translate_request(desk, set, connection, method, request, arena, &keys);
     if (error)
         return error;
     if (reply)
@@ -226,7 +231,7 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     else
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
-        error = translate_answer(desk, set, connection, reply, inline_id, arena);
+        error = translate_answer(desk, connection, &keys, reply, inline_id, arena);
     if (!error)
         validation_translate_out(asked, request, reply, arena);
     if (!error || error->code == CODE_NOT_FOUND)
@@ -239,9 +244,13 @@ pass_own(const struct desk *desk, const struct connection_set *set, struct conne
          struct call *call, const char *path, const ProtobufCMessage *request,
          ProtobufCMessage *reply)
 {
-    struct error *error = connection->spec->driver->call(connection->driver, call,
-                                                         service_find_method(path), request, reply);
-    return error ? error : translate_answer(desk, set, connection, reply, NULL, call_arena(call));
+    struct arena *arena = call_arena(call);
+    const struct method *method = service_find_method(path);
+    struct text_map keys;
+    struct error *error = topology_keys_read(desk, set, connection, method, arena, &keys);
+    if (!error)
+        error = connection->spec->driver->call(connection->driver, call, method, request, reply);
+    return error ? error : translate_answer(desk, connection, &keys, reply, NULL, arena);
 }
 
 /* A call that is relayed; in its arena, with references of its own. */
@@ -251,6 +260,7 @@ struct passage {
     struct connection *connection;
     const struct method *method;
     pass_check *check;
+    struct text_map keys;
     const ProtobufCMessage *sent;
     const Csi__V1__ValidateVolumeCapabilitiesRequest *asked; /* NULL: another method's */
     uint64_t started_us;
@@ -286,11 +296,11 @@ passage_end(struct passage *passage, struct error *error)
 }
 
 static struct error *
-translate_relayed(const struct desk *desk, const struct connection_set *set,
-                  const struct connection *connection, pass_check *check, ProtobufCMessage *reply,
+translate_relayed(const struct desk *desk, const struct connection *connection,
+                  const struct text_map *keys, pass_check *check, ProtobufCMessage *reply,
                   struct arena *arena)
 {
-    struct error *error = translate_answer(desk, set, connection, reply, NULL, arena);
+    struct error *error = translate_answer(desk, connection, keys, reply, NULL, arena);
     return error || !check ? error : check(connection, reply);
 }
 
@@ -299,6 +309,7 @@ struct late_answer {
     const struct desk *desk;
     const char *connection;
     pass_check *check;
+    struct text_map keys; /* in the call's arena */
 };
 
 static struct error *
@@ -312,7 +323,8 @@ translate_on_worker(struct call *call, const void *request, void *reply)
     if (!connection)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\" has just been removed",
                          late->connection);
-    return translate_relayed(late->desk, set, connection, late->check, reply, call_arena(call));
+    return translate_relayed(late->desk, connection, &late->keys, late->check, reply,
+                             call_arena(call));
 }
 
 static void
@@ -321,7 +333,7 @@ translate_later(struct call *call, const struct passage *passage)
     struct arena *arena = call_arena(call);
     struct late_answer *late = arena_alloc(arena, sizeof *late);
     const char *name = arena_string(arena, passage->connection->spec->name);
-    *late = (struct late_answer){passage->desk, name, passage->check};
+    *late = (struct late_answer){passage->desk, name, passage->check, passage->keys};
     call_keep(call, late);
     call_continue(call, translate_on_worker);
 }
@@ -333,8 +345,8 @@ finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct e
     if (!error && !route_can_translate_out(passage->desk, passage->connection, reply))
         translate_later(call, passage);
     else if (!error)
-        error = translate_relayed(passage->desk, passage->set, passage->connection, passage->check,
-                                  reply, call_arena(call));
+        error = translate_relayed(passage->desk, passage->connection, &passage->keys,
+                                  passage->check, reply, call_arena(call));
     if (!error)
         validation_translate_out(passage->asked, passage->sent, reply, call_arena(call));
     return passage_end(passage, error);
@@ -347,7 +359,8 @@ pass_relay(const struct desk *desk, struct connection_set *set, struct connectio
 {
     struct arena *arena = call_arena(call);
     struct passage *passage = passage_new(desk, set, connection, method, check, request, arena);
-    struct error *error = translate_request(desk, set, connection, method, request, arena);
+    struct error *error =
+        translate_request(desk, set, connection, method, request, arena, &passage->keys);
     if (!error)
         error = connection->spec->driver->relay(connection->driver, call, method, request,
                                                 finish_relay, passage);

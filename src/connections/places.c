@@ -23,57 +23,24 @@ make_topology(const struct text_map *segments, struct arena *arena)
     return topology;
 }
 
-/* ---- keys ---- */
-
-/* Does a connection before this one give the key another value on this node? Then ours is told with our name before it. */
-static bool
-is_taken(const struct connection_set *set, const struct connection *connection, const char *key,
-         const char *value)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        const struct connection *other = set->slots[i].connection;
-        if (!other)
-            continue;
-        if (strcmp(other->spec->name, connection->spec->name) == 0)
-            return false;
-        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(other->driver);
-        const char *others = text_map_find(&facts->topology, key);
-        if (others)
-            return strcmp(others, value) != 0;
-    }
-    return false;
-}
-
-static const char *
-key_for_all(const struct connection_set *set, const struct connection *connection, const char *key,
-            struct arena *arena)
-{
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    const char *own = text_map_find(&facts->topology, key);
-    if (own && is_taken(set, connection, key, own))
-        return arena_print(arena, "%s.%s", connection->spec->name, key);
-    return key;
-}
-
 /* ---- the node ---- */
 
-Csi__V1__Topology *
-places_of_node(const struct connection_set *set, struct arena *arena)
+void
+places_add_node(const struct connection *connection, const struct text_map *keys,
+                struct text_map *told, struct arena *arena)
 {
-    struct text_map all = {0};
-    for (size_t i = 0; i < set->count; i++) {
-        const struct connection *connection = set->slots[i].connection;
-        if (!connection)
-            continue;
-        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-        for (size_t k = 0; k < facts->topology.count; k++) {
-            const struct text_pair *pair = &facts->topology.pairs[k];
-            text_map_set(&all, arena,
-                         arena_string(arena, key_for_all(set, connection, pair->key, arena)),
-                         arena_string(arena, pair->value));
-        }
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    for (size_t i = 0; i < keys->count; i++) {
+        const char *value = text_map_find(&facts->topology, keys->pairs[i].key);
+        if (value)
+            text_map_set(told, arena, keys->pairs[i].value, arena_string(arena, value));
     }
-    return all.count ? make_topology(&all, arena) : NULL;
+}
+
+Csi__V1__Topology *
+places_make(const struct text_map *told, struct arena *arena)
+{
+    return told->count ? make_topology(told, arena) : NULL;
 }
 
 /* ---- requirements ---- */
@@ -104,36 +71,29 @@ places_fit(const struct connection *connection, const Csi__V1__Topology *topolog
     return false;
 }
 
-Csi__V1__Topology *
-places_translate_one_in(const struct connection_set *set, const struct connection *connection,
-                        const Csi__V1__Topology *topology, struct arena *arena)
+/* As the driver is to see it; NULL: nothing that it knows. */
+static Csi__V1__Topology *
+translate_one_in(const struct connection *connection, const struct text_map *keys,
+                 Csi__V1__Topology *topology, struct arena *arena)
 {
     struct text_map seen = {0};
+    if (!keys->count)
+        return connection->spec->topology_count ? NULL : topology;
     struct text_map wanted = read_segments(topology, arena);
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    for (size_t i = 0; i < facts->topology.count; i++) {
-        const char *key = facts->topology.pairs[i].key;
-        const char *value = text_map_find(&wanted, key_for_all(set, connection, key, arena));
+    for (size_t i = 0; i < keys->count; i++) {
+        const char *value = text_map_find(&wanted, keys->pairs[i].value);
         if (value)
-            text_map_set(&seen, arena, arena_string(arena, key), value);
+            text_map_set(&seen, arena, keys->pairs[i].key, value);
     }
     return seen.count ? make_topology(&seen, arena) : NULL;
 }
 
 /*
- * Whether a term is about the connection at all. Where a driver tells where its volumes are, or its file does, a place that is named by keys of
- * others alone is none of theirs.
+ * The terms that fit, as the driver sees them. Where a driver tells where its volumes are, a place that is named by keys of others alone is none of theirs, unless the
+ * file says otherwise.
  */
-static bool
-concerns(const struct connection *connection, const Csi__V1__Topology *seen)
-{
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return seen || !facts->topology.count || connection->spec->topology_count;
-}
-
-/* The terms that fit, as the driver sees them. */
 static size_t
-translate_terms(const struct connection_set *set, const struct connection *connection,
+translate_terms(const struct connection *connection, const struct text_map *keys,
                 Csi__V1__Topology **terms, size_t count, struct arena *arena, size_t *fitting)
 {
     size_t kept = 0;
@@ -141,8 +101,8 @@ translate_terms(const struct connection_set *set, const struct connection *conne
     for (size_t i = 0; i < count; i++) {
         if (!places_fit(connection, terms[i], arena))
             continue;
-        Csi__V1__Topology *seen = places_translate_one_in(set, connection, terms[i], arena);
-        *fitting += concerns(connection, seen);
+        Csi__V1__Topology *seen = translate_one_in(connection, keys, terms[i], arena);
+        *fitting += seen || connection->spec->topology_count;
         if (seen)
             terms[kept++] = seen;
     }
@@ -155,11 +115,13 @@ copy_terms(Csi__V1__Topology *const *terms, size_t count, struct arena *arena)
     return (Csi__V1__Topology **)(void *)arena_copy(arena, terms, count * sizeof *terms);
 }
 
+/* One that was never reached may. */
 static bool
-driver_has(const struct connection *connection, Csi__V1__PluginCapability__Service__Type service)
+driver_may_have(const struct connection *connection,
+                Csi__V1__PluginCapability__Service__Type service)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->services >> service & 1;
+    return !facts->is_known || facts->services >> service & 1;
 }
 
 /* The requirement of a request, and the service that a driver has if it can do something with it; NULL: the request is not about places. */
@@ -177,11 +139,27 @@ find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__
     return NULL;
 }
 
+/* The room at a place. A driver without places is asked for all that it has. */
+static void
+translate_capacity_in(const struct connection *connection, const struct text_map *keys,
+                      Csi__V1__GetCapacityRequest *request, struct arena *arena)
+{
+    static const Csi__V1__PluginCapability__Service__Type service =
+        CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS;
+    if (!driver_may_have(connection, service))
+        request->accessible_topology = NULL;
+    if (request->accessible_topology)
+        request->accessible_topology =
+            translate_one_in(connection, keys, request->accessible_topology, arena);
+}
+
 struct error *
-places_translate_in(const struct connection_set *set, const struct connection *connection,
+places_translate_in(const struct connection *connection, const struct text_map *keys,
                     ProtobufCMessage *request, struct arena *arena)
 {
     Csi__V1__PluginCapability__Service__Type service;
+    if (request->descriptor == &csi__v1__get_capacity_request__descriptor)
+        translate_capacity_in(connection, keys, (Csi__V1__GetCapacityRequest *)request, arena);
     Csi__V1__TopologyRequirement **requirement = find_requirement(request, &service);
     if (!requirement || !*requirement)
         return NULL;
@@ -192,29 +170,31 @@ places_translate_in(const struct connection_set *set, const struct connection *c
     seen->requisite = copy_terms(wanted->requisite, wanted->n_requisite, arena);
     seen->preferred = copy_terms(wanted->preferred, wanted->n_preferred, arena);
     seen->n_requisite =
-        translate_terms(set, connection, seen->requisite, wanted->n_requisite, arena, &fitting);
+        translate_terms(connection, keys, seen->requisite, wanted->n_requisite, arena, &fitting);
     seen->n_preferred =
-        translate_terms(set, connection, seen->preferred, wanted->n_preferred, arena, &preferred);
+        translate_terms(connection, keys, seen->preferred, wanted->n_preferred, arena, &preferred);
     bool fits = wanted->n_requisite ? fitting > 0 : wanted->n_preferred == 0 || preferred > 0;
     if (!fits)
         return error_new(
             CODE_RESOURCE_EXHAUSTED,
             "what connection \"%s\" keeps can be in none of the places that are wanted",
             connection->spec->name);
-    *requirement =
-        driver_has(connection, service) && (seen->n_requisite || seen->n_preferred) ? seen : NULL;
+    *requirement = driver_may_have(connection, service) && (seen->n_requisite || seen->n_preferred)
+                       ? seen
+                       : NULL;
     return NULL;
 }
 
 /* ---- answers ---- */
 
 static void
-translate_one_out(const struct connection_set *set, const struct connection *connection,
-                  Csi__V1__Topology *topology, struct arena *arena)
+translate_one_out(const struct text_map *keys, Csi__V1__Topology *topology)
 {
     for (size_t i = 0; i < topology->n_segments; i++) {
         Csi__V1__Topology__SegmentsEntry *segment = topology->segments[i];
-        segment->key = (char *)key_for_all(set, connection, segment->key, arena);
+        const char *told = text_map_find(keys, segment->key);
+        if (told)
+            segment->key = (char *)told;
     }
 }
 
@@ -236,12 +216,12 @@ struct places {
 };
 
 static void
-translate_places_out(const struct connection_set *set, const struct connection *connection,
+translate_places_out(const struct connection *connection, const struct text_map *keys,
                      struct places places, struct arena *arena)
 {
     const struct connection_spec *spec = connection->spec;
     for (size_t i = 0; i < *places.count; i++)
-        translate_one_out(set, connection, (*places.terms)[i], arena);
+        translate_one_out(keys, (*places.terms)[i]);
     if (*places.count || !spec->topology_count)
         return;
     *places.terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
@@ -250,8 +230,8 @@ translate_places_out(const struct connection_set *set, const struct connection *
 }
 
 struct walk {
-    const struct connection_set *set;
     const struct connection *connection;
+    const struct text_map *keys;
     bool tells_1_13;
     struct arena *arena;
 };
@@ -261,7 +241,7 @@ translate_snapshot_out(const struct walk *walk, Csi__V1__Snapshot *snapshot)
 {
     struct places places = {&snapshot->accessible_topology, &snapshot->n_accessible_topology};
     if (walk->tells_1_13)
-        translate_places_out(walk->set, walk->connection, places, walk->arena);
+        translate_places_out(walk->connection, walk->keys, places, walk->arena);
     else
         *places.count = 0;
 }
@@ -290,7 +270,7 @@ walk_message(const struct walk *walk, ProtobufCMessage *message)
     } else if (message->descriptor == &csi__v1__volume__descriptor) {
         Csi__V1__Volume *volume = (Csi__V1__Volume *)message;
         struct places places = {&volume->accessible_topology, &volume->n_accessible_topology};
-        translate_places_out(walk->set, walk->connection, places, walk->arena);
+        translate_places_out(walk->connection, walk->keys, places, walk->arena);
     } else {
         for (unsigned i = 0; i < message->descriptor->n_fields; i++)
             walk_field(walk, message, &message->descriptor->fields[i]);
@@ -298,9 +278,9 @@ walk_message(const struct walk *walk, ProtobufCMessage *message)
 }
 
 void
-places_translate_out(const struct connection_set *set, const struct connection *connection,
+places_translate_out(const struct connection *connection, const struct text_map *keys,
                      bool tells_1_13, ProtobufCMessage *answer, struct arena *arena)
 {
-    struct walk walk = {set, connection, tells_1_13, arena};
+    struct walk walk = {connection, keys, tells_1_13, arena};
     walk_message(&walk, answer);
 }

@@ -23,7 +23,8 @@ places_of_a_file_are_copied(void)
     struct connection_set *set =
         make_set("driver: csi\noptions: {endpoint: 'unix:///x'}\ntopology: [{zone: east}]\n");
     Csi__V1__Volume volume = CSI__V1__VOLUME__INIT;
-    places_translate_out(set, set->slots[0].connection, false, &volume.base, &arena);
+    struct text_map none = {0};
+    places_translate_out(set->slots[0].connection, &none, false, &volume.base, &arena);
     connection_set_release(set);
     CHECK_NUMBER(volume.n_accessible_topology, 1);
     CHECK_TEXT(volume.accessible_topology[0]->segments[0]->key, "zone");

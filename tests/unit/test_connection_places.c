@@ -39,6 +39,7 @@ text_of(const Csi__V1__Topology *topology)
 struct fixture {
     struct connection_set *set;
     struct connection *a, *b, *c;
+    struct text_map keys_of_a, keys_of_b, none;
 };
 
 /* Two drivers with the same key and other values, and one whose file tells where it is. */
@@ -52,16 +53,24 @@ make_fixture(struct fixture *f)
                           FILE_OF(""));
     f->c = add_connection(f->set, silent_driver_new(runtime, "3", NULL, NULL), "c",
                           FILE_OF("topology: [{zone: east}, {zone: west}]\n"));
+    f->keys_of_a = f->keys_of_b = f->none = (struct text_map){0};
+    text_map_set(&f->keys_of_a, &arena, "x.io/node", "x.io/node");
+    text_map_set(&f->keys_of_b, &arena, "x.io/node", "b.x.io/node");
 }
 
 static void
 test_node(const struct fixture *f)
 {
-    CHECK_TEXT(text_of(places_of_node(f->set, &arena)), "b.x.io/node=two x.io/node=one");
+    struct text_map told = {0};
+    CHECK(!places_make(&told, &arena));
+    places_add_node(f->a, &f->keys_of_a, &told, &arena);
+    places_add_node(f->b, &f->keys_of_b, &told, &arena);
+    places_add_node(f->c, &f->none, &told, &arena);
+    CHECK_TEXT(text_of(places_make(&told, &arena)), "b.x.io/node=two x.io/node=one");
 }
 
 static struct error *
-translate(const struct fixture *f, struct connection *connection, Csi__V1__Topology **requisite,
+translate(struct connection *connection, const struct text_map *keys, Csi__V1__Topology **requisite,
           size_t count, Csi__V1__TopologyRequirement **out)
 {
     Csi__V1__CreateVolumeRequest request = CSI__V1__CREATE_VOLUME_REQUEST__INIT;
@@ -69,7 +78,7 @@ translate(const struct fixture *f, struct connection *connection, Csi__V1__Topol
     wanted.requisite = requisite;
     wanted.n_requisite = count;
     request.accessibility_requirements = &wanted;
-    struct error *error = places_translate_in(f->set, connection, &request.base, &arena);
+    struct error *error = places_translate_in(connection, keys, &request.base, &arena);
     *out = error ? NULL : request.accessibility_requirements;
     return error;
 }
@@ -79,23 +88,41 @@ test_requirements(const struct fixture *f)
 {
     Csi__V1__TopologyRequirement *seen;
     Csi__V1__Topology *node = place("x.io/node", "one", "b.x.io/node", "two");
-    CHECK(!translate(f, f->a, &node, 1, &seen));
+    CHECK(!translate(f->a, &f->keys_of_a, &node, 1, &seen));
     CHECK(seen && seen->n_requisite == 1);
     CHECK_TEXT(text_of(seen->requisite[0]), "x.io/node=one");
-    CHECK(!translate(f, f->b, &node, 1, &seen));
+    CHECK(!translate(f->b, &f->keys_of_b, &node, 1, &seen));
     CHECK_TEXT(text_of(seen->requisite[0]), "x.io/node=two");
     /* One that the driver knows nothing of is not shown to it. */
-    CHECK(!translate(f, f->c, &node, 1, &seen));
+    CHECK(!translate(f->c, &f->none, &node, 1, &seen));
     CHECK(!seen);
     /* Any of the requisite ones is enough. */
     Csi__V1__Topology *zones[] = {place("zone", "north", NULL, NULL),
                                   place("zone", "west", NULL, NULL)};
-    CHECK(!translate(f, f->c, zones, 2, &seen));
-    struct error *error AUTO(error_cleanup) = translate(f, f->c, zones, 1, &seen);
+    CHECK(!translate(f->c, &f->none, zones, 2, &seen));
+    struct error *error AUTO(error_cleanup) = translate(f->c, &f->none, zones, 1, &seen);
     CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);
     CHECK(places_fit(f->c, NULL, &arena));
     CHECK(places_fit(f->c, zones[1], &arena));
     CHECK(!places_fit(f->c, zones[0], &arena));
+}
+
+/* A driver whose keys no node has told yet sees all of it: whoever drops a place may put the volume into another. */
+static void
+test_unknown_keys(const struct fixture *f)
+{
+    Csi__V1__TopologyRequirement *seen;
+    Csi__V1__Topology *node = place("x.io/node", "one", "b.x.io/node", "two");
+    CHECK(!translate(f->a, &f->none, &node, 1, &seen));
+    CHECK(seen && seen->n_requisite == 1);
+    CHECK_TEXT(text_of(seen->requisite[0]), "b.x.io/node=two x.io/node=one");
+    Csi__V1__GetCapacityRequest request = CSI__V1__GET_CAPACITY_REQUEST__INIT;
+    request.accessible_topology = node;
+    CHECK(!places_translate_in(f->b, &f->keys_of_b, &request.base, &arena));
+    CHECK_TEXT(text_of(request.accessible_topology), "x.io/node=two");
+    request.accessible_topology = node;
+    CHECK(!places_translate_in(f->b, &f->none, &request.base, &arena));
+    CHECK_TEXT(text_of(request.accessible_topology), "b.x.io/node=two x.io/node=one");
 }
 
 static void
@@ -105,10 +132,10 @@ test_answers(const struct fixture *f)
     Csi__V1__Topology *is[] = {place("x.io/node", "two", NULL, NULL)};
     volume.accessible_topology = is;
     volume.n_accessible_topology = 1;
-    places_translate_out(f->set, f->b, false, &volume.base, &arena);
+    places_translate_out(f->b, &f->keys_of_b, false, &volume.base, &arena);
     CHECK_TEXT(text_of(volume.accessible_topology[0]), "b.x.io/node=two");
     Csi__V1__Volume bare = CSI__V1__VOLUME__INIT;
-    places_translate_out(f->set, f->c, false, &bare.base, &arena);
+    places_translate_out(f->c, &f->none, false, &bare.base, &arena);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
     CHECK_TEXT(text_of(bare.accessible_topology[1]), "zone=west");
 }
@@ -128,12 +155,12 @@ test_snapshots(const struct fixture *f)
     group.snapshots = snapshots;
     group.n_snapshots = COUNT_OF(snapshots);
     answer.group_snapshot = &group;
-    places_translate_out(f->set, f->b, true, &answer.base, &arena);
+    places_translate_out(f->b, &f->keys_of_b, true, &answer.base, &arena);
     CHECK_TEXT(text_of(told.accessible_topology[0]), "b.x.io/node=two");
     CHECK_NUMBER(bare.n_accessible_topology, 0);
-    places_translate_out(f->set, f->c, true, &bare.base, &arena);
+    places_translate_out(f->c, &f->none, true, &bare.base, &arena);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
-    places_translate_out(f->set, f->b, false, &answer.base, &arena);
+    places_translate_out(f->b, &f->keys_of_b, false, &answer.base, &arena);
     CHECK_NUMBER(told.n_accessible_topology + bare.n_accessible_topology, 0);
 }
 
@@ -147,6 +174,7 @@ main(void)
     make_fixture(&fixture);
     test_node(&fixture);
     test_requirements(&fixture);
+    test_unknown_keys(&fixture);
     test_answers(&fixture);
     test_snapshots(&fixture);
     connection_set_release(fixture.set);
