@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <poll.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 #include "rpc/timers.h"
 
 #define RESCAN_MS 1000
+#define OPEN_AGAIN_MS 5
 #define UEVENT_BYTES 8192
 #define KERNEL_EVENTS 1 /* the group of messages that come from the kernel itself */
 #define MS_NS UINT64_C(1000000)
@@ -391,6 +393,27 @@ oim_device_path(const struct oim_device *device, const char *directory, const ch
         return NULL;
     if ((unlink(*out) != 0 && errno != ENOENT) || mknod(*out, S_IFBLK | 0600, device->number) != 0)
         return error_from_errno(errno, "make the device node %s", *out);
+    return NULL;
+}
+
+static bool
+is_not_ready(const char *path)
+{
+    int fd AUTO(files_close) = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 && (errno == ENXIO || errno == ENODEV);
+}
+
+/* Whatever else is wrong with it, who uses it will say. */
+struct error *
+oim_device_wait_open(const char *path, uint64_t timeout_ms, const struct call *call)
+{
+    uint64_t end_ns = timers_now() + timeout_ms * MS_NS;
+    while (is_not_ready(path)) {
+        struct error *error = is_over(call, end_ns);
+        if (error)
+            return error_wrap(error, "the disk %s is there, but cannot be opened yet", path);
+        poll(NULL, 0, OPEN_AGAIN_MS);
+    }
     return NULL;
 }
 

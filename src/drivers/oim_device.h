@@ -49,6 +49,13 @@ MUST_CHECK struct error *oim_device_wait_gone(const struct oim_device_query *que
 MUST_CHECK struct error *oim_device_path(const struct oim_device *device, const char *directory,
                                          const char *name, struct arena *arena, const char **out);
 
+/*
+ * Waits until it can be opened: the kernel shows a disk before it is ready, and opening it gives ENXIO until then. DEADLINE_EXCEEDED,
+ * CANCELLED as above.
+ */
+MUST_CHECK struct error *oim_device_wait_open(const char *path, uint64_t timeout_ms,
+                                              const struct call *call);
+
 /* A node that oim_device_path has made goes. */
 void oim_device_forget_path(const char *directory, const char *name);
 

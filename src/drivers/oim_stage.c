@@ -126,9 +126,10 @@ await_device(struct staging *staging, const Skycap__Records__OimMappingRecord *m
     struct oim_device_query query = oim_volume_query(oim, mapping);
     struct error *error =
         oim_device_wait(&query, device_timeout_ms(staging), staging->call, &device);
-    return error ? error
-                 : oim_device_path(&device, oim->directory, staging->volume->handle,
-                                   call_arena(staging->call), path);
+    if (!error)
+        error = oim_device_path(&device, oim->directory, staging->volume->handle,
+                                call_arena(staging->call), path);
+    return error ? error : oim_device_wait_open(*path, device_timeout_ms(staging), staging->call);
 }
 
 /* ---- the file system ---- */

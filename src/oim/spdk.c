@@ -78,8 +78,26 @@ provision(struct accelerator *accelerator, const char *name, uint64_t size_bytes
                      : spdk_create_malloc(&session, name, size_bytes);
 }
 
+/* Somebody has built something else upon the bdev, by other means than ours: its data is not ours to delete or to write. */
 static struct error *
-remove_unmapped(struct spdk_session *session, const struct spdk *spdk, const char *name)
+refuse_other_use(const struct spdk_bdev *bdev, const struct spdk_view *view, const char *name)
+{
+    if (view->disk_of)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the block device \"%s\" is the disk of SPDK's vhost-blk controller %s: "
+                         "remove that first",
+                         name, view->disk_of);
+    if (bdev->is_claimed)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the block device \"%s\" is claimed by another device of SPDK that stands "
+                         "upon it: remove that first (`rpc.py bdev_get_bdevs` shows it)",
+                         name);
+    return NULL;
+}
+
+static struct error *
+remove_unmapped(struct spdk_session *session, const struct spdk *spdk, const struct spdk_bdev *bdev,
+                const char *name)
 {
     struct spdk_view view AUTO(spdk_view_clear) = {0};
     struct error *error = spdk_look(session, spdk->controller, name, &view);
@@ -89,7 +107,8 @@ remove_unmapped(struct spdk_session *session, const struct spdk *spdk, const cha
         return error_new(CODE_FAILED_PRECONDITION,
                          "the block device \"%s\" is mapped (target %u of %s): unmap it first",
                          name, view.places[0].target, view.places[0].controller);
-    return spdk_delete_bdev(session, SPDK_DELETE_MALLOC, name);
+    error = refuse_other_use(bdev, &view, name);
+    return error ? error : spdk_delete_bdev(session, SPDK_DELETE_MALLOC, name);
 }
 
 static struct error *
@@ -103,7 +122,7 @@ remove_bdev(struct accelerator *accelerator, const char *name, uint64_t deadline
     if (!bdev.is_malloc)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the block device \"%s\" is none in memory: it is not deleted", name);
-    return remove_unmapped(&session, of(accelerator), name);
+    return remove_unmapped(&session, of(accelerator), &bdev, name);
 }
 
 static struct error *
@@ -205,8 +224,8 @@ use_place(const struct spdk *spdk, const char *volume, const struct spdk_place *
 
 /* The bdev is there. */
 static struct error *
-map_bdev(struct spdk_session *session, const struct spdk *spdk, const char *volume,
-         struct mapping *out)
+map_bdev(struct spdk_session *session, const struct spdk *spdk, const struct spdk_bdev *bdev,
+         const char *volume, struct mapping *out)
 {
     struct spdk_view view AUTO(spdk_view_clear) = {0};
     struct error *error = spdk_look(session, spdk->controller, volume, &view);
@@ -214,6 +233,9 @@ map_bdev(struct spdk_session *session, const struct spdk *spdk, const char *volu
         return error;
     if (view.count)
         return use_place(spdk, volume, &view.places[0], out);
+    error = refuse_other_use(bdev, &view, volume);
+    if (error)
+        return error;
     if (!view.has_controller)
         return error_new(CODE_FAILED_PRECONDITION,
                          "SPDK has no vhost-scsi controller %s: make it with `rpc.py "
@@ -240,7 +262,7 @@ map_malloc(struct accelerator *accelerator, const char *volume, uint64_t deadlin
                          volume);
     if (!bdev.is_malloc)
         return is_something_else(volume);
-    return map_bdev(&session, of(accelerator), volume, out);
+    return map_bdev(&session, of(accelerator), &bdev, volume, out);
 }
 
 /* ---- Ceph ---- */
@@ -291,7 +313,7 @@ map_new_image(struct spdk_session *session, const struct spdk *spdk, const char 
     struct error *error = spdk_create_rbd(session, volume, image);
     if (error)
         return error;
-    error = map_bdev(session, spdk, volume, out);
+    error = map_bdev(session, spdk, &(struct spdk_bdev){0}, volume, out);
     if (error)
         error_free(spdk_delete_bdev(session, SPDK_DELETE_RBD, volume));
     return error;
@@ -310,7 +332,7 @@ map_ceph(struct accelerator *accelerator, const char *volume, const struct ceph_
     if (!bdev.info)
         return map_new_image(&session, spdk, volume, image, out);
     error = check_same_image(&bdev, volume, image);
-    return error ? error : map_bdev(&session, spdk, volume, out);
+    return error ? error : map_bdev(&session, spdk, &bdev, volume, out);
 }
 
 /* ---- unmapping ---- */
@@ -321,7 +343,7 @@ remove_targets(struct spdk_session *session, const struct spdk *spdk, const char
     struct spdk_view view AUTO(spdk_view_clear) = {0};
     struct error *error = spdk_look(session, spdk->controller, volume, &view);
     for (size_t i = 0; !error && i < view.count; i++)
-        error = spdk_remove_target(session, &view.places[i]);
+        error = spdk_remove_target(session, &view.places[i], volume);
     return error;
 }
 

@@ -14,6 +14,8 @@
 #define BLOCK_BYTES 512
 #define MAX_QUOTED 200
 #define INVALID_STATE (-1) /* SPDK's own number: the target has not been started up yet */
+/* Ceph's own limit is 300 s, and while SPDK looks for monitors that do not answer it serves nobody, other volumes included. */
+#define CEPH_CONNECT_SECONDS "10"
 
 #define NAMES 3
 
@@ -182,6 +184,7 @@ read_bdevs(const char *name, struct spdk_bdev *out)
         __builtin_mul_overflow((uint64_t)blocks, (uint64_t)block_bytes, &out->size_bytes))
         return not_understood(SPDK_GET_BDEVS);
     out->is_malloc = has_text(out->info, "product_name", "Malloc disk");
+    out->is_claimed = json_value_is_true(json_value_member(out->info, "claimed"));
     out->rbd = json_value_member(json_value_member(out->info, "driver_specific"), "rbd");
     return NULL;
 }
@@ -235,8 +238,21 @@ add_ceph_config(struct buffer *params, const struct ceph_image *image)
         add_text(&config, "mon_host", image->monitors);
     if (image->secret[0])
         add_text(&config, "key", image->secret);
-    if (config.size)
-        buffer_print(params, ",\"config\":%s", finish(&config));
+    if (!config.size) /* the target reads its ceph.conf then */
+        return;
+    add_text(&config, "client_mount_timeout", CEPH_CONNECT_SECONDS);
+    buffer_print(params, ",\"config\":%s", finish(&config));
+}
+
+/* SPDK tells no more than that it failed: what it was to open, and where it says more, helps whoever has to mend it. */
+static struct error *
+explain_ceph(struct error *error, const struct ceph_image *image)
+{
+    return error_wrap(error,
+                      "open the Ceph image %s/%s as user %s at the monitors %s (SPDK's own log "
+                      "says why it could not)",
+                      image->pool, image->image, image->user_id[0] ? image->user_id : "admin",
+                      image->monitors[0] ? image->monitors : "of SPDK's ceph.conf");
 }
 
 struct error *
@@ -250,20 +266,18 @@ spdk_create_rbd(struct spdk_session *session, const char *name, const struct cep
     add_text(&params, "rbd_name", image->image);
     add_number(&params, "block_size", BLOCK_BYTES);
     add_ceph_config(&params, image);
-    return demand(session, SPDK_CREATE_RBD, finish(&params));
+    return explain_ceph(demand(session, SPDK_CREATE_RBD, finish(&params)), image);
 }
 
 /* The bdev, or the target, that is to go may have gone meanwhile. That it could not be removed some tell by `false`. */
 static struct error *
-demand_absence(struct spdk_session *session, enum spdk_method method, const char *params)
+judge_absence(enum spdk_method method, const struct json_rpc_reply *reply)
 {
-    struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
-    struct error *error = ask(session, method, params, &reply);
-    if (error || spdk_reply_errno(&reply) == ENODEV)
-        return error;
-    if (reply.code)
-        return spdk_reply_error(method, &reply);
-    if (json_value_is_false(reply.result))
+    if (spdk_reply_errno(reply) == ENODEV)
+        return NULL;
+    if (reply->code)
+        return spdk_reply_error(method, reply);
+    if (json_value_is_false(reply->result))
         return error_new(CODE_INTERNAL, "SPDK: %s: it could not", newest_name(method));
     return NULL;
 }
@@ -272,8 +286,10 @@ struct error *
 spdk_delete_bdev(struct spdk_session *session, enum spdk_method method, const char *name)
 {
     struct buffer params AUTO(buffer_clear) = {0};
+    struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
     add_text(&params, "name", name);
-    return demand_absence(session, method, finish(&params));
+    struct error *error = ask(session, method, finish(&params), &reply);
+    return error ? error : judge_absence(method, &reply);
 }
 
 /* ---- vhost-scsi ---- */
@@ -316,16 +332,20 @@ read_target(const struct json_value *target, const char *bdev, struct spdk_place
     return NULL;
 }
 
-/* Other kinds of vhost have no targets. */
+/* A controller of vhost-blk has one disk, and no targets. */
 static struct error *
 read_controller(const struct json_value *info, const char *wanted, const char *bdev,
                 struct spdk_view *out)
 {
     const struct json_value *targets =
         json_value_member(json_value_member(info, "backend_specific"), "scsi");
+    const struct json_value *disk =
+        json_value_member(json_value_member(info, "backend_specific"), "block");
     const char *name = json_value_text(json_value_member(info, "ctrlr"));
     if (!name)
         return not_understood(SPDK_GET_CONTROLLERS);
+    if (has_text(disk, "bdev", bdev))
+        out->disk_of = name;
     if (!json_value_is_array(targets))
         return NULL;
     if (strcmp(name, wanted) == 0) {
@@ -366,11 +386,30 @@ spdk_add_target(struct spdk_session *session, const char *controller, int number
     return ask(session, SPDK_ADD_TARGET, finish(&params), reply);
 }
 
+static struct error *
+is_still_there(struct spdk_session *session, const struct spdk_place *place, const char *bdev,
+               bool *out)
+{
+    struct spdk_view view AUTO(spdk_view_clear) = {0};
+    struct error *error = spdk_look(session, place->controller, bdev, &view);
+    *out = false;
+    for (size_t i = 0; !error && i < view.count; i++)
+        *out |= strcmp(view.places[i].controller, place->controller) == 0 &&
+                view.places[i].target == place->target;
+    return error;
+}
+
+/* SPDK says "busy" of a target that is empty as of one that it is removing: the list tells which. */
 struct error *
-spdk_remove_target(struct spdk_session *session, const struct spdk_place *place)
+spdk_remove_target(struct spdk_session *session, const struct spdk_place *place, const char *bdev)
 {
     struct buffer params AUTO(buffer_clear) = {0};
+    struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
+    bool is_there = true;
     add_text(&params, "ctrlr", place->controller);
     add_number(&params, "scsi_target_num", place->target);
-    return demand_absence(session, SPDK_REMOVE_TARGET, finish(&params));
+    struct error *error = ask(session, SPDK_REMOVE_TARGET, finish(&params), &reply);
+    if (!error && spdk_reply_errno(&reply) == EBUSY)
+        error = is_still_there(session, place, bdev, &is_there);
+    return error || !is_there ? error : judge_absence(SPDK_REMOVE_TARGET, &reply);
 }

@@ -54,6 +54,8 @@ struct spdk_bdev {
     struct json_rpc_reply reply;
     const struct json_value *info; /* NULL: there is none of this name */
     bool is_malloc;
+    bool
+        is_claimed; /* another device of the target stands upon it, and nobody else may write to it */
     const struct json_value *rbd; /* what the target tells of an image of Ceph; NULL: it is none */
     uint64_t size_bytes;
 };
@@ -79,13 +81,14 @@ struct spdk_place {
     unsigned lun;
 };
 
-/* Where a block device is used, among all vhost-scsi controllers. */
+/* Where a block device is used, among all vhost controllers. */
 struct spdk_view {
     struct json_rpc_reply reply;
     struct spdk_place *places;
     size_t count;
     bool has_controller; /* there is one of the wanted name, and it is a vhost-scsi one */
     size_t taken;        /* of its targets */
+    const char *disk_of; /* the vhost-blk controller whose disk it is; NULL: none */
 };
 
 /* For `struct spdk_view view AUTO(spdk_view_clear) = {0}`. */
@@ -99,7 +102,7 @@ MUST_CHECK struct error *spdk_add_target(struct spdk_session *session, const cha
                                          struct json_rpc_reply *reply);
 /* That it is not there is success. */
 MUST_CHECK struct error *spdk_remove_target(struct spdk_session *session,
-                                            const struct spdk_place *place);
+                                            const struct spdk_place *place, const char *bdev);
 
 /* What the target said against a request, by what it means: an error number, or 0 if it is none. */
 int spdk_reply_errno(const struct json_rpc_reply *reply);

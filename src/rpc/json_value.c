@@ -74,6 +74,12 @@ json_value_is_null(const struct json_value *value)
 }
 
 bool
+json_value_is_true(const struct json_value *value)
+{
+    return json_is_true(of(value));
+}
+
+bool
 json_value_is_false(const struct json_value *value)
 {
     return json_is_false(of(value));

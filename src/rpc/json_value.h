@@ -34,6 +34,7 @@ const char *json_value_text(const struct json_value *value);
 bool json_value_number(const struct json_value *value, int64_t *out);
 bool json_value_is_array(const struct json_value *value);
 bool json_value_is_null(const struct json_value *value);
+bool json_value_is_true(const struct json_value *value);
 bool json_value_is_false(const struct json_value *value);
 
 #endif

@@ -35,6 +35,29 @@ done
 stand_in stand_in_fault '{"method":"bdev_rbd_create","kind":"no-json"}' >/dev/null
 check "an answer that is none" "$(map_image three)" INTERNAL
 is_silent "after it"
+
+# map_final_form VOLUME: as a client of OIM's final form sends it, {user_id 1, secret 2, monitors 3, pool 4, image 5}; prints the code.
+map_final_form() {
+    /usr/bin/python3 - "unix:$SOCKET" "$1" "$SECRET" <<'END'
+import sys
+import grpc
+
+def field(number, value):
+    data = value if isinstance(value, bytes) else value.encode()
+    return bytes([number << 3 | 2, len(data)]) + data
+
+address, volume, secret = sys.argv[1:]
+ceph = b"".join(field(n + 1, text) for n, text in enumerate(["admin", secret, "10.0.0.1", "rbd", "i"]))
+with grpc.insecure_channel(address) as channel:
+    try:
+        channel.unary_unary("/oim.v0.Controller/MapVolume")(field(1, volume) + field(3, ceph), timeout=20)
+        print("OK")
+    except grpc.RpcError as error:
+        print(error.code().name)
+END
+}
+check "a client of OIM's final form is refused" "$(map_final_form five)" INVALID_ARGUMENT
+is_silent "after that"
 stop_stand_in
 check "no target" "$(map_image four)" UNAVAILABLE
 is_silent "without a target"

@@ -84,7 +84,13 @@ error vhost_scsi_controller_add_target -32602 "Invalid argument"
 check "the first that is free is not taken: the targets in turn" "$(map m)" '{"device":"/0000:00:15.0/","scsi":"0:0"}'
 error vhost_scsi_controller_remove_target -32602 "No such device"
 check "a target that has gone meanwhile" "$(unmap m)" "{}"
-stand_in vhost_scsi_controller_remove_target '{"ctrlr":"vhost.0","scsi_target_num":0}' >/dev/null
+check "it is mapped still" "$(map m)" '{"device":"/0000:00:15.0/","scsi":"0:0"}'
+fault vhost_scsi_controller_remove_target twice
+check "SPDK says busy of a target that is empty" "$(unmap m)" "{}"
+map m >/dev/null
+error vhost_scsi_controller_remove_target -32602 "Device or resource busy"
+check "and of one that is not" "$(unmap m)" FAILED_PRECONDITION
+check "which goes the next time" "$(unmap m)" "{}"
 error bdev_malloc_delete -19
 check "a bdev that has gone meanwhile" "$(provision m 0)" "{}"
 fault bdev_malloc_delete false
@@ -95,11 +101,28 @@ check "no memory" "$(provision large 2097152)" RESOURCE_EXHAUSTED
 fault '*' error '"code":-32601,"message":"Method not found","times":2'
 check "a target without the module" "$(present m)" FAILED_PRECONDITION
 check "Ceph says no" "$(answer MapVolume '{"volumeId":"c","ceph":{"pool":"absent","image":"i"}}')" NOT_FOUND
+error bdev_rbd_create -1
+check "Ceph cannot be reached" "$(answer MapVolume '{"volumeId":"c","ceph":{"pool":"p","image":"i","monitors":"10.9.8.7","userId":"eve","secret":"HIDDEN"}}')" FAILED_PRECONDITION
+says "and it says what was to be opened" "Ceph image p/i as user eve at the monitors 10.9.8.7"
+says "and where SPDK says more" "SPDK's own log"
+! grep -q HIDDEN "$SKYCAP_TMP/complaint" || fails "the secret is not told" "$(cat "$SKYCAP_TMP/complaint")"
 
 # What is made for a mapping that fails goes again.
 error vhost_scsi_controller_add_target -5
 check "an image that cannot be added" "$(answer MapVolume '{"volumeId":"c","ceph":{"pool":"p","image":"i"}}')" INTERNAL
 check "is not left behind" "$(stand_in bdev_get_bdevs '{"name":"c"}' || true)" '{"code": -19, "message": "No such device"}'
+
+# What others have built upon a bdev.
+provision disk 512 >/dev/null
+stand_in stand_in_use '{"name":"disk","disk_of":"disk.7"}' >/dev/null
+check "the disk of a vhost-blk controller is not deleted" "$(provision disk 0)" FAILED_PRECONDITION
+says "and it says whose it is" "disk.7"
+check "nor mapped" "$(map disk)" FAILED_PRECONDITION
+provision claimed 512 >/dev/null
+stand_in stand_in_use '{"name":"claimed"}' >/dev/null
+check "a bdev that is claimed is not deleted" "$(provision claimed 0)" FAILED_PRECONDITION
+says "and it says so" "claimed by another device"
+check "nor mapped" "$(map claimed)" FAILED_PRECONDITION
 
 # Somebody else's.
 stand_in vhost_create_scsi_controller '{"ctrlr":"vhost.1"}' >/dev/null

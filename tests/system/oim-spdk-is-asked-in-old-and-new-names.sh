@@ -23,7 +23,7 @@ whole_life() { # whole_life WHAT: of two volumes
     check "$what: is no image" "$(ceph m)" ALREADY_EXISTS
     check "$what: an image is mapped" "$(ceph c) $(ceph c)" "$(on 1:0) $(on 1:0)"
     check "$what: with these parameters" "$(stand_in "$get_bdevs" '{"name":"c"}' | pick 'it[0]["block_size"], sorted(it[0]["driver_specific"]["rbd"].items())')" \
-        "(512, [('config', {'key': 'hunter2', 'mon_host': '10.0.0.1,10.0.0.2'}), ('pool_name', 'rbd'), ('rbd_name', 'disk'), ('user_id', 'admin')])"
+        "(512, [('config', {'client_mount_timeout': '10', 'key': 'hunter2', 'mon_host': '10.0.0.1,10.0.0.2'}), ('pool_name', 'rbd'), ('rbd_name', 'disk'), ('user_id', 'admin')])"
     for i in '"pool":"other"' '"image":"other"' '"userId":"other"' '"monitors":"other"' '"secret":"other"'; do
         check "$what: with another $i it is another" "$(ceph c "$i")" ALREADY_EXISTS
     done

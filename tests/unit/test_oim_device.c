@@ -224,6 +224,35 @@ a_device_without_a_node_gets_one(void)
     CHECK(stat(path, &found) != 0 && errno == ENOENT);
 }
 
+static void *
+put_ready_device(void *path)
+{
+    char ready[300];
+    snprintf(ready, sizeof ready, "%s.ready", (char *)path);
+    sleep_ms(200);
+    CHECK(mknod(ready, S_IFBLK | 0600, makedev(7, 0)) == 0 && rename(ready, path) == 0);
+    return NULL;
+}
+
+static void
+a_disk_that_cannot_be_opened_yet_is_waited_for(void)
+{
+    char path[256];
+    pthread_t thread;
+    if (getuid() != 0 || access("/dev/loop0", F_OK) != 0)
+        return;
+    snprintf(path, sizeof path, "%s/late", root);
+    CHECK(mknod(path, S_IFBLK | 0600, makedev(240, 77)) == 0); /* nobody's: ENXIO */
+    uint64_t start = timers_now();
+    CHECK_CODE(oim_device_wait_open(path, 100, NULL), CODE_DEADLINE_EXCEEDED);
+    CHECK(ms_since(start) >= 100);
+    pthread_create(&thread, NULL, put_ready_device, path);
+    CHECK_CODE(oim_device_wait_open(path, PATIENCE_MS, NULL), CODE_OK);
+    CHECK(ms_since(start) >= 300);
+    pthread_join(thread, NULL);
+    unlink(path);
+}
+
 int
 main(void)
 {
@@ -238,6 +267,7 @@ main(void)
     one_that_comes_is_waited_for();
     one_that_does_not_come_is_told();
     a_device_without_a_node_gets_one();
+    a_disk_that_cannot_be_opened_yet_is_waited_for();
     nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return check_report("oim_device");
 }
