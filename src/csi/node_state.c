@@ -34,7 +34,7 @@ find_use(struct call *call, const volume_record *volume, const char *path, mount
         mount_rows_list(controller_engine(call), volume->handle, call_arena(call), &uses);
     if (error)
         return error;
-    *out = mount_rows_find(&uses, path);
+    *out = mount_rows_find_same(&uses, path);
     if (!*out)
         return error_new(CODE_NOT_FOUND, "the volume is not at %s", path);
     return NULL;

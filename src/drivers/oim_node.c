@@ -193,10 +193,11 @@ measure(struct oim_driver *oim, const struct oim_volume *volume, const char *pat
     struct error *error = mount_rows_list(&oim->engine, volume->handle, arena, &uses);
     if (error)
         return error;
-    if (!mount_rows_find(&uses, path))
+    const mount_record *use = mount_rows_find_same(&uses, path);
+    if (!use)
         return error_new(CODE_NOT_FOUND, "the volume is not at %s", path);
     error = usage_measure(&oim->engine, volume->record, path, out);
-    if (!error && out->is_block && mount_rows_is_publication(mount_rows_find(&uses, path)))
+    if (!error && out->is_block && mount_rows_is_publication(use))
         error = measure_device(path, &out->bytes.total);
     return error;
 }

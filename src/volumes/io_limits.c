@@ -178,6 +178,42 @@ write_v1(int group, dev_t device, const int64_t *values)
     return error;
 }
 
+#define MOST_BELOW 8 /* groups in groups; a container's is one or two below its pod's */
+
+/* The group and all that are in it. Containers come and go: one that has just gone is passed over. */
+static struct error *
+write_v1_tree(int group, dev_t device, const int64_t *values, int depth)
+{
+    struct error *error = write_v1(group, device, values);
+    int again = error || !depth ? -1 : dup(group);
+    DIR *listing = again < 0 ? NULL : fdopendir(again);
+    struct dirent *entry;
+    if (!listing)
+        files_close(&again);
+    while (listing && !error && (entry = readdir(listing))) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        int below AUTO(files_close) = files_open_directory(group, entry->d_name);
+        if (below >= 0)
+            error = write_v1_tree(below, device, values, depth - 1);
+        if (error && faccessat(group, entry->d_name, F_OK, 0) != 0) {
+            error_free(error);
+            error = NULL;
+        }
+    }
+    if (listing)
+        closedir(listing);
+    return error;
+}
+
+bool
+io_limits_must_be_renewed(const char *cgroup_root)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/blkio", cgroup_root);
+    return access(path, F_OK) == 0;
+}
+
 struct error *
 io_limits_apply(const struct io_limits *where, const struct text_map *parameters)
 {
@@ -192,7 +228,7 @@ io_limits_apply(const struct io_limits *where, const struct text_map *parameters
     int v1 AUTO(files_close) = has_uid ? open_group(where->cgroup_root, "blkio", uid) : -1;
     int v2 AUTO(files_close) = has_uid && v1 < 0 ? open_group(where->cgroup_root, "", uid) : -1;
     if (v1 >= 0)
-        return write_v1(v1, where->device, values);
+        return write_v1_tree(v1, where->device, values, MOST_BELOW);
     if (v2 >= 0)
         return write_v2(v2, where->device, values);
     if (!io_limits_are_set(parameters))

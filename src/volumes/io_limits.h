@@ -3,6 +3,9 @@
  * Limits on how fast a workload may use the device of an image: bytes and operations per second, reading and writing. They are the
  * kernel's: written into the control group (v2 io.max, or v1 blkio) of the pod that the volume is published for, which is found by the
  * pod's uid in the path of the publication (.../pods/UID/...).
+ *
+ * Control groups of version 1 do not inherit them: there each group below the pod's gets them too. Those of its containers come after the publication, so whoever
+ * applies limits there applies them again now and then. And there the kernel limits only reads, and writes that bypass the page cache or sync it.
  */
 #ifndef VOLUMES_IO_LIMITS_H
 #define VOLUMES_IO_LIMITS_H
@@ -26,6 +29,9 @@ struct io_limits {
     const char *path;        /* of the publication */
     dev_t device;
 };
+
+/* Version 1: what is written to a pod's group does not hold for groups that come into it later. */
+bool io_limits_must_be_renewed(const char *cgroup_root);
 
 /*
  * Puts the volume's limits in force for the pod; those that are not set are lifted. Success where there is no pod in the path, or no control group

@@ -3,6 +3,7 @@
 #include "volumes/mount_rows.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "volumes/handle.h"
 
@@ -39,6 +40,27 @@ mount_rows_find(const struct mount_list *list, const char *path)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->records[i]->path, path) == 0)
+            return list->records[i];
+    return NULL;
+}
+
+static bool
+is_same_file(const struct stat *a, const struct stat *b)
+{
+    if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
+        return a->st_rdev == b->st_rdev;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+mount_record *
+mount_rows_find_same(const struct mount_list *list, const char *path)
+{
+    struct stat wanted, found;
+    mount_record *record = mount_rows_find(list, path);
+    if (record || stat(path, &wanted) != 0)
+        return record;
+    for (size_t i = 0; i < list->count; i++)
+        if (stat(list->records[i]->path, &found) == 0 && is_same_file(&wanted, &found))
             return list->records[i];
     return NULL;
 }

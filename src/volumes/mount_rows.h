@@ -24,6 +24,9 @@ MUST_CHECK struct error *mount_rows_list(struct engine *engine, const char *volu
 /* The one at this path; NULL if there is none. */
 mount_record *mount_rows_find(const struct mount_list *list, const char *path);
 
+/* That, or one whose path leads to the same device or directory: the kubelet asks for a block volume by a link to its device. */
+mount_record *mount_rows_find_same(const struct mount_list *list, const char *path);
+
 /* Gives the record its handle. */
 MUST_CHECK struct error *mount_rows_add(struct engine *engine, mount_record *record,
                                         struct arena *arena);

@@ -17,6 +17,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
+#include "backends/files.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 
@@ -236,8 +237,9 @@ read_point_options(const char *const *options, unsigned long *flags)
     for (; options && *options; options++) {
         if (!mounts_is_point_option(*options))
             return error_new(CODE_INVALID_ARGUMENT,
-                             "a directory takes only the mount flags ro, nosuid, nodev, noexec, "
-                             "noatime, nodiratime, relatime and strictatime");
+                             "a directory does not take the mount flag \"%s\", only ro, nosuid, "
+                             "nodev, noexec, noatime, nodiratime, relatime and strictatime",
+                             *options);
         apply_option(*options, flags);
     }
     return NULL;
@@ -272,25 +274,52 @@ mounts_bind(const char *from, const char *to, const char *const *options, bool r
     return error;
 }
 
+/* Whether the kernel knows it; on older ones a file system reads its flags only when it is mounted, and none is found bad. */
+static bool
+takes_option(const char *fs_type, const char *option)
+{
+    int context AUTO(files_close) = fsopen(fs_type, FSOPEN_CLOEXEC);
+    char *key AUTO(memory_cleanup) = memory_string(option);
+    char *value = strchr(key, '=');
+    if (value)
+        *value++ = '\0';
+    return context < 0 ||
+           fsconfig(context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0) == 0;
+}
+
+/* Of the flags that are the file system's own, the bad one; or all, where it cannot be found. */
+static struct error *
+name_bad_option(const char *to, const char *fs_type, const char *const *options, const char *all)
+{
+    unsigned long flags = 0;
+    for (; options && *options; options++)
+        if (!apply_option(*options, &flags) && !takes_option(fs_type, *options))
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "mount %s: %s does not take the mount flag \"%s\"", to, fs_type,
+                             *options);
+    return error_new(CODE_INVALID_ARGUMENT, "mount %s: %s does not take these mount flags: %s", to,
+                     fs_type, all);
+}
+
 struct error *
 mounts_device(const char *device, const char *to, const char *fs_type, const char *const *options,
               bool read_only)
 {
     unsigned long flags = 0;
     struct buffer data AUTO(buffer_clear) = {0};
-    for (; options && *options; options++)
-        if (!apply_option(*options, &flags))
-            buffer_print(&data, "%s%s", data.size ? "," : "", *options);
+    for (const char *const *option = options; option && *option; option++)
+        if (!apply_option(*option, &flags))
+            buffer_print(&data, "%s%s", data.size ? "," : "", *option);
     flags |= read_only ? MS_RDONLY : 0;
+    bool has_own_flags = data.size > 0;
     /* A clone has its source's UUID, and both may be mounted. */
     if (strcmp(fs_type, "xfs") == 0)
         buffer_print(&data, "%snouuid", data.size ? "," : "");
     if (mount(device, to, fs_type, flags, data.size ? buffer_text(&data) : NULL) == 0)
         return NULL;
     int failed = errno;
-    if (failed == EINVAL && data.size)
-        return error_new(CODE_INVALID_ARGUMENT, "mount %s: %s does not take these mount flags", to,
-                         fs_type);
+    if (failed == EINVAL && has_own_flags)
+        return name_bad_option(to, fs_type, options, buffer_text(&data));
     if (failed == EBUSY)
         return error_new(
             CODE_FAILED_PRECONDITION,

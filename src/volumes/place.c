@@ -24,9 +24,8 @@
 #include "volumes/mount_group.h"
 #include "volumes/mounts.h"
 #include "volumes/points.h"
+#include "volumes/upkeep.h"
 #include "volumes/volume.h"
-
-#define CGROUP_ROOT "/sys/fs/cgroup"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -333,8 +332,25 @@ limit_device(const struct loop_device *device, const struct use *use,
     struct stat found;
     if (device->fd < 0 || fstat(device->fd, &found) != 0)
         return NULL;
-    struct io_limits where = {CGROUP_ROOT, use->path, found.st_rdev};
+    struct io_limits where = {PLACE_CGROUP_ROOT, use->path, found.st_rdev};
     return io_limits_apply(&where, parameters);
+}
+
+struct error *
+place_limit_io(struct engine *engine, const volume_record *volume, const struct use *use,
+               struct arena *arena)
+{
+    struct text_map parameters = volume_parameters(volume, arena);
+    struct loop_device own AUTO(loop_release) = LOOP_NONE;
+    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    bool is_for_a_pod = use->staging_path[0] || volume->ephemeral;
+    if (!io_limits_are_set(&parameters) || !is_for_a_pod)
+        return NULL;
+    if (io_limits_must_be_renewed(PLACE_CGROUP_ROOT))
+        upkeep_renew_limits(engine);
+    struct error *error = find_devices(engine, volume, &own, &reader);
+    bool has_reader = use->read_only && place_is_block(use->capability);
+    return error ? error : limit_device(has_reader ? &reader : &own, use, &parameters);
 }
 
 struct error *
@@ -342,15 +358,8 @@ place_apply_parameters(struct engine *engine, const volume_record *volume, const
                        struct arena *arena)
 {
     struct text_map parameters = volume_parameters(volume, arena);
-    struct loop_device own AUTO(loop_release) = LOOP_NONE;
-    struct loop_device reader AUTO(loop_release) = LOOP_NONE;
     struct error *error = set_label(volume, use, &parameters);
-    bool is_for_a_pod = use->staging_path[0] || volume->ephemeral;
-    if (error || !io_limits_are_set(&parameters) || !is_for_a_pod)
-        return error;
-    error = find_devices(engine, volume, &own, &reader);
-    bool has_reader = use->read_only && place_is_block(use->capability);
-    return error ? error : limit_device(has_reader ? &reader : &own, use, &parameters);
+    return error ? error : place_limit_io(engine, volume, use, arena);
 }
 
 void

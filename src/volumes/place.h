@@ -9,6 +9,8 @@
 #include "volumes/held.h"
 #include "volumes/points.h"
 
+#define PLACE_CGROUP_ROOT "/sys/fs/cgroup"
+
 bool place_is_block(const volume_capability *capability);
 
 /* The mode, or the mount flag ro, allows only reading, whatever else was asked. */
@@ -37,6 +39,10 @@ MUST_CHECK struct error *place_apply_parameters(struct engine *engine, const vol
                                                 const struct use *use, struct arena *arena);
 void place_try_parameters(struct engine *engine, const volume_record *volume, const struct use *use,
                           struct arena *arena);
+
+/* The second of these alone. */
+MUST_CHECK struct error *place_limit_io(struct engine *engine, const volume_record *volume,
+                                        const struct use *use, struct arena *arena);
 
 /* What is at the path goes. */
 MUST_CHECK struct error *place_remove(const char *path);

@@ -11,9 +11,11 @@
 #include "base/memory.h"
 #include "volumes/doctor.h"
 #include "volumes/handle.h"
+#include "volumes/io_limits.h"
 #include "volumes/mend.h"
 #include "volumes/settled.h"
 #include "volumes/snapshot.h"
+#include "volumes/stage.h"
 #include "volumes/still.h"
 #include "volumes/volume.h"
 
@@ -32,7 +34,8 @@ struct upkeep {
     pthread_mutex_t lock;
     pthread_cond_t ending;
     bool ends;
-    bool has_failed; /* the back end, last time it was tended; that is told once */
+    bool renews_limits; /* some may have to be applied again */
+    bool has_failed;    /* the back end, last time it was tended; that is told once */
 };
 
 /* ---- settling ---- */
@@ -256,6 +259,51 @@ mend(struct engine *engine)
                  LOG_TEXT("error", error->message));
 }
 
+/* ---- I/O limits ---- */
+
+void
+upkeep_renew_limits(struct engine *engine)
+{
+    struct upkeep *upkeep = engine->upkeep;
+    if (!upkeep)
+        return;
+    pthread_mutex_lock(&upkeep->lock);
+    if (!upkeep->renews_limits)
+        pthread_cond_signal(&upkeep->ending);
+    upkeep->renews_limits = true;
+    pthread_mutex_unlock(&upkeep->lock);
+}
+
+static void
+limit_again(struct engine *engine, const mount_record *row, struct arena *arena)
+{
+    volume_record *volume;
+    struct use use = stage_use_of(row);
+    struct error *error AUTO(error_cleanup) =
+        volume_get(engine, row->volume_handle, arena, &volume);
+    if (!error)
+        error = place_limit_io(engine, volume, &use, arena); /* the pod may just be going */
+}
+
+/* Where one of them has limits, place_limit_io asks for the next time. */
+static void
+renew_limits(struct upkeep *upkeep)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct mount_list rows = {0};
+    pthread_mutex_lock(&upkeep->lock);
+    bool is_wanted = upkeep->renews_limits;
+    upkeep->renews_limits = false;
+    pthread_mutex_unlock(&upkeep->lock);
+    struct error *error AUTO(error_cleanup) =
+        is_wanted ? mount_rows_list(upkeep->engine, NULL, &arena, &rows) : NULL;
+    for (size_t i = 0; i < rows.count && !error; i++)
+        limit_again(upkeep->engine, rows.records[i], &arena);
+    if (error)
+        upkeep_renew_limits(upkeep->engine);
+}
+
 /* ---- the thread ---- */
 
 static void
@@ -268,17 +316,29 @@ tend(struct upkeep *upkeep)
     upkeep->has_failed = error != NULL;
 }
 
-/* False when it is time to end. */
-static bool
-wait_a_while(struct upkeep *upkeep, unsigned seconds)
+/* The lock is held. */
+static unsigned
+seconds_to_wait(const struct upkeep *upkeep)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += seconds;
-    pthread_mutex_lock(&upkeep->lock);
+    return upkeep->renews_limits || backend_needs_tending(upkeep->engine->backend) ? TEND_SECONDS
+                                                                                   : SETTLE_SECONDS;
+}
+
+/* False when it is time to end. How long it was is added to `*seconds`. */
+static bool
+wait_a_while(struct upkeep *upkeep, unsigned *seconds)
+{
+    struct timespec start;
+    unsigned pause = 0;
     int result = 0;
-    while (!upkeep->ends && result == 0)
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    pthread_mutex_lock(&upkeep->lock);
+    while (!upkeep->ends && result == 0) {
+        pause = seconds_to_wait(upkeep);
+        struct timespec until = {start.tv_sec + pause, start.tv_nsec};
         result = pthread_cond_timedwait(&upkeep->ending, &upkeep->lock, &until);
+    }
+    *seconds += pause;
     bool ends = upkeep->ends;
     pthread_mutex_unlock(&upkeep->lock);
     return !ends;
@@ -292,10 +352,11 @@ run(void *context)
     sweep(upkeep->engine);
     if (upkeep->engine->is_first_of_boot)
         mend(upkeep->engine);
-    unsigned pause = backend_needs_tending(upkeep->engine->backend) ? TEND_SECONDS : SETTLE_SECONDS;
-    for (unsigned seconds = pause; wait_a_while(upkeep, pause); seconds += pause) {
+    for (unsigned seconds = 0; wait_a_while(upkeep, &seconds);) {
         tend(upkeep);
-        if (seconds % SETTLE_SECONDS == 0) {
+        renew_limits(upkeep);
+        if (seconds >= SETTLE_SECONDS) {
+            seconds = 0;
             settle_now(upkeep->engine);
             still_finish_left(upkeep->engine);
         }
@@ -310,14 +371,15 @@ upkeep_start(struct engine *engine, struct upkeep **out)
     struct upkeep *upkeep = memory_zeroed(sizeof *upkeep);
     pthread_condattr_t clock;
     upkeep->engine = engine;
+    upkeep->renews_limits = io_limits_must_be_renewed(PLACE_CGROUP_ROOT);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&upkeep->lock, NULL);
     pthread_cond_init(&upkeep->ending, &clock);
     pthread_condattr_destroy(&clock);
+    *out = upkeep;
     if (pthread_create(&upkeep->thread, NULL, run, upkeep) != 0)
         memory_exhausted();
-    *out = upkeep;
 }
 
 void

@@ -20,6 +20,9 @@ MUST_CHECK struct error *upkeep_restore(struct engine *engine);
 
 void upkeep_start(struct engine *engine, struct upkeep **out);
 
+/* From now on the I/O limits of publications are applied every other second, as long as there are any: io_limits.h. */
+void upkeep_renew_limits(struct engine *engine);
+
 /* Waits for the thread, after one last time. NULL is fine. */
 void upkeep_stop(struct upkeep *upkeep);
 

@@ -74,7 +74,20 @@ for kind in tree ext4; do
     expect_option "$(target_of "$volume")" ro
     unuse "$volume"
 
-    refuses "$kind: a flag that nobody knows" INVALID_ARGUMENT "flags" \
-        stage_as "$volume" "$(with_flags "$kind" SINGLE_NODE_WRITER '["ro,sprinkles"]')"
+    for bad in sprinkles sprinkles=red; do
+        refuses "$kind: a flag that nobody knows" INVALID_ARGUMENT "the mount flag \"$bad\"" \
+            stage_as "$volume" "$(with_flags "$kind" SINGLE_NODE_WRITER "[\"nodev,$bad\",\"noatime\"]")"
+    done
+    delete_volume "$volume"
+done
+
+# Which of several does not fit the file system.
+requires mkfs.xfs
+for type in ext4 xfs btrfs; do
+    volume=$(make_volume "$type-flags" "$type" 320)
+    stage "$volume" "$type"
+    unstage "$volume"
+    refuses "$type: a flag of another file system" INVALID_ARGUMENT 'the mount flag "sprinkles"' \
+        stage_as "$volume" "$(with_flags "$type" SINGLE_NODE_WRITER '["discard","sprinkles","noatime"]')"
     delete_volume "$volume"
 done

@@ -76,6 +76,7 @@ version_2_takes_one_line_for_a_device(void)
     run("touch", file);
     CHECK_NUMBER(apply(TARGET, "write-bytes-per-second", "20Mi"), CODE_OK);
     CHECK_TEXT(contents(file), "7:3 rbps=max wbps=20971520 riops=max wiops=max");
+    CHECK(!io_limits_must_be_renewed(root));
     remove_root();
 }
 
@@ -91,6 +92,28 @@ version_1_takes_a_line_in_each_file(void)
     CHECK_NUMBER(apply(TARGET, "read-operations-per-second", "500"), CODE_OK);
     CHECK_TEXT(contents("blkio/kubepods/pod" UID "/blkio.throttle.read_iops_device"), "7:3 500");
     CHECK_TEXT(contents("blkio/kubepods/pod" UID "/blkio.throttle.write_bps_device"), "7:3 0");
+    remove_root();
+}
+
+/* They do not inherit: a container that comes later has none before they are applied again. */
+static void
+version_1_limits_the_containers_too(void)
+{
+#define POD "blkio/kubepods/burstable/pod" UID
+#define LIMIT "/blkio.throttle.write_bps_device"
+    make_root();
+    for (const char *const *group = (const char *[]){POD, POD "/one", POD "/one/init", NULL};
+         *group; group++) {
+        run("mkdir -p", *group);
+        char files[256];
+        snprintf(files, sizeof files, "%s/blkio.throttle.{read,write}_{bps,iops}_device'", *group);
+        run("bash -c 'touch", files);
+    }
+    CHECK_NUMBER(apply(TARGET, "write-bytes-per-second", "1Mi"), CODE_OK);
+    CHECK_TEXT(contents(POD LIMIT), "7:3 1048576");
+    CHECK_TEXT(contents(POD "/one" LIMIT), "7:3 1048576");
+    CHECK_TEXT(contents(POD "/one/init" LIMIT), "7:3 1048576");
+    CHECK(io_limits_must_be_renewed(root));
     remove_root();
 }
 
@@ -122,6 +145,7 @@ main(void)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     version_2_takes_one_line_for_a_device();
     version_1_takes_a_line_in_each_file();
+    version_1_limits_the_containers_too();
     a_pod_without_a_group_is_told_only_if_something_is_limited();
     values_are_checked();
     arena_clear(&arena);
