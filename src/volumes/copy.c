@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "rpc/message_bytes.h"
 #include "volumes/held.h"
+#include "volumes/mount_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/still.h"
 #include "volumes/volume.h"
@@ -331,6 +332,34 @@ find_recorded_source(struct copy *copy)
                : find_source(copy, &volume_rows, source->volume->volume_id);
 }
 
+/*
+ * A snapshot may have been answered before its copy was done, and is of that instant. It can be copied again only if nobody can have written to its source
+ * since: an image that nobody used when the copy began cannot be used before it ends (place.c).
+ */
+static struct error *
+check_instant(struct copy *copy)
+{
+    struct data to = target_of(copy);
+    struct mount_list uses = {0};
+    struct error *error = NULL;
+    if (copy->kind != &snapshot_rows)
+        return NULL;
+    if (must_be_still(copy, &to)) {
+        error = mount_rows_list(copy->engine, copy->from.handle, &copy->arena, &uses);
+        if (error || !uses.count)
+            return error;
+    }
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the copy was interrupted, and the volume may have been written "
+                     "to since: take the snapshot again");
+}
+
+static bool
+is_obstacle(const struct error *error)
+{
+    return error->code == CODE_NOT_FOUND || error->code == CODE_FAILED_PRECONDITION;
+}
+
 static struct error *
 resume(struct engine *engine, const struct row_kind *kind, const operation_record *operation)
 {
@@ -342,7 +371,9 @@ resume(struct engine *engine, const struct row_kind *kind, const operation_recor
         set_state(copy, true);
         error = find_recorded_source(copy);
     }
-    if (error && error->code != CODE_NOT_FOUND) {
+    if (!error)
+        error = check_instant(copy);
+    if (error && !is_obstacle(error)) {
         copy_free(copy);
         return error; /* perhaps the next start can read it */
     }

@@ -3,10 +3,12 @@
 #include "volumes/image_fs.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "backends/format.h"
 #include "backends/loop.h"
 #include "volumes/mounts.h"
+#include "volumes/still.h"
 #include "volumes/volume.h"
 
 struct error *
@@ -48,6 +50,18 @@ image_fs_mount(const volume_record *volume, const char *device, const char *path
     return error ? error : mounts_device(device, path, volume->fs_type, flags, read_only);
 }
 
+/*
+ * A kernel that replays the log of an xfs from before it grew, onto a disk from after it, does not find the room that it has grown by: "Structure
+ * needs cleaning", for the volume after a power cut and for each of its snapshots. A freeze leaves nothing in the log to be replayed.
+ */
+static struct error *
+empty_log(struct engine *engine, volume_record *volume)
+{
+    struct still *still;
+    struct error *error = still_begin(engine, &volume, 1, &still);
+    return error ? error : still_end(still);
+}
+
 struct error *
 image_fs_grow(struct engine *engine, struct held_volume *held, const char *device,
               const char *mount_path, struct arena *arena)
@@ -56,6 +70,8 @@ image_fs_grow(struct engine *engine, struct held_volume *held, const char *devic
     if (volume->formatted_bytes >= volume->size_bytes)
         return NULL;
     struct error *error = format_grow(device, volume->fs_type, mount_path);
+    if (!error && strcmp(volume->fs_type, "xfs") == 0)
+        error = empty_log(engine, volume);
     if (error)
         return error;
     volume->formatted_bytes = volume->size_bytes;

@@ -440,6 +440,7 @@ place_grow(struct engine *engine, struct held_volume *held, const char *mount_pa
 {
     struct loop_device own AUTO(loop_release) = LOOP_NONE;
     struct loop_device reader AUTO(loop_release) = LOOP_NONE;
+    struct key *alone AUTO(keys_release) = NULL;
     if (!is_image(held->record))
         return NULL;
     struct error *error = find_devices(engine, held->record, &own, &reader);
@@ -447,6 +448,9 @@ place_grow(struct engine *engine, struct held_volume *held, const char *mount_pa
         error = loop_resize(&own);
     if (!error && reader.fd >= 0)
         error = loop_resize(&reader);
+    /* No copy gets a file system that has grown by half. */
+    if (!error && own.fd >= 0 && mount_path)
+        error = copy_await_alone(engine, &volume_rows, held->record->handle, COPY_WAIT_MS, &alone);
     if (!error && own.fd >= 0 && mount_path)
         error = image_fs_grow(engine, held, own.path, mount_path, arena);
     return error;

@@ -340,6 +340,42 @@ reopen(struct bench *bench)
     open_engine(bench);
 }
 
+/* From here on volumes are images. */
+static void
+use_images(struct bench *bench)
+{
+    bench->backend->cuts_images = false; /* whatever file system the test runs on */
+    bench->mount_type.fs_type = "ext4";
+}
+
+static volume_record *
+create_image(struct bench *bench, const char *name)
+{
+    char path[4096], bytes[4096];
+    use_images(bench);
+    volume_record *volume = create(bench, name);
+    struct data data = volume_data(volume);
+    memset(bytes, 'x', sizeof bytes);
+    must(backend_path(bench->backend, &data, path, sizeof path));
+    FILE *image = fopen(path, "r+e");
+    CHECK(image && fwrite(bytes, sizeof bytes, 1, image) == 1);
+    if (image)
+        fclose(image);
+    return volume;
+}
+
+static void
+check_image(struct bench *bench, const volume_record *volume)
+{
+    char path[4096];
+    struct data data = volume_data(volume);
+    must(backend_path(bench->backend, &data, path, sizeof path));
+    FILE *image = fopen(path, "re");
+    CHECK(image && fgetc(image) == 'x');
+    if (image)
+        fclose(image);
+}
+
 static void
 a_stop_lets_copies_go_on_at_the_next_start(void)
 {
@@ -347,8 +383,7 @@ a_stop_lets_copies_go_on_at_the_next_start(void)
     volume_record *clone;
     snapshot_record *snapshot;
     slow_open(&bench);
-    volume_record *source = create(&bench, "source");
-    write_file(&bench, source, "one");
+    volume_record *source = create_image(&bench, "source");
     struct volume_request request = clone_of(&bench, "clone", source->handle, 0);
     CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &clone)),
                  CODE_ABORTED);
@@ -363,13 +398,44 @@ a_stop_lets_copies_go_on_at_the_next_start(void)
     CHECK_NUMBER(take_code(volume_delete(bench.engine, source->handle)), CODE_FAILED_PRECONDITION);
     atomic_store(&is_held, false);
     must(volume_create(bench.engine, &request, &bench.arena, &clone));
-    check_file(&bench, clone, "one");
+    check_image(&bench, clone);
     const char *handle = snapshot->handle;
     must(snapshot_create(bench.engine, "s", source->handle, &none, PATIENCE_MS, &bench.arena,
                          &snapshot));
     CHECK_TEXT(snapshot->handle, handle);
     CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(READY));
     CHECK_NUMBER(atomic_load(&copies), 2);
+    bench_close(&bench);
+}
+
+/* It was answered, and is of that instant. The volume has been written to since. */
+static void
+a_snapshot_of_another_instant_is_not_made(void)
+{
+    struct bench bench;
+    snapshot_record *snapshot;
+    operation_record *operation;
+    slow_open(&bench);
+    volume_record *source = create(&bench, "source");
+    write_file(&bench, source, "before");
+    must(snapshot_create(bench.engine, "s", source->handle, &none, 0, &bench.arena, &snapshot));
+    CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(COPYING));
+    CHECK(wait_until_begun(1));
+    engine_stop(bench.engine);
+    write_file(&bench, source, "later");
+    atomic_store(&is_held, false);
+    reopen(&bench);
+    const char *handle = find_operation(&bench, &operation);
+    CHECK_TEXT(handle, snapshot->handle);
+    must(ops_wait(bench.engine->ops, handle, PATIENCE_MS, &bench.arena, &operation));
+    CHECK_NUMBER(operation->state, OPERATION_STATE(FAILED));
+    CHECK_NUMBER(take_code(snapshot_get(bench.engine, handle, &bench.arena, &snapshot)),
+                 CODE_NOT_FOUND);
+    /* Asked for again it is another one. */
+    must(snapshot_create(bench.engine, "s", source->handle, &none, PATIENCE_MS, &bench.arena,
+                         &snapshot));
+    CHECK(strcmp(snapshot->handle, handle) != 0);
+    CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(READY));
     bench_close(&bench);
 }
 
@@ -419,8 +485,7 @@ be_the_one_that_crashes(struct bench *bench, int told)
     snapshot_record *snapshot;
     open_on_disk(bench);
     open_engine(bench);
-    volume_record *source = create(bench, "source");
-    write_file(bench, source, "one");
+    volume_record *source = create_image(bench, "source");
     must(snapshot_create(bench->engine, "s", source->handle, &none, 0, &bench->arena, &snapshot));
     struct volume_request request = clone_of(bench, "clone", source->handle, 0);
     error_free(volume_create(bench->engine, &request, &bench->arena, &clone));
@@ -456,6 +521,7 @@ after_a_crash_copies_are_made_again(void)
     kill(child, SIGKILL);
     CHECK(waitpid(child, NULL, 0) == child);
     open_on_disk(&bench);
+    use_images(&bench);
     atomic_store(&lists_after, 2);
     open_engine(&bench);
     while (!atomic_load(&lists))
@@ -468,7 +534,7 @@ after_a_crash_copies_are_made_again(void)
     CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(READY));
     struct volume_request request = clone_of(&bench, "clone", source, PATIENCE_MS);
     must(volume_create(bench.engine, &request, &bench.arena, &clone));
-    check_file(&bench, clone, "one");
+    check_image(&bench, clone);
     CHECK_NUMBER(atomic_load(&copies), 2);
     bench_close(&bench);
 }
@@ -487,6 +553,7 @@ main(void)
     who_waits_for_a_copy_hears_that_it_was_cancelled();
     an_instant_copy_is_one_write_and_no_operation();
     a_stop_lets_copies_go_on_at_the_next_start();
+    a_snapshot_of_another_instant_is_not_made();
     without_its_source_a_copy_fails_at_the_next_start();
     return check_report("test_volumes_copy");
 }
