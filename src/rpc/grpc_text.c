@@ -93,15 +93,27 @@ character_size(const char *text, size_t size)
     return length ? length : 1;
 }
 
+/* HTTP/2 forbids values that begin or end with a blank (RFC 9113, 8.2.1): a peer would take the whole answer for a broken one. */
+static void
+drop_last_blanks(struct buffer *out, size_t start)
+{
+    while (out->size > start && out->bytes[out->size - 1] == ' ')
+        out->size--;
+}
+
 void
 grpc_text_encode_message(const char *text, size_t limit, struct buffer *out)
 {
-    size_t left = strlen(text);
+    const char *begin = text;
+    size_t left = strlen(text), start = out->size;
     while (left) {
         size_t length = character_size(text, left);
-        size_t cost = stands_for_itself(text[0]) ? 1 : 3 * length;
-        if (cost > limit)
+        bool is_end_blank = text[0] == ' ' && (text == begin || left == 1);
+        size_t cost = stands_for_itself(text[0]) && !is_end_blank ? 1 : 3 * length;
+        if (cost > limit) {
+            drop_last_blanks(out, start);
             return;
+        }
         if (cost == 1)
             buffer_append_byte(out, (uint8_t)text[0]);
         for (size_t i = 0; cost > 1 && i < length; i++)
@@ -230,5 +242,5 @@ grpc_text_is_valid_metadata_value(const char *text, size_t size)
         if (text[i] < 0x20 || text[i] > 0x7e)
             return false;
     }
-    return true;
+    return !size || (text[0] != ' ' && text[size - 1] != ' ');
 }

@@ -49,8 +49,8 @@ metadata_add(struct metadata *metadata, struct arena *arena, const char *key, co
     if (!metadata_key_is_binary(key, key_size) &&
         !grpc_text_is_valid_metadata_value(value, value_size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "metadata \"%s\": the value is not printable ASCII; a key that ends in "
-                         "-bin may carry bytes",
+                         "metadata \"%s\": the value is not printable ASCII without blanks at its "
+                         "ends; a key that ends in -bin may carry bytes",
                          key);
     metadata_add_bytes(metadata, arena, key, key_size, value, value_size);
     return NULL;

@@ -273,20 +273,39 @@ static const struct stream_events upstream_events = {
 
 /* ---- from the client ---- */
 
+/* A malformed request is not passed on (RFC 9113, 8.1.1): the server behind must not take what it has of it for a whole one. */
+static void
+refuse(struct call *call, const char *why)
+{
+    call->head.malformed = why;
+    if (!call->is_answered)
+        call_count(call, grpc_text_code_of_rst(NGHTTP2_PROTOCOL_ERROR),
+                   "the request breaks a rule of HTTP/2");
+    call->is_answered = true;
+    proxy_cancel(call->proxied);
+    stream_reset(&call->stream, NGHTTP2_PROTOCOL_ERROR);
+}
+
 static void
 on_down_trailers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = (struct call *)stream;
     request_read_fields(&call->head, &call->arena, block->fields, block->count);
     if (call->head.malformed || !end_of_stream)
-        stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
+        refuse(call, "trailers");
 }
 
 static void
 on_down_data(struct stream *stream, const uint8_t *bytes, size_t size)
 {
-    struct proxied *proxied = of_downstream(stream);
-    if (proxied->upstream_over || proxied->end_passed)
+    struct call *call = (struct call *)stream;
+    struct proxied *proxied = call->proxied;
+    if (call->head.malformed)
+        return;
+    call->body_bytes += (int64_t)size;
+    if (call->head.content_length >= 0 && call->body_bytes > call->head.content_length)
+        refuse(call, "more bytes than content-length says");
+    else if (proxied->upstream_over || proxied->end_passed)
         stream_consume(stream, size);
     else
         pass_bytes(proxied, &proxied->upstream, bytes, size);
@@ -295,7 +314,13 @@ on_down_data(struct stream *stream, const uint8_t *bytes, size_t size)
 static void
 on_down_ended(struct stream *stream)
 {
-    stream_end(&of_downstream(stream)->upstream, NULL, 0);
+    struct call *call = (struct call *)stream;
+    if (call->head.malformed)
+        return;
+    if (call->head.content_length >= 0 && call->body_bytes != call->head.content_length)
+        refuse(call, "fewer bytes than content-length says");
+    else
+        stream_end(&call->proxied->upstream, NULL, 0);
 }
 
 static void

@@ -98,10 +98,18 @@ are_plain(const char *bytes)
     return !((word | below_space | above_tilde) & EACH_BYTE(0x80));
 }
 
-/* Most values are plain text, and that is seen eight bytes at a time. */
+static bool
+is_white(char character)
+{
+    return character == ' ' || character == '\t';
+}
+
+/* Most values are plain text, and that is seen eight bytes at a time. White space at an end is malformed (RFC 9113, 8.2.1). */
 static bool
 is_good_value(const char *value, size_t size)
 {
+    if (size && (is_white(value[0]) || is_white(value[size - 1])))
+        return false;
     bool plain = size >= sizeof(uint64_t);
     for (size_t i = 0; plain && i + sizeof(uint64_t) < size; i += sizeof(uint64_t))
         plain = are_plain(value + i);

@@ -105,6 +105,19 @@ messages_are_percent_encoded(void)
                   "%F0%9F%98%88%09%0A");
 }
 
+/* HTTP/2 forbids them, and the client would get PROTOCOL_ERROR instead of the status. */
+static void
+messages_neither_begin_nor_end_with_a_blank(void)
+{
+    check_message(" ", 100, "%20");
+    check_message(" a ", 100, "%20a%20");
+    check_message("a  ", 100, "a %20");
+    check_message("a b", 2, "a");
+    check_message("a  \xc3\xa9", 5, "a");
+    check_message("a ", 3, "a");
+    check_message("a ", 4, "a%20");
+}
+
 static void
 messages_are_cut_between_characters(void)
 {
@@ -237,7 +250,10 @@ static void
 metadata_values_are_printable_ascii(void)
 {
     CHECK(grpc_text_is_valid_metadata_value("", 0));
-    CHECK(grpc_text_is_valid_metadata_value(" ~", 2));
+    CHECK(grpc_text_is_valid_metadata_value("! ~", 3));
+    CHECK(!grpc_text_is_valid_metadata_value(" ~", 2));
+    CHECK(!grpc_text_is_valid_metadata_value("~ ", 2));
+    CHECK(!grpc_text_is_valid_metadata_value(" ", 1));
     CHECK(!grpc_text_is_valid_metadata_value("a\tb", 3));
     CHECK(!grpc_text_is_valid_metadata_value("a\n", 2));
     CHECK(!grpc_text_is_valid_metadata_value("\x7f", 1));
@@ -253,6 +269,7 @@ main(void)
     garbage_is_no_timeout();
     a_timeout_is_printed_in_the_finest_unit_that_fits();
     messages_are_percent_encoded();
+    messages_neither_begin_nor_end_with_a_blank();
     messages_are_cut_between_characters();
     messages_are_decoded_and_broken_escapes_stay();
     content_types_of_grpc_are_known();

@@ -106,6 +106,17 @@ each_pseudo_field_but_authority_is_needed(void)
 }
 
 static void
+values_neither_begin_nor_end_with_white_space(void)
+{
+    static const char *const bad[] = {" ",       "\t",      " value",        "value ",
+                                      "\tvalue", "value\t", " a long value", "a long value "};
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        check_malformed("x-key", bad[i], true);
+    check_malformed("x-key", "", false);
+    check_malformed("x-key", "one\ttwo three", false);
+}
+
+static void
 pseudo_fields_come_once_and_first(void)
 {
     check_malformed(":path", "/again", true);
@@ -249,6 +260,7 @@ main(void)
     any_authority_will_do();
     each_pseudo_field_but_authority_is_needed();
     pseudo_fields_come_once_and_first();
+    values_neither_begin_nor_end_with_white_space();
     paths_begin_with_a_slash();
     names_and_values_have_only_the_characters_of_http2();
     fields_of_one_connection_are_refused();
