@@ -250,20 +250,27 @@ format_again(const char *device, const char *fs_type, const char *label)
 
 /* ---- keeping ---- */
 
-/* Only ext4 has something to gain: the others replay their logs when they are mounted. Codes above 1 (repaired) ask for a person. */
+/* Codes above 1 (repaired) ask for a person. */
+static struct error *
+run_e2fsck(const char *const *arguments, const char *device)
+{
+    char said[300];
+    struct buffer output AUTO(buffer_clear) = {0};
+    int code = 0;
+    struct error *error = process_run(arguments, CHECK_TIMEOUT_MS, &output, &code);
+    if (error || code <= 1)
+        return error;
+    process_summarize(&output, said, sizeof said);
+    return error_new(CODE_DATA_LOSS, "e2fsck ended with code %d on %s, run it by hand: %s", code,
+                     device, said);
+}
+
+/* Only ext4 has something to gain: the others replay their logs when they are mounted. */
 struct error *
 format_check(const char *device, const char *fs_type)
 {
     const char *const arguments[] = {"e2fsck", "-p", device, NULL};
-    struct buffer output AUTO(buffer_clear) = {0};
-    int code = 0;
-    if (strcmp(fs_type, "ext4") != 0)
-        return NULL;
-    struct error *error = process_run(arguments, CHECK_TIMEOUT_MS, &output, &code);
-    if (error || code <= 1)
-        return error;
-    return error_new(CODE_DATA_LOSS, "e2fsck ended with code %d on %s, run it by hand: %.300s",
-                     code, device, buffer_text(&output));
+    return strcmp(fs_type, "ext4") == 0 ? run_e2fsck(arguments, device) : NULL;
 }
 
 bool
@@ -283,10 +290,7 @@ resize_unmounted(const char *device)
 {
     const char *const check[] = {"e2fsck", "-f", "-p", device, NULL};
     const char *const resize[] = {"resize2fs", device, NULL};
-    int code = 0;
-    struct error *error = process_run(check, CHECK_TIMEOUT_MS, NULL, &code);
-    if (!error && code > 1)
-        error = error_new(CODE_DATA_LOSS, "e2fsck ended with code %d; run it by hand", code);
+    struct error *error = run_e2fsck(check, device);
     return error ? error : process_run(resize, CHECK_TIMEOUT_MS, NULL, NULL);
 }
 

@@ -172,7 +172,8 @@ follow(struct process *child, int timeout_ms, struct buffer *output)
         int64_t left_ms = end_ms - now_ms();
         struct pollfd polled[] = {{child->output, POLLIN, 0}, {child->ended, POLLIN, 0}};
         int ready = poll(polled, COUNT_OF(polled), left_ms > 0 ? (int)left_ms : 0);
-        if (ready == 0)
+        /* Also where there is always something to read: a program may never stop writing. */
+        if (ready == 0 || left_ms <= 0)
             return false;
         if (ready > 0 && polled[0].revents)
             read_output(child, output);
@@ -181,9 +182,8 @@ follow(struct process *child, int timeout_ms, struct buffer *output)
     }
 }
 
-/* The end of what was said, in one line. */
-static void
-summarize(struct buffer *output, char *line, size_t size)
+void
+process_summarize(struct buffer *output, char *line, size_t size)
 {
     const char *text = buffer_text(output);
     size_t length = strlen(text);
@@ -202,7 +202,7 @@ static struct error *
 judge(const char *program, int status, struct buffer *output, int *exit_code)
 {
     char said[MESSAGE_LIMIT];
-    summarize(output, said, sizeof said);
+    process_summarize(output, said, sizeof said);
     if (WIFSIGNALED(status))
         return error_new(CODE_INTERNAL, "%s was killed by signal %d: %s", program, WTERMSIG(status),
                          said);

@@ -26,6 +26,9 @@
 MUST_CHECK struct error *process_run(const char *const *arguments, int timeout_ms,
                                      struct buffer *output, int *exit_code);
 
+/* The end of what a program said, in one line, for an error. */
+void process_summarize(struct buffer *output, char *line, size_t size);
+
 /* ---- a program that goes on ---- */
 
 struct process {

@@ -50,6 +50,15 @@ a_bad_exit_code_is_an_error_with_what_was_said(void)
 }
 
 static void
+a_program_that_never_stops_writing_has_its_time_and_no_more(void)
+{
+    const char *const arguments[] = {"yes", NULL};
+    double started = now_s();
+    check_code(process_run(arguments, 300, NULL, NULL), CODE_DEADLINE_EXCEEDED);
+    CHECK(now_s() - started < 5);
+}
+
+static void
 a_long_output_is_cut_and_the_program_goes_on(void)
 {
     const char *const arguments[] = {"sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; exit 7",
@@ -190,6 +199,7 @@ main(void)
 {
     output_and_exit_code_are_given();
     a_bad_exit_code_is_an_error_with_what_was_said();
+    a_program_that_never_stops_writing_has_its_time_and_no_more();
     a_long_output_is_cut_and_the_program_goes_on();
     a_program_that_is_not_installed_is_named();
     the_path_of_the_caller_does_not_matter();
