@@ -70,6 +70,10 @@ def source_of(kind, source_id):
     return source
 
 
+class NotReady(Exception):
+    pass
+
+
 class Calls:
     """Each call returns what it gave, or None if it failed."""
 
@@ -99,6 +103,9 @@ class Calls:
             result = function() or {}
         except grpc.RpcError as error:
             note("fail", op=op, code=error.code().name, message=error.details(), **facts)
+            return None
+        except NotReady as error:
+            note("fail", op=op, code="NOT_READY", message=str(error), **facts)
             return None
         except OSError as error:
             note("fail", op=op, code="OS", message=str(error), **facts)
@@ -199,18 +206,25 @@ class Calls:
 
         return self.told("detach", run, name=name)
 
-    def snapshot(self, name, volume):
+    def snapshot(self, name, volume, waits=True):
+        """Without `waits` it may be answered before it is ready, and counts as not answered."""
+        source = self.volume_id(volume)
+        timeout = 30 if waits else 0.1
+
+        def take():
+            answer = self.client(
+                "Controller", "CreateSnapshot", timeout, name=name, source_volume_id=source
+            )
+            return answer.snapshot
+
         def run():
-            while True:
-                snapshot = self.client(
-                    "Controller",
-                    "CreateSnapshot",
-                    name=name,
-                    source_volume_id=self.volume_id(volume),
-                ).snapshot
-                if snapshot.ready_to_use:
-                    return {"id": snapshot.snapshot_id}
+            snapshot = take()
+            while waits and not snapshot.ready_to_use:
                 time.sleep(0.02)
+                snapshot = take()
+            if not snapshot.ready_to_use:
+                raise NotReady("the snapshot is not ready")
+            return {"id": snapshot.snapshot_id}
 
         return self.told("snapshot", run, name=name, volume=volume)
 

@@ -80,6 +80,19 @@ def list_snapshots(guest):
     }
 
 
+def list_ready_snapshots(guest):
+    """A copy that the cut has interrupted is taken up again, or given up."""
+    deadline = time.monotonic() + SWEEP_SECONDS * guest.task["slowness"]
+    listed = list_snapshots(guest)
+    while not all(snapshot.ready_to_use for snapshot in listed.values()):
+        if time.monotonic() > deadline:
+            guest.problem("a snapshot does not become ready")
+            break
+        time.sleep(0.02)
+        listed = list_snapshots(guest)
+    return listed
+
+
 # ---- what was begun only, and what was answered ----
 
 
@@ -394,7 +407,7 @@ def unexpected_data(guest):
 
 def check_data(guest):
     """The server sweeps in the background after its start."""
-    deadline = time.monotonic() + SWEEP_SECONDS
+    deadline = time.monotonic() + SWEEP_SECONDS * guest.task["slowness"]
     while True:
         wrong = unexpected_data(guest)
         if not wrong:
@@ -463,8 +476,8 @@ def check_all(guest):
     not, and can be asked for again."""
     try:
         settle_volumes(guest)
-        settle_groups(guest, list_snapshots(guest))
-        settle_snapshots(guest, list_snapshots(guest))
+        settle_groups(guest, list_ready_snapshots(guest))
+        settle_snapshots(guest, list_ready_snapshots(guest))
         check_nothing_else(guest)
         check_parameters(guest)
         check_contents(guest)

@@ -153,7 +153,7 @@ class Worker:
                 and self.is_usable(name)
             ):
                 self.calls.write(name, False)
-            self.calls.snapshot(self.new_name(), name)
+            self.calls.snapshot(self.new_name(), name, waits=self.rng.random() < 0.7)
 
     def clone(self, name, volume):
         if self.has_room():
