@@ -80,7 +80,9 @@ open_marked(int directory, const struct backend_ops *ops, const char *mark,
         return error_new(CODE_FAILED_PRECONDITION,
                          "%s holds data of the back end %s; use that one, or another directory",
                          options->directory, mark);
-    struct error *error = open_with(ops, options, out);
+    struct backend_options own = *options;
+    own.is_known = mark[0] && !is_other;
+    struct error *error = open_with(ops, &own, out);
     if (error || mark[0] || ops->is_volatile)
         return error;
     error = write_mark(directory, *out);
@@ -251,6 +253,17 @@ check_pair(const struct data *from, const struct data *to)
     return error;
 }
 
+/* What failed because nothing can be written at the moment says so, and what to do, rather than what the kernel makes of it. */
+static struct error *
+explain(struct backend *backend, struct error *error)
+{
+    struct error *why = error ? backend_check(backend) : NULL;
+    if (!why)
+        return error;
+    error_free(error);
+    return why;
+}
+
 /* ---- the functions of a back end ---- */
 
 struct error *
@@ -266,7 +279,7 @@ backend_create(struct backend *backend, const struct data *data,
     if (!error && data->kind == KIND_IMAGE && !settings->size_bytes)
         error = error_new(CODE_INVALID_ARGUMENT, "an image needs a size");
     if (!error)
-        error = backend->ops->create(backend, data, settings);
+        error = explain(backend, backend->ops->create(backend, data, settings));
     return error_wrap(error, "create %s", data->handle);
 }
 
@@ -288,7 +301,7 @@ backend_copy(struct backend *backend, const struct data *from, const struct data
     if (!error)
         error = check_settings(backend, to, settings);
     if (!error)
-        error = backend->ops->copy(backend, from, to, settings, progress);
+        error = explain(backend, backend->ops->copy(backend, from, to, settings, progress));
     return error_wrap(error, "copy %s to %s", from->handle, to->handle);
 }
 
@@ -320,7 +333,7 @@ backend_snapshot_group(struct backend *backend, const struct data *const *from,
         return cannot(home, "snapshot_group");
     struct error *error = check_group(backend, home, from, to, notes, count);
     if (!error && count)
-        error = home->ops->snapshot_group(home, from, to, notes, count);
+        error = explain(home, home->ops->snapshot_group(home, from, to, notes, count));
     return error_wrap(error, "take snapshots of %zu volumes at once", count);
 }
 
@@ -332,7 +345,7 @@ backend_remove(struct backend *backend, const struct data *data)
         return cannot(backend, "remove");
     struct error *error = check_data(data);
     if (!error)
-        error = backend->ops->remove(backend, data);
+        error = explain(backend, backend->ops->remove(backend, data));
     return error_wrap(error, "remove %s", data->handle);
 }
 
@@ -347,7 +360,7 @@ backend_change(struct backend *backend, const struct data *data,
     if (!error)
         error = check_settings(backend, data, settings);
     if (!error)
-        error = backend->ops->change(backend, data, settings);
+        error = explain(backend, backend->ops->change(backend, data, settings));
     return error_wrap(error, "change %s", data->handle);
 }
 
@@ -383,6 +396,12 @@ backend_capacity(struct backend *backend, struct backend_capacity *capacity)
         return cannot(backend, "capacity");
     *capacity = (struct backend_capacity){0};
     return backend->ops->capacity(backend, capacity);
+}
+
+struct error *
+backend_check(struct backend *backend)
+{
+    return backend->ops->check ? backend->ops->check(backend) : NULL;
 }
 
 struct error *
@@ -436,7 +455,7 @@ backend_write_note(struct backend *backend, const struct data *data, const void 
     struct error *error = check_data(data);
     if (!error)
         error = check_note(&(struct data_note){note, size});
-    return error ? error : backend->ops->write_note(backend, data, note, size);
+    return error ? error : explain(backend, backend->ops->write_note(backend, data, note, size));
 }
 
 struct error *

@@ -71,6 +71,7 @@ struct backend_capacity {
     uint64_t total_bytes;
     uint64_t available_bytes;
     uint64_t largest_volume_bytes; /* 0: as available */
+    bool is_limited_below;         /* a pool has more, the disk below it has not */
 };
 
 /* How far a long piece of work is. `cancelled` is asked now and then; true ends it with CANCELLED and cleans up. */
@@ -106,6 +107,7 @@ struct backend_options {
     const char *directory; /* where it may keep everything; exists */
     const struct log *log;
     uint64_t pool_bytes; /* btrfs pool image: its size; 0: choose */
+    bool is_known;       /* its data has been in the directory before; set by backend.c */
     /*
      * Quotas may be switched on also where the directory is on a btrfs that is not ours. Simple quotas change the file system for good:
      * kernels before 6.7 cannot mount it any more. Without it trees have limits there only if quotas are on already.
@@ -141,6 +143,8 @@ struct backend_ops {
     struct error *(*usage)(struct backend *backend, const struct data *data,
                            struct data_usage *usage);
     struct error *(*capacity)(struct backend *backend, struct backend_capacity *capacity);
+    /* Why nothing can be written at the moment, and what to do: UNAVAILABLE. NULL: it always can. */
+    struct error *(*check)(struct backend *backend);
     /* The directory of a tree, the file of an image; absolute. */
     struct error *(*path)(struct backend *backend, const struct data *data, char *out, size_t size);
     /* Everything that is there, for the sweep at start. */
@@ -232,6 +236,8 @@ MUST_CHECK struct error *backend_usage(struct backend *backend, const struct dat
                                        struct data_usage *usage);
 MUST_CHECK struct error *backend_capacity(struct backend *backend,
                                           struct backend_capacity *capacity);
+/* Can it be used, and written to? The error says why not and what to do. */
+MUST_CHECK struct error *backend_check(struct backend *backend);
 MUST_CHECK struct error *backend_path(struct backend *backend, const struct data *data, char *out,
                                       size_t size);
 MUST_CHECK struct error *backend_list(struct backend *backend, backend_found *found, void *context);

@@ -196,8 +196,16 @@ capacity(struct backend *backend, struct backend_capacity *out)
     out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
     out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
     if (btrfs->pool)
-        return pool_limit_available(btrfs->pool, &out->available_bytes);
+        return pool_limit_available(btrfs->pool, &out->available_bytes, &out->is_limited_below);
     return NULL;
+}
+
+static struct error *
+check(struct backend *backend)
+{
+    struct btrfs_backend *btrfs = btrfs_of(backend);
+    struct error *error = btrfs_wake(backend);
+    return error || !btrfs->pool ? error : pool_check_writable(btrfs->pool);
 }
 
 static struct error *
@@ -316,7 +324,8 @@ close_backend(struct backend *backend)
 {
     struct btrfs_backend *btrfs = btrfs_of(backend);
     bool stays_mounted = btrfs->pool && holds_many(btrfs);
-    files_close(&btrfs->root);
+    if (!btrfs->pool)
+        files_close(&btrfs->root);
     pool_close(btrfs->pool, stays_mounted);
     free(btrfs->directory);
     free(btrfs);
@@ -343,17 +352,26 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
                  LOG_TEXT("directory", btrfs->directory));
         return NULL;
     }
-    struct error *error = pool_open(absolute, options->pool_bytes, options->log, &btrfs->pool);
+    struct pool_options pool = {options->pool_bytes, options->is_known, options->log};
+    struct error *error = pool_open(absolute, &pool, &btrfs->pool);
     if (!error)
         btrfs->directory = memory_string(pool_path(btrfs->pool));
     return error;
+}
+
+/* Where it is not, groups stay until it is: nothing can be made meanwhile. */
+static bool
+is_writable(const struct btrfs_backend *btrfs)
+{
+    struct error *error AUTO(error_cleanup) = btrfs->pool ? pool_check_writable(btrfs->pool) : NULL;
+    return !error;
 }
 
 static struct error *
 open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
 {
     bool may_switch_on = btrfs->pool || options->may_switch_quotas_on;
-    btrfs->root = btrfs->pool ? fcntl(pool_root(btrfs->pool), F_DUPFD_CLOEXEC, 0)
+    btrfs->root = btrfs->pool ? pool_root(btrfs->pool)
                               : open(btrfs->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (btrfs->root < 0)
         return error_from_errno(errno, "open %s", btrfs->directory);
@@ -362,7 +380,7 @@ open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
         error = btrfs_quota_open(&btrfs->quota, btrfs->root, may_switch_on, options->log);
     btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
     /* Before a volume is made: it may get the id of one that is gone, and must not get its group. */
-    if (!error && btrfs->quota.kind == BTRFS_QUOTA_SIMPLE)
+    if (!error && btrfs->quota.kind == BTRFS_QUOTA_SIMPLE && is_writable(btrfs))
         error = btrfs_family_drop_stale(btrfs->root);
     return error;
 }
@@ -410,7 +428,9 @@ btrfs_commit(const struct btrfs_backend *btrfs)
 static struct error *
 tend(struct backend *backend)
 {
-    return btrfs_nested_look(btrfs_of(backend));
+    struct btrfs_backend *btrfs = btrfs_of(backend);
+    struct error *error = btrfs->pool ? pool_tend(btrfs->pool) : NULL;
+    return error ? error : btrfs_nested_look(btrfs);
 }
 
 const struct backend_ops backend_btrfs = {
@@ -426,6 +446,7 @@ const struct backend_ops backend_btrfs = {
     .differs = btrfs_differs,
     .usage = measure,
     .capacity = capacity,
+    .check = check,
     .path = find_path,
     .list = list,
     .extents = extents,

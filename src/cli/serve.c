@@ -26,6 +26,7 @@
 #include "rpc/reflection.h"
 #include "rpc/runtime.h"
 #include "rpc/server.h"
+#include "volumes/health.h"
 #include "volumes/storage.h"
 #include "web/http.h"
 
@@ -92,6 +93,15 @@ can_be_used(void *context, const char *service)
     return !error;
 }
 
+/* The back ends, or the connections as Probe says it. */
+static struct error *
+check_storage(struct process *process, struct arena *arena, const char **degraded)
+{
+    if (process->front && !front_is_ready(process->front, arena, degraded))
+        return error_new(CODE_UNAVAILABLE, "no connection is ready");
+    return process->storage.engine ? health_check_ready(process->storage.engine) : NULL;
+}
+
 /* As Probe says it, and whether the registry is there. */
 static int
 print_health(void *context, struct buffer *body)
@@ -100,14 +110,17 @@ print_health(void *context, struct buffer *body)
     struct arena arena AUTO(arena_clear);
     const char *degraded = "";
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error AUTO(error_cleanup) = check_registry(process);
-    bool is_ready = !process->front || front_is_ready(process->front, &arena, &degraded);
-    buffer_append_text(body, is_ready && !error ? "ok\n" : "not ready\n");
+    struct error *registry AUTO(error_cleanup) = check_registry(process);
+    struct error *storage AUTO(error_cleanup) = check_storage(process, &arena, &degraded);
+    bool is_ready = !registry && !storage;
+    buffer_append_text(body, is_ready ? "ok\n" : "not ready\n");
     if (degraded[0])
         buffer_print(body, "degraded: %s\n", degraded);
-    if (error)
-        buffer_print(body, "registry: %s\n", error->message);
-    return is_ready && !error ? 200 : 503;
+    if (storage)
+        buffer_print(body, "storage: %s\n", storage->message);
+    if (registry)
+        buffer_print(body, "registry: %s\n", registry->message);
+    return is_ready ? 200 : 503;
 }
 
 /* ---- the process ---- */
@@ -209,8 +222,12 @@ open_storage(struct process *process, const struct serve_settings *settings)
     if (error)
         return error;
     struct engine *engine = process->storage.engine;
-    process->controller = (struct controller){engine, settings->max_volumes,
-                                              strcmp(settings->csi_version, "1.13") == 0};
+    process->controller = (struct controller){
+        .engine = engine,
+        .max_volumes_per_node = settings->max_volumes,
+        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
+        .overprovisioning_percent = (unsigned)settings->overprovisioning,
+    };
     process->identity =
         (struct identity){settings->driver_name, settings->node_id, &process->controller};
     return NULL;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/options.h"
+#include "csi/controller.h"
 #include "csi/identity.h"
 #include "rpc/address.h"
 
@@ -57,12 +58,14 @@ list_csi_flags(struct serve_settings *s, struct option *out)
          "serve the storage systems that the files NAME.yaml here describe, live; see "
          "docs/connections.md"},
         {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
-         "of the btrfs that is made where --data cannot copy on write; default: nine tenths of "
-         "the disk"},
+         "of the btrfs that is made where --data cannot copy on write; default: half of the "
+         "disk's free space"},
         {"quotas", 0, NULL, OPTION_FLAG, &s->storage.may_switch_quotas_on,
          "switch quotas on if --data is on a btrfs of yours; older kernels cannot mount it then"},
         {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
          "volumes that may be attached to this node; default: any number"},
+        {"overprovisioning", 0, "PERCENT", OPTION_NUMBER, &s->overprovisioning,
+         "of the free space, up to which an orchestrator may place one volume; default 100"},
         {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
         {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
          "CSI plugin name; default csi.skycap.dev"},
@@ -249,6 +252,7 @@ check_roles(const struct serve_settings *settings)
         {"backend", settings->storage.backends.count, ROLES_OF_CSI, "node or controller"},
         {"pool-size", settings->storage.pool_size, ROLES_OF_CSI, "node or controller"},
         {"max-volumes", settings->max_volumes, ROLE_NODE, "node"},
+        {"overprovisioning", settings->overprovisioning, ROLE_CONTROLLER, "controller"},
         {"kubelet-registration-dir", settings->registration_directory, ROLE_NODE, "node"},
         {"store", settings->store_url && !settings->connections, ROLE_REGISTRY,
          "registry, or --connections"},
@@ -297,6 +301,9 @@ check_settings(const struct serve_settings *settings)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
     if (settings->max_message_bytes > UINT32_MAX / 2)
         return error_new(CODE_INVALID_ARGUMENT, "--max-message-bytes: at most %u", UINT32_MAX / 2);
+    if (settings->overprovisioning > CONTROLLER_MOST_OVERPROVISIONING)
+        return error_new(CODE_INVALID_ARGUMENT, "--overprovisioning: at most %d percent",
+                         CONTROLLER_MOST_OVERPROVISIONING);
     if (settings->registry_delay_s > 86400)
         return error_new(CODE_INVALID_ARGUMENT, "--registry-delay: at most 86400 seconds, a day");
     return identity_check_name(settings->driver_name);

@@ -8,6 +8,7 @@
 #include "rpc/server.h"
 #include "volumes/engine.h"
 
+#define CONTROLLER_MOST_OVERPROVISIONING 10000
 #define CONTROLLER_TOPOLOGY_KEY "topology.skycap.dev/node"
 
 struct controller {
@@ -18,6 +19,8 @@ struct controller {
      * then. Their RPCs are served to whoever calls them.
      */
     bool tells_1_13;
+    /* Up to how much of the free space GetCapacity offers to one volume; 0: 100. */
+    unsigned overprovisioning_percent;
 };
 
 /* A handler's declaration. */

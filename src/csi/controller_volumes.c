@@ -223,8 +223,36 @@ find_backend(struct engine *engine, const Csi__V1__GetCapacityRequest *request, 
     return backend;
 }
 
+/* An orchestrator compares this with a claim, and not available_capacity. */
+static Google__Protobuf__Int64Value *
+largest_volume(const struct backend_capacity *capacity, unsigned percent, struct arena *arena)
+{
+    Google__Protobuf__Int64Value *size = arena_alloc(arena, sizeof *size);
+    google__protobuf__int64_value__init(size);
+    bool is_exact = !percent || percent == 100;
+    uint64_t bytes =
+        is_exact ? capacity->available_bytes : capacity->available_bytes / 100 * percent;
+    uint64_t most = capacity->largest_volume_bytes;
+    if (most && most < bytes)
+        bytes = most;
+    size->value = bytes < SPEC_LARGEST_BYTES ? (int64_t)bytes : SPEC_LARGEST_BYTES;
+    return size;
+}
+
+/* Where nothing can be written at the moment nothing is available, whatever is free. */
+static struct error *
+find_capacity(struct backend *backend, struct backend_capacity *out)
+{
+    struct error *error = backend_capacity(backend, out);
+    struct error *read_only AUTO(error_cleanup) = error ? NULL : backend_check(backend);
+    if (read_only)
+        out->available_bytes = 0;
+    return error;
+}
+
 HANDLER(controller_get_capacity, GetCapacity)
 {
+    const struct controller *controller = call_context(call);
     struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     struct backend_capacity capacity;
@@ -236,14 +264,12 @@ HANDLER(controller_get_capacity, GetCapacity)
                         !topology_is_here(engine, request->accessible_topology, arena);
     if (!backend || is_elsewhere)
         return NULL; /* nothing there, as far as this node can tell */
-    error = backend_capacity(backend, &capacity);
+    error = find_capacity(backend, &capacity);
     if (error)
         return error;
     reply->available_capacity = (int64_t)capacity.available_bytes;
-    reply->maximum_volume_size = arena_alloc(arena, sizeof *reply->maximum_volume_size);
-    google__protobuf__int64_value__init(reply->maximum_volume_size);
-    reply->maximum_volume_size->value =
-        capacity.largest_volume_bytes ? (int64_t)capacity.largest_volume_bytes : SPEC_LARGEST_BYTES;
+    reply->maximum_volume_size =
+        largest_volume(&capacity, controller->overprovisioning_percent, arena);
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "proto/csi.rpc.h"
 #include "rpc/call.h"
 #include "volumes/group.h"
+#include "volumes/health.h"
 
 #define MAX_NAME 63
 
@@ -112,19 +113,15 @@ get_plugin_capabilities(struct call *call, const Csi__V1__GetPluginCapabilitiesR
     return NULL;
 }
 
-/* Ready is who can tell how much space there is: a back end that is gone cannot. */
 static struct error *
 probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__ProbeResponse *reply)
 {
     (void)request;
     const struct identity *identity = call_context(call);
-    struct backend_capacity capacity;
     struct error *error AUTO(error_cleanup) =
-        identity->controller ? backend_capacity(identity->controller->engine->backend, &capacity)
-                             : NULL;
+        identity->controller ? health_check_ready(identity->controller->engine) : NULL;
     if (error)
-        return error_new(CODE_FAILED_PRECONDITION, "the back end cannot be used: %s",
-                         error->message);
+        return error_new(CODE_FAILED_PRECONDITION, "%s", error->message);
     reply->ready = arena_alloc(call_arena(call), sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
     reply->ready->value = true;

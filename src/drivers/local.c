@@ -8,6 +8,7 @@
  *       pool-size: 100Gi
  *       quotas: true
  *       max-volumes: 100
+ *       overprovisioning: 300          # percent
  */
 #include <stdlib.h>
 
@@ -28,12 +29,18 @@ struct local {
     struct csi_service services[SERVICES_ALL_COUNT];
 };
 
-static const char *const known_keys[] = {"data",   "backend",     "pool-size",
-                                         "quotas", "max-volumes", NULL};
+static const char *const known_keys[] = {"data",        "backend",          "pool-size", "quotas",
+                                         "max-volumes", "overprovisioning", NULL};
+
+/* What stands in the file beside the storage. */
+struct limits {
+    int64_t max_volumes;
+    int64_t overprovisioning;
+};
 
 static struct error *
 read_options(const struct setting *settings, struct arena *arena, struct storage_options *out,
-             int64_t *max_volumes)
+             struct limits *limits)
 {
     struct error *error = settings_check_keys(settings, known_keys);
     if (!error)
@@ -45,7 +52,10 @@ read_options(const struct setting *settings, struct arena *arena, struct storage
     if (!error)
         error = settings_read_flag(settings, "quotas", &out->may_switch_quotas_on);
     if (!error)
-        error = settings_read_number(settings, "max-volumes", 0, INT32_MAX, max_volumes);
+        error = settings_read_number(settings, "max-volumes", 0, INT32_MAX, &limits->max_volumes);
+    if (!error)
+        error = settings_read_number(settings, "overprovisioning", 1,
+                                     CONTROLLER_MOST_OVERPROVISIONING, &limits->overprovisioning);
     if (!error && out->directory && out->directory[0] != '/')
         error =
             error_new(CODE_INVALID_ARGUMENT, "data: \"%s\" is no absolute path", out->directory);
@@ -57,9 +67,9 @@ check(const struct setting *settings)
 {
     struct arena arena;
     struct storage_options options = {0};
-    int64_t max_volumes = 0;
+    struct limits limits = {0};
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error = read_options(settings, &arena, &options, &max_volumes);
+    struct error *error = read_options(settings, &arena, &options, &limits);
     arena_clear(&arena);
     return error;
 }
@@ -85,8 +95,8 @@ open_storage(struct local *local, const struct driver_options *options)
         .node_id = arena_string(&local->arena, options->node_id),
         .log = options->log,
     };
-    int64_t max_volumes = 0;
-    struct error *error = read_options(options->settings, &local->arena, &storage, &max_volumes);
+    struct limits limits = {0};
+    struct error *error = read_options(options->settings, &local->arena, &storage, &limits);
     if (!error && !storage.directory)
         error = own_directory_find(options, &local->arena, &storage.directory);
     if (!error)
@@ -95,7 +105,8 @@ open_storage(struct local *local, const struct driver_options *options)
         return error;
     local->controller = (struct controller){
         .engine = local->storage.engine,
-        .max_volumes_per_node = (uint64_t)max_volumes,
+        .max_volumes_per_node = (uint64_t)limits.max_volumes,
+        .overprovisioning_percent = (unsigned)limits.overprovisioning,
         .tells_1_13 = true,
     };
     local->identity = (struct identity){"csi.skycap.dev", storage.node_id, &local->controller};

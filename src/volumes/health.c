@@ -37,6 +37,12 @@ health_check_volume(struct engine *engine, const volume_record *volume, struct a
     else if (error)
         complain(out, ILLNESS_INACCESSIBLE, "BackendUnreachable",
                  arena_string(arena, error->message));
+    if (error)
+        return;
+    struct error *read_only AUTO(error_cleanup) =
+        backend_check(backend_of(engine->backend, data.handle));
+    if (read_only)
+        complain(out, ILLNESS_DEGRADED, "BackendReadOnly", arena_string(arena, read_only->message));
 }
 
 static void
@@ -78,16 +84,37 @@ check_backend(struct backend *backend, struct arena *arena, struct health_report
 {
     struct backend_capacity capacity;
     struct error *error AUTO(error_cleanup) = backend_capacity(backend, &capacity);
+    struct error *read_only AUTO(error_cleanup) = error ? NULL : backend_check(backend);
     if (error)
         complain(out, ILLNESS_INACCESSIBLE, "BackendUnreachable",
                  arena_string(arena, error->message));
+    else if (read_only)
+        complain(out, ILLNESS_DEGRADED, "BackendReadOnly", arena_string(arena, read_only->message));
     else if (capacity.available_bytes < capacity.total_bytes / 100 * NEARLY_FULL_PERCENT)
         complain(out, ILLNESS_DEGRADED, "NearlyFull",
                  arena_print(arena,
-                             "%ju bytes are left of %ju: delete volumes or snapshots, or "
-                             "give the %s back end more space",
+                             capacity.is_limited_below
+                                 ? "%ju bytes are left of %ju: make room on the disk that the "
+                                   "pool of the %s back end is on"
+                                 : "%ju bytes are left of %ju: delete volumes or snapshots, or "
+                                   "give the %s back end more space",
                              (uintmax_t)capacity.available_bytes, (uintmax_t)capacity.total_bytes,
                              backend->ops->name));
+}
+
+/* Ready is who can tell how much space there is, and can be written to. */
+struct error *
+health_check_ready(struct engine *engine)
+{
+    struct backend_capacity capacity;
+    struct error *error = NULL;
+    for (struct backend *one = engine->backend; one && !error; one = one->next) {
+        error = backend_capacity(one, &capacity);
+        if (!error)
+            error = backend_check(one);
+        error = error_wrap(error, "the %s back end cannot be used", one->ops->name);
+    }
+    return error;
 }
 
 void

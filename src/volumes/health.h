@@ -28,6 +28,9 @@ void health_check_volume(struct engine *engine, const volume_record *volume, str
 MUST_CHECK struct error *health_check_uses(struct engine *engine, const volume_record *volume,
                                            struct arena *arena, struct health_report *out);
 
+/* Can volumes be made and used here? The error says which back end cannot, and why. */
+MUST_CHECK struct error *health_check_ready(struct engine *engine);
+
 /* The back end itself. */
 void health_check_backend(struct engine *engine, struct arena *arena, struct health_report *out);
 

@@ -313,7 +313,10 @@ tend(struct upkeep *upkeep)
     if (error && !upkeep->has_failed)
         log_warn(upkeep->engine->log, "the back end could not do what it does now and then",
                  LOG_TEXT("error", error->message));
+    bool works_again = upkeep->has_failed && !error;
     upkeep->has_failed = error != NULL;
+    if (works_again) /* what was deleted meanwhile may be left */
+        sweep(upkeep->engine);
 }
 
 /* The lock is held. */

@@ -62,8 +62,11 @@ open_and_be_killed(unsigned after_us)
 static void
 forget_pool(void)
 {
+    char mark[4096];
+    snprintf(mark, sizeof mark, "%s/backend", scene.directory);
     umount2(pool_path, MNT_DETACH);
     EXPECT(unlink(image_path) == 0 || errno == ENOENT);
+    EXPECT(unlink(mark) == 0 || errno == ENOENT);
 }
 
 static unsigned
@@ -162,12 +165,9 @@ static void
 processes_that_open_and_close_it_at_once_do_not_harm_each_other(void)
 {
     pid_t children[8];
-    char mark[4096];
     if (!needs_pool())
         return;
     forget_pool();
-    snprintf(mark, sizeof mark, "%s/backend", scene.directory);
-    EXPECT(unlink(mark) == 0 || errno == ENOENT);
     for (unsigned i = 0; i < COUNT_OF(children); i++) {
         children[i] = fork();
         if (children[i] == 0)
@@ -204,6 +204,43 @@ a_pool_in_use_stays_and_is_found(void)
     SUCCEEDS(drop(VOLUME("used")));
     scene_close();
     EXPECT(!is_mounted());
+}
+
+/* A volume that is mounted elsewhere keeps the file system alive, but not the mount of the pool. */
+static void
+a_pool_with_a_volume_that_is_mounted_stays(void)
+{
+    char target[4096];
+    if (!needs_pool() || !scene_open())
+        return;
+    snprintf(target, sizeof target, "%s/target", scene.directory);
+    SUCCEEDS(create(VOLUME("bound"), MIB));
+    EXPECT(mkdir(target, 0700) == 0);
+    EXPECT(mount(path_of(VOLUME("bound"), NULL), target, NULL, MS_BIND, NULL) == 0);
+    scene_close();
+    EXPECT(is_mounted());
+    EXPECT(umount2(target, 0) == 0);
+    EXPECT(rmdir(target) == 0);
+    if (!scene_open())
+        return;
+    SUCCEEDS(drop(VOLUME("bound")));
+    scene_close();
+    EXPECT(!is_mounted() && has_no_device(image_path));
+}
+
+static void
+a_pool_that_is_missing_is_lost(void)
+{
+    char aside[4200];
+    struct backend_options options = {.directory = scene.directory, .log = &scene.log};
+    struct backend *backend = NULL;
+    if (!needs_pool())
+        return;
+    snprintf(aside, sizeof aside, "%s.aside", image_path);
+    EXPECT(rename(image_path, aside) == 0);
+    FAILS(CODE_DATA_LOSS, backend_open(scene.name, &options, &backend));
+    EXPECT(!exists(image_path));
+    EXPECT(rename(aside, image_path) == 0);
 }
 
 static void
@@ -284,6 +321,8 @@ const struct fact facts_of_pools[] = {
     {"processes that open and close it at once do not harm each other",
      processes_that_open_and_close_it_at_once_do_not_harm_each_other},
     {"a pool in use stays and is found", a_pool_in_use_stays_and_is_found},
+    {"a pool with a volume that is mounted stays", a_pool_with_a_volume_that_is_mounted_stays},
+    {"a pool that is missing is lost", a_pool_that_is_missing_is_lost},
     {"a pool that somebody unmounts comes back", a_pool_that_somebody_unmounts_comes_back},
     {"a pool grows while it is used", a_pool_grows_while_it_is_used},
     {"something else in the place of the pool is refused",
