@@ -82,6 +82,12 @@ inventory_time_text(const Google__Protobuf__Timestamp *time, struct arena *arena
 }
 
 static const char *
+type_of(const volume_info *volume, struct arena *arena)
+{
+    return volume->ephemeral ? arena_print(arena, "%s, inline", volume->type) : volume->type;
+}
+
+static const char *
 state_of(const volume_info *volume)
 {
     if (!volume->ready)
@@ -116,17 +122,17 @@ source_of(const volume_info *volume)
 void
 inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena *arena)
 {
-    static const char *const headings[] = {"NAME", "SIZE", "TYPE", "FROM", "STATE", "AT", "ID"};
+    static const char *const headings[] = {"NAME", "SIZE", "TYPE", "FROM", "STATE", "ID", "AT"};
     struct table table AUTO(table_clear);
     table_init(&table, headings, COUNT_OF(headings));
     for (size_t i = 0; i < count; i++) {
         table_add(&table, volumes[i]->name);
         table_add(&table, inventory_size_text(volumes[i]->volume->capacity_bytes, arena));
-        table_add(&table, volumes[i]->type);
+        table_add(&table, type_of(volumes[i], arena));
         table_add(&table, source_of(volumes[i]));
         table_add(&table, state_of(volumes[i]));
-        table_add(&table, places_of(volumes[i], arena));
         table_add(&table, volumes[i]->volume->volume_id);
+        table_add(&table, places_of(volumes[i], arena)); /* which may be long */
     }
     table_print(&table);
 }

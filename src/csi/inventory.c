@@ -11,6 +11,7 @@
 #include "csi/messages.h"
 #include "rpc/call.h"
 #include "rpc/message_map.h"
+#include "volumes/ephemeral.h"
 #include "volumes/place.h"
 #include "volumes/snapshot.h"
 #include "volumes/stage.h"
@@ -181,7 +182,8 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
 {
     Skycap__V1__VolumeInfo *info = arena_alloc(arena, sizeof *info);
     skycap__v1__volume_info__init(info);
-    info->name = record->name;
+    info->name = record->ephemeral ? ephemeral_id(record) : record->name;
+    info->ephemeral = record->ephemeral;
     info->volume = messages_volume(engine, record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
     info->ready = record->state == STATE(READY);
@@ -228,6 +230,8 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
     struct error *error =
         find_handle(engine, &volume_rows, ID_VOLUME, request->volume, arena, &handle);
     if (!error && !handle)
+        error = ephemeral_find(engine, request->volume, arena, &handle);
+    if (!error && !handle)
         error = not_found("volume", request->volume);
     if (!error)
         error = read_volume(engine, handle, arena, &record);
@@ -268,7 +272,7 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
     reply->volumes = arena_alloc(arena, page.count * sizeof(void *));
     for (size_t i = 0; i < page.count && !error; i++) {
         const volume_record *record = (volume_record *)page.rows[i].record;
-        if (is_told(record) && !record->ephemeral)
+        if (is_told(record))
             error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
         if (page.has_more && i + 1 == page.count)
             reply->next_token = ids_print(ID_VOLUME, record->handle, arena);

@@ -69,6 +69,12 @@ ephemeral_find(struct engine *engine, const char *id, struct arena *arena, const
     return error;
 }
 
+char *
+ephemeral_id(const volume_record *volume)
+{
+    return volume->name + strlen(NAME_PREFIX);
+}
+
 struct error *
 ephemeral_remove(struct engine *engine, const char *handle, const char *path)
 {

@@ -20,6 +20,9 @@ MUST_CHECK struct error *ephemeral_publish(struct engine *engine,
 MUST_CHECK struct error *ephemeral_find(struct engine *engine, const char *id, struct arena *arena,
                                         const char **handle);
 
+/* The id that the orchestrator has for it; `volume` is an ephemeral one. */
+char *ephemeral_id(const volume_record *volume);
+
 /* Unpublishes and deletes it. Not published there: it stays where it is. */
 MUST_CHECK struct error *ephemeral_remove(struct engine *engine, const char *handle,
                                           const char *path);

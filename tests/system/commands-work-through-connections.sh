@@ -33,12 +33,12 @@ skycap() { # quietly
 
 # id_from COMMAND...: of the last row that it shows.
 id_from() {
-    "$SKYCAP" "$@" | awk 'END { print $NF }'
+    "$SKYCAP" "$@" | awk 'END { print $NF ~ /^[vs]:/ ? $NF : $(NF - 1) }'
 }
 
 # names: of the volumes and their connections, as they are listed.
 names() {
-    "$SKYCAP" volume list | awk 'NR > 1 { sub(/^v:/, "", $NF); sub(/\/.*/, "", $NF); print $1 "@" $NF }' | xargs
+    "$SKYCAP" volume list | awk 'NR > 1 { id = $(NF - 1); sub(/^v:/, "", id); sub(/\/.*/, "", id); print $1 "@" id }' | xargs
 }
 
 # fails WHAT LINE ARGUMENT...
@@ -87,7 +87,7 @@ while :; do
     token=$(pick 'it.get("nextToken", "")' <"$SKYCAP_TMP/page")
     [ -n "$token" ] || break
 done
-expect_equal "the list in pages of one" "$(echo "${all[@]}")" "$("$SKYCAP" volume list | awk 'NR > 1 { print $NF }' | xargs)"
+expect_equal "the list in pages of one" "$(echo "${all[@]}")" "$("$SKYCAP" volume list | awk 'NR > 1 { print $(NF - 1) }' | xargs)"
 
 # ---- a life on an engine ----
 
@@ -103,7 +103,7 @@ expect_equal "snapshots of another" "$("$SKYCAP" snapshot list --of "$data" | wc
 expect_equal "a snapshot's source" "$("$SKYCAP" snapshot show monday | sed -n 's/^of *//p')" \
     "mine ($("$SKYCAP" volume show mine | sed -n 's/^id *//p'))"
 skycap volume expand mine 2Gi
-expect_equal "where it is published" "$("$SKYCAP" volume list | awk '$1 == "mine" { print $2 $3, $7 }')" "2GiB $at/mine"
+expect_equal "where it is published" "$("$SKYCAP" volume list | awk '$1 == "mine" { print $2 $3, $8 }')" "2GiB $at/mine"
 
 # ---- a life on a third-party driver ----
 

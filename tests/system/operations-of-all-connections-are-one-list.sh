@@ -136,7 +136,7 @@ expect_equal "a token of nobody's" "$("$SKYCAP" call "unix:$SOCKET" skycap.v1.Op
 
 # ---- a third-party driver that takes its time ----
 
-strange=$("$SKYCAP" volume create strange --connection foreign --publish "$SKYCAP_TMP/strange" | awk 'END { print $NF }')
+strange=$("$SKYCAP" volume create strange --connection foreign --publish "$SKYCAP_TMP/strange" | awk 'END { print $(NF - 1) }')
 fill "$SKYCAP_TMP/strange"
 "$SKYCAP" snapshot create "$strange" later >"$SKYCAP_TMP/out" || fail "a third-party snapshot that takes its time"
 expect_equal "its state when the command ends" "$(awk 'END { print $5 }' "$SKYCAP_TMP/out")" ready

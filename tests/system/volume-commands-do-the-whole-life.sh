@@ -20,7 +20,7 @@ skycap() {
 
 # row NAME: of the list, without its id and with single spaces.
 row() {
-    "$SKYCAP" volume list | grep "^$1 " | sed -E 's/ +v:local.*//; s/ +/ /g'
+    "$SKYCAP" volume list | grep "^$1 " | sed -E 's/ +v:local[^ ]*//; s/ +/ /g'
 }
 
 # refuses WHAT PATTERN ARGUMENT...

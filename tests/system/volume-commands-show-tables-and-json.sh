@@ -18,7 +18,7 @@ $wanted"
 }
 
 hide() {
-    sed -E 's/([vs]):local\/[0-9a-z]{23}/\1:local\/ID/g; s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/TIME/g'
+    sed -E 's/([vs]):local\/[0-9a-z]{23}/\1:local\/ID/g; s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/TIME/g; s/ID +AT$/ID  AT/'
 }
 
 # field NAME...: what the JSON on stdin has there.
@@ -42,31 +42,31 @@ says() {
     expect_equal "stdout for $what" "$(cat "$SKYCAP_TMP/out")" ""
 }
 
-shows "an empty list" "NAME  SIZE  TYPE  FROM  STATE  AT  ID" volume list
+shows "an empty list" "NAME  SIZE  TYPE  FROM  STATE  ID  AT" volume list
 expect_equal "an empty list as JSON" "$("$SKYCAP" volume list -o json)" "{}"
 
 shows "a directory" \
-    'NAME  SIZE       TYPE       FROM  STATE  AT  ID
-data  unlimited  directory  -     ready  -   v:local/ID' volume create data
+    'NAME  SIZE       TYPE       FROM  STATE  ID  AT
+data  unlimited  directory  -     ready  v:local/ID  -' volume create data
 shows "the same again" \
-    'NAME  SIZE       TYPE       FROM  STATE  AT  ID
-data  unlimited  directory  -     ready  -   v:local/ID' volume create data
+    'NAME  SIZE       TYPE       FROM  STATE  ID  AT
+data  unlimited  directory  -     ready  v:local/ID  -' volume create data
 shows "an image with a file system, options first" \
-    'NAME  SIZE    TYPE  FROM  STATE  AT  ID
-disk  64 MiB  ext4  -     ready  -   v:local/ID' volume create --size 64Mi --fs ext4 disk
+    'NAME  SIZE    TYPE  FROM  STATE  ID  AT
+disk  64 MiB  ext4  -     ready  v:local/ID  -' volume create --size 64Mi --fs ext4 disk
 shows "a block device, options around the name" \
-    'NAME  SIZE     TYPE   FROM  STATE  AT  ID
-raw   1.5 GiB  block  -     ready  -   v:local/ID' volume create --block raw --size=1536Mi
+    'NAME  SIZE     TYPE   FROM  STATE  ID  AT
+raw   1.5 GiB  block  -     ready  v:local/ID  -' volume create --block raw --size=1536Mi
 disk=$("$SKYCAP" volume show disk -o json | field volume volumeId)
 shows "a clone by id, with a size of its own" \
-    'NAME  SIZE    TYPE  FROM  STATE  AT  ID
-copy  80 MiB  ext4  disk  ready  -   v:local/ID' volume clone "$disk" copy --size 80Mi
+    'NAME  SIZE    TYPE  FROM  STATE  ID  AT
+copy  80 MiB  ext4  disk  ready  v:local/ID  -' volume clone "$disk" copy --size 80Mi
 shows "all of them, by age" \
-    'NAME  SIZE       TYPE       FROM  STATE  AT  ID
-data  unlimited  directory  -     ready  -   v:local/ID
-disk  64 MiB     ext4       -     ready  -   v:local/ID
-raw   1.5 GiB    block      -     ready  -   v:local/ID
-copy  80 MiB     ext4       disk  ready  -   v:local/ID' volume list
+    'NAME  SIZE       TYPE       FROM  STATE  ID  AT
+data  unlimited  directory  -     ready  v:local/ID  -
+disk  64 MiB     ext4       -     ready  v:local/ID  -
+raw   1.5 GiB    block      -     ready  v:local/ID  -
+copy  80 MiB     ext4       disk  ready  v:local/ID  -' volume list
 
 shows "what is known about a volume" \
     'name        copy
@@ -77,8 +77,8 @@ created     TIME
 from        volume disk (v:local/ID)
 state       the volume is healthy' volume show copy
 shows "one that was expanded" \
-    'NAME  SIZE     TYPE  FROM  STATE  AT  ID
-copy  100 MiB  ext4  disk  ready  -   v:local/ID' volume expand copy 100Mi
+    'NAME  SIZE     TYPE  FROM  STATE  ID  AT
+copy  100 MiB  ext4  disk  ready  v:local/ID  -' volume expand copy 100Mi
 "$SKYCAP" volume modify copy label=mine compression=none >/dev/null
 expect_equal "parameters that were modified" "$("$SKYCAP" volume show copy -o json | field parameters)" \
     "{'compression': 'none', 'label': 'mine'}"
@@ -100,18 +100,18 @@ type        ext4
 taken       TIME
 state       ready' snapshot show monday
 shows "a volume of a snapshot" \
-    'NAME  SIZE    TYPE  FROM    STATE  AT  ID
-back  64 MiB  ext4  monday  ready  -   v:local/ID' snapshot restore monday back
+    'NAME  SIZE    TYPE  FROM    STATE  ID  AT
+back  64 MiB  ext4  monday  ready  v:local/ID  -' snapshot restore monday back
 shows "and by the other command" \
-    'NAME  SIZE    TYPE  FROM    STATE  AT  ID
-back  64 MiB  ext4  monday  ready  -   v:local/ID' volume create back --from-snapshot monday
+    'NAME  SIZE    TYPE  FROM    STATE  ID  AT
+back  64 MiB  ext4  monday  ready  v:local/ID  -' volume create back --from-snapshot monday
 
 shows "a name of wide and of combined characters" \
-    $'NAME      SIZE       TYPE       FROM  STATE  AT  ID
-箱の名 e\u0301  unlimited  directory  data  ready  -   v:local/ID' volume create $'箱の名 e\u0301' --from-volume data
+    $'NAME      SIZE       TYPE       FROM  STATE  ID  AT
+箱の名 e\u0301  unlimited  directory  data  ready  v:local/ID  -' volume create $'箱の名 e\u0301' --from-volume data
 shows "a name with a line feed" \
-    $'NAME  SIZE       TYPE       FROM  STATE  AT  ID
-a?b   unlimited  directory  -     ready  -   v:local/ID' volume create $'a\nb'
+    $'NAME  SIZE       TYPE       FROM  STATE  ID  AT
+a?b   unlimited  directory  -     ready  v:local/ID  -' volume create $'a\nb'
 "$SKYCAP" volume delete $'箱の名 e\u0301' $'a\nb'
 
 expect_equal "deleted volumes" "$("$SKYCAP" volume delete disk "$("$SKYCAP" volume show raw -o json |
