@@ -57,26 +57,57 @@ connection_cleanup(struct connection **connection)
 
 /* ---- what it can ---- */
 
-uint64_t
-connection_controller_capabilities(const struct connection *connection)
+bool
+connection_is_known(const struct connection *connection)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->controller & ~connection->spec->without_controller;
+    return connection->spec->capabilities.is_fixed || facts->is_known;
 }
 
-uint64_t
-connection_node_capabilities(const struct connection *connection)
+bool
+connection_is_awaited(const struct connection *connection)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->node & ~connection->spec->without_node;
+    return !connection_is_known(connection) && !facts->leads_back;
 }
 
-uint64_t
-connection_group_capabilities(const struct connection *connection)
+bool
+connection_is_node_awaited(const struct connection *connection)
+{
+    const struct spec_capabilities *fixed = &connection->spec->capabilities;
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    bool has_topology =
+        fixed->services >>
+            CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS &
+        1;
+    return !facts->is_node_known && !facts->leads_back && (!fixed->is_fixed || has_topology);
+}
+
+struct error *
+connection_unknown_error(const struct connection *connection)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->group & ~connection->spec->without_group;
+    return error_new(CODE_UNAVAILABLE,
+                     "connection \"%s\" has not been reached yet, and what it can do is not known "
+                     "(`capabilities:` of its file may say it): %s",
+                     connection->spec->name, facts->trouble ? facts->trouble : "it is being asked");
 }
+
+/* As the file has fixed it, or else as the driver has said it last. */
+#define CAPABILITIES(function, member, without)                                                    \
+    uint64_t function(const struct connection *connection)                                         \
+    {                                                                                              \
+        const struct connection_spec *spec = connection->spec;                                     \
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);  \
+        uint64_t bits = spec->capabilities.is_fixed ? spec->capabilities.member : facts->member;   \
+        return bits & ~(without);                                                                  \
+    }
+
+CAPABILITIES(connection_services, services, UINT64_C(0))
+CAPABILITIES(connection_expansion, expansion, UINT64_C(0))
+CAPABILITIES(connection_controller_capabilities, controller, spec->without_controller)
+CAPABILITIES(connection_node_capabilities, node, spec->without_node)
+CAPABILITIES(connection_group_capabilities, group, spec->without_group)
 
 bool
 connection_can(const struct connection *connection,

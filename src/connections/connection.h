@@ -34,7 +34,17 @@ struct connection *connection_share(struct connection *connection);
 void connection_release(struct connection *connection);
 void connection_cleanup(struct connection **connection);
 
-/* What its driver can, as far as is known, less what the file takes away: 1 << Type. */
+/* Whether what it can do is known: its driver has been reached once, or the file says it. */
+bool connection_is_known(const struct connection *connection);
+/* Whether what it can do, or what it says to NodeGetInfo, is not known but will be: not so of one that leads back to this server. */
+bool connection_is_awaited(const struct connection *connection);
+bool connection_is_node_awaited(const struct connection *connection);
+/* UNAVAILABLE, for callers who need to know it. */
+MUST_CHECK struct error *connection_unknown_error(const struct connection *connection);
+
+/* What its driver can, as the file says it, else as far as is known, less what the file takes away: 1 << Type. */
+uint64_t connection_services(const struct connection *connection);
+uint64_t connection_expansion(const struct connection *connection);
 uint64_t connection_controller_capabilities(const struct connection *connection);
 uint64_t connection_node_capabilities(const struct connection *connection);
 uint64_t connection_group_capabilities(const struct connection *connection);

@@ -267,8 +267,7 @@ is_awaited(const struct connection_slot *slot, const struct connection_slot *bef
     if (!slot->connection ||
         (before && before->connection && before->connection->driver == slot->connection->driver))
         return false;
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(slot->connection->driver);
-    return !facts->is_known;
+    return !connection_is_known(slot->connection);
 }
 
 /*

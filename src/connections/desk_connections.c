@@ -84,21 +84,21 @@ names_of_bits(uint64_t bits, const ProtobufCEnumDescriptor *type, struct arena *
 }
 
 static void
-tell_capabilities(const struct connection_spec *spec, const struct driver_facts *facts,
-                  struct arena *arena, connection_info *info)
+tell_capabilities(const struct connection *connection, struct arena *arena, connection_info *info)
 {
-    info->services =
-        names_of_bits(facts->services, &csi__v1__plugin_capability__service__type__descriptor,
-                      arena, &info->n_services);
+    info->services = names_of_bits(connection_services(connection),
+                                   &csi__v1__plugin_capability__service__type__descriptor, arena,
+                                   &info->n_services);
     info->controller_capabilities =
-        names_of_bits(facts->controller & ~spec->without_controller,
+        names_of_bits(connection_controller_capabilities(connection),
                       &csi__v1__controller_service_capability__rpc__type__descriptor, arena,
                       &info->n_controller_capabilities);
-    info->node_capabilities = names_of_bits(
-        facts->node & ~spec->without_node, &csi__v1__node_service_capability__rpc__type__descriptor,
-        arena, &info->n_node_capabilities);
+    info->node_capabilities =
+        names_of_bits(connection_node_capabilities(connection),
+                      &csi__v1__node_service_capability__rpc__type__descriptor, arena,
+                      &info->n_node_capabilities);
     info->group_capabilities =
-        names_of_bits(facts->group & ~spec->without_group,
+        names_of_bits(connection_group_capabilities(connection),
                       &csi__v1__group_controller_service_capability__rpc__type__descriptor, arena,
                       &info->n_group_capabilities);
 }
@@ -115,7 +115,7 @@ tell_driver(const struct connection *connection, struct arena *arena, connection
     info->plugin_name = copy_text(facts->plugin_name, arena);
     info->plugin_version = copy_text(facts->plugin_version, arena);
     info->node_id = copy_text(facts->node_id, arena);
-    tell_capabilities(connection->spec, facts, arena, info);
+    tell_capabilities(connection, arena, info);
 }
 
 static void

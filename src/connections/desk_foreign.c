@@ -21,8 +21,7 @@ typedef Csi__V1__ListSnapshotsResponse snapshots_response;
 static bool
 is_unknown(const struct connection *connection)
 {
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return !facts->is_known;
+    return !connection_is_known(connection);
 }
 
 bool

@@ -27,19 +27,21 @@ struct union_of_all {
     uint64_t node;
     uint64_t node_of_each; /* that all of them have */
     uint64_t group;
+    const struct connection *unknown; /* one of which nothing is known; NULL: there is none */
 };
 
 static void
 add_connection(const struct connection *connection, struct union_of_all *all)
 {
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    all->services |= facts->services;
-    all->expansion |= facts->expansion;
+    all->services |= connection_services(connection);
+    all->expansion |= connection_expansion(connection);
     all->controller |= connection_controller_capabilities(connection);
     all->node |= connection_node_capabilities(connection);
-    if (facts->is_known)
+    if (connection_is_known(connection))
         all->node_of_each &= connection_node_capabilities(connection);
     all->group |= connection_group_capabilities(connection);
+    if (connection_is_awaited(connection))
+        all->unknown = connection;
     if (!connection->spec->topology_count)
         return;
     all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
@@ -48,11 +50,8 @@ add_connection(const struct connection *connection, struct union_of_all *all)
 }
 
 static void
-add_up(struct call *call, struct union_of_all *all)
+add_up(const struct desk *desk, const struct connection_set *set, struct union_of_all *all)
 {
-    struct desk *desk = desk_of(call);
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
     *all = (struct union_of_all){.node_of_each = UINT64_MAX};
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
@@ -71,6 +70,17 @@ add_up(struct call *call, struct union_of_all *all)
     all->services &= ~SERVICES_OF_1_13;
     all->controller &= ~CONTROLLER_OF_1_13;
     all->node &= ~NODE_OF_1_13;
+}
+
+/* Orchestrators ask once: they are not told that nobody can what a driver that is not there yet may be able to do. */
+static struct error *
+find_all(struct call *call, struct union_of_all *all)
+{
+    struct desk *desk = desk_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    add_up(desk, set, all);
+    return all->unknown ? connection_unknown_error(all->unknown) : NULL;
 }
 
 /* ---- Identity ---- */
@@ -107,7 +117,9 @@ desk_plugin_capabilities(struct call *call, const void *in, void *out)
     Csi__V1__GetPluginCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
-    add_up(call, &all);
+    struct error *error = find_all(call, &all);
+    if (error)
+        return error;
     reply->capabilities = arena_alloc(arena, 2 * BITS * sizeof(void *));
     for (int bit = 0; bit < BITS; bit++) {
         if (all.services >> bit & 1)
@@ -189,7 +201,9 @@ desk_controller_capabilities(struct call *call, const void *in, void *out)
     Csi__V1__ControllerGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
-    add_up(call, &all);
+    struct error *error = find_all(call, &all);
+    if (error)
+        return error;
     reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
     for (int bit = 0; bit < BITS; bit++)
         if (all.controller >> bit & 1)
@@ -206,7 +220,13 @@ desk_node_capabilities(struct call *call, const void *in, void *out)
     Csi__V1__NodeGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
-    add_up(call, &all);
+    struct desk *desk = desk_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(desk->options.connections);
+    add_up(desk, set, &all);
+    /* A kubelet asks before every mount, those of other connections too. Staging is passed on, and is done where a driver has no use for it. */
+    if (all.unknown)
+        all.node |= NODE_BIT(STAGE_UNSTAGE_VOLUME);
     reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
     for (int bit = 0; bit < BITS; bit++)
         if (all.node >> bit & 1)
@@ -222,7 +242,9 @@ desk_group_capabilities(struct call *call, const void *in, void *out)
     Csi__V1__GroupControllerGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
-    add_up(call, &all);
+    struct error *error = find_all(call, &all);
+    if (error)
+        return error;
     reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
     for (int bit = 0; bit < BITS; bit++)
         if (all.group >> bit & 1)

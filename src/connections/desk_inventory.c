@@ -178,7 +178,8 @@ static bool
 can_list_volumes(const struct merged_list *list, struct connection *connection)
 {
     (void)list;
-    return has_inventory(connection) || desk_foreign_has_volumes(connection);
+    return has_inventory(connection) || !connection_is_known(connection) ||
+           desk_foreign_has_volumes(connection);
 }
 
 static struct error *
@@ -279,7 +280,8 @@ can_list_snapshots(const struct merged_list *list, struct connection *connection
     const struct filter *filter = list->context;
     if (filter->connection && filter->connection != connection)
         return false;
-    return has_inventory(connection) || desk_foreign_has_snapshots(connection);
+    return has_inventory(connection) || !connection_is_known(connection) ||
+           desk_foreign_has_snapshots(connection);
 }
 
 static struct error *

@@ -61,8 +61,7 @@ can_list(const struct merged_list *list, struct connection *connection)
 {
     const struct asked *asked = list->context;
     struct error *lacking;
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->is_known && pass_is_possible(asked->rule, connection, &lacking);
+    return pass_is_possible(asked->rule, connection, &lacking);
 }
 
 static const char *

@@ -14,7 +14,10 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
         reply->max_volumes_per_node = limit;
 }
 
-/* What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps no kubelet waiting. */
+/*
+ * What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps no kubelet waiting. A kubelet asks when it registers the driver and not again: before
+ * all is known it is not answered.
+ */
 struct error *
 desk_node_info(struct call *call, const void *in, void *out)
 {
@@ -30,6 +33,8 @@ desk_node_info(struct call *call, const void *in, void *out)
         struct connection *connection = set->slots[i].connection;
         if (!connection)
             continue;
+        if (connection_is_node_awaited(connection))
+            return connection_unknown_error(connection);
         struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
         struct text_map keys = topology_keys_claimed(desk, connection, arena);
         places_add_node(connection, &keys, &told, arena);

@@ -14,9 +14,7 @@
 bool
 lost_handles_can_find(const struct connection *connection, enum id_kind kind)
 {
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    int needed = kind == ID_VOLUME ? CAN(LIST_VOLUMES) : CAN(LIST_SNAPSHOTS);
-    return facts->controller >> needed & 1;
+    return connection_can(connection, kind == ID_VOLUME ? CAN(LIST_VOLUMES) : CAN(LIST_SNAPSHOTS));
 }
 
 /* ---- one list ---- */

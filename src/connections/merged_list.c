@@ -70,6 +70,8 @@ static struct error *
 list_connection(struct listing *listing, struct connection *connection, struct token at)
 {
     const struct merged_list *list = listing->list;
+    if (connection && !connection_is_known(connection))
+        return connection_unknown_error(connection);
     for (unsigned empty = 0;;) {
         struct list_page page = {.next_token = ""};
         struct error *error = list->ask(list, connection, at.rest, listing->room + at.skip, &page);
@@ -136,7 +138,9 @@ list_all(struct listing *listing, const struct token *start)
     }
     if (error)
         return error;
-    return listing->answered ? NULL : STEAL(listing->failure);
+    /* An empty list means that there is nothing. */
+    bool tells_something = listing->out->count || listing->out->next_token[0] || start->name[0];
+    return listing->answered && tells_something ? NULL : STEAL(listing->failure);
 }
 
 struct error *

@@ -35,7 +35,7 @@ struct merged_list {
 
 /*
  * `max_entries` as the client says it, but at most `limit`, which is also what 0 means. INVALID_ARGUMENT: it is negative. ABORTED: the token is none of
- * ours, or the driver knows it no more. If no connection answers, the error of one of them. On a worker.
+ * ours, or the driver knows it no more. If no connection answers, or there is no entry and one does not answer, the error of one of them. On a worker.
  */
 MUST_CHECK struct error *merged_list_run(const struct merged_list *list, int32_t max_entries,
                                          size_t limit, const char *token, struct list_page *out);

@@ -12,8 +12,7 @@ typedef Csi__V1__VolumeCapability volume_capability;
 static bool
 knows_all_modes(const struct connection *connection, const struct method *method)
 {
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (!facts->is_known)
+    if (!connection_is_known(connection))
         return true; /* nothing is known of it */
     if (strncmp(method->path, NODE_SERVICE, strlen(NODE_SERVICE)) == 0)
         return connection_node_capabilities(connection) >>

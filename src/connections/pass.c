@@ -17,8 +17,7 @@
 /* ---- what a driver has ---- */
 
 static uint64_t
-offered(const struct rule *rule, const struct connection *connection,
-        const struct driver_facts *facts)
+offered(const struct rule *rule, const struct connection *connection)
 {
     switch (rule->need) {
     case NEED_CONTROLLER:
@@ -28,7 +27,7 @@ offered(const struct rule *rule, const struct connection *connection,
     case NEED_GROUP:
         return connection_group_capabilities(connection);
     case NEED_SERVICE:
-        return facts->services;
+        return connection_services(connection);
     case NEED_NOTHING:
         break;
     }
@@ -47,9 +46,8 @@ lacking_error(const struct connection *connection, const char *path)
 bool
 pass_is_possible(const struct rule *rule, const struct connection *connection, struct error **error)
 {
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     *error = NULL;
-    if (!facts->is_known || (offered(rule, connection, facts) >> rule->capability & 1))
+    if (!connection_is_known(connection) || (offered(rule, connection) >> rule->capability & 1))
         return true;
     if (!rule->lacking_is_fine)
         *error = lacking_error(connection, rule->path);

@@ -120,8 +120,7 @@ static bool
 driver_may_have(const struct connection *connection,
                 Csi__V1__PluginCapability__Service__Type service)
 {
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return !facts->is_known || facts->services >> service & 1;
+    return !connection_is_known(connection) || connection_services(connection) >> service & 1;
 }
 
 /* The requirement of a request, and the service that a driver has if it can do something with it; NULL: the request is not about places. */

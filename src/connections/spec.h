@@ -11,7 +11,7 @@
  *     aliases: [old-name]
  *     parameters: {fsType: xfs}
  *     secrets: scoped
- *     capabilities: {without: [CLONE_VOLUME]}
+ *     capabilities: {controller: [CREATE_DELETE_VOLUME], node: [], without: [CLONE_VOLUME]}
  *     capacity: unlimited
  *     topology: [{example.com/zone: a}]
  *     max-calls: 64
@@ -36,6 +36,16 @@ enum spec_secrets {
     SPEC_SECRETS_NONE,
 };
 
+/* What the driver can do as its file says it, whatever the driver says: 1 << Type. */
+struct spec_capabilities {
+    bool is_fixed; /* false: the driver is asked */
+    uint64_t services;
+    uint64_t expansion;
+    uint64_t controller;
+    uint64_t node;
+    uint64_t group;
+};
+
 struct connection_spec {
     const char *name;
     const struct driver_ops *driver;
@@ -43,9 +53,10 @@ struct connection_spec {
     bool is_default;
     int64_t priority; /* 0; among those that a selector finds: the highest first, then by name */
     struct text_map labels;
-    struct text_list aliases;    /* names that it had before: ids with them are taken for its own */
-    struct text_map parameters;  /* for CreateVolume, where the request does not say otherwise */
-    enum spec_secrets secrets;   /* all */
+    struct text_list aliases;   /* names that it had before: ids with them are taken for its own */
+    struct text_map parameters; /* for CreateVolume, where the request does not say otherwise */
+    enum spec_secrets secrets;  /* all */
+    struct spec_capabilities capabilities;
     uint64_t without_controller; /* capabilities that are not told and not used: 1 << Type */
     uint64_t without_node;
     uint64_t without_group;

@@ -99,6 +99,8 @@ driver_facts_copy(const struct driver_facts *facts)
     struct driver_facts *copy = driver_facts_new();
     struct arena *arena = &copy->arena;
     copy->is_known = facts->is_known;
+    copy->is_node_known = facts->is_node_known;
+    copy->leads_back = facts->leads_back;
     copy->is_ready = facts->is_ready;
     copy->trouble = copy_text(arena, facts->trouble);
     copy->since_ms = facts->since_ms;

@@ -27,6 +27,8 @@ struct driver_facts {
     atomic_uint references;
     struct arena arena; /* of the texts */
     bool is_known;      /* it has been reached once */
+    bool is_node_known; /* so has its Node service, if it has one */
+    bool leads_back;    /* to this very server: there is nothing to be known of it */
     bool is_ready;
     const char *trouble; /* why it is not ready; NULL when it is */
     uint64_t since_ms;   /* Unix time of the last change of is_ready */

@@ -267,6 +267,8 @@ static struct error *
 read_facts(struct keeper *keeper, struct driver_facts *facts)
 {
     struct error *error = read_plugin(keeper, facts);
+    /* No server but our own refuses to say who it is, because of the metadata. */
+    facts->leads_back = error && error->code == CODE_FAILED_PRECONDITION && error->from_peer;
     if (!error)
         error = read_controller(keeper, facts);
     if (!error)
@@ -274,6 +276,7 @@ read_facts(struct keeper *keeper, struct driver_facts *facts)
     facts->is_known |= !error;
     if (!error)
         error = error_wrap(read_node(keeper, facts), "its Node service");
+    facts->is_node_known |= !error;
     return error;
 }
 

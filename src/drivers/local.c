@@ -156,7 +156,7 @@ learn_facts(struct local *local, struct runtime *runtime)
 {
     struct call *call = call_new_detached(runtime, 0);
     struct driver_facts *facts = driver_facts_new();
-    facts->is_known = facts->is_ready = true;
+    facts->is_known = facts->is_node_known = facts->is_ready = true;
     ASK(local, call, "csi.v1.Identity.GetPluginInfo", GetPluginInfo, get_plugin_info,
         keeper_facts_take_info, facts);
     ASK(local, call, "csi.v1.Identity.GetPluginCapabilities", GetPluginCapabilities,

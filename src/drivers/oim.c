@@ -80,7 +80,7 @@ static void
 tell_facts(struct oim_driver *oim)
 {
     struct driver_facts *facts = driver_facts_new();
-    facts->is_known = true;
+    facts->is_known = facts->is_node_known = true;
     facts->trouble = "it has not been reached yet";
     facts->plugin_name = PLUGIN_NAME;
     facts->plugin_version = SKYCAP_VERSION;

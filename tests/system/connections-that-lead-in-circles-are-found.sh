@@ -16,7 +16,6 @@ sample_file back >"$SKYCAP_TMP/front/back.yaml"
 sample_file round >"$SKYCAP_TMP/front/round.yaml"
 sample_file front "default: true" >"$SKYCAP_TMP/round/circle.yaml"
 echo "{driver: local, options: {backend: dir}}" >"$SKYCAP_TMP/round/own.yaml"
-sample_file front >"$SKYCAP_TMP/back/circle.yaml"
 
 start_skycap_at "$back" --connections "$SKYCAP_TMP/back" --node-id worker-1
 wait_until_up nas
@@ -42,7 +41,7 @@ check "what it is down for is in the log" "$(grep -c 'connection is down connect
 
 # ---- one behind the other --------------------------------------------------------------------------------
 
-wait_until_up back round
+wait_until_up back
 volume=$(create data "$(on back)")
 check "the id of a volume two servers away" "$volume" "v:back/v:nas/volumes/data"
 check "it is known there by its own" "$(rpc Controller/ControllerGetVolume "{\"volumeId\":\"$volume\"}" |
@@ -58,7 +57,13 @@ before=$(calls_of CreateVolume)
 refuses "CreateVolume in a circle of two" FAILED_PRECONDITION 'leads back to this server' create_volume data "$(on round)"
 check "CreateVolume came back once" "$(calls_of CreateVolume)" $((before + 2))
 refuses "an id that goes round" FAILED_PRECONDITION 'leads back to this server' \
-    rpc Controller/ControllerGetVolume '{"volumeId":"v:back/v:circle/v:back/v:circle/v:back/v:nas/x"}'
+    rpc Controller/ControllerGetVolume '{"volumeId":"v:round/v:circle/v:round/v:circle/v:back/v:nas/x"}'
+# Each would have to know first what the other can do.
+refuses "what a circle of two can do" UNAVAILABLE 'connection \\?"round\\?" has not been reached yet' rpc Controller/ControllerGetCapabilities '{}'
+rm "$SKYCAP_TMP/front/round.yaml"
+reload
+check "what the others can do is told when the circle is no more, whatever leads back" \
+    "$(rpc Controller/ControllerGetCapabilities '{}' | grep -c '"LIST_VOLUMES"')" 1
 passes "an id that goes round is refused"
 check "both servers are ready still" "$(is_ready && SOCKET=$back is_ready && echo ready)" ready
 finish

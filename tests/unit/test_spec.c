@@ -258,7 +258,8 @@ test_wrong_capabilities(void)
     CHECK_TEXT(trouble_with("capabilities: [CLONE_VOLUME]"),
                "line 2: capabilities: this is a list, and should be a map, like {key: value}");
     CHECK_TEXT(trouble_with("capabilities: {with: CLONE_VOLUME}"),
-               "line 2: \"with\" is not known here; there are: without");
+               "line 2: \"with\" is not known here; there are: controller, node, group, services, "
+               "expansion, without");
     const char *all =
         "CREATE_DELETE_VOLUME, PUBLISH_UNPUBLISH_VOLUME, LIST_VOLUMES, GET_CAPACITY, "
         "CREATE_DELETE_SNAPSHOT, LIST_SNAPSHOTS, CLONE_VOLUME, PUBLISH_READONLY, EXPAND_VOLUME, "
