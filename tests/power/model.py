@@ -38,6 +38,8 @@ def new_volume(event, **more):
         state="maybe",
         kind=event["kind"],
         size=0,
+        sizes_maybe=[],
+        is_exact=True,
         files={},
         attached=False,
         parameters={},
@@ -93,6 +95,10 @@ class Model:
         if not volume.pop("is_repeated", False):
             promise_all(volume["files"])
 
+    def fail_create(self, event):
+        """If it is made later all the same, its source may have been written to meanwhile."""
+        self.volumes[event["name"]]["is_exact"] = False
+
     def begin_delete(self, event):
         self.volumes[event["name"]]["state"] = "deleting"
 
@@ -100,7 +106,8 @@ class Model:
         self.deleted.append(self.volumes.pop(event["name"])["id"])
 
     def begin_expand(self, event):
-        self.volumes[event["name"]]["size_maybe"] = event["size"]
+        """If it is not answered, the data may have grown; the row may follow later."""
+        self.volumes[event["name"]]["sizes_maybe"].append(event["size"])
 
     def done_expand(self, event):
         self.resolve_size(event)
@@ -159,12 +166,19 @@ class Model:
             round=number,
             group=None,
             checks=0,
+            is_exact=False,
             files=copied(volume["files"]),
         )
 
     def done_snapshot(self, event):
         self.found_snapshot(event["name"], event["id"])
         promise_all(self.snapshots[event["name"]]["files"])
+
+        self.snapshots[event["name"]]["is_exact"] = True
+
+    def fail_snapshot(self, event):
+        """It was answered, and is of that instant; but it may be gone after a cut."""
+        self.snapshots[event["name"]]["is_exact"] = event["code"] == "NOT_READY"
 
     def found_snapshot(self, name, snapshot_id):
         self.snapshots[name].update(state="there", id=snapshot_id)
@@ -188,6 +202,7 @@ class Model:
         self.found_group(event)
         for member in self.members(event["name"]):
             promise_all(member["files"])
+            member["is_exact"] = True
 
     def found_group(self, event):
         self.groups[event["name"]].update(state="there", id=event["id"])
@@ -229,8 +244,7 @@ class Model:
 
     def resolve_size(self, event):
         volume = self.volumes[event["name"]]
-        volume["size"] = event["size"]
-        volume.pop("size_maybe", None)
+        volume.update(size=event["size"], sizes_maybe=[])
 
     def resolve_parameters(self, event):
         volume = self.volumes[event["name"]]

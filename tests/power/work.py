@@ -60,11 +60,10 @@ class Worker:
         return [name for name in self.model.there(things) if name.startswith(self.prefix)]
 
     def own_snapshots(self):
-        return [
-            name
-            for name in self.own(self.model.snapshots)
-            if not self.model.snapshots[name]["group"]
-        ]
+        """Those that were answered, and are in no group."""
+        names = self.own(self.model.snapshots)
+        found = [(name, self.model.snapshots[name]) for name in names]
+        return [name for name, one in found if one["is_exact"] and not one["group"]]
 
     def has_room(self):
         return len(self.own(self.model.volumes)) < MOST_VOLUMES
