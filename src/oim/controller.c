@@ -12,6 +12,7 @@
 #include "oim/accelerator.h"
 #include "oim/announcer.h"
 #include "proto/oim.rpc.h"
+#include "registry/path.h"
 #include "rpc/call.h"
 #include "volumes/keys.h"
 
@@ -232,11 +233,12 @@ open_announcer(struct oim_controller *controller, const struct oim_controller_op
 struct error *
 oim_controller_open(const struct oim_controller_options *options, struct oim_controller **out)
 {
-    if (!options->id || !options->id[0])
-        return error_new(CODE_INVALID_ARGUMENT, "the controller needs an id");
+    struct error *error = path_check_id(options->id ? options->id : "");
+    if (error)
+        return error;
     struct oim_controller *controller = memory_zeroed(sizeof *controller);
     keys_init(&controller->keys);
-    struct error *error = open_announcer(controller, options);
+    error = open_announcer(controller, options);
     if (!error)
         error = open_accelerator(controller, options);
     if (error)

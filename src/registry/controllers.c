@@ -10,6 +10,7 @@
 #include "registry/controllers.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct controller {
     uint32_t list; /* the last list that it was in */
     bool is_mark;  /* it was removed */
     bool is_told;  /* its expiry was */
+    bool has_news; /* it was heard of since the last call */
     uint8_t id_size;
     char text[]; /* the id, then the address, each with a NUL behind */
 };
@@ -55,7 +57,9 @@ struct controllers {
     struct runtime *runtime;
     struct tls_context *tls;
     bool is_open;
-    uint32_t list; /* number of the list that is being made, or was made last */
+    uint32_t list;            /* number of the list that is being made, or was made last */
+    _Atomic int64_t lost_ms;  /* when the store was lost last; 0: never */
+    _Atomic int64_t found_ms; /* when it was found again; 0: it was not */
     struct part parts[PARTS];
 };
 
@@ -100,10 +104,28 @@ address_of(const struct controller *controller)
     return controller->text + controller->id_size + 1;
 }
 
-static bool
-is_expired(const struct controller *controller, int64_t now_ms)
+/* When it expires, as controllers_lose_store has it. INT64_MAX: not as far as can be told. */
+static int64_t
+expiry_of(const struct controllers *controllers, const struct controller *controller)
 {
-    return !controller->is_mark && controller->expires_ms && controller->expires_ms <= now_ms;
+    int64_t lost_ms = atomic_load(&controllers->lost_ms);
+    int64_t found_ms = atomic_load(&controllers->found_ms);
+    int64_t expires_ms = controller->expires_ms;
+    if (!expires_ms)
+        return INT64_MAX;
+    if (!lost_ms || expires_ms <= lost_ms)
+        return expires_ms;
+    if (!found_ms)
+        return INT64_MAX;
+    int64_t again_ms = found_ms + (expires_ms - controller->registered_ms);
+    return again_ms > expires_ms ? again_ms : expires_ms;
+}
+
+static bool
+is_expired(const struct controllers *controllers, const struct controller *controller,
+           int64_t now_ms)
+{
+    return !controller->is_mark && expiry_of(controllers, controller) <= now_ms;
 }
 
 /* ---- changing ---- */
@@ -167,6 +189,19 @@ replace(struct part *part, struct controller **place, const struct entry *entry,
     return made;
 }
 
+/* Of news that are not in the store the revision stays: whatever the store tells next is newer. */
+static void
+take(struct controller *controller, const struct entry *entry)
+{
+    controller->is_mark = !entry->value[0];
+    if (entry->revision)
+        controller->revision = entry->revision;
+    controller->registered_ms = entry->registered_ms;
+    controller->expires_ms = controller->is_mark ? entries_now_ms() + MARK_MS : entry->expires_ms;
+    controller->is_told = false;
+    controller->has_news = true;
+}
+
 static void
 note(struct controllers *controllers, const struct entry *entry, bool is_listed)
 {
@@ -177,14 +212,11 @@ note(struct controllers *controllers, const struct entry *entry, bool is_listed)
     struct part *part = part_of(controllers, hash);
     pthread_mutex_lock(&part->lock);
     struct controller **place = find(part, hash, entry->path, id_size);
-    if (!*place || (*place)->revision < entry->revision) {
+    if (!*place || !entry->revision || (*place)->revision < entry->revision) {
+        uint64_t revision = *place ? (*place)->revision : 0;
         struct controller *controller = replace(part, place, entry, hash, id_size);
-        controller->is_mark = !entry->value[0];
-        controller->revision = entry->revision;
-        controller->registered_ms = entry->registered_ms;
-        controller->expires_ms =
-            controller->is_mark ? entries_now_ms() + MARK_MS : entry->expires_ms;
-        controller->is_told = false;
+        controller->revision = revision;
+        take(controller, entry);
     }
     if (is_listed)
         (*place)->list = controllers->list;
@@ -197,6 +229,27 @@ void
 controllers_note(struct controllers *controllers, const struct entry *entry)
 {
     note(controllers, entry, false);
+}
+
+void
+controllers_note_unstored(struct controllers *controllers, const struct entry *entry)
+{
+    struct entry unstored = *entry;
+    unstored.revision = 0;
+    note(controllers, &unstored, false);
+}
+
+void
+controllers_lose_store(struct controllers *controllers, int64_t since_ms)
+{
+    atomic_store(&controllers->found_ms, 0);
+    atomic_store(&controllers->lost_ms, since_ms);
+}
+
+void
+controllers_find_store(struct controllers *controllers)
+{
+    atomic_store(&controllers->found_ms, entries_now_ms());
 }
 
 /* ---- walking, a part at a time ---- */
@@ -268,20 +321,27 @@ tell_expired(struct controllers_sweep *sweep, struct controller *controller)
     sweep->tell(sweep->context, &entry);
 }
 
+struct sweeping {
+    const struct controllers *controllers;
+    struct controllers_sweep *sweep;
+};
+
 static bool
 sweep_one(void *context, struct controller *controller)
 {
-    struct controllers_sweep *sweep = context;
+    const struct sweeping *sweeping = context;
+    struct controllers_sweep *sweep = sweeping->sweep;
     if (controller->is_mark)
         return controller->expires_ms <= sweep->now_ms;
     if (controller->channel && timers_now() - controller->used_at >= sweep->idle_ns)
         channel_retire(STEAL(controller->channel));
-    if (!controller->expires_ms || controller->is_told)
+    if (controller->is_told)
         return false;
-    if (controller->expires_ms <= sweep->now_ms)
+    int64_t expires_ms = expiry_of(sweeping->controllers, controller);
+    if (expires_ms <= sweep->now_ms)
         tell_expired(sweep, controller);
-    else if (controller->expires_ms < sweep->next_ms)
-        sweep->next_ms = controller->expires_ms;
+    else if (expires_ms < sweep->next_ms)
+        sweep->next_ms = expires_ms;
     return false;
 }
 
@@ -289,10 +349,11 @@ void
 controllers_sweep(struct controllers *controllers, struct controllers_sweep *sweep)
 {
     sweep->next_ms = INT64_MAX;
-    walk(controllers, sweep_one, sweep);
+    walk(controllers, sweep_one, &(struct sweeping){controllers, sweep});
 }
 
 struct counting {
+    const struct controllers *controllers;
     int64_t now_ms;
     struct controllers_counts counts;
 };
@@ -302,7 +363,7 @@ count_one(void *context, struct controller *controller)
 {
     struct counting *counting = context;
     counting->counts.registered += !controller->is_mark;
-    counting->counts.expired += is_expired(controller, counting->now_ms);
+    counting->counts.expired += is_expired(counting->controllers, controller, counting->now_ms);
     counting->counts.channels += controller->channel != NULL;
     return false;
 }
@@ -310,7 +371,7 @@ count_one(void *context, struct controller *controller)
 struct controllers_counts
 controllers_count(struct controllers *controllers)
 {
-    struct counting counting = {.now_ms = entries_now_ms()};
+    struct counting counting = {.controllers = controllers, .now_ms = entries_now_ms()};
     walk(controllers, count_one, &counting);
     return counting.counts;
 }
@@ -356,7 +417,7 @@ static struct error *
 pass(struct controllers *controllers, struct controller *controller, struct call *call)
 {
     struct error *error = NULL;
-    if (is_expired(controller, entries_now_ms()))
+    if (is_expired(controllers, controller, entries_now_ms()))
         return expired_error(controller);
     if (!controller->channel)
         error = open_channel(controllers, controller);
@@ -364,6 +425,9 @@ pass(struct controllers *controllers, struct controller *controller, struct call
         error->code = CODE_UNAVAILABLE;
         return error_wrap(error, "controller \"%s\"", controller->text);
     }
+    if (controller->has_news)
+        channel_end_pause(controller->channel);
+    controller->has_news = false;
     controller->used_at = timers_now();
     rpc_proxy(call, controller->channel);
     return NULL;

@@ -29,6 +29,18 @@ void controllers_free(struct controllers *controllers);
 void controllers_note(struct controllers *controllers, const struct entry *entry);
 
 /*
+ * The same, of what could not be written to the store: it counts until the store tells something newer. Only while the store is lost.
+ */
+void controllers_note_unstored(struct controllers *controllers, const struct entry *entry);
+
+/*
+ * The store cannot be followed since `since_ms`, and can be again: in between nothing expires, because renewals cannot be heard of. Afterwards what had
+ * not expired before has one more time to live, in which it can be renewed. One thread.
+ */
+void controllers_lose_store(struct controllers *controllers, int64_t since_ms);
+void controllers_find_store(struct controllers *controllers);
+
+/*
  * Between the two all that is there is listed; what was not, and is not younger than the revision, is gone. One thread. What others note meanwhile may be
  * older than the list, and gone.
  */

@@ -20,6 +20,7 @@
 #define FIRST_PAUSE_MS 100u
 #define LONGEST_PAUSE_MS 1000u
 #define STACK_BYTES (256u * 1024)
+#define SILENCE_MS 5000 /* how late a loss of the store may be noticed */
 
 struct follower {
     struct follower_options options;
@@ -29,10 +30,12 @@ struct follower {
     char *trouble;             /* why not everything has been read yet; NULL: it has */
     int64_t swept_ms;
     int64_t next_expiry_ms;
+    int64_t heard_ms;  /* when the store was heard from last */
     uint32_t pause_ms; /* after the next failure */
     enum code code;    /* what the store has answered last; as far as it tells, it is heard from */
     atomic_bool is_stopping;
     bool has_thread;
+    bool is_lost; /* the store cannot be followed */
     pthread_t thread;
 };
 
@@ -191,6 +194,21 @@ tell_health(struct follower *follower, const struct error *error)
         log_info(follower->options.log, "registry: the store is followed again");
 }
 
+/* Without the store no renewal is heard of: nothing expires meanwhile. */
+static void
+note_store(struct follower *follower, const struct error *error)
+{
+    if (!error && !follower->is_lost) {
+        follower->heard_ms = entries_now_ms();
+        return;
+    }
+    if (!error)
+        controllers_find_store(follower->options.controllers);
+    else if (!follower->is_lost)
+        controllers_lose_store(follower->options.controllers, follower->heard_ms - SILENCE_MS);
+    follower->is_lost = error != NULL;
+}
+
 /* Only the follower's own thread changes `trouble`, which is never there again once all has been read. */
 static void
 note_trouble(struct follower *follower, const struct error *error)
@@ -223,6 +241,7 @@ run(void *argument)
     while (!atomic_load(&follower->is_stopping)) {
         struct error *error AUTO(error_cleanup) = follow(follower);
         tell_health(follower, error);
+        note_store(follower, error);
         note_trouble(follower, error);
         sweep_if_due(follower);
         if (error) {
@@ -268,6 +287,7 @@ follower_open(const struct follower_options *options, struct follower **out)
     struct follower *follower = memory_zeroed(sizeof *follower);
     follower->options = *options;
     follower->next_expiry_ms = INT64_MAX;
+    follower->heard_ms = entries_now_ms();
     follower->pause_ms = FIRST_PAUSE_MS;
     pthread_mutex_init(&follower->lock, NULL);
     struct error *error = read_first(follower);

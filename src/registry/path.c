@@ -51,14 +51,16 @@ path_normalize(const char *text, struct arena *arena, const char **out)
     return error;
 }
 
-/* It must fit into a header field, so that calls can be passed on to it. */
+/* A value that gRPC's metadata carries as it is: printable ASCII, no blank at either end. Otherwise no call could name the controller. */
 static bool
-has_control_character(const char *text)
+fits_metadata(const char *text, size_t size)
 {
+    if (text[0] == ' ' || text[size - 1] == ' ')
+        return false;
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            return true;
-    return false;
+        if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+            return false;
+    return true;
 }
 
 struct error *
@@ -71,9 +73,10 @@ path_check_id(const char *id)
         return error_new(CODE_INVALID_ARGUMENT,
                          "the controller's id has %zu bytes: at most %d are taken", size,
                          PATH_MAX_ID_BYTES);
-    if (!utf8_is_valid(id, size) || has_control_character(id))
+    if (!fits_metadata(id, size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the controller's id has control characters or is no UTF-8");
+                         "the controller's id must be printable ASCII without a blank at either "
+                         "end: calls name it in a gRPC header");
     if (strchr(id, '/') || is_dots(id, size))
         return error_new(CODE_INVALID_ARGUMENT,
                          "the controller's id \"%s\" has a slash, or is \".\" or \"..\"", id);

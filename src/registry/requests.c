@@ -54,6 +54,21 @@ check_value(const char *path, const char *value, struct arena *arena)
     return error || !size ? error : check_address(value);
 }
 
+/*
+ * While the store is away, calls are passed on to where controllers say that they are. They are not told that it was done, so they say it again until it is
+ * stored; and others learn of it only then.
+ */
+static struct error *
+set(struct registry *registry, struct entry *entry)
+{
+    struct error *error = entries_set(registry->options.store, entry);
+    if (!error)
+        controllers_note(registry->controllers, entry);
+    else if (error->code == CODE_UNAVAILABLE && entry->value[0])
+        controllers_note_unstored(registry->controllers, entry);
+    return error;
+}
+
 struct error *
 requests_set(struct call *call, const char *path, const char *value, int64_t expires_ms)
 {
@@ -67,11 +82,7 @@ requests_set(struct call *call, const char *path, const char *value, int64_t exp
         error = check_writer(call, entry.path);
     if (!error)
         error = check_value(entry.path, value, call_arena(call));
-    if (!error)
-        error = entries_set(registry->options.store, &entry);
-    if (!error)
-        controllers_note(registry->controllers, &entry);
-    return error;
+    return error ? error : set(registry, &entry);
 }
 
 struct error *

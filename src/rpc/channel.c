@@ -208,6 +208,16 @@ first_pause(const struct channel *channel)
     return channel->longest_pause_ns < FIRST_PAUSE_NS ? channel->longest_pause_ns : FIRST_PAUSE_NS;
 }
 
+void
+channel_end_pause(struct channel *channel)
+{
+    if (channel->state != CHANNEL_PAUSING)
+        return;
+    loop_disarm(channel->loop, &channel->pause);
+    channel->pause_ns = first_pause(channel);
+    on_pause_over(&channel->pause);
+}
+
 static void
 pause_after_failure(struct channel *channel, const char *why)
 {

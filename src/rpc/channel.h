@@ -44,6 +44,9 @@ void channel_close(struct channel *channel);
  */
 void channel_retire(struct channel *channel);
 
+/* The server was heard of by other means: if attempts to connect pause, the next call does not wait for the end of the pause. Loop thread. */
+void channel_end_pause(struct channel *channel);
+
 /* Zero everywhere is a plain call. */
 struct call_options {
     uint64_t timeout_ns;             /* 0: no deadline but the parent's */

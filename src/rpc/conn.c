@@ -86,10 +86,12 @@ feed_tls(struct conn *conn, const uint8_t *bytes, size_t size)
         if (!error && got)
             feed_session(conn, plain, got);
     }
-    if (error)
+    if (error) {
+        conn->was_refused = !conn->is_established;
         conn_kill(conn, "TLS: %s", error->message);
-    else if (closed)
+    } else if (closed) {
         conn_kill(conn, "the peer closed the connection");
+    }
     conn_mark_dirty(conn);
 }
 

@@ -55,6 +55,8 @@ struct conn {
     int fd;
     bool is_server;
     bool is_established;
+    bool
+        was_refused; /* the two do not agree on TLS: a certificate that is not trusted, for instance */
     bool is_dirty;
     bool is_dead;         /* to be destroyed at the end of the turn */
     bool is_stuck;        /* the socket takes no more; waits for it */

@@ -14,6 +14,7 @@
 
 #define WATCH_NS 500000000u
 #define SECOND_GOAWAY_NS 1000000000u
+#define REFUSAL_PAUSE_NS 1000000000u
 #define TRIM_PAD_BYTES (64u << 10)
 
 /* ---- services ---- */
@@ -152,10 +153,27 @@ server_services(const struct server *server)
 
 /* ---- connections ---- */
 
+/* One line a second at most: a peer that tries again and again must not fill the log. */
+static void
+tell_refusal(struct server *server, const struct conn *conn, const char *why)
+{
+    uint64_t now = timers_now();
+    if (server->refusal_told_at && now - server->refusal_told_at < REFUSAL_PAUSE_NS) {
+        server->untold_refusals++;
+        return;
+    }
+    log_warn(server->loop->log, "a peer is refused", LOG_TEXT("peer", conn->peer->address),
+             LOG_TEXT("why", why), LOG_NUMBER("more since the last line", server->untold_refusals));
+    server->refusal_told_at = now;
+    server->untold_refusals = 0;
+}
+
 static void
 on_conn_closed(struct conn *conn, const char *why)
 {
     struct server *server = conn->owner;
+    if (conn->was_refused)
+        tell_refusal(server, conn, why);
     log_debug(server->loop->log, "connection closed", LOG_TEXT("peer", conn->peer->address),
               LOG_TEXT("why", why));
     *conn->link = conn->next;

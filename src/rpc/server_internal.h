@@ -46,7 +46,9 @@ struct server {
     size_t listener_count;
     struct conn *conns;
     size_t conn_count;
-    bool conn_closed;   /* since the last look */
+    bool conn_closed; /* since the last look */
+    uint64_t refusal_told_at;
+    size_t untold_refusals;
     size_t call_count;  /* calls that are not freed yet */
     struct timer watch; /* looks after slow and silent peers */
     struct timer second_goaway;

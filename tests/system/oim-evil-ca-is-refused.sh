@@ -49,6 +49,7 @@ for directory in "$evil" "$mixed"; do
         "$(with "$directory" answer evil-registry component.registry "$(at control-0)=controller.node-0" "$MAKE" '{"bdevName":"evil","size":1048576}')" UNAVAILABLE
 done
 check "the entries are as before" "$(entries registry)" "$before"
+check "the log warns of who was refused" "$(grep -c 'WARN .*a peer is refused peer=10.99.0..*why="TLS: ' "$SKYCAP_TMP/registry.log" | sed 's/[1-9].*/some/')" some
 check "the controller made nothing" "$(local_call control-0 "$ASK" '{"bdevName":"evil"}' | grep -c NOT_FOUND)" 1
 check "good ones are served meanwhile" "$(answer host-0 host.node-0 to_registry --controller node-0 "$MAKE" '{"bdevName":"good","size":1048576}')" OK
 

@@ -82,6 +82,11 @@ bad_requests_are_invalid(void)
     CHECK_CODE(register_controller(&office, "..", "a:1"), CODE_INVALID_ARGUMENT);
     CHECK_CODE(register_controller(&office, "a/b", "a:1"), CODE_INVALID_ARGUMENT);
     CHECK_CODE(register_controller(&office, "a\nb", "a:1"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(register_controller(&office, "h\303\264st", "a:1"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(register_controller(&office, " host", "a:1"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(set_value(&office, "host /address", "a:1"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(register_controller(&office, "a host", "a:1"), CODE_OK);
+    CHECK_CODE(register_controller(&office, "a host", ""), CODE_OK);
     CHECK_CODE(register_controller(&office, long_id, "a:1"), CODE_INVALID_ARGUMENT);
     long_id[200] = '\0';
     CHECK_CODE(register_controller(&office, long_id, "a:1"), CODE_OK);

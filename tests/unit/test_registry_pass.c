@@ -31,13 +31,19 @@ count_probe(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__Pr
 
 static const struct csi_v1_identity desk_handlers = {.probe = {count_probe}};
 
+static struct ends_setup
+desk_setup(struct desk *desk)
+{
+    return (struct ends_setup){
+        .service = &csi_v1_identity_service, .handlers = &desk_handlers, .context = desk};
+}
+
 static void
 desk_open(struct desk *desk)
 {
     *desk = (struct desk){.entered = GATE_INIT, .may_go_on = GATE_INIT};
-    ends_open(&desk->ends, &(struct ends_setup){.service = &csi_v1_identity_service,
-                                                .handlers = &desk_handlers,
-                                                .context = desk});
+    struct ends_setup setup = desk_setup(desk);
+    ends_open(&desk->ends, &setup);
 }
 
 static void
@@ -151,6 +157,28 @@ a_registration_counts_from_its_answer_on(void)
         CHECK_CODE(register_controller(&office, "h", ""), CODE_OK);
         CHECK_CODE(probe_controller(&office, "h"), CODE_UNAVAILABLE);
     }
+    office_close(&office);
+    desk_close(&desk);
+}
+
+/* Attempts to connect pause for a second after the first failure: who has announced himself again is not to wait for that. */
+static void
+a_controller_that_came_back_is_reached_as_soon_as_it_says_so(void)
+{
+    struct office office;
+    struct desk desk;
+    office_open(&office);
+    desk_open(&desk);
+    struct ends_setup setup = desk_setup(&desk);
+    CHECK_CODE(register_controller(&office, "h", desk.ends.address), CODE_OK);
+    CHECK_CODE(probe_controller(&office, "h"), CODE_OK);
+    server_free(STEAL(desk.ends.server));
+    while (take_code(probe_controller(&office, "h")) != CODE_UNAVAILABLE)
+        sleep_ms(1);
+    CHECK_CODE(probe_controller(&office, "h"), CODE_UNAVAILABLE);
+    ends_open_server(&desk.ends, &setup);
+    CHECK_CODE(register_controller(&office, "h", desk.ends.address), CODE_OK);
+    CHECK_CODE(probe_controller(&office, "h"), CODE_OK);
     office_close(&office);
     desk_close(&desk);
 }
@@ -351,6 +379,7 @@ main(void)
     what_cannot_be_passed_on_says_why();
     methods_of_the_registry_itself_are_never_passed_on();
     a_registration_counts_from_its_answer_on();
+    a_controller_that_came_back_is_reached_as_soon_as_it_says_so();
     a_channel_that_nobody_uses_is_closed_and_made_again();
     calls_under_way_outlast_the_entry_and_the_address();
     a_stream_goes_on_when_its_controller_is_removed();

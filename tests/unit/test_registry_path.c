@@ -56,7 +56,10 @@ ids_are_one_element_that_fits_a_header(void)
     static char longest[PATH_MAX_ID_BYTES + 2];
     memset(longest, 'x', PATH_MAX_ID_BYTES);
     CHECK_OK(path_check_id("host-0"));
-    CHECK_OK(path_check_id("h\xc3\xb6st 0"));
+    CHECK_OK(path_check_id("host 0"));
+    CHECK_CODE(path_check_id("h\xc3\xb6st"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(path_check_id(" host"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(path_check_id("host "), CODE_INVALID_ARGUMENT);
     CHECK_OK(path_check_id("..."));
     CHECK_OK(path_check_id(longest));
     longest[PATH_MAX_ID_BYTES] = 'x';
