@@ -59,6 +59,7 @@ swap(struct connections *connections, struct connection_set *set)
     struct connection_set *old = connections->current;
     connections->current = set;
     pthread_mutex_unlock(&connections->lock);
+    fact_changes_note(connections->options.changes);
     connection_set_release(old);
 }
 
@@ -97,6 +98,7 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
         .instance = options->instance,
         .max_calls = spec->max_calls,
         .timeout_ms = spec->timeout_ms,
+        .changes = options->changes,
         .runtime = options->runtime,
         .log = options->log,
     };

@@ -17,8 +17,9 @@ struct connections_options {
     const char *directory;      /* of the files */
     const char *data_directory; /* of this process */
     const char *node_id;
-    const char *instance; /* of this process, unique */
-    struct store *store;  /* where the drivers of names are remembered */
+    const char *instance;         /* of this process, unique */
+    struct store *store;          /* where the drivers of names are remembered */
+    struct fact_changes *changes; /* where it is told that files or drivers have changed */
     struct runtime *runtime;
     const struct log *log;
 };

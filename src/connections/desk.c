@@ -16,6 +16,7 @@
 #include "connections/cross_copy.h"
 #include "connections/desk_internal.h"
 #include "connections/inline_volumes.h"
+#include "connections/node_announcer.h"
 #include "connections/pass.h"
 #include "connections/route.h"
 #include "connections/topology_keys.h"
@@ -307,6 +308,8 @@ desk_open(const struct desk_options *options, struct desk **out)
     error_free(handles_drop_old_marks(options->shared)); /* the next start tries again */
     desk->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = cross_copy_resume_all(desk);
+    if (!error && options->is_node)
+        error = node_announcer_open(desk, &desk->announcer);
     if (error) {
         desk_close(desk);
         return error;
@@ -333,6 +336,7 @@ desk_close(struct desk *desk)
 {
     if (!desk)
         return;
+    node_announcer_close(desk->announcer);
     ops_close(desk->ops);
     for (size_t i = 0; i < SERVICES_COUNT; i++) {
         free(desk->services[i]->rules);

@@ -22,9 +22,10 @@ struct desk_options {
     const char *data_directory;
     const char *driver_name;
     const char *node_id;
-    bool is_node;         /* the node side is served */
-    const char *instance; /* as the drivers tell it to their children */
-    bool tells_1_13;      /* capabilities that came with CSI 1.13 */
+    bool is_node;                 /* the node side is served */
+    const char *instance;         /* as the drivers tell it to their children */
+    bool tells_1_13;              /* capabilities that came with CSI 1.13 */
+    struct fact_changes *changes; /* as the connections tell them */
     struct runtime *runtime;
     const struct log *log;
 };

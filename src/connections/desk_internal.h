@@ -11,6 +11,7 @@
 #include "rpc/call.h"
 #include "volumes/keys.h"
 
+struct node_announcer;
 struct desk_service;
 struct ops;
 struct topology_keys;
@@ -22,6 +23,7 @@ struct desk {
     atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
     struct keys choosing;    /* names of volumes for which that is being done */
     struct topology_keys *topology_keys;
+    struct node_announcer *announcer; /* NULL: this is no node */
 };
 
 /* Which of a driver's lists of capabilities a method needs something of. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The desk: what this node is to all connections together. */
-#include "connections/desk_internal.h"
-#include "connections/nodes.h"
+#include "connections/node_announcer.h"
 #include "connections/pass.h"
 #include "connections/places.h"
 #include "connections/topology_keys.h"
@@ -28,7 +27,7 @@ desk_node_info(struct call *call, const void *in, void *out)
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
     struct text_map told = {0};
-    struct error *error = topology_keys_claim(desk, set, arena);
+    struct error *error = node_announcer_run(desk, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
         struct connection *connection = set->slots[i].connection;
         if (!connection)
@@ -39,8 +38,6 @@ desk_node_info(struct call *call, const void *in, void *out)
         struct text_map keys = topology_keys_claimed(desk, connection, arena);
         places_add_node(connection, &keys, &told, arena);
         take_limit(reply, facts->max_volumes_per_node);
-        if (facts->node_id && !connection->spec->driver->speaks_our_ids)
-            error = nodes_remember(desk, connection, facts->node_id, arena);
     }
     reply->node_id = (char *)desk->options.node_id;
     reply->accessible_topology = places_make(&told, arena);

@@ -18,6 +18,7 @@ struct front {
     struct runtime *runtime;
     struct store *store;
     struct store *shared; /* --store; NULL: it is the same */
+    struct fact_changes *changes;
     struct connections *connections;
     struct desk *desk;
 };
@@ -55,12 +56,14 @@ open_parts(struct front *front, const struct front_options *options)
         return error;
     driver_make_instance(front->instance);
     front->runtime = options->runtime;
+    front->changes = fact_changes_new();
     struct connections_options connections = {
         .directory = options->directory,
         .data_directory = front->data_directory,
         .node_id = options->node_id,
         .instance = front->instance,
         .store = front->store,
+        .changes = front->changes,
         .runtime = options->runtime,
         .log = options->log,
     };
@@ -77,6 +80,7 @@ open_parts(struct front *front, const struct front_options *options)
         .is_node = options->is_node,
         .instance = front->instance,
         .tells_1_13 = options->tells_1_13,
+        .changes = front->changes,
         .runtime = options->runtime,
         .log = options->log,
     };
@@ -121,6 +125,7 @@ front_close(struct front *front)
     store_stop(front->shared);
     desk_close(front->desk);
     connections_close(front->connections);
+    fact_changes_release(front->changes);
     store_close(front->shared);
     store_close(front->store);
     free(front);

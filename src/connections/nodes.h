@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of nodes. The orchestrator knows a node by our name; each third-party driver has its own name for it, which it tells in
- * NodeGetInfo. A table in the store keeps them: `node/CONNECTION/NODE` is the driver's name. The row of this node is written when it is asked
- * for its identity; those of others come with a shared store, or stand in the connection's file as node-ids.
+ * NodeGetInfo. A table in the store keeps them: `node/CONNECTION/NODE` is the driver's name. The row of this node is written when the driver
+ * tells it (node_announcer.h); those of others come with a shared store, or stand in the connection's file as node-ids.
  */
 #ifndef CONNECTIONS_NODES_H
 #define CONNECTIONS_NODES_H

@@ -34,7 +34,14 @@ driver_make_instance(char out[DRIVER_INSTANCE_SIZE])
 struct error *
 driver_open(const struct driver_ops *ops, const struct driver_options *options, struct driver **out)
 {
-    return ops->open(options, out);
+    struct error *error = ops->open(options, out);
+    if (error)
+        return error;
+    /* It may have set its facts already; who opens it looks at them anyway. */
+    pthread_mutex_lock(&(*out)->facts_lock);
+    (*out)->changes = fact_changes_share(options->changes);
+    pthread_mutex_unlock(&(*out)->facts_lock);
+    return NULL;
 }
 
 void
@@ -52,6 +59,7 @@ void
 driver_clear(struct driver *driver)
 {
     driver_facts_release(driver->facts);
+    fact_changes_release(driver->changes);
     pthread_mutex_destroy(&driver->facts_lock);
 }
 
@@ -150,6 +158,7 @@ driver_set_facts(struct driver *driver, struct driver_facts *taken)
     pthread_mutex_lock(&driver->facts_lock);
     struct driver_facts *old = driver->facts;
     driver->facts = taken;
+    fact_changes_note(driver->changes);
     pthread_mutex_unlock(&driver->facts_lock);
     driver_facts_release(old);
 }

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "drivers/fact_changes.h"
 #include "proto/csi.pb-c.h"
 #include "rpc/call.h"
 #include "rpc/runtime.h"
@@ -53,6 +54,7 @@ struct driver_options {
     const char *instance;            /* of this process, unique: told to children to find loops */
     int64_t max_calls;               /* under way at a time */
     uint32_t timeout_ms;             /* the longest that a call may take */
+    struct fact_changes *changes;    /* where changes of the facts are told; NULL: nowhere */
     struct runtime *runtime;
     const struct log *log;
 };
@@ -112,6 +114,7 @@ struct driver {
     atomic_uint references;
     pthread_mutex_t facts_lock;
     struct driver_facts *facts;
+    struct fact_changes *changes;
 };
 
 /* table.c: all drivers, NULL at the end, and their names for messages: "local, csi, oim". */

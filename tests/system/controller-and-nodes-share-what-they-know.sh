@@ -15,14 +15,14 @@ to_controller wait_until_up deep
 to_node wait_until_up deep
 passes "a driver that is a node only comes up"
 
-check "the node" "$(to_node rpc Node/NodeGetInfo '{}' | pick 'it["nodeId"]')" worker-1
 id=$(to_controller create data)
 check "a short id" "$(grep -cE '^v:deep/~[0-9a-f]{16}$' <<<"$id")" 1
 publish_on() { # publish_on NODE
     to_controller rpc Controller/ControllerPublishVolume \
         "{\"volumeId\":\"$id\",\"nodeId\":\"$1\",\"volumeCapability\":$(capability tree)}"
 }
-publish_on worker-1 >/dev/null
+is_published() { publish_on worker-1 >/dev/null 2>&1; }
+wait_for 10 is_published || fail "nobody has asked the node who it is, and the controller does not know it"
 check "the controller knows what the driver calls the node" "$(seen deep ControllerPublishVolume 'last["nodeId"]')" deep-node
 refuses "a node that nobody has told of" NOT_FOUND 'not known what the driver' publish_on control-plane
 passes "the controller's own host is no node"
@@ -64,6 +64,15 @@ to_controller wait_until_up red blue
 check "and a controller elsewhere chooses the same" "$(to_controller create chosen "$by_label")" v:red/volumes/chosen
 to_controller delete_volume v:red/volumes/chosen
 check "until it is deleted" "$(to_controller create chosen "$by_label")" v:blue/volumes/chosen
+
+# ---- a driver that comes while the node runs ---------------------------------------------------------------------
+
+to_node reload
+to_node wait_until_up red
+id=$(to_controller create late "$(on red)")
+wait_for 10 is_published || fail "the controller does not know what a driver that came later calls the node"
+check "a driver that came later" "$(seen red ControllerPublishVolume 'last["nodeId"]')" red-node
+check "the node" "$(to_node rpc Node/NodeGetInfo '{}' | pick 'it["nodeId"]')" worker-1
 
 # ---- without etcd ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling what drivers call this node: see node_announcer.h. */
+#include "connections/node_announcer.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "connections/nodes.h"
+#include "connections/topology_keys.h"
+#include "drivers/fact_changes.h"
+
+#define FIRST_PAUSE_MS 500u /* after a failure */
+#define LONGEST_PAUSE_MS 30000u
+
+struct node_announcer {
+    struct desk *desk;
+    pthread_t thread;
+};
+
+struct error *
+node_announcer_run(const struct desk *desk, const struct connection_set *set, struct arena *arena)
+{
+    struct error *error = topology_keys_claim(desk, set, arena);
+    for (size_t i = 0; i < set->count && !error; i++) {
+        const struct connection *connection = set->slots[i].connection;
+        if (!connection || connection->spec->driver->speaks_our_ids)
+            continue;
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+        if (facts->node_id)
+            error = nodes_remember(desk, connection, facts->node_id, arena);
+    }
+    return error;
+}
+
+static struct error *
+announce(const struct node_announcer *announcer)
+{
+    struct arena arena AUTO(arena_clear);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(announcer->desk->options.connections);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    return node_announcer_run(announcer->desk, set, &arena);
+}
+
+static void *
+thread_main(void *argument)
+{
+    const struct node_announcer *announcer = argument;
+    const struct desk_options *options = &announcer->desk->options;
+    uint32_t pause_ms = 0;
+    uint64_t seen = 0;
+    do {
+        struct error *error AUTO(error_cleanup) = announce(announcer);
+        if (error && !pause_ms)
+            log_warn(options->log, "what drivers call this node cannot be stored; trying again",
+                     LOG_TEXT("error", error->message));
+        pause_ms = !error ? 0 : pause_ms ? pause_ms * 2 : FIRST_PAUSE_MS;
+        if (pause_ms > LONGEST_PAUSE_MS)
+            pause_ms = LONGEST_PAUSE_MS;
+    } while (fact_changes_wait(options->changes, &seen, pause_ms));
+    return NULL;
+}
+
+struct error *
+node_announcer_open(struct desk *desk, struct node_announcer **out)
+{
+    struct node_announcer *announcer = memory_zeroed(sizeof *announcer);
+    announcer->desk = desk;
+    int failed = pthread_create(&announcer->thread, NULL, thread_main, announcer);
+    if (failed) {
+        free(announcer);
+        return error_from_errno(failed, "start the thread that tells of this node");
+    }
+    *out = announcer;
+    return NULL;
+}
+
+void
+node_announcer_close(struct node_announcer *announcer)
+{
+    if (!announcer)
+        return;
+    fact_changes_stop(announcer->desk->options.changes);
+    pthread_join(announcer->thread, NULL);
+    free(announcer);
+}
