@@ -204,7 +204,8 @@ restore_since_settled(struct engine *engine)
     error = look_through(engine, &volume_rows, engine->settled_ms, false, restore_volume);
     if (!error)
         error = mend_all(engine, from);
-    if (!error)
+    /* Before the first create: what a cut leaves of it must not look like volumes whose store is lost. */
+    if (!error && !settled.time_ms)
         settle(engine, engine->started_ms);
     return error;
 }
@@ -352,6 +353,8 @@ run(void *context)
 {
     struct upkeep *upkeep = context;
     tend(upkeep);
+    if (upkeep->engine->is_first_of_boot)
+        settle(upkeep->engine, upkeep->engine->started_ms);
     sweep(upkeep->engine);
     if (upkeep->engine->is_first_of_boot)
         mend(upkeep->engine);
