@@ -170,6 +170,8 @@ copy_still_data(struct copy *copy, const struct data *to, const struct progress 
     struct error *error = hold_source_still(copy, &source, &context.still);
     if (error)
         return error;
+    /* Whoever waits may answer now: copy_state. */
+    progress->report(progress->context, 0, settings_of(copy).size_bytes);
     error = copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
     struct error *over = still_end(context.still);
     if (!over)
@@ -262,7 +264,7 @@ percent_of(const operation_record *operation)
 }
 
 struct error *
-copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, unsigned *percent)
+copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, struct copy_state *out)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -272,10 +274,10 @@ copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, unsigned 
         return error_wrap(error, "wait for the copy");
     switch (operation->state) {
     case OPERATION_STATE(RUNNING):
-        *percent = percent_of(operation);
+        *out = (struct copy_state){percent_of(operation), operation->total > 0};
         return NULL;
     case OPERATION_STATE(SUCCEEDED):
-        *percent = 100;
+        *out = (struct copy_state){100, true};
         return NULL;
     default:
         return error_new((enum code)operation->error_code, "%s", operation->error_message);

@@ -39,9 +39,14 @@ MUST_CHECK struct error *copy_start(struct engine *engine, const struct row_kind
                                     const ProtobufCMessage *record, const struct data *from,
                                     struct key **source);
 
-/* Waits for the end, at most so long. An error is how the copy failed. `*percent` is 100 when it is done. */
+struct copy_state {
+    unsigned percent; /* 100 when it is done */
+    bool has_begun;   /* a source that has to be frozen is */
+};
+
+/* Waits for the end, at most so long. An error is how the copy failed. */
 MUST_CHECK struct error *copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms,
-                                   unsigned *percent);
+                                   struct copy_state *out);
 
 /* Cancels it and waits for its end, for a few seconds: then ABORTED. It may have been done before; the row says so. */
 MUST_CHECK struct error *copy_abandon(struct engine *engine, const char *handle);

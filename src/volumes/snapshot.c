@@ -10,6 +10,7 @@
 #include "volumes/copy.h"
 #include "volumes/flush.h"
 #include "volumes/handle.h"
+#include "volumes/mount_rows.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
@@ -142,17 +143,34 @@ find_or_make(struct engine *engine, const char *name, const char *source_handle,
                            : make_snapshot(engine, name, source_handle, parameters, arena, out);
 }
 
+/* Who gets an answer may write to the volume: what is written then must not be in the snapshot. */
+static struct error *
+check_is_taken(struct engine *engine, const snapshot_record *snapshot,
+               const struct copy_state *copy, struct arena *arena)
+{
+    struct mount_list uses = {0};
+    if (copy->has_begun)
+        return NULL;
+    struct error *error = mount_rows_list(engine, snapshot->source_handle, arena, &uses);
+    if (error || !uses.count)
+        return error;
+    return error_new(CODE_ABORTED, "the snapshot \"%s\" waits for other copies; try again",
+                     snapshot->name);
+}
+
 /* While one waits for a copy anybody may ask for the snapshot, or delete it: no key is held. */
 struct error *
 snapshot_create(struct engine *engine, const char *name, const char *source_handle,
                 const struct text_map *parameters, uint64_t wait_ms, struct arena *arena,
                 snapshot_record **out)
 {
-    unsigned percent;
+    struct copy_state copy;
     struct error *error = find_or_make(engine, name, source_handle, parameters, arena, out);
     if (error || (*out)->state != STATE(COPYING))
         return error;
-    error = copy_wait(engine, (*out)->handle, wait_ms, &percent);
+    error = copy_wait(engine, (*out)->handle, wait_ms, &copy);
+    if (!error)
+        error = check_is_taken(engine, *out, &copy, arena);
     return error ? error : snapshot_get(engine, (*out)->handle, arena, out);
 }
 

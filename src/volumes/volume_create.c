@@ -354,15 +354,15 @@ struct error *
 volume_create(struct engine *engine, const struct volume_request *request, struct arena *arena,
               volume_record **out)
 {
-    unsigned percent = 0;
+    struct copy_state copy;
     struct error *error = find_or_make(engine, request, arena, out);
     if (error || (*out)->state != STATE(COPYING))
         return error;
-    error = copy_wait(engine, (*out)->handle, request->wait_ms, &percent);
+    error = copy_wait(engine, (*out)->handle, request->wait_ms, &copy);
     if (error)
         return error;
-    if (percent < 100)
+    if (copy.percent < 100)
         return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied, %u%%; try again",
-                         request->name, percent);
+                         request->name, copy.percent);
     return volume_get(engine, (*out)->handle, arena, out);
 }

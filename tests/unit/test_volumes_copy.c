@@ -6,10 +6,13 @@
 
 #include "slow_backend.h"
 #include "volumes/copy.h"
+#include "volumes/mount_rows.h"
 #include "volumes_ends.h"
 
 #define VOLUME_STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 #define SNAPSHOT_STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
+
+#define MANY_COPIES 8 /* more than run at a time */
 
 static const struct text_map none = {0};
 
@@ -253,6 +256,42 @@ a_snapshot_that_takes_long_is_there_but_not_ready(void)
     must(volume_create(bench.engine, &request, &bench.arena, &restored));
     check_file(&bench, restored, "one");
     CHECK_NUMBER(atomic_load(&copies), 2);
+    bench_close(&bench);
+}
+
+static void
+use(struct bench *bench, const volume_record *volume)
+{
+    mount_record record = SKYCAP__RECORDS__MOUNT_RECORD__INIT;
+    record.volume_handle = volume->handle;
+    record.path = "/somewhere";
+    must(mount_rows_add(bench->engine, &record, &bench->arena));
+}
+
+/* Whoever has the answer writes on, and what is written then must not be in the snapshot. */
+static void
+a_snapshot_of_a_volume_in_use_is_not_answered_before_it_is_taken(void)
+{
+    struct bench bench;
+    snapshot_record *snapshot;
+    char name[16];
+    slow_open(&bench);
+    volume_record *unused = create(&bench, "unused");
+    volume_record *used = create(&bench, "used");
+    use(&bench, used);
+    for (int i = 0; i < MANY_COPIES; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        must(
+            snapshot_create(bench.engine, name, unused->handle, &none, 0, &bench.arena, &snapshot));
+        CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(COPYING));
+    }
+    CHECK_NUMBER(take_code(snapshot_create(bench.engine, "s", used->handle, &none, 20, &bench.arena,
+                                           &snapshot)),
+                 CODE_ABORTED);
+    atomic_store(&is_held, false);
+    must(snapshot_create(bench.engine, "s", used->handle, &none, PATIENCE_MS, &bench.arena,
+                         &snapshot));
+    CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(READY));
     bench_close(&bench);
 }
 
@@ -549,6 +588,7 @@ main(void)
     a_volume_that_is_being_copied_cannot_be_used_but_deleted();
     what_is_copied_from_cannot_be_deleted();
     a_snapshot_that_takes_long_is_there_but_not_ready();
+    a_snapshot_of_a_volume_in_use_is_not_answered_before_it_is_taken();
     deleting_a_snapshot_cancels_its_copy();
     who_waits_for_a_copy_hears_that_it_was_cancelled();
     an_instant_copy_is_one_write_and_no_operation();
