@@ -65,6 +65,7 @@ struct data_usage {
     uint64_t used_bytes;
     uint64_t total_inodes; /* 0: not limited */
     uint64_t used_inodes;  /* 0: an image, or not known */
+    bool is_counted;       /* file by file, which takes its time */
 };
 
 struct backend_capacity {

@@ -36,6 +36,9 @@
  */
 #define SMALLEST_SWEEP 4096u
 
+/* Where the quota knows the bytes, more inodes are not counted. */
+#define MOST_INODES 1000u
+
 #define FULL_PART 16u /* with less than this part free it is nearly full */
 
 struct error *
@@ -147,12 +150,15 @@ measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_u
         error = layout_open_holder(btrfs->root, data, &holder);
     if (!error)
         error = btrfs_quota_read(&btrfs->quota, holder, tree, &quota);
+    bool is_known = !error && quota.is_exact && data->role == ROLE_VOLUME;
     if (!error)
-        error = btrfs_items_count_inodes(tree, &usage->used_inodes, &usage->used_bytes);
+        error = btrfs_items_count_inodes(tree, is_known ? MOST_INODES : UINT64_MAX,
+                                         &usage->used_inodes, &usage->used_bytes);
     if (error)
         return error;
     usage->total_bytes = quota.size_bytes;
-    if (quota.is_exact && data->role == ROLE_VOLUME)
+    usage->is_counted = !is_known;
+    if (is_known)
         usage->used_bytes = quota.used_bytes;
     usage->used_bytes += quota.nested_bytes + quota.reserved_bytes;
     return NULL;

@@ -106,15 +106,37 @@ count_inode(void *context, const struct btrfs_ioctl_search_header *header, const
     count->inodes++;
 }
 
+/* One question. */
+static struct error *
+count_some(int subvolume, struct btrfs_items *items, struct btrfs_range *range,
+           struct inode_count *count, bool *has_more)
+{
+    struct btrfs_ioctl_search_header header = {0};
+    const void *item;
+    struct error *error = btrfs_items_ask(items, subvolume, range);
+    if (error)
+        return error;
+    *has_more = items->arguments.key.nr_items;
+    while ((item = btrfs_items_next(items, &header)))
+        count_inode(count, &header, item);
+    *has_more = *has_more && set_next_key(&range->min, &header);
+    return NULL;
+}
+
 struct error *
-btrfs_items_count_inodes(int subvolume, uint64_t *inodes, uint64_t *bytes)
+btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes, uint64_t *bytes)
 {
     struct btrfs_range range = {.min = {BTRFS_FIRST_FREE_OBJECTID + 1, BTRFS_INODE_ITEM_KEY, 0},
                                 .max = {BTRFS_LAST_FREE_OBJECTID, BTRFS_INODE_ITEM_KEY, 0}};
+    struct btrfs_items *items AUTO(memory_cleanup) = memory_new(sizeof *items);
     struct inode_count count = {0};
-    struct error *error = btrfs_items_each(subvolume, range, count_inode, &count);
-    *inodes = count.inodes;
-    *bytes = count.bytes;
+    bool has_more = true;
+    struct error *error = NULL;
+    while (!error && has_more && count.inodes <= most)
+        error = count_some(subvolume, items, &range, &count, &has_more);
+    bool is_known = !error && count.inodes <= most;
+    *inodes = is_known ? count.inodes : 0;
+    *bytes = is_known ? count.bytes : 0;
     return error;
 }
 

@@ -40,8 +40,12 @@ MUST_CHECK struct error *btrfs_items_each(
     void (*take)(void *context, const struct btrfs_ioctl_search_header *header, const void *item),
     void *context);
 
-/* Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000 files. */
-MUST_CHECK struct error *btrfs_items_count_inodes(int subvolume, uint64_t *inodes, uint64_t *bytes);
+/*
+ * Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000 files. With more inodes than `most` both
+ * are 0: not known.
+ */
+MUST_CHECK struct error *btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes,
+                                                  uint64_t *bytes);
 
 /* A reader of the extents of an image (see extents.h). */
 struct extent_reader;

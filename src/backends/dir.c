@@ -197,6 +197,7 @@ measure_tree(int tree, struct data_usage *usage)
     struct error *error = tree_measure(tree, &size);
     usage->used_bytes = size.allocated_bytes;
     usage->used_inodes = size.inodes;
+    usage->is_counted = true;
     return error;
 }
 

@@ -110,6 +110,7 @@ engine_close(struct engine *engine)
     upkeep_stop(engine->upkeep);
     still_forget_left(engine);
     pthread_mutex_destroy(&engine->still_left.lock);
+    usage_cache_clear(&engine->usages);
     attached_clear(&engine->attached);
     keys_clear(&engine->keys);
     free(engine);

@@ -23,6 +23,7 @@
 #include "store/store.h"
 #include "volumes/attached.h"
 #include "volumes/keys.h"
+#include "volumes/usage_cache.h"
 
 typedef Skycap__Records__VolumeRecord volume_record;
 typedef Skycap__Records__SnapshotRecord snapshot_record;
@@ -44,6 +45,7 @@ struct engine {
     bool is_first_of_boot;     /* the machine was started since the last engine; of upkeep.c */
     atomic_bool has_unsettled; /* something was made that a power failure may undo */
     struct upkeep *upkeep;
+    struct usage_cache usages;
     struct {
         pthread_mutex_t lock;
         struct frozen *first;

@@ -34,7 +34,8 @@ measure_tree(struct engine *engine, const volume_record *volume, struct volume_u
     struct data data = volume_data(volume);
     struct data_usage used;
     struct backend_capacity capacity;
-    struct error *error = backend_usage(engine->backend, &data, &used);
+    struct error *error =
+        usage_cache_measure(&engine->usages, engine->backend, &data, volume->size_bytes, &used);
     if (!error)
         error = backend_capacity(backend_of(engine->backend, data.handle), &capacity);
     if (error)
