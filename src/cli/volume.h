@@ -47,7 +47,8 @@ struct volume_wish {
 #define VOLUME_PARAMETER_FLAG(wish)                                                                \
     {                                                                                              \
         "parameter", 0, "KEY=VALUE", OPTION_LIST, &(wish)->parameters,                             \
-            "compression, nocow, kind, label, or an I/O limit; may be given several times"         \
+            "compression, nocow, kind, label, sector-size, or an I/O limit; may be given several " \
+            "times"                                                                                \
     }
 
 #define VOLUME_CONNECTION_FLAG(wish)                                                               \

@@ -110,13 +110,19 @@ place_tree(struct engine *engine, const volume_record *volume, const struct use 
 
 /* ---- images ---- */
 
+static unsigned
+sector_flag(const volume_record *volume)
+{
+    return volume->sector_bytes == 512 ? LOOP_SMALL_BLOCKS : 0;
+}
+
 static struct error *
 attach_device(struct engine *engine, const volume_record *volume, unsigned flags,
               struct loop_device *out)
 {
     char file[PATH_MAX];
     struct error *error = volume_find_data(engine, volume, file, sizeof file);
-    return error ? error : loop_attach(file, flags | LOOP_DIRECT_IO, out);
+    return error ? error : loop_attach(file, flags | LOOP_DIRECT_IO | sector_flag(volume), out);
 }
 
 /* A mount is never refused because it could not grow: there is no less than before. */
@@ -207,7 +213,8 @@ find_device(struct engine *engine, const volume_record *volume, bool read_only,
 {
     struct loop_device own AUTO(loop_release) = LOOP_NONE;
     struct error *error = attach_device(engine, volume, 0, read_only ? &own : out);
-    return error || !read_only ? error : loop_attach(own.path, LOOP_READ_ONLY, out);
+    return error || !read_only ? error
+                               : loop_attach(own.path, LOOP_READ_ONLY | sector_flag(volume), out);
 }
 
 static struct error *

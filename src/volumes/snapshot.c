@@ -54,6 +54,7 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
     record->size_bytes = source->size_bytes;
     record->formatted_bytes = source->formatted_bytes;
     record->blank = source->blank;
+    record->sector_bytes = source->sector_bytes;
     record->created_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     message_map_write(parameters, arena,
                       &skycap__records__snapshot_record__parameters_entry__descriptor,

@@ -56,6 +56,7 @@ spec_same_parameters(const struct text_map *a, const struct text_map *b)
 static const char *const compressions[] = {"none", "zstd", "lzo", "zlib", NULL};
 static const char *const switches[] = {"true", "false", NULL};
 static const char *const kinds[] = {"tree", "image", NULL};
+static const char *const sector_sizes[] = {"512", "4096", NULL};
 
 /* Every parameter there is. */
 static const struct parameter {
@@ -68,6 +69,7 @@ static const struct parameter {
     {"kind", kinds, false},
     {"label", NULL, true},
     {"backend", NULL, false},
+    {"sector-size", sector_sizes, false},
 };
 
 static const struct parameter io_limit = {"", NULL, true};
@@ -94,7 +96,7 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
         return error_new(
             CODE_INVALID_ARGUMENT,
             "unknown parameter \"%s\": known are backend, compression, nocow, kind, label, "
-            "and {read,write}-{bytes,operations}-per-second",
+            "sector-size, and {read,write}-{bytes,operations}-per-second",
             pair->key);
     if (must_be_mutable && !parameter->is_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
@@ -195,6 +197,18 @@ choose_kind(const struct volume_request *request, struct volume_spec *spec)
     return NULL;
 }
 
+static struct error *
+choose_sectors(const struct volume_request *request, struct volume_spec *spec)
+{
+    const char *asked = text_map_find(&request->parameters, "sector-size");
+    if (asked && spec->kind == KIND_TREE)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "sector-size needs a volume with a device: use the parameter kind=image, "
+                         "a file system, or block access");
+    spec->sector_bytes = !asked ? 0 : strcmp(asked, "512") == 0 ? 512 : SECTOR_BYTES;
+    return NULL;
+}
+
 /* ---- size ---- */
 
 static int64_t
@@ -256,6 +270,8 @@ spec_make(const struct volume_request *request, int64_t source_bytes, struct vol
     struct error *error = check_all(&request->parameters, false);
     if (!error)
         error = choose_kind(request, out);
+    if (!error)
+        error = choose_sectors(request, out);
     if (!error)
         error = check_io_limits(&request->parameters, out->kind);
     if (!error)

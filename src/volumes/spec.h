@@ -12,7 +12,8 @@
 struct volume_spec {
     enum volume_kind kind;
     int64_t size_bytes;
-    const char *fs_type; /* "" for raw images and trees */
+    const char *fs_type;   /* "" for raw images and trees */
+    uint32_t sector_bytes; /* of an image's device; 0: as its source, or else 4096 */
     struct data_settings settings;
 };
 

@@ -19,6 +19,7 @@
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
+#define DEFAULT_SECTOR_BYTES 4096u
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
 /* What the new volume's data is made of. */
@@ -29,6 +30,7 @@ struct source {
     const char *fs_type;
     int64_t formatted_bytes;
     bool blank;
+    uint32_t sector_bytes;
     struct key *held; /* so that nobody deletes it meanwhile */
 };
 
@@ -126,6 +128,7 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
     out->fs_type = volume->fs_type;
     out->formatted_bytes = volume->formatted_bytes;
     out->blank = volume->blank;
+    out->sector_bytes = volume->sector_bytes;
     return NULL;
 }
 
@@ -148,6 +151,7 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     out->fs_type = snapshot->fs_type;
     out->formatted_bytes = snapshot->formatted_bytes;
     out->blank = snapshot->blank;
+    out->sector_bytes = snapshot->sector_bytes;
     return NULL;
 }
 
@@ -181,6 +185,12 @@ check_source_fits(const struct source *source, const struct volume_spec *spec)
     if (source->fs_type[0] && spec->fs_type[0] && strcmp(source->fs_type, spec->fs_type) != 0)
         return error_new(CODE_INVALID_ARGUMENT, "the source carries %s, not %s", source->fs_type,
                          spec->fs_type);
+    uint32_t sector_bytes = source->sector_bytes ? source->sector_bytes : DEFAULT_SECTOR_BYTES;
+    if (spec->sector_bytes && spec->sector_bytes != sector_bytes)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the source has sectors of %u bytes, and what is in it need not work with "
+                         "others",
+                         sector_bytes);
     return NULL;
 }
 
@@ -228,6 +238,7 @@ make_record(const struct engine *engine, const struct volume_request *request,
                                             : SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE;
     record->size_bytes = spec->size_bytes;
     record->fs_type = (char *)spec->fs_type;
+    record->sector_bytes = spec->sector_bytes;
     record->asked_capacity = arena_alloc(arena, sizeof *record->asked_capacity);
     csi__v1__capacity_range__init(record->asked_capacity);
     record->asked_capacity->required_bytes = request->required_bytes;
@@ -263,6 +274,8 @@ static void
 inherit(volume_record *record, const struct source *source)
 {
     record->formatted_bytes = source->formatted_bytes;
+    if (source->kind != SOURCE_NONE)
+        record->sector_bytes = source->sector_bytes;
     record->blank = (source->kind == SOURCE_NONE || source->blank) && !may_be_written_raw(record);
 }
 

@@ -12,8 +12,7 @@ stats() { rpc Node/NodeGetVolumeStats "{\"volumeId\":\"$1\",\"volumePath\":\"$(t
 bytes_used() { stats "$1" | pick 'next(int(u["used"]) for u in it["usage"] if u["unit"] == "BYTES")'; }
 bytes_total() { stats "$1" | pick 'next(int(u["total"]) for u in it["usage"] if u["unit"] == "BYTES")'; }
 quickest() {
-    local call
-    for call in 1 2 3 4 5; do stats "$1" >/dev/null; done
+    for _ in 1 2 3 4 5; do stats "$1" >/dev/null; done
     grep -o 'NodeGetVolumeStats .*us=[0-9]*' "$LOG" | tail -n 5 | sed 's/.*us=//' | sort -n | head -n 1
 }
 fill() {
