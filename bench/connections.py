@@ -45,7 +45,7 @@ class Bench(csi.Bench):
         label = name.replace(" ", "-")
         data = self.directory / f"{label}-data"
         return self.start_driver(name, label, [self.build / "skycap", "serve", "--endpoint", "unix:SOCKET",
-                                               "--data", data, "--log-level", "warn", *flags], data)
+                                               "--data", data, *flags], data)
 
     def start_child(self, name):
         return self.start_skycap(name, "--backend", "dir")

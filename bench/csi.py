@@ -109,7 +109,7 @@ class Bench:
         data = self.directory / f"{label}-data"
         return self.start_driver(name, label, [
             self.build / "skycap", "serve", "--endpoint", "unix:SOCKET", "--data", data, "--backend", "btrfs",
-            "--pool-size", POOL_SIZE, "--log-level", "warn"], data)
+            "--pool-size", POOL_SIZE], data)
 
     def start_hostpath(self):
         data = self.directory / "hostpath-data"

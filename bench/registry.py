@@ -76,14 +76,14 @@ class Bench:
     def start_controller(self):
         address = free_address()
         return self.start(DIRECT, [self.build / "bench/rpc-server", *self.tls(f"controller.{CONTROLLER}"),
-                                   "--listen", address, "loop"], f"controller.{CONTROLLER}", address)
+                                   "--listen", address, "--log-level", "info", "loop"], f"controller.{CONTROLLER}", address)
 
     def start_registry(self, name=OURS):
         address, label = free_address(), name.replace(" ", "-")
         endpoint = f"unix:{self.directory / label}.sock"
         process = self.start(name, [self.build / "skycap", "serve", "--roles", "registry", "--endpoint", endpoint,
                                     "--data", self.directory / f"{label}-data", "--listen", address,
-                                    "--log-level", "warn", *self.tls("component.registry")],
+                                    *self.tls("component.registry")],
                              "component.registry", address)
         process.endpoint = endpoint
         return process

@@ -21,6 +21,7 @@ LOADS = [(1, 1), (1, 100), (10, 10), (50, 10)]  # connections x streams
 ONE = (1, 1)
 BUSY = (10, 10)
 SERVER_CPU, CLIENT_CPU = "0", "1"
+LEVEL = ["--log-level", "info"]  # skycap's default, for programs that have another
 
 OURS, GO, JS = "skycap serve", "grpc-go", "grpc-js"
 OUR_PROXY, OUR_RELAY, NGINX = "our proxy", "our relay", "nginx grpc_pass"
@@ -60,7 +61,7 @@ class Bench:
 
     def start_skycap(self, name, cpus=None):
         return self.start(name, [self.build / "skycap", "serve", "--endpoint", "unix:SOCKET",
-                                 "--data", self.directory / "data", "--log-level", "warn"], cpus)
+                                 "--data", self.directory / "data"], cpus)
 
     def check_answer(self, process):
         """Makes one call whose content is looked at; tells the length of the answer on the wire."""
@@ -171,7 +172,7 @@ def pinned_topic(bench, _report):
 
 def start_loop_and_worker(bench, suffix="", cpus=None):
     program = bench.build / "bench/rpc-server"
-    return [bench.start(name + suffix, [program, "--listen", "unix:SOCKET", where], cpus)
+    return [bench.start(name + suffix, [program, "--listen", "unix:SOCKET", *LEVEL, where], cpus)
             for name, where in (("handler on the loop", "loop"), ("handler on a worker", "worker"))]
 
 
@@ -205,9 +206,9 @@ def start_nginx(bench, upstream):
 
 def proxy_topic(bench, report):
     direct = bench.start_skycap("direct")
-    ours = bench.start(OUR_PROXY, [bench.build / "tests/interop-proxy", "--listen", "unix:SOCKET",
+    ours = bench.start(OUR_PROXY, [bench.build / "tests/interop-proxy", "--listen", "unix:SOCKET", *LEVEL,
                                    "--to", f"unix:{direct.socket}"])
-    relay = bench.start(OUR_RELAY, [bench.build / "bench/rpc-server", "--listen", "unix:SOCKET",
+    relay = bench.start(OUR_RELAY, [bench.build / "bench/rpc-server", "--listen", "unix:SOCKET", *LEVEL,
                                     "--to", f"unix:{direct.socket}", "relay"])
     peer = start_nginx(bench, direct.socket)
     samples = bench.compare([direct, ours, relay, peer], [ONE, BUSY])
@@ -236,7 +237,7 @@ def megabytes_per_second(output):
 
 def stream_topic(bench, report):
     programs = bench.build / "bench"
-    server = bench.start("rpc-server", [programs / "rpc-server", "--listen", "unix:SOCKET", "worker"])
+    server = bench.start("rpc-server", [programs / "rpc-server", "--listen", "unix:SOCKET", *LEVEL, "worker"])
     go_socket = bench.directory / "go-stream.sock"
     go = bench.stack.enter_context(Process("grpc-go interop-server", [
         bench.peers / "interop-server", "--listen", f"unix:{go_socket}"], bench.directory / "go-stream.log"))
@@ -287,7 +288,7 @@ def print_versions(root, build):
     package = json.loads((root / "tests/peers/js/package.json").read_text())
     grpc_js = package["dependencies"]["@grpc/grpc-js"]
     nginx_version = subprocess.getoutput("nginx -v")
-    print(f"measured: {build}/skycap serve --log-level warn; grpc-go {grpc_go}, grpc-js {grpc_js}, {nginx_version}; "
+    print(f"measured: {build}/skycap serve; grpc-go {grpc_go}, grpc-js {grpc_js}, {nginx_version}; "
           "load by h2load", flush=True)
 
 

@@ -38,6 +38,13 @@ append_escape(struct buffer *out, uint32_t code_point)
     }
 }
 
+/* Most are, and need no decoding. */
+static bool
+is_plain(char character)
+{
+    return character >= 0x20 && character < 0x7f && character != '"' && character != '\\';
+}
+
 /* Runs of characters that stand for themselves are copied at once. */
 void
 json_append_string(struct buffer *out, const char *text, size_t size)
@@ -45,6 +52,10 @@ json_append_string(struct buffer *out, const char *text, size_t size)
     size_t done = 0, next = 0;
     buffer_append_byte(out, '"');
     while (next < size) {
+        if (is_plain(text[next])) {
+            next++;
+            continue;
+        }
         uint32_t code_point;
         size_t length = utf8_decode(text + next, size - next, &code_point);
         if (length && !needs_escape(code_point)) {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -20,7 +18,8 @@
 #define LINE_END_SIZE 2 /* "}\n" */
 /* Kept free for each field still to come: its name, and a number or the start of a text. */
 #define FIELD_RESERVE 64
-#define CUT_MARK "\xe2\x80\xa6" /* U+2026, three dots */
+#define BATCH_LIMIT ((size_t)32 * 1024) /* a batch beyond it is written */
+#define CUT_MARK "\xe2\x80\xa6"         /* U+2026, three dots */
 
 enum style { STYLE_JSON, STYLE_MESSAGE, STYLE_VALUE };
 
@@ -92,22 +91,57 @@ room_before(const struct buffer *line, size_t fields)
 }
 
 static void
-append_start(struct buffer *line, bool json, enum log_level level, const char *message,
-             size_t fields)
+print_second(int64_t second, struct log_second *out)
+{
+    struct tm parts;
+    time_t time = second;
+    if (out->second == second && out->text[0])
+        return;
+    gmtime_r(&time, &parts);
+    strftime(out->text, sizeof out->text, "%Y-%m-%dT%H:%M:%S", &parts);
+    out->second = second;
+}
+
+/* 2026-11-15T19:40:00.123Z */
+static void
+append_time(struct buffer *line, struct log_second *second)
 {
     struct timespec now;
-    struct tm parts;
-    char seconds[32];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
-    int milliseconds = (int)(now.tv_nsec / 1000000);
-    if (json)
-        buffer_print(line, "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"message\":", seconds,
-                     milliseconds, levels[level].name);
-    else
-        buffer_print(line, "%s.%03dZ %s ", seconds, milliseconds, levels[level].label);
+    print_second(now.tv_sec, second);
+    unsigned milliseconds = (unsigned)(now.tv_nsec / 1000000);
+    const char rest[] = {'.', (char)('0' + milliseconds / 100),
+                         (char)('0' + milliseconds / 10 % 10), (char)('0' + milliseconds % 10),
+                         'Z'};
+    buffer_append_text(line, second->text);
+    buffer_append(line, rest, sizeof rest);
+}
+
+static void
+append_start(struct buffer *line, bool json, enum log_level level, const char *message,
+             size_t fields, struct log_second *second)
+{
+    buffer_append_text(line, json ? "{\"time\":\"" : "");
+    append_time(line, second);
+    buffer_append_text(line, json ? "\",\"level\":\"" : " ");
+    buffer_append_text(line, json ? levels[level].name : levels[level].label);
+    buffer_append_text(line, json ? "\",\"message\":" : " ");
     append_fitting(line, json ? STYLE_JSON : STYLE_MESSAGE, message, room_before(line, fields));
+}
+
+static void
+append_number(struct buffer *line, int64_t number)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (number < 0)
+        digits[--at] = '-';
+    buffer_append(line, digits + at, sizeof digits - at);
 }
 
 /* A field for which there is no room at all is left out, so that the line stays whole. */
@@ -120,73 +154,201 @@ append_field(struct buffer *line, bool json, const struct log_field *field, size
         json_append_string(line, field->name, strlen(field->name));
         buffer_append_byte(line, ':');
     } else {
-        buffer_print(line, " %s=", field->name);
+        buffer_append_byte(line, ' ');
+        buffer_append_text(line, field->name);
+        buffer_append_byte(line, '=');
     }
     if (field->text)
         append_fitting(line, json ? STYLE_JSON : STYLE_VALUE, field->text,
                        room_before(line, later_fields));
     else
-        buffer_print(line, "%" PRId64, field->number);
+        append_number(line, field->number);
     if (line->size + LINE_END_SIZE > LINE_LIMIT)
         line->size = start;
 }
 
+/* In place of what is in `line`. */
+static void
+make_line(struct buffer *line, const struct log *log, enum log_level level, const char *message,
+          const struct log_field *fields, size_t count, struct log_second *second)
+{
+    line->size = 0;
+    append_start(line, log->json, level, message, count, second);
+    for (size_t i = 0; i < count; i++)
+        append_field(line, log->json, &fields[i], count - i - 1);
+    buffer_append_text(line, log->json ? "}\n" : "\n");
+}
+
+/* ---- writing ---- */
+
 static ssize_t
-write_bytes(const struct log *log, const struct buffer *line)
+write_bytes(const struct log *log, const struct buffer *lines)
 {
     ssize_t written;
     do {
         written = log->losses && log->losses->is_socket
-                      ? send(log->fd, line->bytes, line->size, MSG_DONTWAIT | MSG_NOSIGNAL)
-                      : write(log->fd, line->bytes, line->size);
+                      ? send(log->fd, lines->bytes, lines->size, MSG_DONTWAIT | MSG_NOSIGNAL)
+                      : write(log->fd, lines->bytes, lines->size);
     } while (written < 0 && errno == EINTR);
     return written;
 }
 
-/* False: nobody has read enough of what came before. */
-static bool
-write_line(const struct log *log, enum log_level level, const char *message,
-           const struct log_field *fields, size_t count)
+static size_t
+count_lines(const uint8_t *bytes, size_t size)
 {
-    struct buffer line AUTO(buffer_clear) = {0};
-    bool after_torn = log->losses && atomic_exchange(&log->losses->is_torn, false);
-    if (after_torn)
-        buffer_append_byte(&line, '\n');
-    append_start(&line, log->json, level, message, count);
-    for (size_t i = 0; i < count; i++)
-        append_field(&line, log->json, &fields[i], count - i - 1);
-    buffer_append_text(&line, log->json ? "}\n" : "\n");
-    ssize_t written = write_bytes(log, &line);
-    if (log->losses && (written < 0 ? after_torn : (size_t)written < line.size))
-        atomic_store(&log->losses->is_torn, true);
-    return written >= 0 || errno != EAGAIN;
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += bytes[i] == '\n';
+    return count;
 }
 
-/* With a line about those that were lost before it. */
-static void
-write_line_or_lose_it(const struct log *log, enum log_level level, const char *message,
-                      const struct log_field *fields, size_t count)
+/* Of lines that were not taken whole, because nobody has read enough of what came before. A line that went out in part is not counted. */
+static size_t
+note_losses(const struct log *log, const struct buffer *lines, size_t taken)
 {
-    size_t lost = atomic_exchange(&log->losses->lines, 0);
-    const struct log_field lines = LOG_NUMBER("lines", lost);
-    if (lost && !write_line(log, LOG_WARN, "lines of the log were lost: they were not read in time",
-                            &lines, 1))
-        lost++;
+    bool is_torn = taken && lines->bytes[taken - 1] != '\n';
+    if (is_torn)
+        atomic_store(&log->losses->is_torn, true);
+    return count_lines(lines->bytes + taken, lines->size - taken) - is_torn;
+}
+
+static void
+append_line_about_losses(struct buffer *out, const struct log *log, size_t lost)
+{
+    struct buffer line AUTO(buffer_clear) = {0};
+    struct log_second second = {0};
+    const struct log_field number = LOG_NUMBER("lines", lost);
+    make_line(&line, log, LOG_WARN, "lines of the log were lost: they were not read in time",
+              &number, 1, &second);
+    buffer_append(out, line.bytes, line.size);
+}
+
+/* Before them, if need be, the end of a line that went out in part, and a line about those that were lost. */
+static void
+write_lines_or_lose_them(const struct log *log, const struct buffer *lines)
+{
+    struct log_losses *losses = log->losses;
+    struct buffer all AUTO(buffer_clear) = {0};
+    bool was_torn = atomic_exchange(&losses->is_torn, false);
+    size_t lost = atomic_exchange(&losses->lines, 0);
+    if (was_torn)
+        buffer_append_byte(&all, '\n');
+    if (lost)
+        append_line_about_losses(&all, log, lost);
+    buffer_append(&all, lines->bytes, lines->size);
+    ssize_t written = write_bytes(log, &all);
+    if (written < 0) {
+        atomic_store(&losses->is_torn, was_torn);
+        if (errno == EAGAIN)
+            atomic_fetch_add(&losses->lines, lost + count_lines(lines->bytes, lines->size));
+    } else if ((size_t)written < all.size) {
+        atomic_fetch_add(&losses->lines, note_losses(log, &all, (size_t)written));
+    }
+}
+
+static void
+write_lines(const struct log *log, const struct buffer *lines)
+{
+    if (log->losses)
+        write_lines_or_lose_them(log, lines);
     else
-        lost = write_line(log, level, message, fields, count) ? 0 : 1;
-    atomic_fetch_add(&log->losses->lines, lost);
+        write_bytes(log, lines);
+}
+
+/* ---- batches ---- */
+
+/* The lock is held. */
+static void
+write_batch(const struct log *log)
+{
+    struct log_batch *batch = log->batch;
+    if (batch->lines.size)
+        write_lines(log, &batch->lines);
+    batch->lines.size = 0;
+    atomic_store_explicit(&batch->is_empty, true, memory_order_relaxed);
+}
+
+static void
+write_with_batch(const struct log *log, enum log_level level, const char *message,
+                 const struct log_field *fields, size_t count, bool later)
+{
+    struct log_batch *batch = log->batch;
+    pthread_mutex_lock(&batch->lock);
+    make_line(&batch->line, log, level, message, fields, count, &batch->second);
+    buffer_append(&batch->lines, batch->line.bytes, batch->line.size);
+    if (later && batch->lines.size < BATCH_LIMIT)
+        atomic_store_explicit(&batch->is_empty, false, memory_order_relaxed);
+    else
+        write_batch(log);
+    pthread_mutex_unlock(&batch->lock);
+}
+
+static void
+write_alone(const struct log *log, enum log_level level, const char *message,
+            const struct log_field *fields, size_t count)
+{
+    struct buffer line AUTO(buffer_clear) = {0};
+    struct log_second second = {0};
+    make_line(&line, log, level, message, fields, count, &second);
+    write_lines(log, &line);
+}
+
+static void
+write_one(const struct log *log, enum log_level level, const char *message,
+          const struct log_field *fields, size_t count, bool later)
+{
+    int saved_errno = errno;
+    if (log->batch)
+        write_with_batch(log, level, message, fields, count, later);
+    else
+        write_alone(log, level, message, fields, count);
+    errno = saved_errno;
 }
 
 void
 log_write(const struct log *log, enum log_level level, const char *message,
           const struct log_field *fields, size_t count)
 {
+    write_one(log, level, message, fields, count, false);
+}
+
+void
+log_write_later(const struct log *log, enum log_level level, const char *message,
+                const struct log_field *fields, size_t count)
+{
+    write_one(log, level, message, fields, count, level < LOG_WARN);
+}
+
+void
+log_flush(const struct log *log)
+{
     int saved_errno = errno;
-    if (log->losses)
-        write_line_or_lose_it(log, level, message, fields, count);
-    else
-        write_line(log, level, message, fields, count);
+    if (!log->batch || atomic_load_explicit(&log->batch->is_empty, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&log->batch->lock);
+    write_batch(log);
+    pthread_mutex_unlock(&log->batch->lock);
     errno = saved_errno;
+}
+
+void
+log_collect(struct log *log, struct log_batch *batch)
+{
+    *batch = (struct log_batch){.is_empty = true};
+    pthread_mutex_init(&batch->lock, NULL);
+    log->batch = batch;
+}
+
+void
+log_end_batch(struct log *log)
+{
+    if (!log->batch)
+        return;
+    log_flush(log);
+    pthread_mutex_destroy(&log->batch->lock);
+    buffer_clear(&log->batch->lines);
+    buffer_clear(&log->batch->line);
+    log->batch = NULL;
 }
 
 void

@@ -38,6 +38,7 @@ struct process {
     const char *driver_name;
     struct log log;
     struct log_losses log_losses;
+    struct log_batch log_batch;
     struct storage storage;
     struct identity identity;
     struct controller controller;
@@ -349,6 +350,7 @@ open_process(struct process *process, const struct serve_settings *settings)
 {
     struct error *error = serve_settings_init_log(settings, &process->log);
     log_never_wait(&process->log, &process->log_losses);
+    log_collect(&process->log, &process->log_batch);
     process->driver_name = settings->driver_name;
     if (!error && serve_settings_have_tls(&settings->tls))
         error = tls_context_open(&settings->tls, &process->tls);
@@ -403,6 +405,7 @@ close_process(struct process *process)
     storage_close(&process->storage);
     tls_context_close(process->tls);
     tls_context_close(process->store_tls);
+    log_end_batch(&process->log);
 }
 
 static void

@@ -374,13 +374,13 @@ log_call(const struct call *call, enum code code, const char *message, uint64_t 
                                ? LOG_WARN
                                : LOG_INFO;
     if (message)
-        LOG_AT(log, level, "call", LOG_TEXT("method", call->head.path),
-               LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
-               LOG_NUMBER("us", nanoseconds / 1000), LOG_TEXT("error", message));
+        LOG_LATER(log, level, "call", LOG_TEXT("method", call->head.path),
+                  LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
+                  LOG_NUMBER("us", nanoseconds / 1000), LOG_TEXT("error", message));
     else
-        LOG_AT(log, level, "call", LOG_TEXT("method", call->head.path),
-               LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
-               LOG_NUMBER("us", nanoseconds / 1000));
+        LOG_LATER(log, level, "call", LOG_TEXT("method", call->head.path),
+                  LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
+                  LOG_NUMBER("us", nanoseconds / 1000));
 }
 
 void

@@ -196,8 +196,8 @@ loop_flush_much(struct loop *loop)
 }
 
 /*
- * Runs before the loop waits: what other threads have posted is done, and all that this turn wanted to say goes out. The inbox is looked at last:
- * who posts before that need not wake anybody.
+ * Runs before the loop waits: what other threads have posted is done, and all that this turn wanted to say goes out, the lines of the log last. The inbox is looked at
+ * after the connections: who posts before that need not wake anybody.
  */
 static void
 end_turn(uv_prepare_t *prepare)
@@ -210,6 +210,7 @@ end_turn(uv_prepare_t *prepare)
     } while ((run_inbox(loop) || loop->pile) && ++rounds < INBOX_ROUNDS);
     if (rounds == INBOX_ROUNDS)
         uv_async_send(&loop->wake); /* the sockets have their turn first */
+    log_flush(loop->log);
     if (loop->stop)
         uv_stop(&loop->uv);
 }
@@ -222,6 +223,7 @@ close_handles(struct loop *loop)
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->relief, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
+    log_flush(loop->log);
 }
 
 /* ---- a lone call, run by the loop's own thread ---- */

@@ -75,8 +75,10 @@ flags_tls(const struct flags *flags)
 struct runtime *
 flags_runtime(const struct flags *flags, struct log *log)
 {
+    static struct log_batch batch; /* as long as the program */
     struct runtime *runtime;
     *log = (struct log){.fd = STDERR_FILENO};
+    log_collect(log, &batch);
     flags_must(log_parse_level(flags->log_level, &log->level));
     memory_tune();
     sigset_t signals;

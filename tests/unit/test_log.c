@@ -396,6 +396,120 @@ levels_are_parsed_by_name(void)
     CHECK_NUMBER(level, LOG_WARN);
 }
 
+/* ---- lines that are collected ---- */
+
+/* All lines of the next write. */
+static const char *
+read_write(struct capture *capture)
+{
+    ssize_t size = recv(capture->reader, capture->line, sizeof capture->line - 1, 0);
+    capture->line[size > 0 ? size : 0] = '\0';
+    return capture->line;
+}
+
+static size_t
+count_of_lines(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += *text == '\n';
+    return count;
+}
+
+static void
+lines_for_later_are_written_together(void)
+{
+    struct capture capture;
+    struct log_batch batch;
+    capture_open(&capture, false);
+    log_collect(&capture.log, &batch);
+    for (int i = 0; i < 10; i++)
+        LOG_LATER(&capture.log, LOG_INFO, "call", LOG_NUMBER("number", i));
+    CHECK_TEXT(read_write(&capture), "");
+    log_flush(&capture.log);
+    CHECK_NUMBER(count_of_lines(read_write(&capture)), 10);
+    log_flush(&capture.log);
+    CHECK_TEXT(read_write(&capture), "");
+    log_end_batch(&capture.log);
+    capture_close(&capture);
+}
+
+static void
+a_line_at_once_takes_those_before_it_along(void)
+{
+    struct capture capture;
+    struct log_batch batch;
+    capture_open(&capture, true);
+    log_collect(&capture.log, &batch);
+    LOG_LATER(&capture.log, LOG_INFO, "first");
+    log_info(&capture.log, "second");
+    const char *lines = read_write(&capture);
+    CHECK_NUMBER(count_of_lines(lines), 2);
+    CHECK(strstr(lines, "first") && strstr(lines, "first") < strstr(lines, "second"));
+    LOG_LATER(&capture.log, LOG_INFO, "third");
+    LOG_LATER(&capture.log, LOG_WARN, "fourth");
+    CHECK_NUMBER(count_of_lines(read_write(&capture)), 2);
+    LOG_LATER(&capture.log, LOG_INFO, "last");
+    log_end_batch(&capture.log);
+    CHECK_NUMBER(count_of_lines(read_write(&capture)), 1);
+    capture_close(&capture);
+}
+
+static void
+many_lines_do_not_wait_for_the_flush(void)
+{
+    struct capture capture;
+    struct log_batch batch;
+    size_t seen = 0, lines;
+    capture_open(&capture, false);
+    log_collect(&capture.log, &batch);
+    for (int i = 0; i < 1000; i++) {
+        LOG_LATER(&capture.log, LOG_INFO, "a line of some length, as that of a call is");
+        CHECK(batch.lines.size < 64u << 10);
+        while ((lines = count_of_lines(read_write(&capture))))
+            seen += lines;
+    }
+    CHECK(seen > 500);
+    log_flush(&capture.log);
+    CHECK_NUMBER(seen + count_of_lines(read_write(&capture)), 1000);
+    log_end_batch(&capture.log);
+    capture_close(&capture);
+}
+
+/* A pipe that takes a part of a batch: each line is written, told as lost, or is the one that was torn. */
+static void
+of_a_batch_that_fits_in_part_the_rest_is_counted(void)
+{
+    struct log_losses losses;
+    struct log_batch batch;
+    static char room[1 << 20];
+    int ends[2];
+    if (pipe2(ends, O_NONBLOCK) || fcntl(ends[1], F_SETPIPE_SZ, 4096) != 4096)
+        abort();
+    struct log log = {.level = LOG_INFO, .fd = ends[1]};
+    log_never_wait(&log, &losses);
+    log_collect(&log, &batch);
+    for (int i = 0; i < 200; i++)
+        LOG_LATER(&log, LOG_INFO, "a line of some length, as that of a call is");
+    log_flush(&log);
+    ssize_t size = read(ends[0], room, sizeof room - 1);
+    CHECK(size > 0 && size < 200 * 60);
+    room[size > 0 ? size : 0] = '\0';
+    size_t whole = count_of_lines(room), torn = room[size - 1] != '\n';
+    CHECK_NUMBER(whole + torn + atomic_load(&losses.lines), 200);
+    char expected[32];
+    snprintf(expected, sizeof expected, " lines=%zu\n", 200 - whole - torn);
+    log_info(&log, "read again");
+    size = read(ends[0], room, sizeof room - 1);
+    room[size > 0 ? size : 0] = '\0';
+    CHECK_NUMBER(room[0] == '\n', torn);
+    CHECK(strstr(room, expected) && strstr(room, "read again"));
+    log_end_batch(&log);
+    close(log.fd);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int
 main(void)
 {
@@ -413,5 +527,9 @@ main(void)
     a_full_socket_holds_nobody_up();
     a_line_that_was_torn_ends_before_the_next();
     levels_are_parsed_by_name();
+    lines_for_later_are_written_together();
+    a_line_at_once_takes_those_before_it_along();
+    many_lines_do_not_wait_for_the_flush();
+    of_a_batch_that_fits_in_part_the_rest_is_counted();
     return check_report("log");
 }
