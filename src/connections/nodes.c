@@ -39,6 +39,16 @@ nodes_is_this(const struct desk *desk, const char *node_id)
     return desk->options.is_node && strcmp(node_id, desk->options.node_id) == 0;
 }
 
+/* What the driver beside a controller calls the host of both, where copies across connections are made; NULL: another node is meant, or it has none. */
+static char *
+name_of_host(const struct desk *desk, const struct connection *connection, const char *node_id,
+             struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    bool is_own = strcmp(node_id, desk->options.node_id) == 0 && facts->node_id;
+    return is_own ? arena_string(arena, facts->node_id) : NULL;
+}
+
 struct error *
 nodes_translate_in(const struct desk *desk, const struct connection *connection,
                    struct arena *arena, char **node_id)
@@ -62,6 +72,8 @@ nodes_translate_in(const struct desk *desk, const struct connection *connection,
     }
     char *found;
     struct error *error = find_row(desk, connection, *node_id, arena, &found);
+    if (!error && !found)
+        found = name_of_host(desk, connection, *node_id, arena);
     if (!error && !found)
         error = error_new(CODE_NOT_FOUND,
                           "it is not known what the driver behind connection \"%s\" calls the node "
@@ -121,8 +133,11 @@ nodes_translate_out(const struct desk *desk, const struct connection *connection
     const char *prefix = row_key(connection, "", arena);
     struct error *error = store_list(desk->options.shared, prefix, NULL, 0, arena, &rows);
     const char *found = error ? NULL : find_row_of(&rows, *node_id, strlen(prefix));
+    const char *host = name_of_host(desk, connection, desk->options.node_id, arena);
     if (found)
         *node_id = (char *)found;
+    else if (!error && host && strcmp(host, *node_id) == 0)
+        *node_id = arena_string(arena, desk->options.node_id);
     return error;
 }
 

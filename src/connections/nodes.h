@@ -10,7 +10,7 @@
 #include "connections/connection.h"
 #include "connections/desk_internal.h"
 
-/* Is it this process' own node? A controller alone has none, wherever it runs and whatever the driver beside it calls that place. */
+/* Is it this process' own node? A controller alone has none: what nodes of that name have told goes before what the driver beside it says. */
 bool nodes_is_this(const struct desk *desk, const char *node_id);
 
 /* Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other nodes than this. */

@@ -74,6 +74,19 @@ wait_for 10 is_published || fail "the controller does not know what a driver tha
 check "a driver that came later" "$(seen red ControllerPublishVolume 'last["nodeId"]')" red-node
 check "the node" "$(to_node rpc Node/NodeGetInfo '{}' | pick 'it["nodeId"]')" worker-1
 
+# ---- copies of a controller whose drivers have a node side ----------------------------------------------------
+
+for name in left right; do
+    start_sample $name
+    CONNECTIONS=$CONTROLLER_FILES connection $name < <(sample_file $name)
+done
+to_controller reload
+to_controller wait_until_up left right
+source_id=$(to_controller create original "$(on left)")
+check "a clone across connections" "$(to_controller create copy "$(on right)" \
+    "\"volumeContentSource\":{\"volume\":{\"volumeId\":\"$source_id\"}}")" v:right/volumes/copy
+check "is made where the controller runs" "$(seen right ControllerPublishVolume 'last["nodeId"]')" right-node
+
 # ---- without etcd ------------------------------------------------------------------------------------------------
 
 kill_member 1
