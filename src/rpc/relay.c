@@ -19,6 +19,9 @@ struct relayed {
     struct scope scope;
     struct channel *channel; /* NULL: not one that the call can go to; or it is on its way */
     size_t charged;
+    struct client_call *client; /* once it has finished */
+    ProtobufCMessage *reply;    /* NULL: an error in its place */
+    struct error *error;
 };
 
 void
@@ -71,19 +74,62 @@ pass_metadata(struct metadata *to, struct arena *arena, const struct metadata *f
 }
 
 static void
+take_reply(struct call *call)
+{
+    struct relayed *relayed = call->relayed;
+    struct client_call *client = relayed->client;
+    /* The reply may be as large, decoded, as any other: twice the limit. */
+    call->arena.limit = call->arena.used + 2 * client->reader.max_message_bytes;
+    relayed->error = STEAL(client->result);
+    if (!relayed->error)
+        relayed->error =
+            client_call_take_reply(client, &call->arena, &call->decoded, &relayed->reply);
+}
+
+static void
+pass_reply(struct call *call)
+{
+    struct relayed *relayed = call->relayed;
+    struct client_call *client = relayed->client;
+    pass_metadata(&call->reply_headers, &call->arena, &client->response.headers);
+    pass_metadata(&call->reply_trailers, &call->arena, &client->response.trailers);
+    end(call, relayed->error ? NULL : relayed->reply, relayed->error);
+    client_call_release(client);
+}
+
+static void
+end_inflating(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    loop_note_work_done(call->loop);
+    pass_reply(call);
+}
+
+static void
+run_inflating(struct work *work)
+{
+    struct call *call = CONTAINER_OF(work, struct call, work);
+    take_reply(call);
+    call->finished.run = end_inflating;
+    loop_post(call->loop, &call->finished);
+}
+
+/* The loop inflates nothing. */
+static void
 on_finished(struct client_call *client)
 {
     struct call *call = client->parent;
-    ProtobufCMessage *reply = NULL;
-    struct error *error = STEAL(client->result);
-    /* The reply may be as large, decoded, as any other: twice the limit. */
-    call->arena.limit = call->arena.used + 2 * client->reader.max_message_bytes;
-    if (!error)
-        error = client_call_take_reply(client, &call->arena, &call->decoded, &reply);
-    pass_metadata(&call->reply_headers, &call->arena, &client->response.headers);
-    pass_metadata(&call->reply_trailers, &call->arena, &client->response.trailers);
-    end(call, error ? NULL : reply, error);
-    client_call_release(client);
+    const struct message *message = client->result ? NULL : client->mailbox.in;
+    call->relayed->client = client;
+    call->work.run = run_inflating;
+    call->work.is_short = false;
+    if (message && message->is_compressed && loop_submit_work(call->loop, &call->work))
+        return;
+    if (message && message->is_compressed)
+        client->result =
+            error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+    take_reply(call);
+    pass_reply(call);
 }
 
 /* ---- the beginning ---- */
