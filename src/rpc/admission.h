@@ -14,9 +14,9 @@
  * 4. THE RESERVE. A call of a method that says whether the process lives (server_reserve_for) is charged to the reserve where the pool of bytes
  *    refuses it. So it is answered on a connection that is full of other calls, too.
  * 5. TIME. A request that takes one message has server_options.request_timeout_ms to come. What does not end holds nothing for ever.
- * 6. THE LOOP'S TIME. The loop inflates nothing, and decodes ADMISSION_LOOP_BYTES at most: a worker does the rest. One message is inflated at a
+ * 6. THE LOOP'S TIME. A connection that sends many requests is read little by little (conn.c). The loop inflates nothing, and decodes ADMISSION_LOOP_BYTES at most: a worker does the rest. One message is inflated at a
  *    time, so that one core at most is busy with it. Calls wait for that without a thread, and connections take turns.
- * 7. REFUSALS are RESOURCE_EXHAUSTED. A connection that is refused and does not take its answers either is closed.
+ * 7. REFUSALS are RESOURCE_EXHAUSTED. They are logged once a second, all together. A connection that is refused and does not take its answers either is closed.
  */
 #ifndef RPC_ADMISSION_H
 #define RPC_ADMISSION_H
@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What a call takes beside its head, with its stream and where it is passed on to; a small decoded message is part of it. */
 #define ADMISSION_CALL_BYTES 4096u
@@ -105,6 +106,9 @@ struct admission {
     struct account *line;
     struct account **line_end;
     bool turn_is_taken;
+    /* Loop thread: calls that were refused since somebody was told. */
+    size_t refusals;
+    uint64_t refusals_told_at;
 };
 
 /* `max_bytes`: of all connections together, what they are guaranteed included. */

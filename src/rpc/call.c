@@ -15,6 +15,7 @@
 #include "rpc/grpc_text.h"
 
 #define FIRST_BLOCK_BYTES 1536
+#define REFUSALS_NS 1000000000u
 
 static struct call *
 of_stream(struct stream *stream)
@@ -366,13 +367,37 @@ call_end_if_late(struct stream *stream, uint64_t now, uint64_t limit_ns)
         stream_reset(stream, NGHTTP2_CANCEL);
 }
 
+/* A flood of requests that are refused, or never come as a whole, is no flood of lines. */
+static enum log_level
+level_of(const struct call *call, enum code code)
+{
+    if (code == CODE_INTERNAL || code == CODE_UNKNOWN || code == CODE_DATA_LOSS)
+        return LOG_WARN;
+    bool is_nothing =
+        !call->was_started && (code == CODE_RESOURCE_EXHAUSTED || code == CODE_CANCELLED ||
+                               (code == CODE_DEADLINE_EXCEEDED && !call->stream.in_ended));
+    return is_nothing ? LOG_DEBUG : LOG_INFO;
+}
+
+/* What is refused is told once a second, all together. */
+static void
+log_refusals(const struct call *call, const char *message, uint64_t now)
+{
+    struct admission *admission = &call->loop->admission;
+    admission->refusals++;
+    if (now - admission->refusals_told_at < REFUSALS_NS)
+        return;
+    log_warn(call->loop->log, "calls are refused", LOG_TEXT("peer", call->peer->address),
+             LOG_NUMBER("calls", admission->refusals), LOG_TEXT("error", message));
+    admission->refusals_told_at = now;
+    admission->refusals = 0;
+}
+
 static void
 log_call(const struct call *call, enum code code, const char *message, uint64_t nanoseconds)
 {
     const struct log *log = call->loop->log;
-    enum log_level level = code == CODE_INTERNAL || code == CODE_UNKNOWN || code == CODE_DATA_LOSS
-                               ? LOG_WARN
-                               : LOG_INFO;
+    enum log_level level = level_of(call, code);
     if (message)
         LOG_LATER(log, level, "call", LOG_TEXT("method", call->head.path),
                   LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
@@ -398,6 +423,8 @@ call_count_at(struct call *call, enum code code, const char *message, uint64_t n
     uint64_t nanoseconds = now - call->started_at;
     metrics_count_call(metrics_of(call), code, nanoseconds);
     log_call(call, code, message, nanoseconds);
+    if (code == CODE_RESOURCE_EXHAUSTED && !call->was_started)
+        log_refusals(call, message, now);
 }
 
 static void

@@ -52,6 +52,7 @@ struct call {
 
     /* Where the call stands; loop thread. */
     bool holds_stream; /* the thread of a streaming handler is charged to its account */
+    bool was_started;  /* it has a handler, or had one */
     bool is_running;   /* a handler has been started and has not come back */
     bool is_on_loop;   /* and it is the loop thread that runs it */
     bool is_answered;  /* the end of the answer is on its way, or will never be */

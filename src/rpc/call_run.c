@@ -241,8 +241,10 @@ submit(struct call *call)
     call->work.run = run_work;
     call->work.is_short =
         call->target && !call->has_mailbox && call->target->doubt < TOO_MUCH_DOUBT;
-    if (loop_submit_work(call->loop, &call->work))
+    if (loop_submit_work(call->loop, &call->work)) {
+        call->was_started = true;
         return NULL;
+    }
     give_stream_back(call);
     return queue_is_full();
 }
@@ -257,7 +259,7 @@ static void
 start_handler(struct call *call)
 {
     if (is_for_loop(call)) {
-        call->is_on_loop = true;
+        call->was_started = call->is_on_loop = true;
         call->result = run_handler(call);
         call->is_on_loop = false;
         call_finish(call);

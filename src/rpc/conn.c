@@ -21,6 +21,10 @@
 #define MAX_OUTBOUND_FRAMES 4096u
 #define READS_PER_TURN 4
 
+/* Requests may take a thousand times as long as bytes of a large message. So that a turn of the loop stays short, as much is read at once only while it brings few of them. */
+#define LITTLE_READ_BYTES 8192u
+#define FEW_REQUESTS 64u
+
 /* ---- reading ---- */
 
 static bool
@@ -108,7 +112,9 @@ static void
 read_socket(struct conn *conn)
 {
     for (int i = 0; i < READS_PER_TURN && !conn->is_dead; i++) {
-        ssize_t got = recv(conn->fd, conn->loop->read_buffer, LOOP_READ_BYTES, 0);
+        size_t room = conn->reads_much ? LOOP_READ_BYTES : LITTLE_READ_BYTES;
+        size_t requests = conn->opened_streams;
+        ssize_t got = recv(conn->fd, conn->loop->read_buffer, room, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (got < 0) {
@@ -121,7 +127,9 @@ read_socket(struct conn *conn)
         }
         conn->last_read_at = timers_now();
         take_bytes(conn, conn->loop->read_buffer, (size_t)got);
-        if ((size_t)got < LOOP_READ_BYTES)
+        requests = conn->opened_streams - requests;
+        conn->reads_much = requests < FEW_REQUESTS && (size_t)got == room;
+        if (!conn->reads_much)
             return;
     }
 }

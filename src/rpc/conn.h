@@ -76,6 +76,7 @@ struct conn {
     struct stream *found; /* the one that was looked for last */
     size_t stream_count;
     size_t opened_streams;    /* by the peer, ever */
+    bool reads_much;          /* what came last was a lot, and not a lot of requests */
     bool expects_late_frames; /* for streams that are closed, and the peer may not know it */
     size_t unconsumed;        /* bytes of DATA that came with this read */
     struct field_block block; /* that is being read */
