@@ -53,6 +53,25 @@ arena_clear(struct arena *arena)
     arena_init(arena, arena->first, arena->first_size, arena->limit);
 }
 
+/* Behind the newest block, so that its free bytes stay in use. */
+void
+arena_absorb(struct arena *arena, struct arena *from)
+{
+    struct arena_block *oldest = from->blocks;
+    if (!oldest)
+        return;
+    while (oldest->older)
+        oldest = oldest->older;
+    if (arena->blocks) {
+        oldest->older = arena->blocks->older;
+        arena->blocks->older = from->blocks;
+    } else {
+        arena->blocks = from->blocks;
+    }
+    arena->used += from->used;
+    arena_init(from, NULL, 0, from->limit);
+}
+
 /* Large requests get a block of their own behind the newest, so that its free bytes stay in use. */
 static void *
 alloc_own_block(struct arena *arena, size_t size)

@@ -36,6 +36,9 @@ void arena_init(struct arena *arena, void *first, size_t first_size, size_t limi
 /* Frees everything; the arena is as after arena_init. */
 void arena_clear(struct arena *arena);
 
+/* What `from` has given out is `arena`'s from now on, and `from` is empty. `from` has no first block of a caller's. */
+void arena_absorb(struct arena *arena, struct arena *from);
+
 /* NULL when the bytes given out this way would exceed the limit. */
 void *arena_try(struct arena *arena, size_t size);
 

@@ -15,6 +15,7 @@
 #include "connections/map_field.h"
 #include "connections/pass.h"
 #include "connections/places.h"
+#include "connections/questions.h"
 #include "connections/route.h"
 #include "connections/topology_keys.h"
 
@@ -431,6 +432,42 @@ choose_for_capacity(const struct connection_set *set, const struct text_map *par
     return NULL;
 }
 
+/* The part of one connection. */
+struct capacity_part {
+    const struct connection_set *set;
+    struct connection *connection;
+    const Csi__V1__GetCapacityRequest *asked;
+    Csi__V1__GetCapacityResponse reply;
+};
+
+static struct error *
+ask_capacity(struct call *call, void *context)
+{
+    struct capacity_part *part = context;
+    return capacity_of(call, part->set, part->connection, part->asked, &part->reply);
+}
+
+/* Of several, one that is down has no room now. */
+static void
+add_capacities(struct call *call, const struct connection_set *set, const struct choice *choice,
+               const Csi__V1__GetCapacityRequest *asked, Csi__V1__GetCapacityResponse *sum)
+{
+    struct arena *arena = call_arena(call);
+    struct capacity_part *parts = arena_alloc(arena, choice->count * sizeof *parts);
+    struct question *questions = arena_alloc(arena, choice->count * sizeof *questions);
+    for (size_t i = 0; i < choice->count; i++) {
+        parts[i] = (struct capacity_part){set, choice->items[i], asked,
+                                          CSI__V1__GET_CAPACITY_RESPONSE__INIT};
+        questions[i] = (struct question){ask_capacity, &parts[i], NULL};
+    }
+    questions_ask(call, questions, choice->count, questions_share_ns(call, 1));
+    for (size_t i = 0; i < choice->count; i++) {
+        if (!questions[i].error)
+            add_capacity(sum, &parts[i].reply);
+        error_free(questions[i].error);
+    }
+}
+
 struct error *
 desk_get_capacity(struct call *call, const void *in, void *out)
 {
@@ -443,16 +480,10 @@ desk_get_capacity(struct call *call, const void *in, void *out)
     map_field_find((ProtobufCMessage *)in, "parameters", &field);
     struct text_map parameters = map_field_read(&field, arena);
     struct error *error = choose_for_capacity(set, &parameters, arena, &choice);
-    for (size_t i = 0; !error && i < choice.count; i++) {
-        Csi__V1__GetCapacityResponse part = CSI__V1__GET_CAPACITY_RESPONSE__INIT;
-        error = capacity_of(call, set, choice.items[i], in, &part);
-        /* Of several, one that is down has no room now; of one, its error is the answer. */
-        if (error && choice.count > 1) {
-            error_free(error);
-            error = NULL;
-        } else if (!error) {
-            add_capacity(out, &part);
-        }
-    }
-    return error;
+    if (error)
+        return error;
+    if (choice.count == 1)
+        return capacity_of(call, set, choice.items[0], in, out);
+    add_capacities(call, set, &choice, in, out);
+    return NULL;
 }

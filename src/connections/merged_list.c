@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connections/questions.h"
+
 #define MOST_SKIPPED 500000 /* a driver that puts more into one page is not believed */
 #define MOST_EMPTY 1000     /* nor one that has so many pages without anything on them */
 
@@ -39,14 +41,62 @@ print_token(const char *name, size_t skip, const char *rest, struct arena *arena
 
 /* ---- one connection ---- */
 
+/* A connection that may have something to list, NULL for entries without one, and its first page, if that has been asked for already. */
+struct source {
+    const struct merged_list *list;
+    struct connection *connection;
+    const char *name;
+    struct token start;
+    size_t most;
+    const char *token; /* of the page that is asked for */
+    struct list_page page;
+    struct error *error;
+    bool has_page; /* or the error */
+};
+
 struct listing {
     const struct merged_list *list;
     struct arena *arena;
     struct list_page *out;
+    struct source *sources; /* by name */
+    size_t count;
+    size_t rest; /* of them, this one and those behind it */
     size_t room; /* entries that still fit */
     size_t answered;
     struct error *failure; /* of a connection that was left out */
 };
+
+static struct error *
+ask_source(struct call *call, void *context)
+{
+    struct source *source = context;
+    struct merged_list list = *source->list;
+    list.call = call;
+    return list.ask(&list, source->connection, source->token, source->most, &source->page);
+}
+
+/* One that is asked alone has all the time; of several each has its share. */
+static struct error *
+ask_for_page(const struct listing *listing, struct source *source, const char *token, size_t most,
+             struct list_page *out)
+{
+    struct call *call = listing->list->call;
+    if (source->has_page) {
+        source->has_page = false;
+        *out = source->page;
+        return STEAL(source->error);
+    }
+    source->token = token;
+    source->most = most;
+    source->page = (struct list_page){.next_token = ""};
+    struct question question = {ask_source, source, NULL};
+    if (listing->count == 1 || !source->connection)
+        question.error = ask_source(call, source);
+    else
+        questions_ask(call, &question, 1, questions_share_ns(call, listing->rest));
+    *out = source->page;
+    return question.error;
+}
 
 /* Takes what fits. The token to go on from if not all of the page did, else NULL. */
 static char *
@@ -67,14 +117,15 @@ take_page(struct listing *listing, const struct token *at, const struct list_pag
 }
 
 static struct error *
-list_connection(struct listing *listing, struct connection *connection, struct token at)
+list_source(struct listing *listing, struct source *source)
 {
-    const struct merged_list *list = listing->list;
-    if (connection && !connection_is_known(connection))
-        return connection_unknown_error(connection);
+    struct token at = source->start;
+    if (source->connection && !connection_is_known(source->connection))
+        return connection_unknown_error(source->connection);
     for (unsigned empty = 0;;) {
         struct list_page page = {.next_token = ""};
-        struct error *error = list->ask(list, connection, at.rest, listing->room + at.skip, &page);
+        struct error *error =
+            ask_for_page(listing, source, at.rest, listing->room + at.skip, &page);
         if (error)
             return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the page */
         char *unfinished = take_page(listing, &at, &page);
@@ -101,41 +152,87 @@ leave_out(struct listing *listing, const char *name, struct error *error)
     listing->failure = error;
 }
 
-/* The source of this name, NULL for none; where the token says, if it is that one. */
 static struct error *
-list_from(struct listing *listing, struct connection *connection, const char *name,
-          const struct token *start)
+list_from(struct listing *listing, struct source *source, const struct token *start)
 {
-    bool goes_on = strcmp(name, start->name) == 0;
+    bool goes_on = strcmp(source->name, start->name) == 0;
     if (!listing->room) {
-        listing->out->next_token = print_token(name, 0, "", listing->arena);
+        listing->out->next_token = print_token(source->name, 0, "", listing->arena);
         return NULL;
     }
-    struct error *error =
-        list_connection(listing, connection, goes_on ? *start : (struct token){name, 0, ""});
+    struct error *error = list_source(listing, source);
     /* The driver does not know its own token any more. */
-    if (error && ((error->code == CODE_ABORTED && goes_on) || !connection))
+    if (error && ((error->code == CODE_ABORTED && goes_on) || !source->connection))
         return error;
     if (error)
-        leave_out(listing, name, error);
+        leave_out(listing, source->name, error);
     else
         listing->answered++;
     return NULL;
 }
 
-static struct error *
-list_all(struct listing *listing, const struct token *start)
+static void
+add_source(struct listing *listing, struct connection *connection, const char *name,
+           const struct token *start)
+{
+    bool goes_on = strcmp(name, start->name) == 0;
+    listing->sources[listing->count++] = (struct source){
+        .list = listing->list,
+        .connection = connection,
+        .name = name,
+        .start = goes_on ? *start : (struct token){name, 0, ""},
+    };
+}
+
+/* From where the token says. */
+static void
+find_sources(struct listing *listing, const struct token *start)
 {
     const struct merged_list *list = listing->list;
-    struct error *error = NULL;
+    listing->sources =
+        arena_alloc(listing->arena, (list->set->count + 1) * sizeof *listing->sources);
     if (list->has_own && !start->name[0])
-        error = list_from(listing, NULL, "", start);
-    for (size_t i = 0; i < list->set->count && !error && !listing->out->next_token[0]; i++) {
+        add_source(listing, NULL, "", start);
+    for (size_t i = 0; i < list->set->count; i++) {
         struct connection *connection = list->set->slots[i].connection;
         const char *name = list->set->slots[i].name;
         if (connection && strcmp(name, start->name) >= 0 && list->can(list, connection))
-            error = list_from(listing, connection, name, start);
+            add_source(listing, connection, name, start);
     }
+}
+
+/* Who wants all of it will need the first page of each: all are asked at once. */
+static void
+ask_all(struct listing *listing)
+{
+    struct call *call = listing->list->call;
+    struct question *questions = arena_alloc(listing->arena, listing->count * sizeof *questions);
+    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        struct source *source = &listing->sources[i];
+        if (!source->connection || !connection_is_known(source->connection))
+            continue;
+        source->token = source->start.rest;
+        source->most = listing->room + source->start.skip;
+        source->page = (struct list_page){.next_token = ""};
+        source->has_page = true;
+        questions[count++] = (struct question){ask_source, source, NULL};
+    }
+    questions_ask(call, questions, count, questions_share_ns(call, 1));
+    for (size_t i = 0; i < count; i++)
+        ((struct source *)questions[i].context)->error = questions[i].error;
+}
+
+static struct error *
+list_all(struct listing *listing, const struct token *start)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; i < listing->count && !error && !listing->out->next_token[0]; i++) {
+        listing->rest = listing->count - i;
+        error = list_from(listing, &listing->sources[i], start);
+    }
+    for (size_t i = 0; i < listing->count; i++)
+        error_free(listing->sources[i].error);
     if (error)
         return error;
     /* An empty list means that there is nothing. */
@@ -157,6 +254,9 @@ merged_list_run(const struct merged_list *list, int32_t max_entries, size_t limi
     listing.room = max_entries && (size_t)max_entries < limit ? (size_t)max_entries : limit;
     *out = (struct list_page){.next_token = ""};
     out->entries = arena_alloc(listing.arena, listing.room * sizeof(void *));
+    find_sources(&listing, &start);
+    if (!max_entries && listing.count > 1)
+        ask_all(&listing);
     error = list_all(&listing, &start);
     error_free(listing.failure);
     return error;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over all connections, one connection after the other, by name.
+ * Lists over all connections, one connection after the other, by name. Where all entries are wanted all are asked at once; each has its share of the time, so that one
+ * that hangs is left out and the others are told.
  *
  * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page are behind us already, and its own token for that page. It holds all
  * that is needed, so it is good after a restart; and if the connection is gone by then the list goes on with the next name. A connection
@@ -28,7 +29,7 @@ struct merged_list {
     bool has_own;        /* `ask` has entries without a connection too; they come first */
     /* Connections without anything to list are passed over. */
     bool (*can)(const struct merged_list *list, struct connection *connection);
-    /* A page of one connection (NULL: of none), as its own token says. A driver may give more than the `most` that are wanted. */
+    /* A page of one connection (NULL: of none), as its own token says; on any thread, with a call that is a part of the list's. A driver may give more than the `most` that are wanted. */
     struct error *(*ask)(const struct merged_list *list, struct connection *connection,
                          const char *token, size_t most, struct list_page *out);
 };

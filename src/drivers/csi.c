@@ -26,6 +26,7 @@
 #define KEEPALIVE_MS 30000u
 #define REPLY_ROOM (8u << 20) /* for one decoded reply */
 #define NODE_SERVICE "/csi.v1.Node/"
+#define FAIR_NS (500 * MS_NS) /* a server that does not answer in less may be quite well */
 
 extern const struct driver_ops driver_csi;
 
@@ -79,12 +80,20 @@ enter(struct csi_driver *csi, const struct keeper_end *end)
                      csi->connection, csi->max_calls);
 }
 
+/* Whether the caller leaves it hardly any time: that the deadline passes then says nothing of the server. */
+static bool
+is_hurried(const struct csi_driver *csi, const struct call *call)
+{
+    return call_time_left(call) < (csi->timeout_ns < FAIR_NS ? csi->timeout_ns : FAIR_NS);
+}
+
 /* Takes the error and gives what the caller is to be told. */
 static struct error *
-leave(struct csi_driver *csi, const struct keeper_end *end, struct error *error)
+leave(struct csi_driver *csi, const struct keeper_end *end, bool was_hurried, struct error *error)
 {
     atomic_fetch_sub(&csi->calls, 1);
-    if (breaker_note(end->breaker, error, now_ms()))
+    bool counts = !was_hurried || !error || error->code != CODE_DEADLINE_EXCEEDED;
+    if (counts && breaker_note(end->breaker, error, now_ms()))
         keeper_wake(csi->keeper);
     if (error && !error->from_peer)
         error = error_wrap(error, "connection \"%s\"", csi->connection);
@@ -135,16 +144,18 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
         .parent = call,
     };
     ProtobufCMessage *answer;
+    bool was_hurried = is_hurried(csi, call);
     make_room(call_arena(call));
     error = channel_call(end->channel, method, request, &options, call_arena(call), &answer);
     if (!error)
         memcpy(reply, answer, method->output->sizeof_message);
-    return leave(csi, end, error);
+    return leave(csi, end, was_hurried, error);
 }
 
 struct relayed {
     struct csi_driver *csi; /* shared */
     struct keeper_end *end;
+    bool was_hurried;
     driver_finish *finish;
     void *context;
 };
@@ -153,7 +164,7 @@ static struct error *
 finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
 {
     struct relayed *relayed = context;
-    error = leave(relayed->csi, relayed->end, error);
+    error = leave(relayed->csi, relayed->end, relayed->was_hurried, error);
     error = relayed->finish(call, relayed->context, reply, error);
     driver_release(&relayed->csi->base);
     return error;
@@ -170,7 +181,7 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
         return error;
     driver_share(driver);
     struct relayed *relayed = arena_alloc(call_arena(call), sizeof *relayed);
-    *relayed = (struct relayed){csi, end, finish, context};
+    *relayed = (struct relayed){csi, end, is_hurried(csi, call), finish, context};
     /* What the call has brought goes along, so that the way before us needs not be told again. */
     struct relay relay = {
         .request = request,
@@ -244,7 +255,7 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
         error = run_stream(from, call, request);
         client_call_free(from);
     }
-    return leave(csi, end, error);
+    return leave(csi, end, false, error);
 }
 
 /* ---- opening and closing ---- */

@@ -90,6 +90,14 @@ void call_cancel_detached(struct call *call);
 /* Any thread; before runtime_close. */
 void call_free_detached(struct call *call);
 
+/*
+ * A detached call that does a part of this one's work, maybe on another thread: it has the whole's context, method and metadata, and at most timeout_ns; 0: no
+ * deadline of its own. Not for longer than the whole lasts.
+ */
+struct call *call_new_part(struct call *whole, uint64_t timeout_ns);
+/* The whole's thread, when the part is done: what is in its arena is the whole's from now on. The part is freed. */
+void call_join_part(struct call *whole, struct call *part);
+
 /* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. The
    channel must be of the server's own runtime; the call fails with INTERNAL otherwise. */
 void rpc_proxy(struct call *call, struct channel *channel);

@@ -21,12 +21,12 @@ struct detached {
     sem_t relay_ended;
 };
 
-struct call *
-call_new_detached(struct runtime *runtime, uint64_t timeout_ns)
+static struct call *
+new_on_loop(struct loop *loop, uint64_t timeout_ns)
 {
     struct detached *detached = memory_zeroed(sizeof *detached);
     struct call *call = &detached->call;
-    call->loop = runtime_loop(runtime);
+    call->loop = loop;
     call->peer = &detached->peer;
     snprintf(call->peer->address, sizeof call->peer->address, "internal");
     call->peer->account = call->loop->admission.own;
@@ -39,6 +39,29 @@ call_new_detached(struct runtime *runtime, uint64_t timeout_ns)
     arena_init(&call->arena, NULL, 0, SIZE_MAX);
     sem_init(&detached->relay_ended, 0, 0);
     return call;
+}
+
+struct call *
+call_new_detached(struct runtime *runtime, uint64_t timeout_ns)
+{
+    return new_on_loop(runtime_loop(runtime), timeout_ns);
+}
+
+struct call *
+call_new_part(struct call *whole, uint64_t timeout_ns)
+{
+    struct call *part = new_on_loop(whole->loop, timeout_ns);
+    part->scope = whole->scope;
+    part->target = whole->target;
+    part->head.metadata = whole->head.metadata;
+    return part;
+}
+
+void
+call_join_part(struct call *whole, struct call *part)
+{
+    arena_absorb(&whole->arena, &part->arena);
+    call_free_detached(part);
 }
 
 /* ---- what a handler leaves behind ---- */
