@@ -13,6 +13,9 @@
 struct tree_size {
     uint64_t allocated_bytes;
     uint64_t inodes; /* without the top */
+    /* Of everything, the top included: the latest ctime, and a number that is another when any ctime or the set of files is another. */
+    int64_t changed_ns;
+    uint64_t fingerprint;
 };
 
 /*

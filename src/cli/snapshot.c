@@ -130,6 +130,8 @@ print_snapshot(const snapshot_info *info, struct arena *arena)
     for (size_t i = 0; i < info->n_parameters; i++)
         table_print_fact("parameter", arena_print(arena, "%s=%s", info->parameters[i]->key,
                                                   info->parameters[i]->value));
+    if (strcmp(info->consistency, "files") == 0)
+        table_print_fact("consistency", "each file as it was at a moment of its own");
     table_print_fact("state", snapshot->ready_to_use ? "ready" : "its data is being copied");
 }
 

@@ -291,6 +291,7 @@ make_snapshot(struct engine *engine, const snapshot_record *record, struct arena
     info->name = record->name;
     info->snapshot = messages_snapshot(record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
+    info->consistency = (char *)snapshot_consistency(engine, record, arena);
     struct text_map parameters = message_map_read(record->parameters, record->n_parameters, arena);
     message_map_write(&parameters, arena, &skycap__v1__snapshot_info__parameters_entry__descriptor,
                       &info->parameters, &info->n_parameters);

@@ -6,10 +6,13 @@
 
 #include "base/memory.h"
 #include "rpc/message_bytes.h"
+#include "rpc/message_map.h"
 #include "volumes/held.h"
 #include "volumes/mount_rows.h"
 #include "volumes/snapshot.h"
+#include "volumes/spec.h"
 #include "volumes/still.h"
+#include "volumes/unchanged.h"
 #include "volumes/volume.h"
 
 /* How long a delete waits for a copy to wind down. */
@@ -24,6 +27,8 @@ struct copy {
     struct data from;
     struct key *source;
     struct error *obstacle; /* why it cannot be done at all */
+    bool is_watched;        /* the source is a tree that must not change meanwhile */
+    struct unchanged before;
 };
 
 /* ---- what is copied from ---- */
@@ -180,6 +185,47 @@ copy_still_data(struct copy *copy, const struct data *to, const struct progress 
     return over;
 }
 
+/* ---- a tree that is copied file by file ---- */
+
+static bool
+is_copied_by_files(const struct copy *copy, const struct data *to)
+{
+    return copy->from.kind == KIND_TREE && copy->from.role == ROLE_VOLUME &&
+           !backend_copies_instantly(copy->engine->backend, &copy->from, to);
+}
+
+static bool
+may_be_torn(struct copy *copy)
+{
+    const snapshot_record *snapshot = (const snapshot_record *)copy->record;
+    const volume_record *volume = (const volume_record *)copy->record;
+    struct text_map parameters =
+        copy->kind == &snapshot_rows
+            ? message_map_read(snapshot->parameters, snapshot->n_parameters, &copy->arena)
+            : message_map_read(volume->parameters, volume->n_parameters, &copy->arena);
+    return spec_accepts_torn_copies(&parameters);
+}
+
+/* When the copy is asked for. */
+static struct error *
+watch_tree(struct copy *copy)
+{
+    struct data to = target_of(copy);
+    copy->is_watched = is_copied_by_files(copy, &to) && !may_be_torn(copy);
+    return copy->is_watched ? unchanged_begin(copy->engine, &copy->from, &copy->before) : NULL;
+}
+
+/* Not once more by itself: a snapshot that was answered is not to have what was written after the answer. */
+static struct error *
+copy_watched_tree(struct copy *copy, const struct data *to, const struct progress *progress)
+{
+    bool is_same = true;
+    struct error *error = copy_data(copy, to, progress);
+    if (!error)
+        error = unchanged_check(&copy->before, &is_same);
+    return error || is_same ? error : unchanged_refuse(&copy->from);
+}
+
 static struct error *
 run(void *context, const struct progress *progress)
 {
@@ -189,6 +235,8 @@ run(void *context, const struct progress *progress)
     if (progress->cancelled(progress->context))
         return error_new(CODE_CANCELLED, "the copy was cancelled before it began");
     struct data to = target_of(copy);
+    if (copy->is_watched)
+        return copy_watched_tree(copy, &to, progress);
     return must_be_still(copy, &to) ? copy_still_data(copy, &to, progress)
                                     : copy_data(copy, &to, progress);
 }
@@ -240,6 +288,11 @@ copy_start(struct engine *engine, const struct row_kind *kind, const ProtobufCMe
     set_state(copy, false);
     rows_add_insert(kind, copy->record, &copy->arena, changes);
     set_state(copy, true);
+    struct error *error = watch_tree(copy);
+    if (error) {
+        copy_free(copy);
+        return error;
+    }
     struct data to = target_of(copy);
     struct ops_spec spec = spec_of(copy);
     spec.id = spec.subject = to.handle;
@@ -375,6 +428,8 @@ resume(struct engine *engine, const struct row_kind *kind, const operation_recor
     }
     if (!error)
         error = check_instant(copy);
+    if (!error)
+        error = watch_tree(copy);
     if (error && !is_obstacle(error)) {
         copy_free(copy);
         return error; /* perhaps the next start can read it */

@@ -35,6 +35,19 @@ snapshot_get(struct engine *engine, const char *handle, struct arena *arena, sna
     return error;
 }
 
+const char *
+snapshot_consistency(struct engine *engine, const snapshot_record *snapshot, struct arena *arena)
+{
+    struct data to = snapshot_data(snapshot);
+    struct data from = to;
+    struct text_map parameters =
+        message_map_read(snapshot->parameters, snapshot->n_parameters, arena);
+    snprintf(from.handle, sizeof from.handle, "%s", snapshot->source_handle);
+    bool is_torn = to.kind == KIND_TREE && spec_accepts_torn_copies(&parameters) &&
+                   !backend_copies_instantly(engine->backend, &from, &to);
+    return is_torn ? "files" : "instant";
+}
+
 /* ---- creating ---- */
 
 snapshot_record *
@@ -166,7 +179,9 @@ snapshot_create(struct engine *engine, const char *name, const char *source_hand
                 snapshot_record **out)
 {
     struct copy_state copy;
-    struct error *error = find_or_make(engine, name, source_handle, parameters, arena, out);
+    struct error *error = spec_check_consistency(parameters);
+    if (!error)
+        error = find_or_make(engine, name, source_handle, parameters, arena, out);
     if (error || (*out)->state != STATE(COPYING))
         return error;
     error = copy_wait(engine, (*out)->handle, wait_ms, &copy);

@@ -45,4 +45,8 @@ snapshot_record *snapshot_make_record(const struct engine *engine, const char *n
 
 struct data snapshot_data(const snapshot_record *snapshot);
 
+/* "instant", or "files" where each file may be as it was at a moment of its own, because that was asked for. */
+const char *snapshot_consistency(struct engine *engine, const snapshot_record *snapshot,
+                                 struct arena *arena);
+
 #endif

@@ -57,6 +57,7 @@ static const char *const compressions[] = {"none", "zstd", "lzo", "zlib", NULL};
 static const char *const switches[] = {"true", "false", NULL};
 static const char *const kinds[] = {"tree", "image", NULL};
 static const char *const sector_sizes[] = {"512", "4096", NULL};
+static const char *const consistencies[] = {"instant", "files", NULL};
 
 /* Every parameter there is. */
 static const struct parameter {
@@ -70,6 +71,7 @@ static const struct parameter {
     {"label", NULL, true},
     {"backend", NULL, false},
     {"sector-size", sector_sizes, false},
+    {"consistency", consistencies, false},
 };
 
 static const struct parameter io_limit = {"", NULL, true};
@@ -95,8 +97,8 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
     if (!parameter)
         return error_new(
             CODE_INVALID_ARGUMENT,
-            "unknown parameter \"%s\": known are backend, compression, nocow, kind, label, "
-            "sector-size, and {read,write}-{bytes,operations}-per-second",
+            "unknown parameter \"%s\": known are backend, compression, consistency, nocow, "
+            "kind, label, sector-size, and {read,write}-{bytes,operations}-per-second",
             pair->key);
     if (must_be_mutable && !parameter->is_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
@@ -106,6 +108,20 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
     if (parameter == &io_limit)
         return error_wrap(io_limits_check_value(pair->value), "parameter \"%s\"", pair->key);
     return NULL;
+}
+
+struct error *
+spec_check_consistency(const struct text_map *parameters)
+{
+    const char *value = text_map_find(parameters, "consistency");
+    return value ? check_parameter(&(struct text_pair){"consistency", value}, false) : NULL;
+}
+
+bool
+spec_accepts_torn_copies(const struct text_map *parameters)
+{
+    const char *value = text_map_find(parameters, "consistency");
+    return value && strcmp(value, "files") == 0;
 }
 
 /* A directory has no device of its own to limit. */

@@ -30,6 +30,13 @@ bool spec_is_sidecar_key(const char *key);
 /* Whether two sets of parameters ask for the same; the sidecars' keys do not count. */
 bool spec_same_parameters(const struct text_map *a, const struct text_map *b);
 
+/*
+ * "consistency", of snapshots and clones: "instant", which is also the default, or "files" where a copy may have each file as it was at a moment of its own.
+ * INVALID_ARGUMENT: another value.
+ */
+MUST_CHECK struct error *spec_check_consistency(const struct text_map *parameters);
+bool spec_accepts_torn_copies(const struct text_map *parameters);
+
 /* A size within the range: the required one, or what is usual; OUT_OF_RANGE if there is none. Those of images are whole sectors. */
 MUST_CHECK struct error *spec_choose_size(enum volume_kind kind, int64_t required_bytes,
                                           int64_t limit_bytes, int64_t least_bytes,

@@ -478,6 +478,68 @@ a_snapshot_of_another_instant_is_not_made(void)
     bench_close(&bench);
 }
 
+/* Each file would be as it was at another moment. */
+static void
+a_directory_that_changes_while_it_is_copied_is_refused(void)
+{
+    struct bench bench;
+    snapshot_record *snapshot;
+    volume_record *clone;
+    operation_record *operation;
+    slow_open(&bench);
+    volume_record *source = create(&bench, "source");
+    write_file(&bench, source, "before");
+    must(snapshot_create(bench.engine, "s", source->handle, &none, 0, &bench.arena, &snapshot));
+    struct volume_request request = clone_of(&bench, "clone", source->handle, 0);
+    CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &clone)),
+                 CODE_ABORTED);
+    CHECK(wait_until_begun(2));
+    write_file(&bench, source, "later");
+    atomic_store(&is_held, false);
+    must(ops_wait(bench.engine->ops, snapshot->handle, PATIENCE_MS, &bench.arena, &operation));
+    CHECK_NUMBER(operation->state, OPERATION_STATE(FAILED));
+    CHECK_NUMBER(operation->error_code, CODE_FAILED_PRECONDITION);
+    CHECK(strstr(operation->error_message, "changed while it was copied") != NULL);
+    CHECK_NUMBER(take_code(snapshot_get(bench.engine, snapshot->handle, &bench.arena, &snapshot)),
+                 CODE_NOT_FOUND);
+    /* When nothing changes it is made, and so is the clone. */
+    must(snapshot_create(bench.engine, "s", source->handle, &none, PATIENCE_MS, &bench.arena,
+                         &snapshot));
+    CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(READY));
+    CHECK_TEXT(snapshot_consistency(bench.engine, snapshot, &bench.arena), "instant");
+    request.wait_ms = PATIENCE_MS;
+    error_free(volume_create(bench.engine, &request, &bench.arena, &clone)); /* the failed one */
+    must(volume_create(bench.engine, &request, &bench.arena, &clone));
+    check_file(&bench, clone, "later");
+    bench_close(&bench);
+}
+
+static void
+who_asks_for_each_file_for_itself_gets_a_copy_that_may_be_torn(void)
+{
+    struct bench bench;
+    snapshot_record *snapshot;
+    struct text_map parameters = {0};
+    slow_open(&bench);
+    text_map_set(&parameters, &bench.arena, "consistency", "files");
+    volume_record *source = create(&bench, "source");
+    write_file(&bench, source, "before");
+    must(snapshot_create(bench.engine, "s", source->handle, &parameters, 0, &bench.arena,
+                         &snapshot));
+    CHECK(wait_until_begun(1));
+    write_file(&bench, source, "later");
+    atomic_store(&is_held, false);
+    must(snapshot_create(bench.engine, "s", source->handle, &parameters, PATIENCE_MS, &bench.arena,
+                         &snapshot));
+    CHECK_NUMBER(snapshot->state, SNAPSHOT_STATE(READY));
+    CHECK_TEXT(snapshot_consistency(bench.engine, snapshot, &bench.arena), "files");
+    text_map_set(&parameters, &bench.arena, "consistency", "perfect");
+    CHECK_NUMBER(take_code(snapshot_create(bench.engine, "other", source->handle, &parameters, 0,
+                                           &bench.arena, &snapshot)),
+                 CODE_INVALID_ARGUMENT);
+    bench_close(&bench);
+}
+
 static void
 without_its_source_a_copy_fails_at_the_next_start(void)
 {
@@ -594,6 +656,8 @@ main(void)
     an_instant_copy_is_one_write_and_no_operation();
     a_stop_lets_copies_go_on_at_the_next_start();
     a_snapshot_of_another_instant_is_not_made();
+    a_directory_that_changes_while_it_is_copied_is_refused();
+    who_asks_for_each_file_for_itself_gets_a_copy_that_may_be_torn();
     without_its_source_a_copy_fails_at_the_next_start();
     return check_report("test_volumes_copy");
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trees that stay as they are: see unchanged.h.
+ *
+ * A change leaves no trace if it falls into the same tick of the kernel's clock as the one before it, and a long write has its time from when it began. So what
+ * has changed in the last moment counts as changing still. A page that somebody has mapped and written to gets its time when it is written for the first
+ * time after a sync: hence the sync before.
+ *
+ * Freezing the host's file system was rejected: everybody else on the host would wait too.
+ */
+#include "volumes/unchanged.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/tree.h"
+#include "volumes/mount_rows.h"
+
+#define MOMENT_NS 100000000 /* 0.1 s */
+#define LONGEST_WAIT_NS 2000000000
+
+static int64_t
+now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct error *
+measure(const char *path, bool syncs, struct tree_size *out)
+{
+    int top AUTO(files_close) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (top < 0)
+        return error_from_errno(errno, "open %s", path);
+    if (syncs && syncfs(top) != 0)
+        return error_from_errno(errno, "sync %s", path);
+    return tree_measure(top, out);
+}
+
+static struct error *
+is_in_use(struct engine *engine, const char *handle, bool *is_used)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct mount_list rows;
+    *is_used = false;
+    struct error *error = mount_rows_list(engine, handle, &arena, &rows);
+    for (size_t i = 0; i < rows.count && !error; i++)
+        *is_used |= !rows.records[i]->read_only;
+    return error;
+}
+
+struct error *
+unchanged_refuse(const struct data *tree)
+{
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the directory of the volume \"%s\" changed while it was copied, and a copy "
+                     "would be of no one instant: unpublish the volume, use the btrfs back end, or "
+                     "ask with the parameter consistency=files for a copy of each file for itself",
+                     tree->handle);
+}
+
+/* Of a clock that was set back no time is near. */
+static bool
+is_recent(int64_t changed_ns)
+{
+    int64_t age = now_ns(CLOCK_REALTIME) - changed_ns;
+    return age < MOMENT_NS && age > -MOMENT_NS;
+}
+
+struct error *
+unchanged_begin(struct engine *engine, const struct data *tree, struct unchanged *out)
+{
+    bool is_used;
+    struct tree_size size;
+    struct error *error = backend_path(engine->backend, tree, out->path, sizeof out->path);
+    if (!error)
+        error = is_in_use(engine, tree->handle, &is_used);
+    if (!error)
+        error = measure(out->path, is_used, &size);
+    int64_t start = now_ns(CLOCK_MONOTONIC);
+    while (!error && is_used && is_recent(size.changed_ns)) {
+        if (now_ns(CLOCK_MONOTONIC) - start > LONGEST_WAIT_NS)
+            return unchanged_refuse(tree);
+        nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS / 4}, NULL);
+        error = measure(out->path, false, &size);
+    }
+    out->fingerprint = error ? 0 : size.fingerprint;
+    return error;
+}
+
+struct error *
+unchanged_check(const struct unchanged *before, bool *is_same)
+{
+    struct tree_size size;
+    struct error *error = measure(before->path, false, &size);
+    *is_same = !error && size.fingerprint == before->fingerprint;
+    return error;
+}
