@@ -18,13 +18,15 @@ from machine import HERE, Machine, wait_until
 
 CAP_SYS_RESOURCE = 24
 
-# Undoes the mounts below a path, the uppermost first.
+# Thaws and unmounts what is below a path, the uppermost first, as far as it is not in use. Prints
+# what is left.
 UNMOUNT = """
-awk -v below="$1" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | tac |
-    while read -r point; do
-        fsfreeze --unfreeze "$point" 2>/dev/null
-        umount "$point" 2>/dev/null || umount --lazy "$point"
-    done
+points() {
+    awk -v below="$1" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | tac
+}
+for point in $(points "$1"); do fsfreeze --unfreeze "$point"; done 2>/dev/null
+[ "$2" = thaw ] || for point in $(points "$1"); do umount "$point"; done 2>/dev/null
+points "$1"
 """
 
 # Begins a boot, in a new mount namespace. Its copies of the mounts of others would keep their
@@ -123,9 +125,7 @@ class HostMachine(Machine):
     def clear(self):
         if self.namespace is not None:
             self.kill_processes()
-            self.unmount("/pods/")
-            self.detach_images()
-            self.unmount("/disk")
+            wait_until(self.are_mounts_gone, "mounts or loop devices of the guest stay", 60)
             os.close(self.namespace)
             self.namespace = None
         if self.loop:
@@ -151,41 +151,27 @@ class HostMachine(Machine):
                 except ProcessLookupError:
                     pass
             self.guest.poll()
+            if pids:
+                self.unmount("thaw")  # who writes to a frozen file system cannot be killed
             return not pids
 
         wait_until(are_gone, "processes of the guest stay", 60)
         self.guest.wait()
 
-    def unmount(self, below):
-        subprocess.run(
-            [
-                "nsenter",
-                f"--mount=/proc/{os.getpid()}/fd/{self.namespace}",
-                "sh",
-                "-c",
-                UNMOUNT,
-                "sh",
-                self.base + below,
-            ],
-            stderr=subprocess.DEVNULL,
-        )
+    def unmount(self, how):
+        """Returns the mount points that are left."""
+        enter = ["nsenter", f"--mount=/proc/{os.getpid()}/fd/{self.namespace}"]
+        words = [*enter, "sh", "-c", UNMOUNT, "sh", self.base + "/", how]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
 
-    def detach_images(self):
-        """Loop devices of volumes; that of a pool goes with its mount."""
-
-        def are_gone():
-            devices = [
-                device
-                for device, file in loop_files().items()
-                if file.startswith(self.base + "/disk/") and not file.endswith("/pool.img")
-            ]
-            for device in devices:
-                subprocess.run(["losetup", "--detach", device], stderr=subprocess.DEVNULL)
-            if devices:
-                self.unmount("/pods/")
-            return not devices
-
-        wait_until(are_gone, "loop devices of volumes stay")
+    def are_mounts_gone(self):
+        """Volumes first, then the pool, then the disk: each can go when nothing is left on it."""
+        left = self.unmount("unmount")
+        below = self.base + "/disk/"
+        devices = [device for device, file in loop_files().items() if file.startswith(below)]
+        for device in devices:
+            subprocess.run(["losetup", "--detach", device], stderr=subprocess.DEVNULL)
+        return not left and not devices
 
     def detach_disk(self):
         def is_gone():

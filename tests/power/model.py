@@ -177,8 +177,9 @@ class Model:
         self.snapshots[event["name"]]["is_exact"] = True
 
     def fail_snapshot(self, event):
-        """It was answered, and is of that instant; but it may be gone after a cut."""
-        self.snapshots[event["name"]]["is_exact"] = event["code"] == "NOT_READY"
+        """It was answered, and an image is of that instant; but it may be gone after a cut."""
+        snapshot = self.snapshots[event["name"]]
+        snapshot["is_exact"] = event["code"] == "NOT_READY" and snapshot["kind"] != "tree"
 
     def found_snapshot(self, name, snapshot_id):
         self.snapshots[name].update(state="there", id=snapshot_id)
