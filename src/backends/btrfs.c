@@ -333,6 +333,7 @@ close_backend(struct backend *backend)
     if (!btrfs->pool)
         files_close(&btrfs->root);
     pool_close(btrfs->pool, stays_mounted);
+    pthread_mutex_destroy(&btrfs->accounts.lock);
     free(btrfs->directory);
     free(btrfs);
 }
@@ -401,6 +402,8 @@ open_backend(const struct backend_options *options, struct backend **out)
         (struct backend){.copies_are_instant = true, .cuts_images = true, .finds_changes = true};
     btrfs->root = -1;
     btrfs->log = options->log;
+    btrfs->quota.accounts = &btrfs->accounts;
+    pthread_mutex_init(&btrfs->accounts.lock, NULL);
     btrfs->sweep_after = SMALLEST_SWEEP;
     struct error *error = find_directory(btrfs, options);
     if (!error)
@@ -436,7 +439,9 @@ tend(struct backend *backend)
 {
     struct btrfs_backend *btrfs = btrfs_of(backend);
     struct error *error = btrfs->pool ? pool_tend(btrfs->pool) : NULL;
-    return error ? error : btrfs_nested_look(btrfs);
+    if (!error)
+        error = btrfs_nested_look(btrfs);
+    return error ? error : btrfs_sharing_look(btrfs);
 }
 
 const struct backend_ops backend_btrfs = {

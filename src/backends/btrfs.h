@@ -8,6 +8,7 @@
 #include "backends/backend.h"
 #include "backends/btrfs_nested.h"
 #include "backends/btrfs_quota.h"
+#include "backends/btrfs_sharing.h"
 #include "backends/pool.h"
 
 struct btrfs_backend {
@@ -17,9 +18,11 @@ struct btrfs_backend {
     struct pool *pool;   /* NULL: the directory is on btrfs itself */
     const struct log *log;
     struct btrfs_quota quota;
-    struct btrfs_nested nested; /* of the thread that looks */
-    atomic_size_t removed;      /* since accounts of quotas were last swept, */
-    atomic_size_t sweep_after;  /* which is done after so many */
+    struct btrfs_nested nested;   /* of the thread that looks */
+    struct btrfs_sharing sharing; /* of the same */
+    struct btrfs_accounts accounts;
+    atomic_size_t removed;     /* since accounts of quotas were last swept, */
+    atomic_size_t sweep_after; /* which is done after so many */
 };
 
 static inline struct btrfs_backend *

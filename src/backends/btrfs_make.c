@@ -199,9 +199,12 @@ static struct error *
 copy_tree(struct btrfs_backend *btrfs, const struct data *from, int source, const struct data *to,
           int holder, const struct data_settings *settings, bool *needs_commit)
 {
-    struct error *error = to->role == ROLE_SNAPSHOT
-                              ? take_snapshot(source, holder, to)
-                              : clone_tree(btrfs, source, to, holder, settings, needs_commit);
+    bool is_restore = from->role == ROLE_SNAPSHOT && to->role == ROLE_VOLUME;
+    struct error *error = is_restore ? btrfs_sharing_note_origin(holder, source) : NULL;
+    if (!error)
+        error = to->role == ROLE_SNAPSHOT
+                    ? take_snapshot(source, holder, to)
+                    : clone_tree(btrfs, source, to, holder, settings, needs_commit);
     return error ? error : btrfs_note_sharing(btrfs, from, source);
 }
 

@@ -20,6 +20,8 @@
 /* Newer than Debian's headers. */
 #define QUOTA_CTL_ENABLE_SIMPLE 4
 
+#define KEPT_PART                                                                                  \
+    16u /* of its size, which a volume is charged for beside what is in its files: others keep it */
 #define SIZE_ATTRIBUTE "user.skycap.size"
 
 /* What the holder remembers. The limit is the sum of both. */
@@ -188,11 +190,15 @@ struct error *
 btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
                      uint64_t size_bytes)
 {
+    struct error *error = NULL;
+    pthread_mutex_lock(&quota->accounts->lock);
     struct account account = read_account(holder);
-    if (!account.size_bytes && !size_bytes)
-        return NULL;
+    bool has_none = !account.size_bytes && !size_bytes;
     account.size_bytes = size_bytes;
-    return change_account(quota, holder, subvolume, &account);
+    if (!has_none)
+        error = change_account(quota, holder, subvolume, &account);
+    pthread_mutex_unlock(&quota->accounts->lock);
+    return error;
 }
 
 /*
@@ -280,21 +286,108 @@ btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
     return !error && limit == limit_of(&account);
 }
 
+static struct error *
+note_sharing(const struct btrfs_quota *quota, int holder, int subvolume, uint64_t charged)
+{
+    struct account account = read_account(holder);
+    quota->accounts->sharings++;
+    if (account.is_shared && account.extra_bytes == charged)
+        return NULL;
+    account.is_shared = 1;
+    account.extra_bytes = charged;
+    return change_account(quota, holder, subvolume, &account);
+}
+
 struct error *
 btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvolume)
 {
     uint64_t id, charged = 0;
     if (quota->kind != BTRFS_QUOTA_SIMPLE)
         return NULL;
-    struct account account = read_account(holder);
     struct error *error = find_id(subvolume, &id);
     if (!error)
         error = read_figure(quota, id, "referenced", &charged);
-    if (error || (account.is_shared && account.extra_bytes == charged))
+    if (error)
         return error;
-    account.is_shared = 1;
-    account.extra_bytes = charged;
-    return change_account(quota, holder, subvolume, &account);
+    pthread_mutex_lock(&quota->accounts->lock);
+    error = note_sharing(quota, holder, subvolume, charged);
+    pthread_mutex_unlock(&quota->accounts->lock);
+    return error;
+}
+
+bool
+btrfs_quota_has_allowance(int holder)
+{
+    struct account account = read_account(holder);
+    return account.size_bytes && account.extra_bytes;
+}
+
+/* What is compressed has other sizes in its files than on the disk. */
+static bool
+is_compressed(int subvolume)
+{
+    return fgetxattr(subvolume, "btrfs.compression", NULL, 0) > 0;
+}
+
+/* How much beside its size a volume is allowed that is charged for more than its size. */
+static struct error *
+find_allowance(const struct account *account, int subvolume, uint64_t charged, bool is_shared,
+               uint64_t *out)
+{
+    uint64_t inodes, live;
+    struct error *error = btrfs_items_count_inodes(subvolume, UINT64_MAX, &inodes, &live);
+    bool is_over = live > account->size_bytes && !is_compressed(subvolume);
+    bool is_kept = is_shared || charged > live + account->size_bytes / KEPT_PART;
+    bool has_room = account->extra_bytes + account->size_bytes > charged;
+    *out = account->extra_bytes;
+    if (is_over || !is_kept)
+        *out = is_shared ? charged - account->size_bytes : 0;
+    else if (!has_room)
+        *out = charged;
+    return error;
+}
+
+/* Unless somebody else has changed it meanwhile, or taken a snapshot: then the next look does it. */
+static struct error *
+replace_account(const struct btrfs_quota *quota, int holder, int subvolume,
+                const struct account *old, uint64_t extra_bytes, size_t sharings)
+{
+    struct error *error = NULL;
+    pthread_mutex_lock(&quota->accounts->lock);
+    struct account account = read_account(holder);
+    bool is_same = memcmp(&account, old, sizeof account) == 0;
+    account.extra_bytes = extra_bytes;
+    if (is_same && quota->accounts->sharings == sharings)
+        error = change_account(quota, holder, subvolume, &account);
+    pthread_mutex_unlock(&quota->accounts->lock);
+    return error;
+}
+
+struct error *
+btrfs_quota_review(const struct btrfs_quota *quota, int holder, int subvolume,
+                   struct btrfs_sharing_state state)
+{
+    struct account account = read_account(holder);
+    uint64_t id, charged = 0, extra = state.is_shared ? account.extra_bytes : 0;
+    if (!account.size_bytes)
+        return NULL;
+    struct error *error = find_id(subvolume, &id);
+    if (!error)
+        error = read_figure(quota, id, "referenced", &charged);
+    if (!error && charged > account.size_bytes)
+        error = find_allowance(&account, subvolume, charged, state.is_shared, &extra);
+    if (error || extra == account.extra_bytes)
+        return error;
+    return replace_account(quota, holder, subvolume, &account, extra, state.sharings);
+}
+
+size_t
+btrfs_quota_count_sharings(const struct btrfs_quota *quota)
+{
+    pthread_mutex_lock(&quota->accounts->lock);
+    size_t sharings = quota->accounts->sharings;
+    pthread_mutex_unlock(&quota->accounts->lock);
+    return sharings;
 }
 
 /* Of a volume with subvolumes in it. */

@@ -7,20 +7,29 @@
  * 2,000 files a commit took 400 ms and a clone 470 ms here, instead of 12 and 14. The price of simple quotas is that sharing is not
  * seen: a volume is charged for what it has overwritten as long as a snapshot keeps it, and a clone is not charged for what it has got from its
  * source. So that no writer is stopped too early, a volume of which a snapshot was taken may write its size anew from then on, and a clone its
- * size beside what it shares. A volume that shares nothing is held to its size exactly.
+ * size beside what it shares. A volume that shares nothing is held to its size exactly; one that has shared is looked at again (btrfs_sharing.h).
  */
 #ifndef BACKENDS_BTRFS_QUOTA_H
 #define BACKENDS_BTRFS_QUOTA_H
 
+#include <pthread.h>
+
 #include "backends/backend.h"
 
 enum btrfs_quota_kind { BTRFS_QUOTA_NONE, BTRFS_QUOTA_CLASSIC, BTRFS_QUOTA_SIMPLE };
+
+/* Whoever changes what a holder remembers has the lock. */
+struct btrfs_accounts {
+    pthread_mutex_t lock;
+    size_t sharings; /* snapshots and clones of trees that were taken */
+};
 
 struct btrfs_quota {
     enum btrfs_quota_kind kind;
     bool
         is_nested; /* the data directory belongs to a quota group, and what is made in it shall too */
     int root;      /* of the back end, open */
+    struct btrfs_accounts *accounts;
     char directory[96]; /* the kernel's figures, in /sys */
 };
 
@@ -53,6 +62,23 @@ uint64_t btrfs_quota_read_limit(int holder);
 /* A snapshot or clone was made of the subvolume: what it has now may be kept by others when it overwrites it. */
 MUST_CHECK struct error *btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder,
                                                   int subvolume);
+
+/* It may write more than its size, because it has shared data. */
+bool btrfs_quota_has_allowance(int holder);
+
+size_t btrfs_quota_count_sharings(const struct btrfs_quota *quota);
+
+struct btrfs_sharing_state {
+    bool is_shared;
+    size_t sharings; /* that there had been when that was so */
+};
+
+/*
+ * Looks again at what a volume may write. Nothing more than its size where nobody shares data with it any more; nothing at all while its files are
+ * larger than its size. Counts them where it has to, which takes its time.
+ */
+MUST_CHECK struct error *btrfs_quota_review(const struct btrfs_quota *quota, int holder,
+                                            int subvolume, struct btrfs_sharing_state state);
 
 struct btrfs_quota_usage {
     uint64_t size_bytes;     /* 0: no limit */

@@ -2,6 +2,8 @@
 /* Facts about sizes: what is enforced, what grows, what is told about use. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "facts.h"
@@ -143,6 +145,91 @@ a_volume_with_snapshots_can_rewrite_all_it_has(void)
         char handle[16];
         snprintf(handle, sizeof handle, "kept-%d", round);
         SUCCEEDS(drop(SNAPSHOT(handle)));
+    }
+}
+
+/* btrfs frees what was deleted every half minute, and when it is asked to. */
+static void
+hasten_cleaning(struct data data)
+{
+    int fd = open(path_of(data, NULL), O_RDONLY | O_CLOEXEC);
+    ioctl(fd, BTRFS_IOC_SYNC);
+    close(fd);
+}
+
+/* Nothing more can be written, or something can; the back end looks at that by itself, and the kernel frees what was deleted, some time later. */
+static bool
+comes_to(struct data data, bool is_full)
+{
+    int why = 0;
+    for (unsigned tries = 0; tries < 200; tries++) {
+        SUCCEEDS(backend_tend(scene.backend));
+        write_until_full(path_of(data, "attempt"), 2 * MIB, &why);
+        unlink(path_of(data, "attempt"));
+        hasten_cleaning(data);
+        if (is_full == (why != 0))
+            return true;
+        usleep(100000);
+    }
+    return false;
+}
+
+static void
+a_size_holds_when_the_snapshots_have_gone(void)
+{
+    int why = 0;
+    uint64_t held = 0;
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(VOLUME("ratchet"), 32 * MIB));
+    for (int round = 0; round < 4; round++) {
+        char name[16];
+        snprintf(name, sizeof name, "file-%d", round);
+        held += write_until_full(path_of(VOLUME("ratchet"), name), 40 * MIB, &why);
+        EXPECT(why == EDQUOT || why == ENOSPC);
+        SUCCEEDS(copy(VOLUME("ratchet"), SNAPSHOT("passing"), 0));
+        SUCCEEDS(drop(SNAPSHOT("passing")));
+        EXPECT(comes_to(VOLUME("ratchet"), true));
+    }
+    EXPECT(held <= 34 * MIB);
+    if (held > 34 * MIB)
+        fprintf(stderr, "    it holds %llu MiB\n", (unsigned long long)held / MIB);
+    EXPECT(unlink(path_of(VOLUME("ratchet"), "file-0")) == 0);
+    EXPECT(comes_to(VOLUME("ratchet"), false));
+    SUCCEEDS(drop(VOLUME("ratchet")));
+}
+
+/* Once over its size, by what was new since the last snapshot, it is stopped. */
+static void
+a_volume_with_many_snapshots_does_not_grow_with_them(void)
+{
+    int why = 0;
+    uint64_t held = 0;
+    char name[16];
+    if (!needs_limits())
+        return;
+    SUCCEEDS(create(VOLUME("grower"), 32 * MIB));
+    for (int round = 0; round < 4; round++) {
+        snprintf(name, sizeof name, "file-%d", round);
+        held += write_until_full(path_of(VOLUME("grower"), name), 40 * MIB, &why);
+        snprintf(name, sizeof name, "kept-%d", round);
+        SUCCEEDS(copy(VOLUME("grower"), SNAPSHOT(name), 0));
+        if (held > 34 * MIB)
+            EXPECT(comes_to(VOLUME("grower"), true));
+    }
+    EXPECT(held <= 68 * MIB);
+    if (held > 68 * MIB)
+        fprintf(stderr, "    it holds %llu MiB\n", (unsigned long long)held / MIB);
+    /* With less in it than its size it can be written to again, whatever the snapshots keep. */
+    for (int round = 0; round < 4; round++) {
+        snprintf(name, sizeof name, "file-%d", round);
+        unlink(path_of(VOLUME("grower"), name));
+    }
+    EXPECT(comes_to(VOLUME("grower"), false));
+    SUCCEEDS(drop(VOLUME("grower")));
+    for (int round = 0; round < 4; round++) {
+        snprintf(name, sizeof name, "kept-%d", round);
+        SUCCEEDS(drop(SNAPSHOT(name)));
     }
 }
 
@@ -406,6 +493,9 @@ const struct fact facts_of_sizes[] = {
     {"a clone without a size is not limited", a_clone_without_a_size_is_not_limited},
     {"a volume with snapshots can rewrite all it has",
      a_volume_with_snapshots_can_rewrite_all_it_has},
+    {"a size holds when the snapshots have gone", a_size_holds_when_the_snapshots_have_gone},
+    {"a volume with many snapshots does not grow with them",
+     a_volume_with_many_snapshots_does_not_grow_with_them},
     {"a clone can rewrite all it has", a_clone_can_rewrite_all_it_has},
     {"an image grows and never shrinks", an_image_grows_and_never_shrinks},
     {"the use that is told is the use", the_use_that_is_told_is_the_use},
