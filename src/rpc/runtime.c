@@ -9,6 +9,7 @@
 #include "rpc/runtime_internal.h"
 
 #define SPAWNED_STACK_BYTES (256u * 1024)
+#define SPAWN_RETRY_NS (UINT64_C(10) * 1000 * 1000)
 
 struct runtime {
     struct loop *loop;
@@ -60,6 +61,8 @@ struct spawned {
     struct runtime *runtime;
     void (*function)(void *argument);
     void *argument;
+    struct task task;
+    struct timer retry;
 };
 
 static void *
@@ -75,22 +78,49 @@ run_spawned(void *argument)
     return NULL;
 }
 
-void
-runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument)
+static bool
+start_spawned(struct spawned *spawned)
 {
-    struct spawned *spawned = memory_new(sizeof *spawned);
-    *spawned = (struct spawned){runtime, function, argument};
+    pthread_t thread;
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&detached, SPAWNED_STACK_BYTES);
+    bool started = pthread_create(&thread, &detached, run_spawned, spawned) == 0;
+    pthread_attr_destroy(&detached);
+    return started;
+}
+
+/* The system has no thread to give just now (EAGAIN): the loop tries again until it has. */
+static void
+retry_spawned(struct timer *timer)
+{
+    struct spawned *spawned = CONTAINER_OF(timer, struct spawned, retry);
+    struct loop *loop = spawned->runtime->loop;
+    if (!start_spawned(spawned))
+        loop_arm(loop, &spawned->retry, timers_now() + SPAWN_RETRY_NS);
+}
+
+static void
+retry_by_task(struct task *task)
+{
+    retry_spawned(&CONTAINER_OF(task, struct spawned, task)->retry);
+}
+
+void
+runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument)
+{
+    struct spawned *spawned = memory_new(sizeof *spawned);
+    *spawned = (struct spawned){.runtime = runtime,
+                                .function = function,
+                                .argument = argument,
+                                .task.run = retry_by_task,
+                                .retry.fire = retry_spawned};
     pthread_mutex_lock(&runtime->lock);
     runtime->spawned++;
     pthread_mutex_unlock(&runtime->lock);
-    pthread_t thread;
-    if (pthread_create(&thread, &detached, run_spawned, spawned) != 0)
-        memory_exhausted();
-    pthread_attr_destroy(&detached);
+    if (!start_spawned(spawned))
+        loop_post(runtime->loop, &spawned->task);
 }
 
 struct loop *

@@ -90,19 +90,30 @@ pop(struct workers *workers)
     return work;
 }
 
-/* False: nothing came for so long that the thread may end. With the lock held. */
+/* True: nobody woke it in time. */
+static bool
+sleep_until_woken(struct workers *workers, bool may_end)
+{
+    struct timespec until;
+    if (!may_end) {
+        sem_wait(&workers->wake_ups);
+        return false;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += IDLE_SECONDS;
+    return sem_clockwait(&workers->wake_ups, CLOCK_MONOTONIC, &until) && errno == ETIMEDOUT;
+}
+
+/* False: nothing came for so long that the thread may end. One that stays whatever comes sleeps until it is woken. With the lock held. */
 static bool
 wait_for_work(struct workers *workers)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += IDLE_SECONDS;
     workers->idle++;
     bool timed_out = false;
     while (!workers->first && !workers->stopping && !timed_out) {
+        bool may_end = workers->threads > workers->min_threads;
         pthread_mutex_unlock(&workers->lock);
-        timed_out =
-            sem_clockwait(&workers->wake_ups, CLOCK_MONOTONIC, &until) && errno == ETIMEDOUT;
+        timed_out = sleep_until_woken(workers, may_end);
         pthread_mutex_lock(&workers->lock);
         workers->is_waking = false;
     }
@@ -132,7 +143,7 @@ thread_main(void *argument)
     return NULL;
 }
 
-/* With the lock held. A thread that cannot be started is no error while others run: the work waits for them. */
+/* With the lock held. A thread that cannot be started is no error: the work waits for those that run, or until workers_relieve can start one. */
 static void
 start_thread(struct workers *workers)
 {
@@ -143,8 +154,6 @@ start_thread(struct workers *workers)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     if (pthread_create(&thread, &attributes, thread_main, workers) == 0)
         workers->threads++;
-    else if (workers->threads == 0)
-        memory_exhausted();
     pthread_attr_destroy(&attributes);
 }
 
@@ -183,7 +192,8 @@ workers_relieve(struct workers *workers)
     pthread_mutex_lock(&workers->lock);
     size_t queued = count_queued(workers);
     if (queued && workers->taken == workers->taken_when_last_seen) {
-        size_t wanted = queued < workers->threads ? queued : workers->threads;
+        size_t as_many_again = workers->threads ? workers->threads : 1;
+        size_t wanted = queued < as_many_again ? queued : as_many_again;
         for (; wanted && workers->threads < workers->max_threads; wanted--)
             start_thread(workers);
     }
@@ -204,6 +214,10 @@ workers_free(struct workers *workers)
     while (workers->threads)
         pthread_cond_wait(&workers->thread_ended, &workers->lock);
     pthread_mutex_unlock(&workers->lock);
+    while (workers->first) { /* no thread could be started for it */
+        struct work *work = pop(workers);
+        work->run(work);
+    }
     sem_destroy(&workers->wake_ups);
     pthread_cond_destroy(&workers->thread_ended);
     pthread_mutex_destroy(&workers->lock);

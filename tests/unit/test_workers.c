@@ -3,6 +3,8 @@
 #include "rpc/workers.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -193,10 +195,12 @@ single_pieces_of_work_one_after_another_are_never_forgotten(void)
 
 /* The pool's idea of when a thread has waited for long enough comes from here. */
 static atomic_llong clock_is_behind_ns;
+static atomic_uint clock_was_asked;
 
 int
 clock_gettime(clockid_t clock, struct timespec *out)
 {
+    atomic_fetch_add(&clock_was_asked, 1);
     int failed = (int)syscall(SYS_clock_gettime, clock, out);
     long long ns = out->tv_sec * 1000000000LL + out->tv_nsec - atomic_load(&clock_is_behind_ns);
     if (clock == CLOCK_MONOTONIC)
@@ -217,7 +221,7 @@ count_threads(void)
 
 /* As many as there are cores stay; the sanitizers have a thread of their own. */
 static void
-threads_that_have_had_nothing_to_do_for_a_while_end(void)
+threads_that_have_had_nothing_to_do_for_a_while_end_and_the_last_sleep(void)
 {
     struct test_work work[40];
     struct workers *workers = workers_new(64, 100);
@@ -233,11 +237,81 @@ threads_that_have_had_nothing_to_do_for_a_while_end(void)
     for (int i = 0; i < 500 && count_threads() > stay; i++)
         sleep_ms(5);
     CHECK(count_threads() <= stay);
+    /* Those that stay have slept for long enough to end several times, and were not woken by that. */
+    sleep_ms(100);
+    unsigned asked = atomic_load(&clock_was_asked);
+    sleep_ms(200);
+    CHECK_NUMBER(atomic_load(&clock_was_asked), asked);
     atomic_store(&clock_is_behind_ns, 0);
     prepare(work, 1, false);
     CHECK(submit(workers, &work[0]));
     CHECK(gate_wait(&ended, 1));
     workers_free(workers);
+}
+
+/* ---- a system that has no thread to give ---- */
+
+static atomic_bool has_no_threads;
+
+int
+pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+               void *argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    void *found = dlsym(RTLD_NEXT, "pthread_create");
+    memcpy(&create, &found, sizeof create);
+    return atomic_load(&has_no_threads) ? EAGAIN : create(thread, attributes, function, argument);
+}
+
+static void
+work_waits_while_no_thread_can_be_started(void)
+{
+    struct test_work work;
+    struct workers *workers = workers_new(4, 10);
+    prepare(&work, 1, false);
+    atomic_store(&has_no_threads, true);
+    CHECK(workers_submit(workers, &work.work, 1));
+    CHECK(workers_relieve(workers));
+    CHECK(workers_relieve(workers));
+    CHECK_NUMBER(gate_count(&started), 0);
+    atomic_store(&has_no_threads, false);
+    relieve_until_started(workers, 1);
+    CHECK(gate_wait(&ended, 1));
+    workers_free(workers);
+}
+
+static void
+work_for_which_there_never_was_a_thread_is_done_at_the_end(void)
+{
+    struct test_work work;
+    struct workers *workers = workers_new(4, 10);
+    prepare(&work, 1, false);
+    atomic_store(&has_no_threads, true);
+    CHECK(workers_submit(workers, &work.work, 1));
+    workers_free(workers);
+    CHECK_NUMBER(gate_count(&ended), 1);
+    atomic_store(&has_no_threads, false);
+}
+
+static void
+note_run(void *gate)
+{
+    gate_pass(gate);
+}
+
+static void
+what_is_spawned_waits_while_no_thread_can_be_started(void)
+{
+    struct ends ends = {0};
+    struct gate run_once = GATE_INIT;
+    ends_open_runtime(&ends, (struct runtime_options){0});
+    atomic_store(&has_no_threads, true);
+    runtime_spawn(ends.runtime, note_run, &run_once);
+    sleep_ms(30);
+    CHECK_NUMBER(gate_count(&run_once), 0);
+    atomic_store(&has_no_threads, false);
+    CHECK(gate_wait(&run_once, 1));
+    runtime_close(ends.runtime);
 }
 
 int
@@ -251,6 +325,9 @@ main(void)
     the_pool_never_grows_beyond_its_limit();
     a_full_queue_takes_no_more();
     single_pieces_of_work_one_after_another_are_never_forgotten();
-    threads_that_have_had_nothing_to_do_for_a_while_end();
+    threads_that_have_had_nothing_to_do_for_a_while_end_and_the_last_sleep();
+    work_waits_while_no_thread_can_be_started();
+    work_for_which_there_never_was_a_thread_is_done_at_the_end();
+    what_is_spawned_waits_while_no_thread_can_be_started();
     return check_report("test_workers");
 }
