@@ -76,11 +76,15 @@ class Worker:
 
     def is_unused(self, name):
         """Unpublishes and detaches it if it is not."""
-        if name in self.published and self.calls.unpublish(name):
-            self.published.discard(name)
+        is_unpublished = name not in self.published or self.let_go(name)
         if self.model.volumes[name]["attached"]:
             self.calls.detach(name)
-        return name not in self.published
+        return is_unpublished
+
+    def let_go(self, name):
+        """If it fails half of it may be done: it is published anew before it is used again."""
+        self.published.discard(name)
+        return self.calls.unpublish(name)
 
     def parameters(self):
         return (
@@ -196,5 +200,5 @@ class Worker:
             self.calls.detach(name)
 
     def unpublish(self, name, _):
-        if name in self.published and self.calls.unpublish(name):
-            self.published.discard(name)
+        if name in self.published:
+            self.let_go(name)
