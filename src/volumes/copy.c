@@ -181,6 +181,8 @@ copy_still_data(struct copy *copy, const struct data *to, const struct progress 
     struct error *over = still_end(context.still);
     if (!over)
         return error;
+    if (source.record)
+        still_remember_slow(copy->engine, &source.record, 1);
     error_free(error); /* that it was cancelled */
     return over;
 }

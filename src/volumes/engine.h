@@ -49,7 +49,8 @@ struct engine {
     struct {
         pthread_mutex_t lock;
         struct frozen *first;
-    } still_left; /* freezes that nobody waits for any more: still.c */
+        struct slow_source *slow; /* volumes that were frozen in vain: their copies take too long */
+    } still_left;                 /* freezes that nobody waits for any more: still.c */
 };
 
 /* In a store that is being made again from the volumes: it does not know all of them yet. */

@@ -260,6 +260,7 @@ copy_while_still(struct making *making)
     struct error *over = still_end(still);
     if (!over)
         return error;
+    still_remember_slow(making->engine, sources, making->count);
     error_free(error); /* that it was cancelled */
     return over;
 }

@@ -19,6 +19,7 @@
 #include <linux/fs.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -165,11 +166,69 @@ check_not_left(struct engine *engine, const struct frozen *mount)
                      mount->path);
 }
 
+/* ---- copies that take too long ---- */
+
+struct slow_source {
+    struct slow_source *next;
+    char handle[BACKEND_HANDLE_SIZE];
+    int64_t until_ms;
+};
+
+/* The lock is held. */
+static void
+forget_slow(struct engine *engine, int64_t before_ms)
+{
+    for (struct slow_source **link = &engine->still_left.slow; *link;) {
+        struct slow_source *source = *link;
+        if (source->until_ms > before_ms) {
+            link = &source->next;
+            continue;
+        }
+        *link = source->next;
+        free(source);
+    }
+}
+
+void
+still_remember_slow(struct engine *engine, volume_record *const *volumes, size_t count)
+{
+    pthread_mutex_lock(&engine->still_left.lock);
+    for (size_t i = 0; i < count; i++) {
+        struct slow_source *source = memory_zeroed(sizeof *source);
+        snprintf(source->handle, sizeof source->handle, "%s", volumes[i]->handle);
+        source->until_ms = now_ms() + STILL_PAUSE_MS;
+        source->next = engine->still_left.slow;
+        engine->still_left.slow = source;
+    }
+    pthread_mutex_unlock(&engine->still_left.lock);
+}
+
+static struct error *
+check_not_slow(struct engine *engine, const volume_record *volume)
+{
+    bool is_slow = false;
+    pthread_mutex_lock(&engine->still_left.lock);
+    forget_slow(engine, now_ms());
+    for (const struct slow_source *slow = engine->still_left.slow; slow && !is_slow;
+         slow = slow->next)
+        is_slow = strcmp(slow->handle, volume->handle) == 0;
+    pthread_mutex_unlock(&engine->still_left.lock);
+    if (!is_slow)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "a copy of the volume \"%s\" was not done after %d s lately, and it cannot be "
+                     "held still for longer; it was not stopped again: unpublish it first, or use "
+                     "the btrfs back end",
+                     volume->handle, STILL_LONGEST_MS / 1000);
+}
+
 static struct error *
 open_mount(struct still *still, const volume_record *volume, struct arena *arena)
 {
     const char *path;
     struct error *error = find_mount(still->engine, volume, arena, &path);
+    if (!error && path)
+        error = check_not_slow(still->engine, volume);
     if (error || !path)
         return error;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -381,6 +440,7 @@ void
 still_forget_left(struct engine *engine)
 {
     still_finish_left(engine);
+    forget_slow(engine, INT64_MAX);
     while (engine->still_left.first) {
         struct frozen *mount = engine->still_left.first;
         engine->still_left.first = mount->next;

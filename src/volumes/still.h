@@ -31,6 +31,13 @@ bool still_is_over(void *still);
 /* Lets all go on. FAILED_PRECONDITION if that had happened before: copies made meanwhile are not of one instant. */
 MUST_CHECK struct error *still_end(struct still *still);
 
+/*
+ * The copy of these took longer than they can be held still. For a while still_begin refuses them at once (FAILED_PRECONDITION): their users are not stopped in vain
+ * with each try.
+ */
+#define STILL_PAUSE_MS 600000
+void still_remember_slow(struct engine *engine, volume_record *const *volumes, size_t count);
+
 /* Freezes that were given up because of such a write: those that have ended meanwhile are forgotten. Every now and then; and at the end all of them. */
 void still_finish_left(struct engine *engine);
 void still_forget_left(struct engine *engine);

@@ -18,7 +18,9 @@
 #include <sys/wait.h>
 
 #include "unit/csi_ends.h"
+#include "unit/slow_backend.h"
 #include "volumes/group.h"
+#include "volumes/snapshot.h"
 #include "volumes/stage.h"
 #include "volumes/volume.h"
 
@@ -377,6 +379,30 @@ trial_open(struct trial *trial, const char *backend)
     trial->path = stage(trial, trial->image, "ext4", false);
 }
 
+/* The copy takes longer than the volume can be held still. Its writers wait once for that, not with each try. */
+static void
+what_takes_too_long_to_copy_is_frozen_once(struct trial *trial)
+{
+    snapshot_record *snapshot;
+    struct text_map none = {0};
+    struct engine *engine = trial->csi.engine;
+    slow_down(trial->csi.backend);
+    trial->csi.backend->cuts_images = false;
+    CHECK_CODE(snapshot_create(engine, "slow", trial->image->handle, &none, 3 * STILL_LONGEST_MS,
+                               &trial->csi.arena, &snapshot),
+               CODE_FAILED_PRECONDITION);
+    CHECK(wait_until_begun(1));
+    uint64_t start = timers_now();
+    struct error *error = snapshot_create(engine, "slow", trial->image->handle, &none,
+                                          3 * STILL_LONGEST_MS, &trial->csi.arena, &snapshot);
+    CHECK(error && strstr(error->message, "it was not stopped again"));
+    CHECK_CODE(error, CODE_FAILED_PRECONDITION);
+    CHECK(ms_since(start) < STILL_LONGEST_MS / 2);
+    CHECK(ends_within(start_writer(trial->path), SOON_MS));
+    CHECK(wait_until_begun(1));
+    atomic_store(&is_held, false);
+}
+
 int
 main(int count, char **arguments)
 {
@@ -395,6 +421,7 @@ main(int count, char **arguments)
     a_writer_who_takes_longer_is_not_waited_for(&trial);
     an_end_does_not_wait_for_a_writer_either(&trial);
     nothing_is_left(&trial);
+    what_takes_too_long_to_copy_is_frozen_once(&trial);
     unstage(&trial, trial.image, trial.path);
     succeed(volume_delete(trial.csi.engine, trial.image->handle));
     csi_ends_close(&trial.csi);
