@@ -112,8 +112,8 @@ review(struct look *look, const struct data *data)
         return error_forgive(error, CODE_NOT_FOUND);
     if (btrfs_util_subvolume_info_fd(tree, 0, &info) != BTRFS_UTIL_OK)
         return error_from_errno(errno, "look at a subvolume");
-    bool is_shared =
-        bsearch(info.uuid, look->origins, look->origin_count, sizeof *look->origins, compare);
+    bool is_shared = look->origin_count && bsearch(info.uuid, look->origins, look->origin_count,
+                                                   sizeof *look->origins, compare);
     struct btrfs_sharing_state state = {is_shared, look->sharings};
     return btrfs_quota_review(&look->btrfs->quota, holder, tree, state);
 }
