@@ -60,11 +60,13 @@ struct data_settings {
     struct data_note note;   /* there as soon as the data is, and as durable */
 };
 
+#define DATA_USAGE_UNKNOWN UINT64_MAX
+
 struct data_usage {
     uint64_t total_bytes; /* the size that is enforced; 0: none */
     uint64_t used_bytes;
     uint64_t total_inodes; /* 0: not limited */
-    uint64_t used_inodes;  /* 0: an image, or not known */
+    uint64_t used_inodes;  /* of a tree; DATA_USAGE_UNKNOWN: they were too many to count */
     bool is_counted;       /* file by file, which takes its time */
 };
 

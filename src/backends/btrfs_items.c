@@ -135,7 +135,7 @@ btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes, uint64_
     while (!error && has_more && count.inodes <= most)
         error = count_some(subvolume, items, &range, &count, &has_more);
     bool is_known = !error && count.inodes <= most;
-    *inodes = is_known ? count.inodes : 0;
+    *inodes = is_known ? count.inodes : DATA_USAGE_UNKNOWN;
     *bytes = is_known ? count.bytes : 0;
     return error;
 }

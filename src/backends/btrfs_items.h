@@ -41,8 +41,8 @@ MUST_CHECK struct error *btrfs_items_each(
     void *context);
 
 /*
- * Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000 files. With more inodes than `most` both
- * are 0: not known.
+ * Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000 files. With more inodes than `most`
+ * their number is DATA_USAGE_UNKNOWN, and that of bytes 0.
  */
 MUST_CHECK struct error *btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes,
                                                   uint64_t *bytes);

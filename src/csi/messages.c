@@ -190,8 +190,7 @@ messages_add_usage(const struct volume_usage *usage, struct arena *arena,
     reply->usage = arena_alloc(arena, 2 * sizeof(void *));
     reply->usage[reply->n_usage++] =
         usage_message(&usage->bytes, CSI__V1__VOLUME_USAGE__UNIT__BYTES, arena);
-    bool is_counted = usage->inodes.total || usage->inodes.used;
-    if (!usage->is_block && is_counted)
+    if (usage->knows_inodes)
         reply->usage[reply->n_usage++] =
             usage_message(&usage->inodes, CSI__V1__VOLUME_USAGE__UNIT__INODES, arena);
 }

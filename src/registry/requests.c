@@ -55,8 +55,8 @@ check_value(const char *path, const char *value, struct arena *arena)
 }
 
 /*
- * While the store is away, calls are passed on to where controllers say that they are. They are not told that it was done, so they say it again until it is
- * stored; and others learn of it only then.
+ * While the store is away, calls are passed on to where controllers announce that they are. They are not told that it was done, so they announce it again until it
+ * is stored, and others learn of it only then. What was set for good is set in the store or not at all.
  */
 static struct error *
 set(struct registry *registry, struct entry *entry)
@@ -64,7 +64,7 @@ set(struct registry *registry, struct entry *entry)
     struct error *error = entries_set(registry->options.store, entry);
     if (!error)
         controllers_note(registry->controllers, entry);
-    else if (error->code == CODE_UNAVAILABLE && entry->value[0])
+    else if (error->code == CODE_UNAVAILABLE && entry->value[0] && entry->expires_ms)
         controllers_note_unstored(registry->controllers, entry);
     return error;
 }

@@ -231,15 +231,22 @@ mounts_is_point_option(const char *option)
     return apply_option(option, &flags) && !(flags & ~(unsigned long)POINT_FLAGS);
 }
 
+/* A value may be a secret: errors tell the name alone. */
+static int
+name_size(const char *option)
+{
+    return (int)strcspn(option, "=");
+}
+
 static struct error *
 read_point_options(const char *const *options, unsigned long *flags)
 {
     for (; options && *options; options++) {
         if (!mounts_is_point_option(*options))
             return error_new(CODE_INVALID_ARGUMENT,
-                             "a directory does not take the mount flag \"%s\", only ro, nosuid, "
+                             "a directory does not take the mount flag \"%.*s\", only ro, nosuid, "
                              "nodev, noexec, noatime, nodiratime, relatime and strictatime",
-                             *options);
+                             name_size(*options), *options);
         apply_option(*options, flags);
     }
     return NULL;
@@ -289,16 +296,21 @@ takes_option(const char *fs_type, const char *option)
 
 /* Of the flags that are the file system's own, the bad one; or all, where it cannot be found. */
 static struct error *
-name_bad_option(const char *to, const char *fs_type, const char *const *options, const char *all)
+name_bad_option(const char *to, const char *fs_type, const char *const *options)
 {
+    struct buffer names AUTO(buffer_clear) = {0};
     unsigned long flags = 0;
-    for (; options && *options; options++)
-        if (!apply_option(*options, &flags) && !takes_option(fs_type, *options))
+    for (; options && *options; options++) {
+        if (apply_option(*options, &flags))
+            continue;
+        if (!takes_option(fs_type, *options))
             return error_new(CODE_INVALID_ARGUMENT,
-                             "mount %s: %s does not take the mount flag \"%s\"", to, fs_type,
-                             *options);
+                             "mount %s: %s does not take the mount flag \"%.*s\"", to, fs_type,
+                             name_size(*options), *options);
+        buffer_print(&names, "%s%.*s", names.size ? ", " : "", name_size(*options), *options);
+    }
     return error_new(CODE_INVALID_ARGUMENT, "mount %s: %s does not take these mount flags: %s", to,
-                     fs_type, all);
+                     fs_type, buffer_text(&names));
 }
 
 struct error *
@@ -319,7 +331,7 @@ mounts_device(const char *device, const char *to, const char *fs_type, const cha
         return NULL;
     int failed = errno;
     if (failed == EINVAL && has_own_flags)
-        return name_bad_option(to, fs_type, options, buffer_text(&data));
+        return name_bad_option(to, fs_type, options);
     if (failed == EBUSY)
         return error_new(
             CODE_FAILED_PRECONDITION,

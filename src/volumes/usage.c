@@ -25,6 +25,7 @@ measure_file_system(const char *path, struct volume_usage *out)
         .total = (int64_t)found.f_files,
         .used = (int64_t)(found.f_files - found.f_ffree),
     };
+    out->knows_inodes = true;
     return NULL;
 }
 
@@ -50,6 +51,9 @@ measure_tree(struct engine *engine, const volume_record *volume, struct volume_u
             used.total_bytes ? (int64_t)used.total_bytes : (int64_t)used.used_bytes + free_bytes,
         .used = (int64_t)used.used_bytes,
     };
+    out->knows_inodes = used.used_inodes != DATA_USAGE_UNKNOWN;
+    if (!out->knows_inodes)
+        return NULL;
     out->inodes = (struct usage_figures){
         .available = used.total_inodes ? (int64_t)(used.total_inodes - used.used_inodes) : 0,
         .total = (int64_t)used.total_inodes,

@@ -13,8 +13,9 @@ struct usage_figures {
 
 struct volume_usage {
     struct usage_figures bytes;
-    struct usage_figures inodes; /* all 0: not known */
-    bool is_block;               /* only bytes.total means something */
+    struct usage_figures inodes;
+    bool knows_inodes;
+    bool is_block; /* only bytes.total means something */
 };
 
 /* As it is seen at `path`, where it is staged or published. */

@@ -60,8 +60,9 @@ grep -Eq '^v:local/[0-9a-z]+ copy-volume succeeded 100% ' <(tail -n 1 "$SKYCAP_T
 expect_equal "its state then" "$(state late)" ready
 
 # The bar, as a terminal gets it, if the copy takes long enough for one; a snapshot is waited for as well.
+script -qec "$SKYCAP snapshot create source monday" "$SKYCAP_TMP/snapshot-typescript" >/dev/null
 began=${EPOCHREALTIME/./}
-script -qec "$SKYCAP snapshot create source monday" "$SKYCAP_TMP/typescript" >/dev/null
+script -qec "$SKYCAP volume clone source shown" "$SKYCAP_TMP/typescript" >/dev/null
 if [ $((${EPOCHREALTIME/./} - began)) -gt 1500000 ]; then
     grep -Eqa '\[#*\.*\] +[0-9]+%' "$SKYCAP_TMP/typescript" || fail "no bar: $(cat -v "$SKYCAP_TMP/typescript")"
 fi

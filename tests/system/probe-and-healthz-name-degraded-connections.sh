@@ -52,7 +52,7 @@ expect_equal "when no connection is ready" "$(cat "$SKYCAP_TMP/err")" "skycap: t
 expect_equal "stdout then" "$(cat "$SKYCAP_TMP/out")" ""
 probe 1 -o json
 expect_equal "the same in JSON" "$(cat "$SKYCAP_TMP/out")" '{"ready":false,"degraded":"there"}'
-expect_equal "the same from /healthz" "$(health)" "not ready degraded: there 503"
+expect_equal "the same from /healthz" "$(health)" "not ready degraded: there storage: no connection is ready 503"
 
 start_skycap_at "$SKYCAP_TMP/child.sock"
 SOCKET=$SKYCAP_TMP/csi.sock

@@ -28,7 +28,7 @@ END_OF_PYTHON
 start_skycap --backend btrfs --pool-size 4Gi
 id=$(make_volume many tree 1024)
 use "$id" tree
-expect_equal "inodes of an empty volume" "$(stats "$id" | pick '[u["unit"] for u in it["usage"]]')" "['BYTES']"
+expect_equal "inodes of an empty volume" "$(stats "$id" | pick '[u["unit"] for u in it["usage"]]')" "['BYTES', 'INODES']"
 echo x >"$(target_of "$id")/small"
 expect_equal "inodes of a small volume" "$(stats "$id" | pick 'next(u["used"] for u in it["usage"] if u["unit"] == "INODES")')" 1
 fill "$id"

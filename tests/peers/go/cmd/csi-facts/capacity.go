@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -167,13 +168,28 @@ func capacityHere(t *trial) {
 	equal(t, "space on another node", t.capacity(elsewhere(t)), 0)
 }
 
+// settledCapacity waits until what was deleted before is freed: btrfs tells the free space as of its last commit, and frees in the background.
+func (t *trial) settledCapacity(p place) int64 {
+	last := int64(-1)
+	for range 50 {
+		t.syncFileSystem(p.target)
+		now := t.capacity(nil)
+		if now == last {
+			break
+		}
+		last = now
+		time.Sleep(200 * time.Millisecond)
+	}
+	return last
+}
+
 func capacityFalls(t *trial) {
 	if !t.ownsSpace {
 		t.skip("others use the same space")
 	}
-	before := t.capacity(nil)
 	p := t.used(tree)
+	before := t.settledCapacity(p)
 	t.writeFile(p.file(), content(1, int(24*mib)))
-	after := t.capacity(nil)
+	after := t.settledCapacity(p)
 	t.that(before-after >= 20*mib, "24 MiB of data make the space smaller (%d, then %d bytes)", before, after)
 }

@@ -158,6 +158,9 @@ func snapshotAgain(t *trial) {
 	t.code("another source", err, codes.AlreadyExists)
 	_, err = t.CreateSnapshot(t.ctx, &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: one,
 		Parameters: map[string]string{"csi.storage.k8s.io/volumesnapshot/name": "other"}})
+	t.ok("what a sidecar adds", err)
+	_, err = t.CreateSnapshot(t.ctx, &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: one,
+		Parameters: map[string]string{"consistency": "files"}})
 	t.code("other parameters", err, codes.AlreadyExists)
 	t.ok("DeleteVolume of the source", t.deleteVolume(one))
 	again, err = t.trySnapshot(name, one)
