@@ -423,12 +423,14 @@ sync_all(struct backend *backend)
     return error ? error : files_sync(btrfs_of(backend)->root);
 }
 
+/*
+ * It writes all that is dirty in the file system, too. To start a commit and wait for it (BTRFS_IOC_START_SYNC) would not, and was rejected: the kernel's thread that
+ * commits may miss that it was woken, and then all who asked hang until its next turn, for up to half a minute.
+ */
 struct error *
 btrfs_commit(const struct btrfs_backend *btrfs)
 {
-    uint64_t transaction;
-    if (btrfs_util_start_sync_fd(btrfs->root, &transaction) != BTRFS_UTIL_OK ||
-        btrfs_util_wait_sync_fd(btrfs->root, transaction) != BTRFS_UTIL_OK)
+    if (btrfs_util_sync_fd(btrfs->root) != BTRFS_UTIL_OK)
         return error_from_errno(errno, "make a change durable");
     return NULL;
 }

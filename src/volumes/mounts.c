@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "backends/files.h"
 #include "base/buffer.h"
@@ -51,6 +52,8 @@ has_option(const char *options, const char *wanted)
     return false;
 }
 
+#define BUSY_TRIES 50u
+#define BUSY_PAUSE_NS 20000000L
 #define FIELDS 6 /* that every line has */
 
 /* 36 35 98:0 /root /point options optional... - type device options */
@@ -341,14 +344,17 @@ mounts_device(const char *device, const char *to, const char *fs_type, const cha
     return error_from_errno(failed, "mount %s on %s as %s", device, to, fs_type);
 }
 
+/* A snapshot that syncs the file system holds it open for a moment: that is waited for. Who else uses it may do so for ever. */
 struct error *
 mounts_remove(const char *path)
 {
-    for (;;) {
+    for (unsigned tries = 0;;) {
         if (umount2(path, UMOUNT_NOFOLLOW) == 0)
             continue;
         if (errno == EINVAL || errno == ENOENT)
             return NULL; /* nothing is mounted there, or nothing is there */
-        return error_from_errno(errno, "unmount %s", path);
+        if (errno != EBUSY || ++tries == BUSY_TRIES)
+            return error_from_errno(errno, "unmount %s", path);
+        nanosleep(&(struct timespec){.tv_nsec = BUSY_PAUSE_NS}, NULL);
     }
 }

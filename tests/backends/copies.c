@@ -367,7 +367,8 @@ many_directories_cost_little_memory(void)
     long before = most_memory_kib();
     SUCCEEDS(backend_usage(scene.backend, &crowded, &usage));
     /* Where a quota knows the bytes so many are not counted. */
-    EXPECT(usage.used_inodes >= 20000 || (!usage.is_counted && usage.used_inodes == DATA_USAGE_UNKNOWN));
+    EXPECT(usage.used_inodes >= 20000 ||
+           (!usage.is_counted && usage.used_inodes == DATA_USAGE_UNKNOWN));
     EXPECT(most_memory_kib() - before < 16 * 1024);
     SUCCEEDS(drop(crowded));
 }

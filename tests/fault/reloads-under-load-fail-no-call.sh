@@ -7,16 +7,19 @@ source "$(dirname "$0")/../connections.sh"
 need_peers go
 RELOADS=${RELOADS:-1000}
 
-start_child mock "$PEERS/fault-child" --endpoint "unix://$SKYCAP_TMP/mock.sock" --state "$SKYCAP_TMP/mock.state"
-file() { # file MORE: of a connection to the mock
-    echo "{driver: csi, options: {endpoint: 'unix://$SKYCAP_TMP/mock.sock'}, $1}"
+# Each connection has a mock of its own: two to one driver are refused.
+for name in changed reopened broken fleeting swapped; do
+    start_child "$name" "$PEERS/fault-child" --endpoint "unix://$SKYCAP_TMP/$name.sock" --state "$SKYCAP_TMP/$name.state"
+done
+file() { # file NAME MORE: of a connection to its mock
+    echo "{driver: csi, options: {endpoint: 'unix://$SKYCAP_TMP/$1.sock'}, $2}"
 }
 for name in changed reopened broken fleeting; do
-    file "priority: 0" | connection $name
+    file $name "priority: 0" | connection $name
 done
 connection own <<<"{driver: local, options: {backend: dir}}"
 mkdir "$CONNECTIONS/..0"
-file "priority: 0" >"$CONNECTIONS/..0/swapped.yaml"
+file swapped "priority: 0" >"$CONNECTIONS/..0/swapped.yaml"
 ln -s ..0 "$CONNECTIONS/..data"
 ln -s ..data/swapped.yaml "$CONNECTIONS/swapped.yaml"
 start_connected --log-level warn
@@ -31,17 +34,17 @@ reload() {
 }
 for ((i = 1; i <= RELOADS; i++)); do
     case $((i % 7)) in
-    0) file "priority: $i" | connection changed ;;
-    1) file "max-calls: $((64 + i % 2))" | connection reopened ;;
+    0) file changed "priority: $i" | connection changed ;;
+    1) file reopened "max-calls: $((64 + i % 2))" | connection reopened ;;
     2) echo "{driver: csi, options: {endpoint: 7]" | connection broken ;;
-    3) file "labels: {number: \"$i\"}" | connection broken ;;
+    3) file broken "labels: {number: \"$i\"}" | connection broken ;;
     4) if [ -e "$CONNECTIONS/fleeting.yaml" ]; then
         rm "$CONNECTIONS/fleeting.yaml"
     else
-        file "priority: $i" | connection fleeting
+        file fleeting "priority: $i" | connection fleeting
     fi ;;
     5) mkdir "$CONNECTIONS/..$i"
-        file "priority: $i" >"$CONNECTIONS/..$i/swapped.yaml"
+        file swapped "priority: $i" >"$CONNECTIONS/..$i/swapped.yaml"
         ln -s "..$i" "$CONNECTIONS/..data_tmp"
         mv -T "$CONNECTIONS/..data_tmp" "$CONNECTIONS/..data"
         rm -r "$CONNECTIONS/..$((i - 7))" 2>/dev/null || true ;;
