@@ -16,14 +16,14 @@ make_mount ext4 ext4 # where every copy takes its time
 start_skycap --data "$SKYCAP_TMP/ext4/data"
 export CSI_ENDPOINT=unix:$SOCKET
 
-# Many files: their copy takes more than a second, so that it can be cancelled long before its end.
+# Many files: their copy takes some seconds, so that it can be cancelled long before its end.
 "$SKYCAP" volume create source --publish "$SKYCAP_TMP/source" >/dev/null
 /usr/bin/python3 -c '
 import os, sys
 os.chdir(sys.argv[1])
 for directory in range(8):
     os.mkdir(str(directory))
-    for file in range(3000):
+    for file in range(5000):
         with open(f"{directory}/{file}", "wb") as out:
             out.write(b"x" * 8192)' "$SKYCAP_TMP/source"
 

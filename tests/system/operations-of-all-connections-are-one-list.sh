@@ -41,7 +41,7 @@ import os, sys
 os.chdir(sys.argv[1])
 for directory in range(8):
     os.mkdir(str(directory))
-    for file in range(2500):
+    for file in range(4000):
         with open(f"{directory}/{file}", "wb") as out:
             out.write(b"x" * 8192)' "$1"
 }
