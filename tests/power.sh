@@ -12,8 +12,10 @@ pkg-config --exists fuse3 || { echo "needs libfuse3-dev, which is not installed"
 
 # cut_power STACK CUTS [FLAG...]: see tests/power/run.
 cut_power() {
-    local failure
-    "$SKYCAP_ROOT/tests/power/run" "$@" | tee "$SKYCAP_TMP/output" && return
+    local failure code=0
+    "$SKYCAP_ROOT/tests/power/run" "$@" >"$SKYCAP_TMP/output" 2>&1 || code=$? # no pipe: a disk that outlives it would hold its end
+    cat "$SKYCAP_TMP/output"
+    [ "$code" != 0 ] || return 0
     failure=$(sed -n 's/^FAILED //p' "$SKYCAP_TMP/output" | head -n 1)
     fail "${failure:-tests/power/run $*}"
 }
