@@ -109,7 +109,7 @@ check_spec(const struct connection_spec *spec)
     REQUIRE(spec->capacity_bytes >= 0 && spec->secrets <= SPEC_SECRETS_NONE);
     REQUIRE(!((spec->without_controller | spec->without_node | spec->without_group) & 1));
     for (size_t i = 0; i < spec->aliases.count; i++)
-        REQUIRE(!spec_check_name(spec->aliases.items[i]));
+        REQUIRE(spec_is_alias(spec->aliases.items[i]));
     for (size_t i = 0; i < spec->topology_count; i++)
         REQUIRE(spec->topology[i].count);
     REQUIRE(spec_same_driver(spec, spec));
