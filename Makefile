@@ -63,6 +63,7 @@ sanitize: ## run every test under AddressSanitizer and UBSan, then under ThreadS
 	@$(MAKE) test SAN=thread
 
 fresh: ## run `make run` and `make test` of the committed tree on a new, minimal Debian in a folder
+	@$(NEED) fresh
 	@tools/fresh
 
 check: build ## formatter, linters, layer rule, headers, licence lines, docs against --help
