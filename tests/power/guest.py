@@ -116,7 +116,7 @@ def run_round(guest):
     else:
         guest.server.stop()
         verify.check_rebuild(guest)
-        subprocess.run(["umount", guest.disk], check=True)
+        verify.unmount_disk(guest)
         guest.note("end")
 
 

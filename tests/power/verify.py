@@ -18,6 +18,7 @@ from calls import BLOCK_WRITE_BYTES, content
 from model import SYNCED
 
 SWEEP_SECONDS = 20
+RELEASE_SECONDS = 5
 SNAPSHOTS_PER_ROUND = 8
 HOLDERS = {
     "volumes": ("volume-trees", "volume-images"),
@@ -440,15 +441,43 @@ def check_stopped(guest):
             findings=findings[:8],
             stderr=done.stderr[-500:],
         )
+    wait_until(lambda: not loop_files(guest))
+    if mounts(guest) or loop_files(guest):
+        guest.problem(
+            "mounts or loop devices leaked", mounts=mounts(guest)[:8], loops=loop_files(guest)[:8]
+        )
+
+
+def unmount_disk(guest):
+    """The server is stopped: nothing of it holds the disk."""
+
+    def unmount():
+        return subprocess.run(["umount", guest.disk], capture_output=True).returncode == 0
+
+    if not wait_until(unmount):
+        guest.problem(
+            "the disk is busy",
+            mounts=mounts(guest)[:8],
+            loops=loop_files(guest)[:8],
+            log=guest.server.tail(),
+        )
+
+
+def wait_until(condition):
+    """Whoever looks at a loop device of ours (blkid, losetup, another test) keeps it for that long,
+    and with it the file below. False: not within RELEASE_SECONDS."""
+    deadline = time.monotonic() + RELEASE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def mounts(guest):
     with open("/proc/self/mounts") as file:
         points = [line.split()[1] for line in file]
-    mounts = [
-        point for point in points if point.startswith((guest.base + "/pods/", guest.disk + "/"))
-    ]
-    if mounts or loop_files(guest):
-        guest.problem(
-            "mounts or loop devices leaked", mounts=mounts[:8], loops=loop_files(guest)[:8]
-        )
+    return [point for point in points if point.startswith((guest.base + "/pods/", guest.disk + "/"))]
 
 
 def check_rebuild(guest):
