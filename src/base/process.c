@@ -163,6 +163,15 @@ read_output(struct process *child, struct buffer *output)
     }
 }
 
+/* What it said last. Another process may hold the pipe and write into it for ever: no more is read than is kept. */
+static void
+read_rest(struct process *child, struct buffer *output)
+{
+    struct pollfd polled = {child->output, POLLIN, 0};
+    while (child->output >= 0 && output->size < OUTPUT_LIMIT && poll(&polled, 1, 0) > 0)
+        read_output(child, output);
+}
+
 /* False: the time is over. */
 static bool
 follow(struct process *child, int timeout_ms, struct buffer *output)
@@ -175,10 +184,12 @@ follow(struct process *child, int timeout_ms, struct buffer *output)
         /* Also where there is always something to read: a program may never stop writing. */
         if (ready == 0 || left_ms <= 0)
             return false;
-        if (ready > 0 && polled[0].revents)
-            read_output(child, output);
-        else if (ready > 0 && polled[1].revents)
+        if (ready > 0 && polled[1].revents) {
+            read_rest(child, output);
             return true;
+        }
+        if (ready > 0)
+            read_output(child, output);
     }
 }
 

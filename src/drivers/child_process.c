@@ -129,7 +129,8 @@ follow(struct child_process *child, int limit_ms, bool minds_stop)
                          limit_ms < 0  ? -1
                          : left_ms > 0 ? (int)left_ms
                                        : 0);
-        if (ready == 0)
+        /* Also where there is always something to read: a program may never stop writing. */
+        if (ready == 0 || (limit_ms >= 0 && left_ms <= 0))
             return TIME_IS_OVER;
         if (ready < 0)
             continue;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "rpc_ends.h"
+#include "writer_ahead.h"
 
 struct seen {
     struct gate started;
@@ -318,6 +319,26 @@ one_that_does_not_end_is_killed(void)
     place_close(&place);
 }
 
+/* One endless line, which is cut; in what is polled the program's output comes second. */
+static void
+one_that_never_stops_writing_is_killed(void)
+{
+    struct place place;
+    struct seen seen = SEEN_INIT;
+    place_open(&place);
+    struct child_process *child =
+        start_shell(&place, &seen, "trap '' TERM; echo pid $$; exec tr '\\0' x </dev/zero");
+    pid_t pid = told_pid(&place);
+    uint64_t start = timers_now();
+    writer_goes_ahead(1, 10);
+    child_process_close(child);
+    writer_stays_behind();
+    CHECK(ms_since(start) >= 5000 && ms_since(start) < 8000);
+    CHECK(is_gone(pid));
+    CHECK(strstr(log_text_of(&place), "program did not end when asked to and is killed"));
+    place_close(&place);
+}
+
 /* Two connections, one after the other, for one socket. */
 static void
 a_successor_waits_for_its_predecessor(void)
@@ -354,6 +375,7 @@ main(void)
     closing_ends_all_that_it_started();
     a_crash_ends_all_that_it_started();
     one_that_does_not_end_is_killed();
+    one_that_never_stops_writing_is_killed();
     a_successor_waits_for_its_predecessor();
     return check_report("child_process");
 }

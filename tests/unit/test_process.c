@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "writer_ahead.h"
 
 static double
 now_s(void)
@@ -49,13 +50,18 @@ a_bad_exit_code_is_an_error_with_what_was_said(void)
     error_free(error);
 }
 
+/* Both at the pace of this machine, and where there is always something to read. */
 static void
 a_program_that_never_stops_writing_has_its_time_and_no_more(void)
 {
     const char *const arguments[] = {"yes", NULL};
-    double started = now_s();
-    check_code(process_run(arguments, 300, NULL, NULL), CODE_DEADLINE_EXCEEDED);
-    CHECK(now_s() - started < 5);
+    for (int place = -1; place <= 0; place++) {
+        writer_goes_ahead(place, 10);
+        double started = now_s();
+        check_code(process_run(arguments, 300, NULL, NULL), CODE_DEADLINE_EXCEEDED);
+        CHECK(now_s() - started < 5);
+    }
+    writer_stays_behind();
 }
 
 static void
@@ -112,6 +118,20 @@ a_child_that_stays_behind_is_not_waited_for(void)
     check_code(process_run(arguments, 10000, &output, NULL), CODE_OK);
     CHECK(now_s() - start < 2);
     CHECK_TEXT(buffer_text(&output), "started\n");
+}
+
+static void
+a_child_that_stays_behind_and_writes_is_not_waited_for(void)
+{
+    const char *const arguments[] = {"sh", "-c", "yes & exit 3", NULL};
+    struct buffer output AUTO(buffer_clear) = {0};
+    int code = -1;
+    double start = now_s();
+    writer_goes_ahead(0, 10);
+    check_code(process_run(arguments, 2000, &output, &code), CODE_OK);
+    writer_stays_behind();
+    CHECK(now_s() - start < 2);
+    CHECK_NUMBER(code, 3);
 }
 
 static void
@@ -205,6 +225,7 @@ main(void)
     the_path_of_the_caller_does_not_matter();
     the_time_limit_ends_the_program_and_its_children();
     a_child_that_stays_behind_is_not_waited_for();
+    a_child_that_stays_behind_and_writes_is_not_waited_for();
     a_signal_is_told();
     no_descriptor_is_inherited();
     nothing_is_left_open();
