@@ -71,7 +71,7 @@ bind_unix(int fd, const struct address *address, unsigned mode)
 }
 
 static struct error *
-open_unix(const struct address *address, unsigned mode, int *out)
+open_unix(const struct address *address, unsigned mode, struct listeners *out)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -82,7 +82,7 @@ open_unix(const struct address *address, unsigned mode, int *out)
     if (error)
         close(fd);
     else
-        *out = fd;
+        *out = (struct listeners){.items = {{fd, *address}}, .count = 1};
     return error;
 }
 
@@ -129,26 +129,34 @@ on_ready(uv_poll_t *poll, int status, int events)
 
 /* ---- life ---- */
 
-struct error *
-listener_open(struct server *server, const struct address *address,
-              const struct listen_options *options, struct listener **out)
+static struct listener *
+new_listener(struct server *server, const struct listening_socket *socket, struct tls_context *tls)
 {
-    struct address real = *address;
-    int fd = -1;
-    struct error *error =
-        address_is_local(address)
-            ? open_unix(address, options->socket_mode ? options->socket_mode : 0600, &fd)
-            : socket_listen_tcp(&real, &fd);
-    if (error)
-        return error;
     struct listener *listener = memory_zeroed(sizeof *listener);
     listener->server = server;
-    listener->address = real;
-    listener->tls = options->tls;
-    listener->fd = fd;
+    listener->address = socket->address;
+    listener->tls = tls;
+    listener->fd = socket->fd;
     listener->holders = 2;
     listener->retry.fire = resume_accepting;
-    *out = listener;
+    return listener;
+}
+
+struct error *
+listeners_open(struct server *server, const struct address *address,
+               const struct listen_options *options, struct listener **out)
+{
+    struct listeners opened;
+    struct error *error =
+        address_is_local(address)
+            ? open_unix(address, options->socket_mode ? options->socket_mode : 0600, &opened)
+            : socket_listen_tcp(address, server->loop->log, &opened);
+    if (error)
+        return error;
+    for (size_t i = 0; i < opened.count; i++) {
+        *out = new_listener(server, &opened.items[i], options->tls);
+        out = &(*out)->next;
+    }
     return NULL;
 }
 

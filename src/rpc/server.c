@@ -311,23 +311,24 @@ server_new(struct runtime *runtime, const struct server_options *options)
     return server;
 }
 
-struct start_listener {
+struct start_listeners {
     struct server *server;
-    struct listener *listener;
+    struct listener *first;
 };
 
 static void
-start_listener(void *argument)
+start_listeners(void *argument)
 {
-    struct start_listener *start = argument;
+    struct start_listeners *start = argument;
     struct listener **place = &start->server->listeners;
     while (*place)
         place = &(*place)->next;
-    *place = start->listener;
-    start->server->listener_count++;
-    listener_init(start->listener);
-    if (!start->server->options.waits)
-        listener_start(start->listener);
+    *place = start->first;
+    for (struct listener *listener = start->first; listener; listener = listener->next) {
+        listener_init(listener);
+        if (!start->server->options.waits)
+            listener_start(listener);
+    }
 }
 
 struct error *
@@ -335,14 +336,14 @@ server_listen(struct server *server, const char *text, const struct listen_optio
 {
     static const struct listen_options defaults;
     struct address address;
-    struct listener *listener;
+    struct listener *first;
     struct error *error = address_parse(text, &address);
     if (!error)
-        error = listener_open(server, &address, options ? options : &defaults, &listener);
+        error = listeners_open(server, &address, options ? options : &defaults, &first);
     if (error)
         return error;
-    struct start_listener start = {server, listener};
-    loop_run(server->loop, start_listener, &start);
+    struct start_listeners start = {server, first};
+    loop_run(server->loop, start_listeners, &start);
     return NULL;
 }
 

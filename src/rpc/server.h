@@ -73,8 +73,8 @@ struct guard {
 void server_set_guard(struct server *server, const struct guard *guard);
 
 /*
- * Opens the address and serves it. A stale unix socket is removed, one that somebody serves is not. FAILED_PRECONDITION or
- * UNAVAILABLE when it is in use.
+ * Opens the address and serves it; of a name, every address that it stands for. A stale unix socket is removed, one that somebody serves is not.
+ * FAILED_PRECONDITION or UNAVAILABLE when it is in use.
  */
 MUST_CHECK struct error *server_listen(struct server *server, const char *address,
                                        const struct listen_options *options);
@@ -82,7 +82,7 @@ MUST_CHECK struct error *server_listen(struct server *server, const char *addres
 /* Lets them in, of a server that waits. Until then services may be added. */
 void server_begin(struct server *server);
 
-/* Where it really listens: the n-th address, with the port that was chosen for port 0. */
+/* Where it really listens: the n-th address, as a number, with the port that was chosen for port 0. NULL: there are not so many. */
 const struct address *server_address(const struct server *server, size_t n);
 
 /* Takes no new connections and calls, waits for those that run, at most so long; then cancels them. */

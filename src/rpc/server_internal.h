@@ -23,9 +23,8 @@ struct listener {
     struct tls_context *tls;
     uv_poll_t poll;
     int fd;
-    unsigned holders; /* the server and the loop */
-    bool paused;      /* out of descriptors: tries again soon */
-    struct timer retry;
+    unsigned holders;   /* the server and the loop */
+    struct timer retry; /* out of descriptors: tries again soon */
     struct listener *next;
 };
 
@@ -43,7 +42,6 @@ struct server {
     struct fallback fallback;
     struct guard guard;
     struct listener *listeners;
-    size_t listener_count;
     struct conn *conns;
     size_t conn_count;
     bool conn_closed; /* since the last look */
@@ -65,8 +63,10 @@ struct server_method *server_find_method(const struct server *server, const char
 void server_note_call_freed(struct server *server);
 
 /* ---- listener.c ---- */
-MUST_CHECK struct error *listener_open(struct server *server, const struct address *address,
-                                       const struct listen_options *options, struct listener **out);
+/* A list, with one for each address that a name stands for. */
+MUST_CHECK struct error *listeners_open(struct server *server, const struct address *address,
+                                        const struct listen_options *options,
+                                        struct listener **out);
 /* Loop thread. */
 void listener_init(struct listener *listener);
 void listener_start(struct listener *listener);

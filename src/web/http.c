@@ -23,12 +23,12 @@
 #define MAX_REQUEST_BYTES 8192
 #define REQUEST_SECONDS 5
 #define STACK_BYTES (128u * 1024)
+#define RETRY_MS 100
 
 struct http {
     struct http_options options;
-    int fd;
+    struct listeners listeners;
     int stop_fd;
-    unsigned port;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t one_less;
@@ -199,12 +199,9 @@ wait_for_place(struct http *http)
 }
 
 static void
-accept_connection(struct http *http)
+serve_on_thread(struct http *http, int fd)
 {
     struct timeval limit = {.tv_sec = REQUEST_SECONDS};
-    int fd = accept4(http->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0)
-        return;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     wait_for_place(http);
@@ -215,18 +212,38 @@ accept_connection(struct http *http)
         serve_connection(request);
 }
 
+/* Out of descriptors: the socket stays readable, so asking again at once would only burn time. */
+static void
+accept_connection(struct http *http, int listening)
+{
+    struct pollfd stop = {http->stop_fd, POLLIN, 0};
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        serve_on_thread(http, fd);
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        poll(&stop, 1, RETRY_MS);
+}
+
 static void *
 accept_until_stopped(void *argument)
 {
     struct http *http = argument;
-    struct pollfd watched[] = {{http->fd, POLLIN, 0}, {http->stop_fd, POLLIN, 0}};
+    size_t count = http->listeners.count;
+    struct pollfd watched[SOCKET_MAX_LISTENERS + 1] = {{http->stop_fd, POLLIN, 0}};
+    for (size_t i = 0; i < count; i++)
+        watched[1 + i] = (struct pollfd){http->listeners.items[i].fd, POLLIN, 0};
     for (;;) {
-        if (poll(watched, 2, -1) < 0 && errno != EINTR)
-            return NULL;
-        if (watched[1].revents)
-            return NULL;
+        if (poll(watched, 1 + count, -1) < 0) {
+            if (errno != EINTR)
+                return NULL;
+            continue;
+        }
         if (watched[0].revents)
-            accept_connection(http);
+            return NULL;
+        for (size_t i = 1; i <= count; i++) {
+            if (watched[i].revents)
+                accept_connection(http, watched[i].fd);
+        }
     }
 }
 
@@ -236,18 +253,17 @@ struct error *
 http_open(const struct http_options *options, struct http **out)
 {
     struct address address;
-    int fd;
+    struct listeners listeners;
     struct error *error = address_parse(options->address, &address);
     if (!error && address_is_local(&address))
         error = error_new(CODE_INVALID_ARGUMENT, "HTTP needs HOST:PORT, not %s", options->address);
     if (!error)
-        error = error_wrap(socket_listen_tcp(&address, &fd), "HTTP");
+        error = error_wrap(socket_listen_tcp(&address, options->log, &listeners), "HTTP");
     if (error)
         return error;
     struct http *http = memory_zeroed(sizeof *http);
     http->options = *options;
-    http->fd = fd;
-    http->port = address.port;
+    http->listeners = listeners;
     http->stop_fd = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&http->lock, NULL);
     pthread_cond_init(&http->one_less, NULL);
@@ -260,7 +276,7 @@ http_open(const struct http_options *options, struct http **out)
 unsigned
 http_port(const struct http *http)
 {
-    return http->port;
+    return http->listeners.items[0].address.port;
 }
 
 void
@@ -276,7 +292,7 @@ http_close(struct http *http)
     while (http->connections)
         pthread_cond_wait(&http->one_less, &http->lock);
     pthread_mutex_unlock(&http->lock);
-    close(http->fd);
+    socket_close_listeners(&http->listeners);
     close(http->stop_fd);
     pthread_cond_destroy(&http->one_less);
     pthread_mutex_destroy(&http->lock);

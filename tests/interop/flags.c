@@ -106,9 +106,10 @@ flags_serve(const struct flags *flags, struct server *server, struct tls_context
     int signal;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
-    for (size_t i = 0; i < flags->listen_count; i++) {
-        char text[300];
+    for (size_t i = 0; i < flags->listen_count; i++)
         flags_must(server_listen(server, flags->listen[i], &(struct listen_options){.tls = tls}));
+    for (size_t i = 0; server_address(server, i); i++) {
+        char text[300];
         address_print(server_address(server, i), text, sizeof text);
         printf("listening on %s\n", text);
     }

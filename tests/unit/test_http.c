@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "rpc_ends.h"
@@ -50,17 +51,23 @@ open_server(void)
     return http;
 }
 
-static int
-connect_to(const struct http *http)
+static void
+connect_socket(int fd, const struct http *http)
 {
     struct sockaddr_in name = {.sin_family = AF_INET,
                                .sin_port = htons((uint16_t)http_port(http)),
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval limit = {.tv_sec = PATIENCE_MS / 1000};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     if (connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
         perror("connect");
+}
+
+static int
+connect_to(const struct http *http)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    connect_socket(fd, http);
     return fd;
 }
 
@@ -249,6 +256,47 @@ twenty_at_once_are_all_served(void)
 }
 
 static void
+without_a_host_ipv4_and_ipv6_are_served(void)
+{
+    static const struct log log = {.level = LOG_ERROR, .fd = STDERR_FILENO};
+    struct http *http;
+    struct buffer answer AUTO(buffer_clear) = {0};
+    succeed(http_open(&(struct http_options){":0", pages, COUNT_OF(pages), &log}, &http));
+    check_answer(http, "GET /hello HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", "hello there\n");
+    struct sockaddr_in6 name = {.sin6_family = AF_INET6,
+                                .sin6_port = htons((uint16_t)http_port(http)),
+                                .sin6_addr = in6addr_loopback};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(connect(fd, (struct sockaddr *)&name, sizeof name) == 0);
+    say(fd, "GET /hello HTTP/1.1\r\n\r\n");
+    hear(fd, &answer);
+    CHECK(strstr(buffer_text(&answer), "hello there\n"));
+    http_close(http);
+}
+
+/* Who connects waits in the kernel meanwhile, and is served when there are descriptors again. */
+static void
+without_descriptors_it_waits_and_burns_no_time(void)
+{
+    struct http *http = open_server();
+    struct buffer answer AUTO(buffer_clear) = {0};
+    struct rlimit before;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    struct rlimit no_more = {(rlim_t)fd + 1, before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &no_more) == 0);
+    connect_socket(fd, http);
+    say(fd, "GET /hello HTTP/1.1\r\n\r\n");
+    uint64_t cpu_ms = process_cpu_ms();
+    sleep_ms(500);
+    CHECK(process_cpu_ms() - cpu_ms < 20);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    hear(fd, &answer);
+    CHECK(strstr(buffer_text(&answer), "hello there\n"));
+    http_close(http);
+}
+
+static void
 addresses_that_are_no_host_and_port_are_refused(void)
 {
     struct http *http;
@@ -283,6 +331,8 @@ main(void)
     a_slow_client_does_not_keep_others_waiting();
     a_large_page_is_whole_though_it_is_read_late();
     twenty_at_once_are_all_served();
+    without_a_host_ipv4_and_ipv6_are_served();
+    without_descriptors_it_waits_and_burns_no_time();
     addresses_that_are_no_host_and_port_are_refused();
     a_port_in_use_is_told();
     return check_report("test_http");

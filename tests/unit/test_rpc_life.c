@@ -417,6 +417,45 @@ a_server_on_tcp_tells_its_port_and_serves_several_addresses(void)
 }
 
 static void
+check_served(struct ends *ends, const char *host, unsigned port)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    struct channel *tcp;
+    snprintf(text, sizeof text, "%s:%u", host, port);
+    succeed(channel_open(ends->runtime, text, &(struct channel_options){0}, &tcp));
+    CHECK_CODE(probe(tcp, NULL), CODE_OK);
+    channel_close(tcp);
+}
+
+/* Without a host: 0.0.0.0 and [::], which do not get into each other's way. */
+static void
+a_server_without_a_host_serves_ipv4_and_ipv6_on_one_port(void)
+{
+    struct ends ends;
+    ends_open(&ends, &quick_setup);
+    succeed(server_listen(ends.server, ":0", NULL));
+    const struct address *first = server_address(ends.server, 1);
+    const struct address *second = server_address(ends.server, 2);
+    CHECK(first && second && first->port > 0 && first->port == second->port);
+    CHECK(!server_address(ends.server, 3));
+    check_served(&ends, "127.0.0.1", first->port);
+    check_served(&ends, "[::1]", first->port);
+    ends_close(&ends);
+}
+
+static void
+all_of_ipv6_alone_takes_ipv4_too(void)
+{
+    struct ends ends;
+    ends_open(&ends, &quick_setup);
+    succeed(server_listen(ends.server, "[::]:0", NULL));
+    CHECK(!server_address(ends.server, 2));
+    check_served(&ends, "127.0.0.1", server_address(ends.server, 1)->port);
+    check_served(&ends, "[::1]", server_address(ends.server, 1)->port);
+    ends_close(&ends);
+}
+
+static void
 an_address_in_use_is_refused(void)
 {
     struct ends ends;
@@ -493,6 +532,8 @@ main(void)
     a_channel_connects_again_when_the_numbers_of_streams_are_used_up();
     several_servers_live_in_one_process();
     a_server_on_tcp_tells_its_port_and_serves_several_addresses();
+    a_server_without_a_host_serves_ipv4_and_ipv6_on_one_port();
+    all_of_ipv6_alone_takes_ipv4_too();
     an_address_in_use_is_refused();
     a_socket_file_has_its_mode_and_goes_with_its_server();
     more_connections_than_allowed_are_sent_away_undone();

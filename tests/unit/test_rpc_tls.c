@@ -133,19 +133,19 @@ a_server_that_is_silent_in_the_handshake_is_given_up_after_a_time(void)
 {
     struct ends ends = {0};
     struct address address;
-    int listener;
+    struct listeners listeners;
     struct tls_context *tls = open_context("ca.crt", "client");
     succeed(address_parse("127.0.0.1:0", &address));
-    succeed(socket_listen_tcp(&address, &listener));
-    address_print(&address, ends.address, sizeof ends.address);
     ends_open_runtime(&ends, (struct runtime_options){0});
+    succeed(socket_listen_tcp(&address, &ends.log, &listeners));
+    address_print(&listeners.items[0].address, ends.address, sizeof ends.address);
     succeed(channel_open(ends.runtime, ends.address,
                          &(struct channel_options){.tls = tls, .connect_timeout_ms = 50},
                          &ends.channel));
     CHECK_CODE(probe(ends.channel, &(struct call_options){.timeout_ns = 1000 * MS}),
                CODE_UNAVAILABLE);
     ends_close(&ends);
-    close(listener);
+    socket_close_listeners(&listeners);
     tls_context_close(tls);
 }
 
