@@ -13,9 +13,9 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/serve_guard.h"
+#include "cli/serve_registration.h"
 #include "cli/serve_settings.h"
 #include "connections/front.h"
-#include "csi/registration.h"
 #include "csi/services.h"
 #include "oim/controller.h"
 #include "proto/csi.rpc.h"
@@ -52,9 +52,7 @@ struct process {
     struct tls_context *store_tls;
     struct runtime *runtime;
     struct server *server;
-    struct server *kubelet_server; /* for its registration; NULL: not asked for */
-    struct registration registration;
-    char csi_path[108]; /* of the CSI socket, for the kubelet */
+    struct serve_registration *registration; /* with the kubelet; NULL: not asked for */
     struct health *health;
     struct http *http;
     struct http_page pages[2];
@@ -146,25 +144,20 @@ listen_everywhere(struct process *process, const struct serve_settings *settings
     return error;
 }
 
-/* The kubelet watches the directory for sockets. */
 static struct error *
 open_registration(struct process *process, const struct serve_settings *settings)
 {
-    struct address address;
-    char socket[300];
+    struct serve_registration_options options = {
+        .directory = settings->registration_directory,
+        .driver_name = settings->driver_name,
+        .endpoint = settings->endpoint,
+        .front = process->front,
+        .runtime = process->runtime,
+        .log = &process->log,
+    };
     if (!settings->registration_directory)
         return NULL;
-    struct error *error = address_parse(settings->endpoint, &address);
-    if (error)
-        return error;
-    snprintf(process->csi_path, sizeof process->csi_path, "%s", address.path);
-    process->registration =
-        (struct registration){settings->driver_name, process->csi_path, &process->log};
-    process->kubelet_server = server_new(process->runtime, &(struct server_options){0});
-    registration_add(process->kubelet_server, &process->registration);
-    snprintf(socket, sizeof socket, "unix://%s/%s-reg.sock", settings->registration_directory,
-             settings->driver_name);
-    return error_wrap(server_listen(process->kubelet_server, socket, &(struct listen_options){0}),
+    return error_wrap(serve_registration_open(&options, &process->registration),
                       "--kubelet-registration-dir");
 }
 
@@ -392,7 +385,7 @@ static void
 close_process(struct process *process)
 {
     http_close(process->http);
-    server_free(process->kubelet_server);
+    serve_registration_close(process->registration);
     server_free(process->server);
     health_free(process->health);
     oim_controller_close(process->oim_controller);

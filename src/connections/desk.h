@@ -44,6 +44,12 @@ void desk_close(struct desk *desk);
 bool desk_is_ready(const struct desk *desk, struct call *call, const char **degraded);
 
 /*
+ * As NodeGetInfo says it; texts are in the arena. UNAVAILABLE: a driver has not been reached yet, or the store cannot be. Any thread but the loop's.
+ */
+MUST_CHECK struct error *desk_describe_node(const struct desk *desk, struct arena *arena,
+                                            Csi__V1__NodeGetInfoResponse *reply);
+
+/*
  * The services of CSI; and whatever else a driver may serve: a call of a method that is not known here goes to the connection that its metadata
  * `skycap-connection` names, as it is. The desk must outlive the server.
  */

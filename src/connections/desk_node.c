@@ -18,12 +18,9 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
  * all is known it is not answered.
  */
 struct error *
-desk_node_info(struct call *call, const void *in, void *out)
+desk_describe_node(const struct desk *desk, struct arena *arena,
+                   Csi__V1__NodeGetInfoResponse *reply)
 {
-    (void)in;
-    Csi__V1__NodeGetInfoResponse *reply = out;
-    struct desk *desk = desk_of(call);
-    struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
     struct text_map told = {0};
@@ -42,6 +39,13 @@ desk_node_info(struct call *call, const void *in, void *out)
     reply->node_id = (char *)desk->options.node_id;
     reply->accessible_topology = places_make(&told, arena);
     return error;
+}
+
+struct error *
+desk_node_info(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    return desk_describe_node(desk_of(call), call_arena(call), out);
 }
 
 /* ---- the health of what is behind ---- */

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "connections/desk_internal.h"
+#include "rpc/message_bytes.h"
 #include "volumes/storage.h"
 
 struct front {
@@ -139,6 +140,27 @@ front_is_ready(const struct front *front, struct arena *arena, const char **degr
     *degraded = arena_string(arena, *degraded);
     call_free_detached(call);
     return is_ready;
+}
+
+struct error *
+front_describe_node(const struct front *front, struct buffer *out)
+{
+    struct arena arena AUTO(arena_clear);
+    Csi__V1__NodeGetInfoResponse answer = CSI__V1__NODE_GET_INFO_RESPONSE__INIT;
+    size_t size;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = desk_describe_node(front->desk, &arena, &answer);
+    if (error)
+        return error;
+    const uint8_t *bytes = message_bytes_pack(&answer.base, &arena, &size);
+    buffer_append(out, bytes, size);
+    return NULL;
+}
+
+struct fact_changes *
+front_changes(const struct front *front)
+{
+    return front->changes;
 }
 
 void

@@ -36,6 +36,15 @@ void front_close(struct front *front);
 /* As Probe says it; see desk_is_ready. The texts are in the arena. Any thread but the loop's. */
 bool front_is_ready(const struct front *front, struct arena *arena, const char **degraded);
 
+/*
+ * What NodeGetInfo would answer, as bytes; the same answer has the same bytes. UNAVAILABLE: a driver has not been reached yet, or the store cannot be. Any thread but the
+ * loop's.
+ */
+MUST_CHECK struct error *front_describe_node(const struct front *front, struct buffer *out);
+
+/* Tells when it may have become another. */
+struct fact_changes *front_changes(const struct front *front);
+
 void front_print_metrics(struct front *front, struct buffer *out);
 
 #endif

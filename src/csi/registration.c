@@ -17,6 +17,7 @@ get_info(struct call *call, const Pluginregistration__InfoRequest *request,
     reply->supported_versions = arena_alloc(call_arena(call), sizeof(char *));
     reply->supported_versions[0] = "1.0.0";
     reply->n_supported_versions = 1;
+    registration->note(registration->context, REGISTRATION_ASKED);
     return NULL;
 }
 
@@ -31,6 +32,8 @@ notify_status(struct call *call, const Pluginregistration__RegistrationStatus *r
     else
         log_error(registration->log, "the kubelet refuses the driver",
                   LOG_TEXT("error", request->error));
+    registration->note(registration->context,
+                       request->plugin_registered ? REGISTRATION_ACCEPTED : REGISTRATION_REFUSED);
     return NULL;
 }
 

@@ -9,10 +9,19 @@
 #include "base/log.h"
 #include "rpc/server.h"
 
+enum registration_event {
+    REGISTRATION_ASKED, /* it has found the socket; what it wants to know of the node it asks next */
+    REGISTRATION_ACCEPTED, /* the driver is registered */
+    REGISTRATION_REFUSED, /* it is not, and the kubelet does not try again before the socket is made anew */
+};
+
 struct registration {
     const char *driver_name;
     const char *socket_path; /* where CSI is served */
     const struct log *log;
+    /* Loop thread: what the kubelet does. Never waits. */
+    void (*note)(void *context, enum registration_event event);
+    void *context;
 };
 
 /* `registration` must outlive the server. */

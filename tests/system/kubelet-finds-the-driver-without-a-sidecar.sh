@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The kubelet finds a socket in its registry directory, asks it who is there, and says how that ended.
+# The kubelet finds a socket in its registry directory, asks it who is there, and says how that ended. Where it refuses the driver it does not try again before the socket is
+# made again.
 source "$(dirname "$0")/../lib.sh"
 
 registry=$SKYCAP_TMP/plugins_registry
@@ -19,6 +20,9 @@ grep -q 'registered with the kubelet' "$LOG" || fail "the log does not tell of t
 "$SKYCAP" call "unix:$socket" pluginregistration.Registration/NotifyRegistrationStatus \
     '{"error": "no such driver"}' >/dev/null
 grep -q 'the kubelet refuses the driver.*no such driver' "$LOG" || fail "the log does not tell of the refusal"
+! grep -q 'registering with the kubelet again' "$LOG" || fail "it registers again at once"
+wait_for 15 grep -q 'registering with the kubelet again' "$LOG" || fail "a driver that was refused does not register again"
+"$SKYCAP" call "unix:$socket" pluginregistration.Registration/GetInfo '{}' >/dev/null
 
 kill -TERM "$SERVER"
 wait_for 5 test ! -e "$socket" || fail "the socket stays behind"
