@@ -3,6 +3,7 @@
 #include "connections/node_announcer.h"
 #include "connections/pass.h"
 #include "connections/places.h"
+#include "connections/questions.h"
 #include "connections/topology_keys.h"
 
 /* The smallest limit is that of the node: it cannot be told for whose volumes it holds. */
@@ -77,44 +78,78 @@ append_down(Csi__V1__NodeGetStorageHealthResponse *reply, const struct connectio
     append(reply, &item, 1, arena);
 }
 
-static void
-append_connection(struct call *call, const struct connection_set *set,
-                  struct connection *connection, const ProtobufCMessage *request,
-                  Csi__V1__NodeGetStorageHealthResponse *reply)
+/* A connection, and what its driver says. */
+struct health_part {
+    const struct connection_set *set;
+    struct connection *connection;
+    const ProtobufCMessage *asked;
+    Csi__V1__NodeGetStorageHealthResponse told;
+};
+
+static struct error *
+ask_health(struct call *call, void *context)
+{
+    struct health_part *part = context;
+    void *request =
+        arena_copy(call_arena(call), part->asked, part->asked->descriptor->sizeof_message);
+    return pass_call(desk_of(call), part->set, part->connection, call, call_method(call), request,
+                     &part->told.base);
+}
+
+/* Whether its driver is to be asked; one that is not ready is told at once. */
+static bool
+can_ask_health(struct connection *connection, Csi__V1__NodeGetStorageHealthResponse *reply,
+               struct arena *arena)
 {
     static const struct rule rule = {
         .need = NEED_NODE,
         .capability = CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_STORAGE_HEALTH,
         .lacking_is_fine = true,
     };
-    struct arena *arena = call_arena(call);
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     struct error *lacking;
-    if (!facts->is_ready) {
-        append_down(reply, connection, facts->trouble ? facts->trouble : "not ready", arena);
-        return;
-    }
-    if (!pass_is_possible(&rule, connection, &lacking))
-        return;
-    Csi__V1__NodeGetStorageHealthResponse part = CSI__V1__NODE_GET_STORAGE_HEALTH_RESPONSE__INIT;
-    void *asked = arena_copy(arena, request, request->descriptor->sizeof_message);
-    struct error *error AUTO(error_cleanup) =
-        pass_call(desk_of(call), set, connection, call, call_method(call), asked, &part.base);
-    if (error)
-        append_down(reply, connection, error->message, arena);
-    else
-        append(reply, part.backend_health, part.n_backend_health, arena);
+    if (facts->is_ready)
+        return pass_is_possible(&rule, connection, &lacking);
+    append_down(reply, connection, facts->trouble ? facts->trouble : "not ready", arena);
+    return false;
 }
 
-/* All that the drivers tell, and the connections that are down, or do not tell. */
+/* Of each that was asked: what it has said, or that it has not. Takes the errors. */
+static void
+append_answers(Csi__V1__NodeGetStorageHealthResponse *reply, const struct question *questions,
+               size_t count, struct arena *arena)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct health_part *part = questions[i].context;
+        struct error *error AUTO(error_cleanup) = questions[i].error;
+        if (error)
+            append_down(reply, part->connection, error->message, arena);
+        else
+            append(reply, part->told.backend_health, part->told.n_backend_health, arena);
+    }
+}
+
+/* All that the drivers tell, and the connections that are down, or do not tell. All are asked at once: one that hangs takes no time from the others. */
 struct error *
 desk_storage_health(struct call *call, const void *in, void *out)
 {
     struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(desk->options.connections);
-    for (size_t i = 0; i < set->count; i++)
-        if (set->slots[i].connection)
-            append_connection(call, set, set->slots[i].connection, in, out);
+    struct health_part *parts = arena_alloc(arena, set->count * sizeof *parts);
+    struct question *questions = arena_alloc(arena, set->count * sizeof *questions);
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (!connection || !can_ask_health(connection, out, arena))
+            continue;
+        parts[count] = (struct health_part){set, connection, in,
+                                            CSI__V1__NODE_GET_STORAGE_HEALTH_RESPONSE__INIT};
+        questions[count] = (struct question){ask_health, &parts[count], NULL};
+        count++;
+    }
+    questions_ask(call, questions, count, questions_share_ns(call, 1));
+    append_answers(out, questions, count, arena);
     return NULL;
 }
