@@ -158,7 +158,10 @@ is_under_way(const struct client *client, const struct error *error)
            (error->code == CODE_ABORTED || error->code == CODE_DEADLINE_EXCEEDED);
 }
 
-/* Waits for the copy if there is one, and else for a moment. */
+/*
+ * Waits for the copy if there is one, and else for a moment: a third-party driver's volume has no name here, of several of the same name nobody knows which it is, and not all
+ * connections may be there to be asked. If it is the server that does not answer, the next request tells.
+ */
 static struct error *
 wait_for_copy(struct client *client, const char *volume_name)
 {
@@ -166,9 +169,6 @@ wait_for_copy(struct client *client, const char *volume_name)
     struct error *error = volume_name ? inventory_find_volume(client, volume_name, &volume) : NULL;
     if (volume_name && !error && !volume->ready)
         return progress_follow(client, volume->volume->volume_id);
-    /* A third-party driver's has no name here; and of several of the same name nobody knows which it is. */
-    if (error && error->code != CODE_NOT_FOUND && error->code != CODE_INVALID_ARGUMENT)
-        return error;
     error_free(error);
     nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
     return NULL;

@@ -67,6 +67,17 @@ make_volume(Csi__V1__Volume *volume, struct arena *arena)
     return info;
 }
 
+/* That is known where the driver's id of it is the name itself. */
+static void
+take_name(volume_info *info, const struct connection *connection, struct arena *arena)
+{
+    const struct driver_ops *ops = connection->spec->driver;
+    struct global_id parts;
+    if (ops->id_of_name && global_id_parse(ID_VOLUME, info->volume->volume_id, &parts) &&
+        strcmp(ops->id_of_name(parts.handle, arena), parts.handle) == 0)
+        info->name = arena_string(arena, parts.handle);
+}
+
 static void
 take_status(volume_info *info, char **node_ids, size_t count, Csi__V1__VolumeCondition *condition)
 {
@@ -76,7 +87,8 @@ take_status(volume_info *info, char **node_ids, size_t count, Csi__V1__VolumeCon
 }
 
 static void
-take_volumes(const volumes_response *reply, struct arena *arena, struct list_page *out)
+take_volumes(const struct connection *connection, const volumes_response *reply,
+             struct arena *arena, struct list_page *out)
 {
     out->entries = arena_alloc(arena, reply->n_entries * sizeof(void *));
     for (size_t i = 0; i < reply->n_entries; i++) {
@@ -84,6 +96,7 @@ take_volumes(const volumes_response *reply, struct arena *arena, struct list_pag
         if (!entry->volume)
             continue;
         volume_info *info = make_volume(entry->volume, arena);
+        take_name(info, connection, arena);
         if (entry->status)
             take_status(info, entry->status->published_node_ids,
                         entry->status->n_published_node_ids, entry->status->volume_condition);
@@ -103,7 +116,7 @@ list_volumes(struct call *call, const struct connection_set *set, struct connect
     struct error *error =
         ask(call, set, connection, "csi.v1.Controller/ListVolumes", &request.base, &reply.base);
     if (!error)
-        take_volumes(&reply, call_arena(call), out);
+        take_volumes(connection, &reply, call_arena(call), out);
     return error;
 }
 
@@ -153,6 +166,7 @@ ask_for_volume(struct call *call, const struct connection_set *set, struct conne
                          "the driver behind connection \"%s\" answers without a volume",
                          connection->spec->name);
     volume_info *info = make_volume(reply.volume, call_arena(call));
+    take_name(info, connection, call_arena(call));
     if (reply.status)
         take_status(info, reply.status->published_node_ids, reply.status->n_published_node_ids,
                     reply.status->volume_condition);
@@ -174,6 +188,19 @@ desk_foreign_get_volume(struct call *call, const struct connection_set *set,
     volume->volume_id = (char *)id;
     *out = make_volume(volume, arena);
     return NULL;
+}
+
+struct error *
+desk_foreign_find_volume(struct call *call, const struct connection_set *set,
+                         struct connection *connection, const char *name, void **out)
+{
+    const struct driver_ops *ops = connection->spec->driver;
+    struct arena *arena = call_arena(call);
+    if (!ops->id_of_name || !CAN(connection, GET_VOLUME))
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", name);
+    const char *id =
+        global_id_print(ID_VOLUME, connection->spec->name, ops->id_of_name(name, arena), arena);
+    return ask_for_volume(call, set, connection, id, out);
 }
 
 /* ---- snapshots ---- */

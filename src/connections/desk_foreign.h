@@ -34,6 +34,11 @@ MUST_CHECK struct error *desk_foreign_get_volume(struct call *call,
                                                  const struct connection_set *set,
                                                  struct connection *connection, const char *id,
                                                  void **out);
+/* By its name. NOT_FOUND also of a driver whose ids do not follow from names: it tells none. */
+MUST_CHECK struct error *desk_foreign_find_volume(struct call *call,
+                                                  const struct connection_set *set,
+                                                  struct connection *connection, const char *name,
+                                                  void **out);
 MUST_CHECK struct error *desk_foreign_get_snapshot(struct call *call,
                                                    const struct connection_set *set,
                                                    struct connection *connection, const char *id,

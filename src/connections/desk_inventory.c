@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The desk: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve it themselves; what third-party drivers have is told as
- * far as their CSI lists tell it (desk_foreign.c). They tell no names: their volumes and snapshots are known by id alone.
+ * far as their CSI lists tell it (desk_foreign.c). They tell no names: their volumes and snapshots are known by id alone, unless ids follow from names.
  */
 #include <string.h>
 
@@ -20,6 +20,9 @@ struct kind {
     const char *get; /* the method that tells of one; request and reply have one field */
     struct error *(*get_foreign)(struct call *call, const struct connection_set *set,
                                  struct connection *connection, const char *id, void **out);
+    /* The same by name; NULL: there are none. */
+    struct error *(*find_foreign)(struct call *call, const struct connection_set *set,
+                                  struct connection *connection, const char *name, void **out);
     /* What remains to be told; NULL: nothing. */
     struct error *(*finish)(struct call *call, void *info);
     const char *(*id_of)(const void *info);
@@ -57,11 +60,21 @@ id_of_snapshot(const void *info)
 }
 
 static const struct kind volume_kind = {
-    ID_VOLUME,     "volume",    "skycap.v1.Inventory/GetVolume", desk_foreign_get_volume,
-    finish_volume, id_of_volume};
+    .id_kind = ID_VOLUME,
+    .word = "volume",
+    .get = "skycap.v1.Inventory/GetVolume",
+    .get_foreign = desk_foreign_get_volume,
+    .find_foreign = desk_foreign_find_volume,
+    .finish = finish_volume,
+    .id_of = id_of_volume,
+};
 static const struct kind snapshot_kind = {
-    ID_SNAPSHOT, "snapshot",    "skycap.v1.Inventory/GetSnapshot", desk_foreign_get_snapshot,
-    NULL,        id_of_snapshot};
+    .id_kind = ID_SNAPSHOT,
+    .word = "snapshot",
+    .get = "skycap.v1.Inventory/GetSnapshot",
+    .get_foreign = desk_foreign_get_snapshot,
+    .id_of = id_of_snapshot,
+};
 
 /* Does it serve the inventory itself? */
 static bool
@@ -118,36 +131,84 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
     return in_their_words(error, kind, id);
 }
 
+/* What connections have said about a name. */
+struct search {
+    const struct kind *kind;
+    const char *name;
+    void *found; /* the last of them */
+    const char *ids;
+    size_t count;
+    struct error *failure; /* of one that could not be asked */
+};
+
+static struct error *
+ask_by_name(struct call *call, const struct connection_set *set, struct connection *connection,
+            const struct search *search, void **found)
+{
+    const struct kind *kind = search->kind;
+    struct error *error = NULL;
+    if (has_inventory(connection))
+        error = ask_engine(call, set, connection, kind, search->name, found);
+    else if (kind->find_foreign)
+        error = kind->find_foreign(call, set, connection, search->name, found);
+    error = error_forgive(error, CODE_NOT_FOUND);
+    return error || !*found || !kind->finish ? error : kind->finish(call, *found);
+}
+
+static void
+search_connection(struct call *call, const struct connection_set *set,
+                  struct connection *connection, struct search *search)
+{
+    void *found = NULL;
+    struct error *error = ask_by_name(call, set, connection, search, &found);
+    if (error) {
+        error_free(search->failure);
+        search->failure = error;
+    } else if (found) {
+        search->found = found;
+        search->ids = arena_print(call_arena(call), "%s%s%s", search->ids,
+                                  search->count++ ? ", " : "", search->kind->id_of(found));
+    }
+}
+
+/* Takes the failure. Who was not asked may have it, or one more. */
+static struct error *
+conclude(struct search *search)
+{
+    const char *name = search->name, *word = search->kind->word;
+    struct error *failure = STEAL(search->failure);
+    if (search->count > 1) {
+        error_free(failure);
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "\"%s\" is the name of several %ss, give the id of one: %s", name, word,
+                         search->ids);
+    }
+    if (failure && search->count)
+        return error_wrap(failure,
+                          "\"%s\" is a name of %s, but not all connections could be asked whether "
+                          "they have a %s \"%s\", too; give the id",
+                          name, search->ids, word, name);
+    if (failure)
+        return error_wrap(failure,
+                          "not all connections could be asked whether they have a %s \"%s\"", word,
+                          name);
+    return search->count ? NULL : error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", word, name);
+}
+
 static struct error *
 find_by_name(struct call *call, const struct connection_set *set, const struct kind *kind,
              const char *name, void **info)
 {
-    const char *ids = "";
-    size_t count = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        struct connection *connection = set->slots[i].connection;
-        void *found = NULL;
-        if (!connection || !has_inventory(connection))
-            continue;
-        struct error *error = ask_engine(call, set, connection, kind, name, &found);
-        if (error && error->code != CODE_NOT_FOUND)
-            return error;
-        error_free(error);
-        if (!found)
-            continue;
-        error = kind->finish ? kind->finish(call, found) : NULL;
-        if (error)
-            return error;
-        *info = found;
-        ids = arena_print(call_arena(call), "%s%s%s", ids, count++ ? ", " : "", kind->id_of(found));
-    }
-    if (count == 1)
-        return NULL;
-    if (count > 1)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "\"%s\" is the name of several %ss, give the id of one: %s", name,
-                         kind->word, ids);
-    return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind->word, name);
+    struct search search = {.kind = kind, .name = name, .ids = ""};
+    const struct connection_slot *wrong = connection_set_wrong(set);
+    if (wrong)
+        search.failure = error_new(CODE_UNAVAILABLE, "the file of connection \"%s\" is wrong: %s",
+                                   wrong->name, wrong->trouble);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            search_connection(call, set, set->slots[i].connection, &search);
+    *info = search.found;
+    return conclude(&search);
 }
 
 static struct error *

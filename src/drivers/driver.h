@@ -80,6 +80,8 @@ struct driver_ops {
     const char *name;
     /* Its ids are of the form v:local/HANDLE: see csi/ids.h. */
     bool speaks_our_ids;
+    /* The id that a volume of this name has, if it is there; asks nobody. NULL: ids do not follow from names. */
+    const char *(*id_of_name)(const char *name, struct arena *arena);
     /* INVALID_ARGUMENT: the settings are wrong. Does not wait for the other side. */
     struct error *(*check)(const struct setting *settings);
     /* Where its volumes are, of settings that are right, in one form: two with the same text are one storage system. NULL: they never are. */

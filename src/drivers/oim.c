@@ -239,6 +239,7 @@ open_oim(const struct driver_options *options, struct driver **out)
 
 const struct driver_ops driver_oim = {
     .name = "oim",
+    .id_of_name = oim_volume_handle,
     .check = check,
     .open = open_oim,
     .close = close_oim,
