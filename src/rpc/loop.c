@@ -2,6 +2,7 @@
 /* The event loop and its thread: see loop.h. */
 #include "rpc/loop.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #define INBOX_ROUNDS 4
 #define CALLS_IN_COMPANY 16u
 #define MUCH_UNSAID 8u
+#define TRIM_PAD_BYTES (64u << 10)
 
 /* False: there is nothing, and from now on whoever posts wakes the loop. */
 static bool
@@ -115,6 +117,25 @@ void
 loop_note_work_done(struct loop *loop)
 {
     loop->running_calls--;
+}
+
+static void
+trim_heap(struct work *work)
+{
+    struct loop *loop = CONTAINER_OF(work, struct loop, trim);
+    malloc_trim(TRIM_PAD_BYTES);
+    atomic_store(&loop->is_trimming, false);
+}
+
+bool
+loop_trim_heap(struct loop *loop)
+{
+    loop->trim.run = trim_heap;
+    if (atomic_load(&loop->is_trimming) || !loop_submit_work(loop, &loop->trim))
+        return false;
+    atomic_store(&loop->is_trimming, true);
+    loop_note_work_done(loop); /* nobody waits for it */
+    return true;
 }
 
 static struct work *

@@ -59,6 +59,8 @@ struct loop {
     unsigned company;     /* so many calls more are for the workers: some were seen side by side */
     struct admission admission;
     struct blocks blocks; /* loop thread only */
+    struct work trim;
+    atomic_bool is_trimming;
     const struct log *log;
     uint8_t *read_buffer;  /* LOOP_READ_BYTES, for the connection that is being read */
     uint8_t *write_buffer; /* LOOP_WRITE_BYTES, for the connection that is being written */
@@ -97,6 +99,12 @@ bool loop_submit_work(struct loop *loop, struct work *work);
 
 /* Loop thread: work that was submitted has been done, and what it told the loop has been heard. */
 void loop_note_work_done(struct loop *loop);
+
+/*
+ * Loop thread: a worker gives the heap's free memory back to the system. It has the lock of the heap meanwhile, which may be milliseconds: whoever needs
+ * more than his `blocks` waits for it, the loop too. So this is for rare moments. False: not now.
+ */
+bool loop_trim_heap(struct loop *loop);
 
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
 void loop_disarm(struct loop *loop, struct timer *timer);

@@ -2,7 +2,6 @@
 /* A gRPC server: its services, connections and end. Listening is in listener.c, calls in call.c. */
 #include "rpc/server.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +14,8 @@
 #define WATCH_NS 500000000u
 #define SECOND_GOAWAY_NS 1000000000u
 #define REFUSAL_PAUSE_NS 1000000000u
-#define TRIM_PAD_BYTES (64u << 10)
+/* So many closed connections leave enough for a walk through the heap to be worth it. */
+#define CONNS_PER_TRIM 32u
 
 /* ---- services ---- */
 
@@ -180,7 +180,7 @@ on_conn_closed(struct conn *conn, const char *why)
     if (conn->next)
         conn->next->link = conn->link;
     server->conn_count--;
-    server->conn_closed = true;
+    server->closed_conns++;
     server->metrics->server_connections--;
 }
 
@@ -216,6 +216,18 @@ end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now
     }
 }
 
+/* Of closed connections, when they were many or nobody is left. */
+static void
+give_memory_back(struct server *server)
+{
+    if (!server->closed_conns || (server->conns && server->closed_conns < CONNS_PER_TRIM))
+        return;
+    if (!server->conns)
+        blocks_clear(&server->loop->blocks);
+    if (loop_trim_heap(server->loop))
+        server->closed_conns = 0;
+}
+
 /* Ends connections that never speak, and those that take nothing of what is sent to them; gives the memory of closed ones back. */
 static void
 watch_conns(struct timer *timer)
@@ -229,13 +241,8 @@ watch_conns(struct timer *timer)
                       conn->peer_spoke ? "the peer takes no answers"
                                        : "the peer does not speak HTTP/2");
     }
-    if (server->conn_closed) {
-        if (!server->conns)
-            blocks_clear(&server->loop->blocks);
-        malloc_trim(TRIM_PAD_BYTES);
-    }
-    server->conn_closed = false;
-    if (server->conns)
+    give_memory_back(server);
+    if (server->conns || server->closed_conns)
         loop_arm(server->loop, timer, now + WATCH_NS);
 }
 

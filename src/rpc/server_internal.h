@@ -44,7 +44,7 @@ struct server {
     struct listener *listeners;
     struct conn *conns;
     size_t conn_count;
-    bool conn_closed; /* since the last look */
+    size_t closed_conns; /* whose memory has not been given back */
     uint64_t refusal_told_at;
     size_t untold_refusals;
     size_t call_count;  /* calls that are not freed yet */

@@ -53,7 +53,9 @@ done
 
 restart --listen :7001
 expect_equal "addresses without a host" "$(addresses)" "0.0.0.0:7001 [::]:7001 "
-is_serving 127.0.0.1:7001 && is_serving "[::1]:7001" || fail "not served without a host"
+for host in 127.0.0.1 "[::1]"; do
+    is_serving "$host:7001" || fail "$host is not served without a host"
+done
 
 restart --listen twice:7001
 expect_equal "an address that stands twice" "$(addresses)" "127.0.0.2:7001 "

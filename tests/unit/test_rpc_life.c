@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Beginnings and ends: listening, connecting, draining, closing while calls run. */
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "proto/goplugin.rpc.h"
@@ -40,6 +41,57 @@ open_holding(struct ends *ends, struct seen *seen)
     ends_open(ends, &(struct ends_setup){.service = &csi_v1_identity_service,
                                          .handlers = &holding_handlers,
                                          .context = seen});
+}
+
+/* ---- giving memory back ---- */
+
+static struct gate trim_entered = GATE_INIT, trim_may_leave = GATE_INIT;
+
+/* Instead of the C library's: the first one takes as long as the test wants. */
+int
+malloc_trim(size_t pad)
+{
+    (void)pad;
+    gate_pass(&trim_entered);
+    gate_wait(&trim_may_leave, 1);
+    return 1;
+}
+
+static void
+connect_and_leave(const char *address, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        close(raw_connect(address));
+}
+
+/* A walk through the heap is worth it when many have left. Meanwhile others are served. */
+static void
+giving_memory_back_keeps_nobody_waiting(void)
+{
+    struct ends ends;
+    ends_open(&ends, &quick_setup);
+    CHECK_CODE(probe(ends.channel, NULL), CODE_OK);
+    unsigned before = gate_count(&trim_entered);
+    connect_and_leave(ends.address, 3);
+    sleep_ms(1200); /* more than two looks */
+    CHECK_NUMBER(gate_count(&trim_entered), before);
+    connect_and_leave(ends.address, 60);
+    CHECK(gate_wait(&trim_entered, before + 1));
+    CHECK_CODE(probe(ends.channel, &(struct call_options){.timeout_ns = 1000 * MS}), CODE_OK);
+    gate_pass(&trim_may_leave);
+    ends_close(&ends);
+}
+
+/* The last one that leaves, though it is only one. */
+static void
+memory_is_given_back_when_nobody_is_left(void)
+{
+    struct ends ends;
+    ends_open(&ends, &quick_setup);
+    unsigned before = gate_count(&trim_entered);
+    connect_and_leave(ends.address, 1);
+    CHECK(gate_wait(&trim_entered, before + 1));
+    ends_close(&ends);
 }
 
 /* ---- things that a test does beside ---- */
@@ -514,6 +566,8 @@ more_connections_than_allowed_are_sent_away_undone(void)
 int
 main(void)
 {
+    giving_memory_back_keeps_nobody_waiting();
+    memory_is_given_back_when_nobody_is_left();
     draining_lets_calls_finish_and_takes_no_connections();
     a_drain_that_takes_too_long_cancels_what_is_left();
     an_idle_server_drains_at_once();
