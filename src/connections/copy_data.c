@@ -42,7 +42,7 @@ read_chunk(int fd, char *bytes, size_t size, uint64_t offset)
     for (size_t done = 0; done < size;) {
         ssize_t got = pread(fd, bytes + done, size - done, (off_t)(offset + done));
         if (got == 0)
-            return error_new(CODE_INTERNAL, "the source ends at %llu",
+            return error_new(CODE_INTERNAL, "the device ends at %llu",
                              (unsigned long long)(offset + done));
         if (got < 0 && errno != EINTR)
             return error_from_errno(errno, "read at %llu", (unsigned long long)offset);
@@ -63,40 +63,45 @@ write_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
     return NULL;
 }
 
-/* What is there already need not be written: a thin device stays thin, and an interrupted copy does not start from nothing. */
+/* A thin device stays thin. */
+static struct error *
+put_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
+{
+    if (is_zero(bytes, size) &&
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) == 0)
+        return NULL;
+    return write_chunk(fd, bytes, size, offset);
+}
+
+/* What is there already need not be written: an interrupted copy does not start from nothing. `from` is -1: zeros, behind the end of the source. */
 static struct error *
 copy_chunk(int from, int to, char *bytes, char *there, size_t size, uint64_t offset)
 {
-    struct error *error = read_chunk(from, bytes, size, offset);
-    if (!error)
-        error = read_chunk(to, there, size, offset);
-    if (error || memcmp(bytes, there, size) == 0)
-        return error;
-    if (is_zero(bytes, size) &&
-        fallocate(to, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) == 0)
-        return NULL;
-    return write_chunk(to, bytes, size, offset);
+    struct error *error = read_chunk(to, there, size, offset);
+    if (!error && from >= 0)
+        error = read_chunk(from, bytes, size, offset);
+    else
+        memset(bytes, 0, size);
+    return error || memcmp(bytes, there, size) == 0 ? error : put_chunk(to, bytes, size, offset);
 }
 
 static struct error *
-copy_chunks(int from, int to, uint64_t size, const struct progress *progress)
+copy_range(int from, int to, uint64_t offset, uint64_t end, struct copy_job *job)
 {
     char *bytes AUTO(memory_cleanup) = memory_new(CHUNK_BYTES);
     char *there AUTO(memory_cleanup) = memory_new(CHUNK_BYTES);
-    struct copy_job job = {.progress = progress, .total_bytes = size};
     struct error *error = NULL;
-    for (uint64_t offset = 0; offset < size && !error;) {
-        size_t part = size - offset < CHUNK_BYTES ? (size_t)(size - offset) : CHUNK_BYTES;
+    while (offset < end && !error) {
+        size_t part = end - offset < CHUNK_BYTES ? (size_t)(end - offset) : CHUNK_BYTES;
         error = copy_chunk(from, to, bytes, there, part, offset);
         offset += part;
         if (!error)
-            error = copy_job_advance(&job, part);
+            error = copy_job_advance(job, from < 0 ? 0 : part);
     }
-    if (!error && fsync(to) != 0)
-        error = error_from_errno(errno, "make the copy durable");
     return error;
 }
 
+/* Behind the end of the source there are zeros, whatever was there. */
 static struct error *
 copy_device(const char *from_path, const char *to_path, const struct progress *progress)
 {
@@ -109,7 +114,14 @@ copy_device(const char *from_path, const char *to_path, const struct progress *p
         error = error_new(CODE_OUT_OF_RANGE,
                           "the volume has %llu bytes, its source %llu: ask for at least as much",
                           (unsigned long long)to_size, (unsigned long long)from_size);
-    return error ? error : copy_chunks(from, to, from_size, progress);
+    struct copy_job job = {.progress = progress, .total_bytes = from_size};
+    if (!error)
+        error = copy_range(from, to, 0, from_size, &job);
+    if (!error)
+        error = copy_range(-1, to, from_size, to_size, &job);
+    if (!error && fsync(to) != 0)
+        error = error_from_errno(errno, "make the copy durable");
+    return error;
 }
 
 static struct error *

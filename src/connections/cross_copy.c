@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "connections/cross_copy_work.h"
 #include "connections/global_id.h"
+#include "connections/listed_ids.h"
 #include "connections/map_field.h"
 #include "connections/pass.h"
 #include "csi/controller_internal.h"
@@ -63,8 +64,9 @@ read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **
 
 /* A copy of that name. */
 struct found {
-    copy_record *record; /* NULL: there is none */
+    copy_record *record; /* NULL: there is none. Without a volume it is but a plan */
     bool is_done;
+    bool is_planned;   /* the row is a plan until the copy is started */
     uint64_t revision; /* of the row of one that is not done */
 };
 
@@ -73,7 +75,7 @@ find_row_by(struct desk *desk, const char *to, const char *name, struct arena *a
             struct found *out)
 {
     uint64_t ignored;
-    out->is_done = false;
+    out->is_done = out->is_planned = false;
     struct error *error =
         read_row(desk, row_key(UNFINISHED, to, name, arena), arena, &out->record, &out->revision);
     if (error || out->record)
@@ -276,40 +278,159 @@ duplicate(const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
                                                                 size, arena);
 }
 
-/* The empty target, and what it is to become. */
-static struct error *
-make_target(struct call *call, const struct connection_set *set, struct connection *from,
-            struct connection *to, const Csi__V1__CreateVolumeRequest *asked, copy_record *record)
+/* What is to become of the request. */
+static copy_record *
+new_record(const struct connection *from, const struct connection *to,
+           const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
 {
-    struct arena *arena = call_arena(call);
-    Csi__V1__CreateVolumeRequest *request = duplicate(asked, arena);
+    copy_record *record = arena_alloc(arena, sizeof *record);
+    skycap__records__cross_copy_record__init(record);
+    record->request = duplicate(request, arena);
+    record->had_secrets = record->request->n_secrets > 0;
+    record->request->n_secrets = 0;
+    record->from_connection = (char *)from->spec->name;
+    record->to_connection = (char *)to->spec->name;
+    record->work_name = make_work_name(arena);
+    return record;
+}
+
+/* The driver's word that it has not made the volume, and is not about to. */
+static bool
+is_refusal(const struct connection *connection, const struct error *error)
+{
+    switch (error->code) {
+    case CODE_INVALID_ARGUMENT:
+    case CODE_NOT_FOUND:
+    case CODE_ALREADY_EXISTS:
+    case CODE_PERMISSION_DENIED:
+    case CODE_RESOURCE_EXHAUSTED:
+    case CODE_FAILED_PRECONDITION:
+    case CODE_OUT_OF_RANGE:
+        return error->from_peer || connection->spec->driver->speaks_our_ids;
+    default:
+        return false;
+    }
+}
+
+static struct error *
+make_target(struct call *call, const struct connection_set *set, struct connection *to,
+            const Csi__V1__CreateVolumeRequest *asked, copy_record *record)
+{
+    Csi__V1__CreateVolumeRequest *request = duplicate(asked, call_arena(call));
     Csi__V1__CreateVolumeResponse made = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
     request->volume_content_source = NULL;
     struct error *error = desk_create_on(desk_of(call), call, set, to, request, &made);
     if (error)
         return error;
-    record->request = duplicate(asked, arena);
-    record->had_secrets = record->request->n_secrets > 0;
-    record->request->n_secrets = 0;
-    record->from_connection = (char *)from->spec->name;
-    record->to_connection = (char *)to->spec->name;
     record->volume = made.volume;
     record->volume->content_source = record->request->volume_content_source;
-    record->work_name = make_work_name(arena);
     return NULL;
 }
 
-/* A new record, with its target; nothing is remembered yet. */
+/* ---- whether the target is new ---- */
+
+/*
+ * Lists tell ids only, so nobody can ask whether there is a volume of a name. But one whose id was not in the list before the driver was asked, and is in it now, is
+ * new. The ids from before are written down first: an answer that is lost is asked for again, and the volume is there then.
+ */
+static struct error *
+write_plan(struct desk *desk, copy_record *record, struct arena *arena, struct found *found)
+{
+    struct store_change change =
+        row_change(row_key_of(UNFINISHED, record, arena), record, found->revision, arena);
+    atomic_fetch_add(&desk->plans, 1);
+    struct error *error = store_write(desk->options.store, &change, 1, &found->revision);
+    if (error)
+        atomic_fetch_sub(&desk->plans, 1);
+    else
+        found->record = record;
+    return error;
+}
+
+static struct error *
+delete_plan(struct desk *desk, const struct found *found, struct arena *arena)
+{
+    struct store_change change = {.key = row_key_of(UNFINISHED, found->record, arena),
+                                  .expected = found->revision};
+    struct error *error = store_write(desk->options.store, &change, 1, NULL);
+    if (!error)
+        atomic_fetch_sub(&desk->plans, 1);
+    return error;
+}
+
+/* Takes and gives the error, after which there is nothing to be remembered. */
+static struct error *
+give_up_plan(struct desk *desk, const struct found *found, struct arena *arena, struct error *error)
+{
+    struct error *failure AUTO(error_cleanup) = delete_plan(desk, found, arena);
+    return failure ? error_wrap(error, "%s", failure->message) : error;
+}
+
+/* That of an earlier request holds. There is none if the driver does not tell which volumes it has. */
+static struct error *
+make_plan(struct call *call, const struct connection *to, copy_record *record, struct found *found)
+{
+    struct listed_ids before;
+    if (found->record) {
+        record->to_connection = found->record->to_connection;
+        record->ids_before = found->record->ids_before;
+        record->n_ids_before = found->record->n_ids_before;
+        return NULL;
+    }
+    struct error *error = listed_ids_read(desk_of(call), call, to, &before);
+    if (error || !before.is_known)
+        return error;
+    record->ids_before = before.hashes;
+    record->n_ids_before = before.count;
+    return write_plan(desk_of(call), record, call_arena(call), found);
+}
+
+/* The list must show it now: one that does not show every volume proves nothing. */
+static struct error *
+find_out_if_new(struct call *call, const struct connection *to, copy_record *record,
+                const struct found *plan)
+{
+    struct desk *desk = desk_of(call);
+    const char *id = record->volume->volume_id;
+    struct listed_ids before = {true, record->ids_before, record->n_ids_before}, now;
+    bool was_there, is_there = false;
+    struct error *error = listed_ids_find(desk, call, &before, id, &was_there);
+    if (!error && was_there)
+        return give_up_plan(desk, plan, call_arena(call),
+                            error_new(CODE_ALREADY_EXISTS,
+                                      "there was a volume \"%s\" before, with the id \"%s\"; it is "
+                                      "left as it is. Use another name, or delete it first",
+                                      record->request->name, id));
+    if (!error)
+        error = listed_ids_read(desk, call, to, &now);
+    if (!error && now.is_known)
+        error = listed_ids_find(desk, call, &now, id, &is_there);
+    record->is_new = is_there;
+    record->n_ids_before = 0;
+    return error;
+}
+
+/* A new record, with its target. `found` has the plan of an earlier request, or none; then what there is to go on with. */
 static struct error *
 begin(struct call *call, const struct connection_set *set, struct connection *from,
-      struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record **out)
+      struct connection *to, const Csi__V1__CreateVolumeRequest *request, struct found *found)
 {
-    copy_record *record = arena_alloc(call_arena(call), sizeof *record);
-    skycap__records__cross_copy_record__init(record);
+    struct arena *arena = call_arena(call);
+    copy_record *record = new_record(from, to, request, arena);
     struct error *error = check_source(call, set, from, request);
     if (!error)
-        error = make_target(call, set, from, to, request, record);
-    *out = record;
+        error = make_plan(call, to, record, found);
+    if (error)
+        return error;
+    found->is_planned = found->record;
+    error = make_target(call, set, to, request, record);
+    if (error)
+        return found->is_planned && is_refusal(to, error)
+                   ? give_up_plan(desk_of(call), found, arena, error)
+                   : error;
+    if (found->is_planned)
+        error = find_out_if_new(call, to, record, found);
+    found->record = record;
     return error;
 }
 
@@ -403,13 +524,35 @@ find_or_start(struct call *call, const struct connection_set *set, struct connec
     struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
     if (!error)
         error = find_row(desk, set, to, request->name, call_arena(call), out);
-    if (!error && out->record)
+    bool is_begun = !error && out->record && out->record->volume;
+    if (is_begun)
         error = check_same(out->record, request);
     if (error || out->is_done)
         return error;
-    if (!out->record)
-        error = begin(call, set, from, to, request, &out->record);
-    return error ? error : start(call, set, from, to, request, out->record, out->revision);
+    if (!is_begun)
+        error = begin(call, set, from, to, request, out);
+    if (!error)
+        error = start(call, set, from, to, request, out->record, out->revision);
+    if (!error && out->is_planned)
+        atomic_fetch_sub(&desk->plans, 1);
+    return error;
+}
+
+struct error *
+cross_copy_drop_plan(struct call *call, const struct connection_set *set,
+                     const struct connection *connection, const char *name)
+{
+    struct desk *desk = desk_of(call);
+    struct arena *arena = call_arena(call);
+    struct key *key AUTO(keys_release) = NULL;
+    struct found found;
+    if (!atomic_load(&desk->plans))
+        return NULL;
+    struct error *error = keys_take(&desk->choosing, "volume", name, &key);
+    if (!error)
+        error = find_row(desk, set, connection, name, arena, &found);
+    bool is_plan = !error && found.record && !found.record->volume;
+    return is_plan ? delete_plan(desk, &found, arena) : error;
 }
 
 struct error *
@@ -459,12 +602,13 @@ is_of(const struct connection_set *set, const struct connection *connection, con
            connection_set_find(set, other.connection) == connection;
 }
 
-/* A target that is not known to be empty may be somebody's. */
+/* A target that is not known to be ours may be somebody's. */
 static bool
 is_hidden(const struct connection_set *set, const struct connection *connection,
           const copy_record *record, const char *id)
 {
-    return (record->begun && is_of(set, connection, id, record->volume->volume_id)) ||
+    bool is_ours = record->volume && (record->is_new || record->begun);
+    return (is_ours && is_of(set, connection, id, record->volume->volume_id)) ||
            (record->helper && is_of(set, connection, id, record->helper->volume_id));
 }
 
@@ -520,9 +664,26 @@ resume(void *context, const operation_record *operation)
     return ops_start(desk->ops, &spec);
 }
 
+static struct error *
+count_plans(struct desk *desk)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_list rows = {0};
+    copy_record *record;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = store_list(desk->options.store, UNFINISHED, NULL, 0, &arena, &rows);
+    for (size_t i = 0; !error && i < rows.count; i++) {
+        error = unpack_row(&rows.entries[i], &arena, &record);
+        if (!error && !record->volume)
+            atomic_fetch_add(&desk->plans, 1);
+    }
+    return error;
+}
+
 struct error *
 cross_copy_resume_all(struct desk *desk)
 {
     static const struct ops_kind kinds[] = {{KIND, resume}};
-    return ops_resume(desk->ops, kinds, COUNT_OF(kinds), desk);
+    struct error *error = count_plans(desk);
+    return error ? error : ops_resume(desk->ops, kinds, COUNT_OF(kinds), desk);
 }

@@ -3,7 +3,9 @@
  * A volume of one connection made from a volume or snapshot of another: the two drivers know nothing of each other, so both volumes are brought to this
  * node as an orchestrator would bring them, and the content goes from the one to the other.
  *
- *     the target   is made first, empty, by the driver it belongs to; then one durable row says what it is to become
+ *     the plan     is a durable row that is written first: which volumes the target's driver has
+ *     the target   is made next by that driver; the row says then what it is to become. If it was there before it is left as it is: a driver gives the same
+ *                  volume for the same name
  *     the source   is a helping copy that its own driver makes (a clone, or a volume of the snapshot), so that nothing changes
  *                  underneath; where the driver cannot, the volume itself, read only
  *     the work     is an operation (ops/ops.h) with the target's id, that can be watched and cancelled; CreateVolume waits for it as
@@ -36,6 +38,14 @@ MUST_CHECK struct error *cross_copy_hide(struct call *call, const struct connect
                                          const struct connection *connection,
                                          const char *(*id_of)(const void *entry), void **entries,
                                          size_t count);
+
+/*
+ * Another request is about to make a volume of this name there: if a copy that was given up has left a plan, what the driver answers with is no longer
+ * taken for that copy's.
+ */
+MUST_CHECK struct error *cross_copy_drop_plan(struct call *call, const struct connection_set *set,
+                                              const struct connection *connection,
+                                              const char *name);
 
 /* At start: goes on with what a crash has interrupted. */
 MUST_CHECK struct error *cross_copy_resume_all(struct desk *desk);

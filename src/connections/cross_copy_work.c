@@ -142,24 +142,47 @@ end_of(const struct run *run, bool is_target)
     };
 }
 
+/* A new device is ours whatever bytes it holds. The files of a new tree would be mixed with those of the source. */
+static struct error *
+check_target(struct run *run, const char *path, const struct progress *progress)
+{
+    const copy_record *record = run->work->record;
+    bool is_device =
+        run->capability.access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
+    bool is_empty;
+    if (record->is_new && is_device)
+        return NULL;
+    struct error *error = copy_data_check_empty(path, progress, &is_empty);
+    if (error || is_empty)
+        return error;
+    if (record->is_new)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the driver of connection \"%s\" has made a new volume with files in it "
+                         "(\"%s\"); a copy would be mixed with them",
+                         run->work->to->spec->name, record->volume->volume_id);
+    return error_new(
+        CODE_ALREADY_EXISTS,
+        "there is a volume \"%s\" with content of its own, with the id \"%s\", and the "
+        "driver of connection \"%s\" does not tell by LIST_VOLUMES whether it is new. "
+        "It is left as it is: use another name, or delete it if nobody needs it. If "
+        "the driver does not zero its new volumes, no copy can be made there",
+        record->request->name, record->volume->volume_id, run->work->to->spec->name);
+}
+
 /*
- * The driver gives the same volume for the same name, also one that somebody has made before and uses: only an empty one is ours. And whether the source is in use is
- * known only before it is touched.
+ * The driver gives the same volume for the same name, also one that somebody has made before and uses: only one that is new, or empty, is ours. And whether the source is
+ * in use is known only before it is touched.
  */
 static struct error *
 take_possession(struct run *run, const char *path, const struct progress *progress)
 {
     copy_record *record = run->work->record;
-    bool is_empty, in_use = false;
+    bool in_use = false;
     if (record->begun)
         return NULL;
-    struct error *error = copy_data_check_empty(path, progress, &is_empty);
+    struct error *error = check_target(run, path, progress);
     if (error)
         return error;
-    if (!is_empty)
-        return error_new(CODE_ALREADY_EXISTS,
-                         "there is a volume \"%s\" already, with content of its own",
-                         record->request->name);
     struct attachment from = end_of(run, false);
     error = needs_helper(run->work) ? NULL : attach_find_out(&from, &in_use);
     if (error)
@@ -296,13 +319,18 @@ cross_copy_work_undo(struct cross_copy_work *work)
     struct error *error AUTO(error_cleanup) = let_go(&run);
     if (!error)
         work->record->helper = NULL;
-    /* Before that nobody knows whose it is. */
-    if (!error && work->record->begun)
+    /* Else nobody knows whose it is. */
+    bool is_ours = work->record->is_new || work->record->begun;
+    if (!error && is_ours)
         error = delete_volume(&run, work->to, work->record->volume->volume_id);
     if (error)
         log_error(work->desk->options.log, "the volume of a failed copy is left",
                   LOG_TEXT("volume", work->record->volume->volume_id),
                   LOG_TEXT("error", error->message));
+    else if (!is_ours)
+        log_warn(work->desk->options.log,
+                 "the volume of a failed copy is left: it may be somebody's",
+                 LOG_TEXT("volume", work->record->volume->volume_id));
     call_free_detached(run.call);
     return !error;
 }

@@ -26,7 +26,7 @@ MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
                                              const struct progress *progress);
 
 /*
- * It has failed: lets go of both ends, removes the helping copy, and the target if the copy had begun. False: something could not be removed, which is logged; the
+ * It has failed: lets go of both ends, removes the helping copy, and the target if it is known to be ours. False: something could not be removed, which is logged; the
  * record tells of it, and another run goes on from there.
  */
 bool cross_copy_work_undo(struct cross_copy_work *work);

@@ -347,6 +347,10 @@ create_on_worker(struct call *call, const void *in, void *out)
         return error;
     if (source && choice.items[0] != source)
         return cross_copy_volume(call, set, source, choice.items[0], request, out);
+    for (size_t i = 0; i < choice.count && !error; i++)
+        error = cross_copy_drop_plan(call, set, choice.items[i], request->name);
+    if (error)
+        return error;
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
     return desk_create_on(desk, call, set, choice.items[0], request, out);
@@ -368,7 +372,8 @@ desk_create_volume(struct call *call, const void *in, void *out)
         return error;
     struct connection *connection = choice.items[0];
     /* There is always one; the analyzer does not see it. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (source || choice.is_selected || !connection->spec->driver->relay ||
+    if (source || choice.is_selected || atomic_load(&desk->plans) ||
+        !connection->spec->driver->relay ||
         !topology_keys_are_at_hand(desk, connection, call_method(call))) {
         call_continue(call, create_on_worker);
         return NULL;

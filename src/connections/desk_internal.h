@@ -22,6 +22,7 @@ struct desk {
     struct ops *ops;         /* copies across connections */
     atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
     struct keys choosing;    /* names of volumes for which that is being done */
+    atomic_uint plans;       /* rows of targets of copies that a driver may have made */
     struct topology_keys *topology_keys;
     struct node_announcer *announcer; /* NULL: this is no node */
 };

@@ -33,8 +33,8 @@ handles_needs_row(const char *connection, const char *handle)
 }
 
 /* FNV-1a. */
-static uint64_t
-hash(const char *text)
+uint64_t
+handles_hash(const char *text)
 {
     uint64_t value = 0xcbf29ce484222325;
     for (; *text; text++)
@@ -94,7 +94,7 @@ handles_print_id(struct store *store, enum id_kind kind, const char *connection,
         *id = global_id_print(kind, connection, handle, arena);
         return NULL;
     }
-    uint64_t number = hash(handle);
+    uint64_t number = handles_hash(handle);
     for (unsigned i = 0; i < MAX_COLLISIONS; i++, number++) {
         bool is_other;
         *id = print_short(kind, connection, number, arena);
@@ -145,7 +145,7 @@ handles_match(const struct global_id *parts, const char *handle)
 {
     if (!handles_needs_row(parts->connection, handle))
         return HANDLES_DIFFER;
-    uint64_t behind = strtoull(parts->handle + 1, NULL, 16) - hash(handle);
+    uint64_t behind = strtoull(parts->handle + 1, NULL, 16) - handles_hash(handle);
     return behind == 0               ? HANDLES_MATCH
            : behind < MAX_COLLISIONS ? HANDLES_MAY_MATCH
                                      : HANDLES_DIFFER;

@@ -12,6 +12,9 @@
 #include "connections/global_id.h"
 #include "store/store.h"
 
+/* The same for the same handle, in all versions: short handles are made of it. */
+uint64_t handles_hash(const char *handle);
+
 /* Must a row be read to know what the handle of an id stands for? */
 bool handles_is_short(const char *handle);
 

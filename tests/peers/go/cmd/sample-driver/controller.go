@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +76,11 @@ func (d *driver) CreateVolume(_ context.Context, request *csi.CreateVolumeReques
 	if len(d.topology) > 0 {
 		v.AccessibleTopology = []*csi.Topology{{Segments: d.topology}}
 	}
+	if d.oldBytes != "" {
+		if err := d.makeImage(v); err != nil {
+			return nil, status.Error(codes.Internal, err.Error())
+		}
+	}
 	d.volumes = append(d.volumes, v)
 	return &csi.CreateVolumeResponse{Volume: v.Volume}, nil
 }
@@ -82,6 +88,9 @@ func (d *driver) CreateVolume(_ context.Context, request *csi.CreateVolumeReques
 func (d *driver) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if _, err := d.find(request.VolumeId); err != nil && d.strict {
 		return nil, err
+	}
+	if d.oldBytes != "" {
+		os.Remove(d.imageOf(request.VolumeId))
 	}
 	d.volumes = slices.DeleteFunc(d.volumes, func(v *volume) bool { return v.VolumeId == request.VolumeId })
 	return &csi.DeleteVolumeResponse{}, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sample-driver is a CSI driver to stand behind a connection in tests: it keeps volumes in memory only, mounts nothing, can be
-// told what it lacks and what it is slow at, and writes down every request as it has got it.
+// told what it lacks and what it is slow at, and writes down every request as it has got it. With --old-bytes its raw volumes are real.
 package main
 
 import (
@@ -59,6 +59,8 @@ type driver struct {
 	capacity    int64
 	record      string
 	strict      bool
+	late        times
+	oldBytes    string
 
 	mutex     sync.Mutex // of all that follows
 	volumes   []*volume
@@ -73,7 +75,7 @@ type volume struct {
 }
 
 func main() {
-	d := &driver{topology: pairs{}, slow: times{}, groups: map[string]*csi.VolumeGroupSnapshot{}}
+	d := &driver{topology: pairs{}, slow: times{}, late: times{}, groups: map[string]*csi.VolumeGroupSnapshot{}}
 	flag.StringVar(&d.name, "name", "sample.example.com", "`name` of the driver")
 	flag.StringVar(&d.nodeID, "node-id", "sample-node", "`name` of this node, as the driver has it")
 	flag.IntVar(&d.handleBytes, "handle-bytes", 0, "make ids at least so `long`")
@@ -85,6 +87,8 @@ func main() {
 	flag.Int64Var(&d.capacity, "capacity", 1<<40, "`bytes` that all volumes together can have")
 	flag.StringVar(&d.record, "record", "", "`file` that gets a line of JSON for each request")
 	flag.BoolVar(&d.strict, "strict", false, "to delete a volume that is not there is NOT_FOUND, against the specification")
+	flag.Var(d.late, "late", "`method=duration` that the answer takes when all is done; may be repeated")
+	flag.StringVar(&d.oldBytes, "old-bytes", "", "`directory` of raw volumes, which hold what was there before they were made")
 	grpcserver.Main(func(server *grpc.Server) {
 		csi.RegisterIdentityServer(server, d)
 		csi.RegisterControllerServer(server, d)

@@ -35,6 +35,9 @@ func (d *driver) NodePublishVolume(_ context.Context, request *csi.NodePublishVo
 	if _, err := d.find(request.VolumeId); err != nil && request.VolumeContext[ephemeral] != "true" {
 		return nil, err
 	}
+	if d.oldBytes != "" {
+		return &csi.NodePublishVolumeResponse{}, d.publishOld(request)
+	}
 	if err := os.MkdirAll(request.TargetPath, 0o755); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
@@ -42,6 +45,9 @@ func (d *driver) NodePublishVolume(_ context.Context, request *csi.NodePublishVo
 }
 
 func (d *driver) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if d.oldBytes != "" {
+		return &csi.NodeUnpublishVolumeResponse{}, d.unpublishOld(request)
+	}
 	if err := os.Remove(request.TargetPath); err != nil && !os.IsNotExist(err) {
 		return nil, status.Error(codes.Internal, err.Error())
 	}

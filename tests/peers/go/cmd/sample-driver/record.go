@@ -42,6 +42,13 @@ func (d *driver) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	if d.lacks(method) {
 		return nil, status.Errorf(codes.Unimplemented, "no %s here", method)
 	}
+	reply, err := d.answer(ctx, request, handler)
+	time.Sleep(d.late[method])
+	return reply, err
+}
+
+// answer has one call at a time.
+func (d *driver) answer(ctx context.Context, request any, handler grpc.UnaryHandler) (any, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	return handler(ctx, request)
