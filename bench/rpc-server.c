@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
-#include "rpc/relay.h"
+#include "rpc/proxy/relay.h"
+#include "rpc/server/call.h"
 #include "tests/interop.rpc.h"
 #include "tests/interop/flags.h"
 

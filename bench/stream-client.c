@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 #include "tests/interop.rpc.h"
 #include "tests/interop/flags.h"
 #include "throughput.h"

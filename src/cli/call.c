@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "cli/client.h"
-#include "rpc/message_json.h"
+#include "message/message_json.h"
 
 #define DEFAULT_SECONDS 30
 #define CONTROLLER_ID "controllerid" /* tells a registry whom to pass the call on to */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "rpc/message_json.h"
+#include "message/message_json.h"
 
 #define SYSTEM_SOCKET "/run/skycap/csi.sock"
 #define MAKE_RUN_SOCKET "run/csi.sock"

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 
 /* The largest message that is taken. */
 #define CLIENT_MAX_MESSAGE_BYTES (64u << 20)

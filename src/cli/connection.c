@@ -11,8 +11,8 @@
 #include "cli/verbs.h"
 #include "connections/directory.h"
 #include "connections/spec_set.h"
+#include "message/message_json.h"
 #include "proto/connections.pb-c.h"
-#include "rpc/message_json.h"
 
 /* ---- check ---- */
 

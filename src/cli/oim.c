@@ -8,9 +8,9 @@
 #include "cli/client.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "message/message_json.h"
 #include "proto/oim.pb-c.h"
 #include "registry/rights.h"
-#include "rpc/message_json.h"
 
 #define MAX_SECRET_BYTES 4096
 

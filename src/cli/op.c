@@ -8,7 +8,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
-#include "rpc/message_json.h"
+#include "message/message_json.h"
 
 typedef Skycap__V1__Operation operation_message;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* skycap pki: a small certificate authority, so that mutual TLS needs no other program. */
-#include "rpc/pki.h"
+#include "pki/pki.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,10 +6,10 @@
 #include "cli/inventory.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "message/message_json.h"
 #include "proto/oim.pb-c.h"
 #include "proto/registry.pb-c.h"
 #include "registry/path.h"
-#include "rpc/message_json.h"
 
 typedef Skycap__V1__RegistryEntry entry_message;
 

@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "csi/controller.h"
 #include "csi/identity.h"
-#include "rpc/address.h"
+#include "rpc/http2/address.h"
 
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "oim/controller.h"
-#include "rpc/tls.h"
+#include "rpc/tls/tls.h"
 #include "volumes/storage.h"
 
 enum role {

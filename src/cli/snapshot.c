@@ -7,7 +7,7 @@
 
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "rpc/message_json.h"
+#include "message/message_json.h"
 
 #define AGAIN_MS 300
 

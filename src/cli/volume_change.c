@@ -4,7 +4,7 @@
 
 #include "base/size_text.h"
 #include "cli/volume.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 /* ---- expand ---- */
 

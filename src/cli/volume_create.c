@@ -5,7 +5,7 @@
 #include "base/size_text.h"
 #include "cli/progress.h"
 #include "cli/volume.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 #define CREATE_VOLUME "csi.v1.Controller/CreateVolume"
 

@@ -15,8 +15,8 @@
 
 #include "base/buffer.h"
 #include "cli/volume.h"
-#include "rpc/address.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
+#include "rpc/http2/address.h"
 
 /* Where volumes are staged for a server that has no socket in the file system. */
 #define RUN_DIRECTORY "/run/skycap"

@@ -6,7 +6,7 @@
 #include "base/size_text.h"
 #include "cli/table.h"
 #include "cli/volume.h"
-#include "rpc/message_json.h"
+#include "message/message_json.h"
 
 /* ---- list ---- */
 

@@ -10,7 +10,7 @@
 #include "connections/global_id.h"
 #include "connections/map_field.h"
 #include "connections/pass.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) a declared name cannot stand in parentheses */
 #define REQUEST(Type, prefix, name)                                                                \

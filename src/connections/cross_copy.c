@@ -14,7 +14,7 @@
 #include "connections/map_field.h"
 #include "connections/pass.h"
 #include "csi/controller_internal.h"
-#include "rpc/message_bytes.h"
+#include "message/message_bytes.h"
 
 #define KIND "copy-across"
 #define WORK_NAME_BYTES 8

@@ -11,7 +11,7 @@
 #include "connections/copy_data.h"
 #include "connections/map_field.h"
 #include "connections/pass.h"
-#include "rpc/message_bytes.h"
+#include "message/message_bytes.h"
 
 #define LOOK_MS 50
 #define KNOWN_MS 60000

@@ -8,7 +8,7 @@
 #define CONNECTIONS_DESK_H
 
 #include "connections/connections.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 #include "store/store.h"
 
 struct desk;

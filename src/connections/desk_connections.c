@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The desk: skycap.v1.Connections, how each connection is. What may be secret, the options and parameters of the files, is not told. */
 #include "connections/desk_internal.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 typedef Skycap__V1__ConnectionInfo connection_info;
 

@@ -8,7 +8,7 @@
 #include "proto/connections.rpc.h"
 #include "proto/inventory.rpc.h"
 #include "proto/skycap.rpc.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 #include "volumes/keys.h"
 
 struct node_announcer;

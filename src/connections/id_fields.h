@@ -6,7 +6,7 @@
 #ifndef CONNECTIONS_ID_FIELDS_H
 #define CONNECTIONS_ID_FIELDS_H
 
-#include "rpc/service.h"
+#include "message/service.h"
 #include <stdbool.h>
 
 #include "base/error.h"

@@ -10,7 +10,7 @@
 #include "connections/choice.h"
 #include "connections/global_id.h"
 #include "connections/map_field.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
 #define KEY_SIZE (sizeof "inline/" + GLOBAL_ID_MAX)

@@ -2,7 +2,7 @@
 /* Map fields by name: see map_field.h. */
 #include "connections/map_field.h"
 
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 bool
 map_field_find(ProtobufCMessage *message, const char *name, struct map_field *out)

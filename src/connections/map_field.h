@@ -3,7 +3,7 @@
 #ifndef CONNECTIONS_MAP_FIELD_H
 #define CONNECTIONS_MAP_FIELD_H
 
-#include "rpc/service.h"
+#include "message/service.h"
 #include <stdbool.h>
 
 #include "base/arena.h"

@@ -11,7 +11,7 @@
 #define CONNECTIONS_MERGED_LIST_H
 
 #include "connections/connection.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 /* Entries are messages; all is in the call's arena. */
 struct list_page {

@@ -8,7 +8,7 @@
 #define CONNECTIONS_MODES_H
 
 #include "connections/connection.h"
-#include "rpc/service.h"
+#include "message/service.h"
 
 /* Changes volume_capability and volume_capabilities of a request of CSI's; copies are in the arena. Never waits. */
 void modes_translate_in(const struct connection *connection, const struct method *method,

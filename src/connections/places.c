@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "rpc/message_field.h"
-#include "rpc/message_map.h"
+#include "message/message_field.h"
+#include "message/message_map.h"
 
 static struct text_map
 read_segments(const Csi__V1__Topology *topology, struct arena *arena)

@@ -7,7 +7,7 @@
 #define CONNECTIONS_QUESTIONS_H
 
 #include "base/error.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 struct question {
     /* `call` is a part of the one that asks; what is in its arena lives as long as that one. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "connections/choice.h"
-#include "rpc/message_bytes.h"
-#include "rpc/message_map.h"
+#include "message/message_bytes.h"
+#include "message/message_map.h"
 
 typedef Csi__V1__ValidateVolumeCapabilitiesRequest validate_request;
 typedef Csi__V1__ValidateVolumeCapabilitiesResponse validate_response;

@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-#include "rpc/message_field.h"
-#include "rpc/message_map.h"
+#include "message/message_field.h"
+#include "message/message_map.h"
 
 #define MAX_TEXT 128
 #define MAX_NODE_ID 256

@@ -4,8 +4,8 @@
 #define CSI_CONTROLLER_H
 
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
-#include "rpc/server.h"
+#include "rpc/server/call.h"
+#include "rpc/server/server.h"
 #include "volumes/engine.h"
 
 #define CONTROLLER_MOST_OVERPROVISIONING 10000

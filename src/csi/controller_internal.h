@@ -5,7 +5,7 @@
 
 #include "csi/controller.h"
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 /* controller_volumes.c */
 HANDLER(controller_create_volume, CreateVolume);

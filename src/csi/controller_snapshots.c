@@ -7,7 +7,7 @@
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "csi/topology.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/snapshot.h"
 
 static Csi__V1__Snapshot *

@@ -7,7 +7,7 @@
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "csi/topology.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/place.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"

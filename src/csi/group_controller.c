@@ -7,9 +7,9 @@
 #include "csi/checks.h"
 #include "csi/ids.h"
 #include "csi/messages.h"
+#include "message/message_map.h"
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
-#include "rpc/message_map.h"
+#include "rpc/server/call.h"
 #include "volumes/group.h"
 
 static struct error *

@@ -7,7 +7,7 @@
 
 #include "base/version.h"
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 #include "volumes/group.h"
 #include "volumes/health.h"
 

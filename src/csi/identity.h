@@ -5,7 +5,7 @@
 
 #include "csi/controller.h"
 #include "proto/csi.rpc.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 
 struct identity {
     const char *driver_name; /* domain form, at most 63 characters */

@@ -9,8 +9,8 @@
 
 #include "csi/ids.h"
 #include "csi/messages.h"
-#include "rpc/call.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
+#include "rpc/server/call.h"
 #include "volumes/ephemeral.h"
 #include "volumes/place.h"
 #include "volumes/snapshot.h"

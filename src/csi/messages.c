@@ -4,7 +4,7 @@
 
 #include "csi/controller.h"
 #include "csi/ids.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 Csi__V1__Topology *
 messages_topology(const char *node_id, struct arena *arena)

@@ -5,7 +5,7 @@
 #include "csi/checks.h"
 #include "csi/ids.h"
 #include "csi/node_internal.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/ephemeral.h"
 #include "volumes/publish.h"
 

@@ -6,7 +6,7 @@
 
 #include "csi/checks.h"
 #include "csi/ids.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 #include "volumes/copy.h"
 #include "volumes/snapshot.h"
 

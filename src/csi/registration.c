@@ -3,7 +3,7 @@
 #include "csi/registration.h"
 
 #include "proto/pluginregistration.rpc.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 static struct error *
 get_info(struct call *call, const Pluginregistration__InfoRequest *request,

@@ -7,7 +7,7 @@
 #define CSI_REGISTRATION_H
 
 #include "base/log.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 
 enum registration_event {
     REGISTRATION_ASKED, /* it has found the socket; what it wants to know of the node it asks next */

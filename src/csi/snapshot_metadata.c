@@ -12,7 +12,7 @@
 #include "csi/checks.h"
 #include "csi/ids.h"
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 #include "volumes/snapshot.h"
 
 #define USUAL_RESULTS 256

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "csi/controller.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 bool
 topology_is_here(const struct engine *engine, const Csi__V1__Topology *topology,

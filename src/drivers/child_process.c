@@ -22,8 +22,8 @@
 
 #include "base/memory.h"
 #include "base/process.h"
-#include "rpc/address.h"
-#include "rpc/timers.h"
+#include "rpc/http2/address.h"
+#include "rpc/loop/timers.h"
 
 #define FIRST_PAUSE_MS 100
 #define LONGEST_PAUSE_MS 10000

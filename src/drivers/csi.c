@@ -16,10 +16,10 @@
 #include "drivers/child_process.h"
 #include "drivers/csi_options.h"
 #include "drivers/keeper.h"
-#include "rpc/address.h"
-#include "rpc/channel.h"
-#include "rpc/relay.h"
-#include "rpc/timers.h"
+#include "rpc/client/channel.h"
+#include "rpc/http2/address.h"
+#include "rpc/loop/timers.h"
+#include "rpc/proxy/relay.h"
 
 #define MS_NS UINT64_C(1000000)
 #define LONGEST_PAUSE_MS 15u /* between attempts to connect; the keeper's pauses grow instead */

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "drivers/fact_changes.h"
+#include "message/service.h"
 #include "proto/csi.pb-c.h"
-#include "rpc/call.h"
-#include "rpc/runtime.h"
-#include "rpc/service.h"
+#include "rpc/runtime/runtime.h"
+#include "rpc/server/call.h"
 
 /*
  * What is known of a driver at an instant. Immutable, and shared by reference. Capabilities are bits: 1 << Type. Before the driver was first reached all
@@ -70,7 +70,7 @@ struct ops;
 void driver_make_instance(char out[DRIVER_INSTANCE_SIZE]);
 
 /*
- * Loop thread, once for each relayed call: what the client gets. As in rpc/relay.h: `reply` may be changed in place; `error` is taken; the result
+ * Loop thread, once for each relayed call: what the client gets. As in rpc/proxy/relay.h: `reply` may be changed in place; `error` is taken; the result
  * is the answer, NULL for `reply`.
  */
 typedef struct error *driver_finish(struct call *call, void *context, ProtobufCMessage *reply,

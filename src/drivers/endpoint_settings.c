@@ -2,7 +2,7 @@
 /* Where a server is: see endpoint_settings.h. */
 #include "drivers/endpoint_settings.h"
 
-#include "rpc/address.h"
+#include "rpc/http2/address.h"
 
 static const char *
 copy_text(struct arena *arena, const char *text)

@@ -4,7 +4,7 @@
 #define DRIVERS_ENDPOINT_SETTINGS_H
 
 #include "base/settings.h"
-#include "rpc/tls.h"
+#include "rpc/tls/tls.h"
 
 struct endpoint_tls {
     bool is_given;

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "drivers/keeper_facts.h"
 #include "proto/csi.rpc.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 
 #define FIRST_PAUSE_MS 20u
 #define START_MS                                                                                   \

@@ -8,7 +8,7 @@
 
 #include "drivers/breaker.h"
 #include "drivers/driver.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 
 /* One of the driver's sockets. */
 struct keeper_end {

@@ -19,7 +19,7 @@
 #include "csi/services.h"
 #include "drivers/oim_internal.h"
 #include "drivers/own_directory.h"
-#include "rpc/address.h"
+#include "rpc/http2/address.h"
 #include "volumes/handle.h"
 
 #define PLUGIN_NAME "oim.skycap.dev"

@@ -2,7 +2,7 @@
 /* Calls to the controller, itself or through the registry. */
 #include "drivers/oim_internal.h"
 #include "proto/oim.rpc.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 
 #define MS_NS UINT64_C(1000000)
 #define REPLY_ROOM (1u << 20)

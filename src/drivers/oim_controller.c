@@ -13,7 +13,7 @@
 #include "csi/messages.h"
 #include "csi/topology.h"
 #include "drivers/oim_internal.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/mounts.h"
 #include "volumes/spec.h"
 

@@ -25,7 +25,7 @@
 #include "backends/files.h"
 #include "base/buffer.h"
 #include "base/settings.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 
 #define RESCAN_MS 1000
 #define OPEN_AGAIN_MS 5

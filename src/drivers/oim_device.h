@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 struct oim_device_query {
     const char *sysfs; /* "/sys" */

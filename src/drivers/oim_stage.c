@@ -12,7 +12,7 @@
 #include "backends/format.h"
 #include "csi/checks.h"
 #include "drivers/oim_internal.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/image_fs.h"
 #include "volumes/mounts.h"
 

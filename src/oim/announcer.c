@@ -12,7 +12,7 @@
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "registry/rights.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 #define FIRST_PAUSE_MS 1000u
 #define LONGEST_CALL_MS 10000u

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 
 struct announcer;
 

@@ -13,7 +13,7 @@
 #include "oim/announcer.h"
 #include "proto/oim.rpc.h"
 #include "registry/path.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 #include "volumes/keys.h"
 
 #define DEFAULT_DELAY_MS 60000u

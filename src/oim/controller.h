@@ -6,7 +6,7 @@
 #define OIM_CONTROLLER_H
 
 #include "base/log.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 
 struct oim_controller;
 

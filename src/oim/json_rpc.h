@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "rpc/json_value.h"
+#include "message/json_value.h"
 
 #define JSON_RPC_UNKNOWN_METHOD (-32601)
 #define JSON_RPC_INVALID_PARAMS (-32602)

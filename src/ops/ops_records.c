@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records of operations: in the store, and as they are asked for. See ops.h. */
+#include "message/message_bytes.h"
 #include "ops/ops_internal.h"
-#include "rpc/message_bytes.h"
 
 #define WALK_PAGE 256
 

@@ -16,11 +16,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "message/message_time.h"
 #include "registry/path.h"
-#include "rpc/address.h"
-#include "rpc/channel.h"
-#include "rpc/message_time.h"
-#include "rpc/timers.h"
+#include "rpc/client/channel.h"
+#include "rpc/http2/address.h"
+#include "rpc/loop/timers.h"
 
 #define PARTS 64u
 #define FIRST_BUCKETS 16u

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "registry/entries.h"
-#include "rpc/call.h"
-#include "rpc/runtime.h"
-#include "rpc/tls.h"
+#include "rpc/runtime/runtime.h"
+#include "rpc/server/call.h"
+#include "rpc/tls/tls.h"
 
 struct controllers;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "message/message_bytes.h"
 #include "proto/records.pb-c.h"
-#include "rpc/message_bytes.h"
 
 #define PAGE 500
 

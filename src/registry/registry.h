@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 #include "store/store.h"
 
 struct registry;

@@ -6,7 +6,7 @@
 #include "registry/path.h"
 #include "registry/registry_internal.h"
 #include "registry/rights.h"
-#include "rpc/address.h"
+#include "rpc/http2/address.h"
 
 #define MAX_VALUE_BYTES 4096
 

@@ -17,7 +17,7 @@
 #define REGISTRY_RIGHTS_H
 
 #include "base/error.h"
-#include "rpc/peer.h"
+#include "rpc/http2/peer.h"
 
 #define RIGHTS_REGISTRY "component.registry"
 

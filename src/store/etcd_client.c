@@ -22,7 +22,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 #include "store/etcd_internal.h"
 
 #define MS_NS UINT64_C(1000000)

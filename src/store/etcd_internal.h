@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 
 #include "proto/etcd.rpc.h"
-#include "rpc/call.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
+#include "rpc/server/call.h"
 #include "store/store_ops.h"
 
 /* The value of the mark: the form of what is below the prefix. */

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "rpc/address.h"
+#include "rpc/http2/address.h"
 #include "store/etcd_internal.h"
 
 #define DEFAULT_PREFIX "skycap/"

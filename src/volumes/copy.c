@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "rpc/message_bytes.h"
-#include "rpc/message_map.h"
+#include "message/message_bytes.h"
+#include "message/message_map.h"
 #include "volumes/held.h"
 #include "volumes/mount_rows.h"
 #include "volumes/snapshot.h"

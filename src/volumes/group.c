@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/copy.h"
 #include "volumes/flush.h"
 #include "volumes/handle.h"

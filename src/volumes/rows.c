@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "rpc/message_bytes.h"
+#include "message/message_bytes.h"
 
 const struct row_kind volume_rows = {
     "volume",

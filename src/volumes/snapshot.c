@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/copy.h"
 #include "volumes/flush.h"
 #include "volumes/handle.h"

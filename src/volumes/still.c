@@ -30,7 +30,7 @@
 
 #include "backends/files.h"
 #include "base/memory.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 #include "volumes/stage.h"
 #include "volumes/volume.h"
 

@@ -2,7 +2,7 @@
 /* Changing volumes: size, mutable parameters, where they are attached. */
 #include <string.h>
 
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 #include "volumes/copy.h"
 #include "volumes/held.h"
 #include "volumes/mend.h"

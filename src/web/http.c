@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "rpc/socket.h"
+#include "rpc/http2/socket.h"
 
 #define MAX_CONNECTIONS 16
 #define MAX_REQUEST_BYTES 8192

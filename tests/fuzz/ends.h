@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "input.h"
 #include "require.h"
-#include "rpc/runtime_internal.h"
-#include "rpc/socket.h"
+#include "rpc/http2/socket.h"
+#include "rpc/runtime/runtime_internal.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "rpc/address.h"
+#include "rpc/http2/address.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \

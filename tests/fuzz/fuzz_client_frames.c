@@ -12,7 +12,7 @@
 #include "ends.h"
 #include "proto/goplugin.rpc.h"
 #include "proto/velero_v1.rpc.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 
 #define RAW 1u
 #define UNARY 2u

@@ -11,7 +11,7 @@
 #include "input.h"
 #include "proto/csi.rpc.h"
 #include "require.h"
-#include "rpc/framing.h"
+#include "rpc/grpc/framing.h"
 
 #define MAX_MESSAGE 5000u
 #define BUDGET 12000u

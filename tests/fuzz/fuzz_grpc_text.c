@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "rpc/grpc_text.h"
+#include "rpc/grpc/grpc_text.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "../unit/sample_message.h"
+#include "message/message_json.h"
+#include "message/service.h"
 #include "proto/csi.pb-c.h"
-#include "rpc/message_json.h"
-#include "rpc/service.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \

@@ -8,7 +8,7 @@
 
 #include "input.h"
 #include "require.h"
-#include "rpc/request.h"
+#include "rpc/grpc/request.h"
 
 static bool
 is_text(const char *text)

@@ -7,7 +7,7 @@
 
 #include "input.h"
 #include "require.h"
-#include "rpc/response.h"
+#include "rpc/grpc/response.h"
 
 static void
 add_line(struct response *response, struct arena *arena, const struct input *line)

@@ -8,10 +8,10 @@
 #include "ends.h"
 #include "proto/goplugin.rpc.h"
 #include "proto/velero_v1.rpc.h"
-#include "rpc/call.h"
-#include "rpc/channel.h"
-#include "rpc/health.h"
-#include "rpc/server_internal.h"
+#include "rpc/client/channel.h"
+#include "rpc/server/call.h"
+#include "rpc/server/server_internal.h"
+#include "rpc/services/health.h"
 
 #define INPUTS_PER_CHECK 100u
 #define PATIENCE_NS UINT64_C(10000000000)

@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "flags.h"
-#include "rpc/channel.h"
-#include "rpc/timers.h"
+#include "rpc/client/channel.h"
+#include "rpc/loop/timers.h"
 #include "tests/interop.rpc.h"
 
 #define SECOND_NS UINT64_C(1000000000)

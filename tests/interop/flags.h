@@ -4,9 +4,9 @@
 #define INTEROP_FLAGS_H
 
 #include "base/log.h"
-#include "rpc/runtime.h"
-#include "rpc/server.h"
-#include "rpc/tls.h"
+#include "rpc/runtime/runtime.h"
+#include "rpc/server/server.h"
+#include "rpc/tls/tls.h"
 
 #define MAX_LISTEN 4
 

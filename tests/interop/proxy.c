@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Passes every call to another server: the transparent proxy alone. */
 #include "flags.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 
 static struct error *
 pass_on(struct call *call)

@@ -5,9 +5,9 @@
 
 #include "csi/identity.h"
 #include "flags.h"
-#include "rpc/call.h"
-#include "rpc/health.h"
-#include "rpc/reflection.h"
+#include "rpc/server/call.h"
+#include "rpc/services/health.h"
+#include "rpc/services/reflection.h"
 #include "tests/interop.rpc.h"
 
 #define MAX_PAYLOAD (64 << 20)

@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "flags.h"
-#include "rpc/channel.h"
+#include "rpc/client/channel.h"
 #include "tests/interop.rpc.h"
 
 #define THREADS 8

@@ -18,8 +18,8 @@
 #include "proto/csi.rpc.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
-#include "rpc/channel.h"
-#include "rpc/timers.h"
+#include "rpc/client/channel.h"
+#include "rpc/loop/timers.h"
 
 #define WRITERS 32
 #define CALLED 10u /* each has a connection */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "rpc/runtime.h"
-#include "rpc/tls.h"
+#include "rpc/runtime/runtime.h"
+#include "rpc/tls/tls.h"
 #include "store/store.h"
 
 struct any_store {

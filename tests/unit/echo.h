@@ -4,7 +4,7 @@
 #define UNIT_ECHO_H
 
 #include "proto/goplugin.rpc.h"
-#include "rpc/call.h"
+#include "rpc/server/call.h"
 
 static inline struct error *
 echo_messages(struct call *call)

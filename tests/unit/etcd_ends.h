@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "rpc/runtime.h"
+#include "rpc/runtime/runtime.h"
 #include "store_ends.h"
 
 static pid_t etcd_process;

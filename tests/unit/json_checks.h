@@ -7,9 +7,9 @@
 
 #include "base/arena.h"
 #include "check.h"
+#include "message/message_json.h"
+#include "message/service.h"
 #include "proto/csi.pb-c.h"
-#include "rpc/message_json.h"
-#include "rpc/service.h"
 #include "sample_message.h"
 
 const struct service *const all_services[] = {NULL};

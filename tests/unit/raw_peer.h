@@ -17,8 +17,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "rpc/address.h"
-#include "rpc/socket.h"
+#include "rpc/http2/address.h"
+#include "rpc/http2/socket.h"
 
 #define RAW_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define RAW_HEAD_BYTES 9u

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "rpc/relay.h"
+#include "rpc/proxy/relay.h"
 #include "rpc_ends.h"
 
 #define ID_PREFIX "v:fast/"

@@ -17,11 +17,11 @@
 #include "base/log.h"
 #include "check.h"
 #include "proto/csi.rpc.h"
-#include "rpc/call.h"
-#include "rpc/channel.h"
-#include "rpc/runtime_internal.h"
-#include "rpc/server.h"
-#include "rpc/timers.h"
+#include "rpc/client/channel.h"
+#include "rpc/loop/timers.h"
+#include "rpc/runtime/runtime_internal.h"
+#include "rpc/server/call.h"
+#include "rpc/server/server.h"
 
 #define MS UINT64_C(1000000)
 /* Longer than anything here takes; a wait that ends by it is a failed check. */

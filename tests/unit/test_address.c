@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/address.c */
-#include "rpc/address.h"
+/* src/rpc/http2/address.c */
+#include "rpc/http2/address.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/baton.c: one thread at a time has the baton, and a handler keeps it only for a moment. */
-#include "rpc/baton.h"
+/* src/rpc/loop/baton.c: one thread at a time has the baton, and a handler keeps it only for a moment. */
+#include "rpc/loop/baton.h"
 
 #include "rpc_ends.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/blocks.c */
-#include "rpc/blocks.h"
+/* src/rpc/loop/blocks.c */
+#include "rpc/loop/blocks.h"
 
 #include <stdalign.h>
 #include <stdint.h>

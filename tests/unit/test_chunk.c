@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/chunk.c; what is not released, the leak checker tells */
-#include "rpc/chunk.h"
+/* src/rpc/http2/chunk.c; what is not released, the leak checker tells */
+#include "rpc/http2/chunk.h"
 
 #include "check.h"
-#include "rpc/blocks.h"
+#include "rpc/loop/blocks.h"
 
 static struct chunk *
 chunk_of(const char *text)

@@ -8,8 +8,8 @@
 #include "connections/global_id.h"
 #include "connections/handles.h"
 #include "connections/id_fields.h"
+#include "message/service.h"
 #include "proto/csi.pb-c.h"
-#include "rpc/service.h"
 
 static struct arena arena;
 

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "connection_sets.h"
-#include "rpc/message_map.h"
+#include "message/message_map.h"
 
 #define FILE_OF(more) "driver: csi\noptions: {endpoint: 'unix:///x'}\n" more
 

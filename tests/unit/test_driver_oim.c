@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Driver `oim`, its controller side: what is provisioned, what is remembered, and what becomes of it when answers are lost or nobody answers. */
+#include "message/message_map.h"
 #include "oim_ends.h"
-#include "rpc/message_map.h"
 
 #define MIB (INT64_C(1) << 20)
 

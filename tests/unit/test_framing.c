@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/framing.c */
-#include "rpc/framing.h"
+/* src/rpc/grpc/framing.c */
+#include "rpc/grpc/framing.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"

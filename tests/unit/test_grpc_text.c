@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/grpc_text.c */
-#include "rpc/grpc_text.h"
+/* src/rpc/grpc/grpc_text.c */
+#include "rpc/grpc/grpc_text.h"
 
 #include <string.h>
 

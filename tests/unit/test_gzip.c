@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/gzip.c */
-#include "rpc/gzip.h"
+/* src/rpc/grpc/gzip.c */
+#include "rpc/grpc/gzip.h"
 
 #include "base/memory.h"
 #include "check.h"

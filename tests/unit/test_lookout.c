@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking before sleeping: for as long as it has been worth it. */
 #include "check.h"
-#include "rpc/lookout.h"
+#include "rpc/loop/lookout.h"
 
 #define US UINT64_C(1000)
 

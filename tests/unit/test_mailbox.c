@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/mailbox.c: a thread on one side, the test as the loop on the other */
-#include "rpc/mailbox.h"
+/* src/rpc/grpc/mailbox.c: a thread on one side, the test as the loop on the other */
+#include "rpc/grpc/mailbox.h"
 
 #include "base/memory.h"
 #include "rpc_ends.h"

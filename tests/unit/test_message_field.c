@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/message_field.c */
-#include "rpc/message_field.h"
+/* src/message/message_field.c */
+#include "message/message_field.h"
 
 #include "check.h"
 #include "sample_message.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * src/rpc/message_json_parse.c and message_json_print.c, on csi.proto and on a message with every
+ * src/message/message_json_parse.c and message_json_print.c, on csi.proto and on a message with every
  * kind of field.
  */
 #include <float.h>

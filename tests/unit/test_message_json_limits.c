@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/message_json_parse.c: what is wrong is told with its place, and nothing is too deep, too large or more than there is memory for. */
+/* src/message/message_json_parse.c: what is wrong is told with its place, and nothing is too deep, too large or more than there is memory for. */
 #include "json_checks.h"
 
 static void

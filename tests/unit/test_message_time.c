@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/message_time.c */
-#include "rpc/message_time.h"
+/* src/message/message_time.c */
+#include "message/message_time.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/metadata.c */
-#include "rpc/metadata.h"
+/* src/rpc/grpc/metadata.c */
+#include "rpc/grpc/metadata.h"
 
 #include "check.h"
 

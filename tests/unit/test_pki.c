@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small authority: what it refuses, how long its certificates are valid, which names they have. (tests/system/pki-*.sh ask OpenSSL's own programs.) */
-#include "rpc/pki.h"
+#include "pki/pki.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/request.c: what HTTP/2 and gRPC demand of a request's header fields */
-#include "rpc/request.h"
+/* src/rpc/grpc/request.c: what HTTP/2 and gRPC demand of a request's header fields */
+#include "rpc/grpc/request.h"
 
 #include "check.h"
 

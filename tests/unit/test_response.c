@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/response.c: the gRPC status that an answer amounts to */
-#include "rpc/response.h"
+/* src/rpc/grpc/response.c: the gRPC status that an answer amounts to */
+#include "rpc/grpc/response.h"
 
 #include <nghttp2/nghttp2.h>
 

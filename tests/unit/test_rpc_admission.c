@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/admission.c, and how servers keep its rules: who holds what, who waits, who is refused. */
-#include "rpc/admission.h"
+/* src/rpc/loop/admission.c, and how servers keep its rules: who holds what, who waits, who is refused. */
+#include "rpc/loop/admission.h"
 
 #include "packed.h"
 #include "proto/goplugin.rpc.h"
 #include "proto/health.rpc.h"
 #include "raw_peer.h"
-#include "rpc/health.h"
+#include "rpc/services/health.h"
 #include "rpc_ends.h"
 
 #define SERVING GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING

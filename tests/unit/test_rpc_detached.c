@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/call_detached.c: handlers that run for a call that no client made. */
+/* src/rpc/server/call_detached.c: handlers that run for a call that no client made. */
 #include "relay_ends.h"
 
 struct seen {

@@ -5,7 +5,7 @@
 
 #include "proto/goplugin.rpc.h"
 #include "raw_peer.h"
-#include "rpc/channel_internal.h"
+#include "rpc/client/channel_internal.h"
 #include "rpc_ends.h"
 
 struct seen {

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "proto/health.rpc.h"
-#include "rpc/health.h"
+#include "rpc/services/health.h"
 #include "rpc_ends.h"
 
 #define DEPTH 5

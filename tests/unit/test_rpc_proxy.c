@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/proxy.c: a client, a server that passes calls on, and the server behind it. */
+/* src/rpc/proxy/proxy.c: a client, a server that passes calls on, and the server behind it. */
 #include <malloc.h>
 
 #include "proto/goplugin.rpc.h"

@@ -3,8 +3,8 @@
 #include "proto/goplugin.rpc.h"
 #include "proto/velero_v1.rpc.h"
 #include "raw_server.h"
-#include "rpc/channel_internal.h"
-#include "rpc/metrics.h"
+#include "rpc/client/channel_internal.h"
+#include "rpc/runtime/metrics.h"
 
 #define GET_OBJECT "/generated.ObjectStore/GetObject"
 #define PUT_OBJECT "/generated.ObjectStore/PutObject"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/relay.c: a client, a server that changes messages and passes them on, and the server behind it. */
+/* src/rpc/proxy/relay.c: a client, a server that changes messages and passes them on, and the server behind it. */
 #include "base/memory.h"
 #include "relay_path.h"
-#include "rpc/channel_internal.h"
+#include "rpc/client/channel_internal.h"
 
 /* ---- a request and its reply ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/relay.c: however a relayed call ends, both sides hear of it, once. */
+/* src/rpc/proxy/relay.c: however a relayed call ends, both sides hear of it, once. */
 #include "base/memory.h"
 #include "relay_path.h"
-#include "rpc/channel_internal.h"
+#include "rpc/client/channel_internal.h"
 
 static struct error *
 wait_for_cancel(struct call *call, const Csi__V1__CreateSnapshotRequest *request,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/relay.c and a server behind that does not behave. */
+/* src/rpc/proxy/relay.c and a server behind that does not behave. */
 #include <zlib.h>
 
 #include "raw_server.h"

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "rpc/socket.h"
+#include "rpc/http2/socket.h"
 #include "rpc_ends.h"
 #include "tls_ends.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/service.c, on tables of its own. */
-#include "rpc/service.h"
+/* src/message/service.c, on tables of its own. */
+#include "message/service.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/timers.c */
-#include "rpc/timers.h"
+/* src/rpc/loop/timers.c */
+#include "rpc/loop/timers.h"
 
 #include <stdlib.h>
 

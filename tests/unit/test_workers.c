@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rpc/workers.c */
-#include "rpc/workers.h"
+/* src/rpc/loop/workers.c */
+#include "rpc/loop/workers.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

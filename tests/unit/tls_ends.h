@@ -19,7 +19,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "check.h"
-#include "rpc/tls.h"
+#include "rpc/tls/tls.h"
 
 #define DAY (24 * 60 * 60L)
 #define BOTH_USAGES "serverAuth,clientAuth"

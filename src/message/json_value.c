@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON as a tree: see json_value.h. A struct json_value is a json_t by another name. */
+#include "message/json_value.h"
+
+#include <jansson.h>
+
+static const json_t *
+of(const struct json_value *value)
+{
+    return (const json_t *)value;
+}
+
+struct error *
+json_value_parse(const void *text, size_t size, struct json_value **out)
+{
+    json_error_t why;
+    *out =
+        (struct json_value *)json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    if (*out)
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT, "no JSON from line %d, column %d on", why.line,
+                     why.column);
+}
+
+void
+json_value_free(struct json_value *root)
+{
+    json_decref((json_t *)root);
+}
+
+const struct json_value *
+json_value_member(const struct json_value *value, const char *name)
+{
+    return (const struct json_value *)json_object_get(of(value), name);
+}
+
+size_t
+json_value_count(const struct json_value *value)
+{
+    return json_array_size(of(value));
+}
+
+const struct json_value *
+json_value_item(const struct json_value *value, size_t index)
+{
+    return (const struct json_value *)json_array_get(of(value), index);
+}
+
+const char *
+json_value_text(const struct json_value *value)
+{
+    return json_string_value(of(value));
+}
+
+bool
+json_value_number(const struct json_value *value, int64_t *out)
+{
+    if (!json_is_integer(of(value)))
+        return false;
+    *out = json_integer_value(of(value));
+    return true;
+}
+
+bool
+json_value_is_array(const struct json_value *value)
+{
+    return json_is_array(of(value));
+}
+
+bool
+json_value_is_null(const struct json_value *value)
+{
+    return json_is_null(of(value));
+}
+
+bool
+json_value_is_true(const struct json_value *value)
+{
+    return json_is_true(of(value));
+}
+
+bool
+json_value_is_false(const struct json_value *value)
+{
+    return json_is_false(of(value));
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages as bytes and back: see message_bytes.h. */
+#include "message/message_bytes.h"
+
+static void *
+allocate(void *arena, size_t size)
+{
+    return arena_alloc(arena, size);
+}
+
+static void
+leave_to_arena(void *arena, void *block)
+{
+    (void)arena;
+    (void)block;
+}
+
+uint8_t *
+message_bytes_pack(const ProtobufCMessage *message, struct arena *arena, size_t *size)
+{
+    *size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = arena_alloc(arena, *size);
+    protobuf_c_message_pack(message, bytes);
+    return bytes;
+}
+
+ProtobufCMessage *
+message_bytes_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
+                     struct arena *arena)
+{
+    ProtobufCAllocator allocator = {allocate, leave_to_arena, arena};
+    return protobuf_c_message_unpack(type, &allocator, size, bytes);
+}

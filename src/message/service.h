@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the generated tables (proto/NAME.rpc.c) say about services and methods, and what handlers look like from the inside.
+ *
+ * tools/generate-rpc makes them from the .proto files, which are the only list of RPCs there is: for each service a struct of
+ * typed handlers, and a `struct service` that tells paths, kinds and message types.
+ */
+#ifndef MESSAGE_SERVICE_H
+#define MESSAGE_SERVICE_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct call;
+
+enum method_kind {
+    METHOD_UNARY,
+    METHOD_CLIENT_STREAM,
+    METHOD_SERVER_STREAM,
+    METHOD_BIDI_STREAM,
+};
+
+struct method {
+    const char *path; /* "/csi.v1.Identity/Probe" */
+    const char *name; /* "Probe" */
+    enum method_kind kind;
+    const ProtobufCMessageDescriptor *input;
+    const ProtobufCMessageDescriptor *output;
+    /* Runs the handler that `handlers` has for this method; `request` and `reply` are NULL where the kind has none. */
+    struct error *(*run)(const void *handlers, struct call *call, const void *request, void *reply);
+    /* Is there a handler, and is it marked to run on the loop? */
+    bool (*exists)(const void *handlers);
+    bool (*on_loop)(const void *handlers);
+};
+
+struct service {
+    const char *name; /* "csi.v1.Identity" */
+    const struct method *methods;
+    size_t method_count;
+};
+
+/* A field whose value never reaches a log: options csi.v1.csi_secret and skycap.v1.secret. */
+struct secret_field {
+    const ProtobufCMessageDescriptor *message;
+    uint32_t field;
+};
+
+/* A .proto file as reflection hands it out. */
+struct proto_file {
+    const char *name;          /* "csi.proto" */
+    const uint8_t *descriptor; /* a serialised FileDescriptorProto */
+    size_t descriptor_size;
+    const char *const *imports; /* names of files, NULL at the end */
+    const char *const *symbols; /* full names of all that it defines, NULL at the end */
+};
+
+/* All that the program was built with; each ends with NULL (or a field with message NULL). Generated. */
+extern const struct service *const all_services[];
+extern const struct secret_field all_secret_fields[];
+extern const struct proto_file *const all_proto_files[];
+
+/* "/csi.v1.Identity/Probe", "csi.v1.Identity/Probe" or "csi.v1.Identity.Probe"; NULL if there is none. */
+const struct method *service_find_method(const char *name);
+
+bool service_field_is_secret(const ProtobufCMessageDescriptor *message, uint32_t field);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A channel: when to connect, which connection calls get, when to give up. See channel.h. */
+#include "rpc/client/channel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "rpc/client/channel_internal.h"
+#include "rpc/runtime/runtime_internal.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define FIRST_PAUSE_NS SECOND_NS
+#define LONGEST_PAUSE_NS (120 * SECOND_NS)
+#define PING_ANSWER_NS (20 * SECOND_NS)
+#define MAX_HEADER_BYTES (64u << 10)
+
+static void connect_now(struct channel *channel);
+
+/* ---- references ---- */
+
+struct channel *
+channel_share(struct channel *channel)
+{
+    atomic_fetch_add_explicit(&channel->references, 1, memory_order_relaxed);
+    return channel;
+}
+
+void
+channel_release(struct channel *channel)
+{
+    if (atomic_fetch_sub_explicit(&channel->references, 1, memory_order_acq_rel) != 1)
+        return;
+    /* The analyzer takes each release for the last. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    loop_disarm(channel->loop, &channel->pause);
+    loop_disarm(channel->loop, &channel->watch);
+    free(channel->tls_name);
+    free(channel->target);
+    free(channel->authority);
+    free(channel->last_failure);
+    free(channel);
+}
+
+/* ---- waiters ---- */
+
+static void
+add_waiter(struct channel *channel, struct waiter *waiter)
+{
+    waiter->next = NULL;
+    waiter->link = channel->last_waiter;
+    *channel->last_waiter = waiter;
+    channel->last_waiter = &waiter->next;
+    waiter->channel = channel;
+}
+
+static void
+remove_waiter(struct waiter *waiter)
+{
+    *waiter->link = waiter->next;
+    if (waiter->next)
+        waiter->next->link = waiter->link;
+    else
+        waiter->channel->last_waiter = waiter->link;
+    waiter->link = NULL;
+}
+
+static struct error *
+failure(const struct channel *channel)
+{
+    return error_new(CODE_UNAVAILABLE, "connect to %s: %s", channel->target,
+                     channel->last_failure ? channel->last_failure : "not connected");
+}
+
+static void
+fail_waiters(struct channel *channel, bool all)
+{
+    struct waiter *waiter = channel->waiters;
+    while (waiter) {
+        struct waiter *next = waiter->next;
+        if (all || !waiter->wait_for_ready) {
+            remove_waiter(waiter);
+            waiter->failed(waiter, failure(channel));
+        }
+        waiter = next;
+    }
+}
+
+/* Takes no new calls on the connection; what runs on it goes on. */
+static void
+retire(struct channel *channel, struct conn *conn)
+{
+    if (channel->conn != conn)
+        return;
+    channel->conn = NULL;
+    channel->state = CHANNEL_IDLE;
+}
+
+static void
+stop_connecting(struct channel *channel)
+{
+    if (!channel->connector.attempt)
+        return;
+    connector_stop(&channel->connector);
+    channel->state = CHANNEL_IDLE;
+    channel_release(channel); /* the attempt's reference; the caller has one */
+}
+
+/* Ends a retired channel that nobody waits for: what runs on its connections goes on. */
+static void
+end_if_retired(struct channel *channel)
+{
+    if (!channel->is_retired || channel->waiters)
+        return;
+    for (struct conn *conn = channel->conns; conn; conn = conn->next) {
+        retire(channel, conn);
+        if (!conn->stream_count)
+            conn_kill(conn, "the channel is not used any more");
+        else if (!conn->refuses_streams)
+            conn_refuse_new_streams(conn);
+    }
+    stop_connecting(channel);
+}
+
+void
+channel_stop_waiting(struct waiter *waiter)
+{
+    if (!waiter->link)
+        return;
+    remove_waiter(waiter);
+    end_if_retired(waiter->channel);
+}
+
+/* A connection has numbers for a thousand million calls; then it finishes what it has, and a new one takes over. So does it for one that has died
+   in this turn of the loop. */
+static void
+retire_if_used_up(struct channel *channel)
+{
+    struct conn *conn = channel->conn;
+    if (!conn || (!conn->is_dead && nghttp2_session_get_next_stream_id(conn->session) < INT32_MAX))
+        return;
+    retire(channel, conn);
+    conn_refuse_new_streams(conn);
+}
+
+/* A call whose connection is full waits here and not in nghttp2's queue, which it could not leave. */
+static bool
+may_begin(struct channel *channel)
+{
+    retire_if_used_up(channel);
+    return channel->state == CHANNEL_READY && conn_has_room(channel->conn);
+}
+
+static void
+serve_waiters(struct channel *channel)
+{
+    while (channel->waiters && may_begin(channel)) {
+        struct waiter *waiter = channel->waiters;
+        remove_waiter(waiter);
+        waiter->ready(waiter, channel->conn);
+    }
+    if (channel->waiters && channel->state == CHANNEL_IDLE && !channel->is_closed)
+        connect_now(channel);
+    end_if_retired(channel);
+}
+
+void
+channel_want(struct channel *channel, struct waiter *waiter)
+{
+    if (channel->is_closed) {
+        waiter->failed(waiter, error_new(CODE_CANCELLED, "the channel has been closed"));
+        return;
+    }
+    if (!channel->waiters && may_begin(channel)) {
+        waiter->ready(waiter, channel->conn);
+        return;
+    }
+    if (channel->state == CHANNEL_PAUSING && !waiter->wait_for_ready) {
+        waiter->failed(waiter, failure(channel));
+        return;
+    }
+    add_waiter(channel, waiter);
+    if (channel->state == CHANNEL_IDLE)
+        connect_now(channel);
+}
+
+/* ---- failure and pauses ---- */
+
+static void
+on_pause_over(struct timer *timer)
+{
+    struct channel *channel = CONTAINER_OF(timer, struct channel, pause);
+    channel->state = CHANNEL_IDLE;
+    if (channel->waiters)
+        connect_now(channel);
+}
+
+/* +-20 %, so that many clients do not come back at the same moment. */
+static uint64_t
+with_jitter(uint64_t time_ns)
+{
+    uint64_t spread = time_ns * 2 / 5;
+    return time_ns - spread / 2 + (timers_now() / 1000 * UINT64_C(2654435761)) % (spread + 1);
+}
+
+static uint64_t
+first_pause(const struct channel *channel)
+{
+    return channel->longest_pause_ns < FIRST_PAUSE_NS ? channel->longest_pause_ns : FIRST_PAUSE_NS;
+}
+
+void
+channel_end_pause(struct channel *channel)
+{
+    if (channel->state != CHANNEL_PAUSING)
+        return;
+    loop_disarm(channel->loop, &channel->pause);
+    channel->pause_ns = first_pause(channel);
+    on_pause_over(&channel->pause);
+}
+
+static void
+pause_after_failure(struct channel *channel, const char *why)
+{
+    free(channel->last_failure);
+    channel->last_failure = memory_string(why);
+    log_debug(channel->loop->log, "cannot connect", LOG_TEXT("target", channel->target),
+              LOG_TEXT("why", why));
+    channel->state = CHANNEL_PAUSING;
+    loop_arm(channel->loop, &channel->pause, timers_now() + with_jitter(channel->pause_ns));
+    channel->pause_ns = channel->pause_ns * 8 / 5;
+    if (channel->pause_ns > channel->longest_pause_ns)
+        channel->pause_ns = channel->longest_pause_ns;
+    fail_waiters(channel, channel->is_closed);
+}
+
+/* ---- connections ---- */
+
+static void
+on_going_away(struct conn *conn, uint32_t http2_error, const char *text)
+{
+    struct channel *channel = conn->owner;
+    if (http2_error == NGHTTP2_ENHANCE_YOUR_CALM && strcmp(text, "too_many_pings") == 0)
+        channel->keepalive_ns *= 2;
+    retire(channel, conn);
+    serve_waiters(channel);
+}
+
+static void
+on_room(struct conn *conn)
+{
+    struct channel *channel = conn->owner;
+    if (channel->waiters && channel->conn == conn)
+        serve_waiters(channel);
+}
+
+static void
+on_established(struct conn *conn)
+{
+    struct channel *channel = conn->owner;
+    channel->conn = conn;
+    channel->state = CHANNEL_READY;
+    serve_waiters(channel);
+}
+
+static void
+on_conn_closed(struct conn *conn, const char *why)
+{
+    struct channel *channel = conn->owner;
+    *conn->link = conn->next;
+    if (conn->next)
+        conn->next->link = conn->link;
+    channel->metrics->client_connections--;
+    if (channel->young == conn) {
+        channel->young = NULL;
+        loop_disarm(channel->loop, &channel->watch);
+    }
+    retire(channel, conn);
+    /* One that never spoke is a failure to connect; any other loss is mended by connecting again. */
+    bool is_the_attempt = channel->state == CHANNEL_IDLE ||
+                          (channel->state == CHANNEL_CONNECTING && !channel->connector.attempt);
+    if (!conn->peer_spoke && is_the_attempt)
+        pause_after_failure(channel, why);
+    else
+        serve_waiters(channel);
+    channel_release(channel);
+}
+
+static const struct conn_events client_conn_events = {
+    .established = on_established,
+    .room = on_room,
+    .going_away = on_going_away,
+    .closed = on_conn_closed,
+};
+
+/* Keepalive: while calls wait on a connection that has been silent, ask whether anybody is there. */
+static void
+watch_conn(struct timer *timer)
+{
+    struct channel *channel = CONTAINER_OF(timer, struct channel, watch);
+    struct conn *conn = channel->young;
+    uint64_t now = timers_now();
+    if (!conn->peer_spoke) {
+        conn_kill(conn, "the server does not speak HTTP/2");
+        return;
+    }
+    channel->pause_ns = first_pause(channel);
+    if (!channel->keepalive_ns)
+        return;
+    if (channel->pinged_at && conn->last_read_at < channel->pinged_at) {
+        conn_kill(conn, "the server has not answered a ping");
+        return;
+    }
+    channel->pinged_at = 0;
+    uint64_t due = conn->last_read_at + channel->keepalive_ns;
+    if (now >= due && conn->stream_count) {
+        nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL);
+        conn_mark_dirty(conn);
+        channel->pinged_at = now;
+        due = now + channel->keepalive_answer_ns;
+    }
+    loop_arm(channel->loop, timer, due > now ? due : now + channel->keepalive_ns);
+}
+
+static void
+add_conn(struct channel *channel, int fd)
+{
+    struct conn_options options = {
+        .is_local = address_is_local(&channel->address),
+        .max_header_bytes = MAX_HEADER_BYTES,
+        .counters = &channel->metrics->client_bytes,
+    };
+    struct tls_session *tls = channel->tls ? tls_session_new_client(channel->tls, channel->tls_name,
+                                                                    channel->address.host)
+                                           : NULL;
+    struct conn *conn =
+        conn_new(channel->loop, fd, tls, &options, &client_conn_events, channel_share(channel));
+    conn->next = channel->conns;
+    if (conn->next)
+        conn->next->link = &conn->next;
+    conn->link = &channel->conns;
+    channel->conns = channel->young = conn;
+    loop_arm(channel->loop, &channel->watch, timers_now() + channel->connect_timeout_ns);
+    channel->metrics->client_connections++;
+    channel->metrics->client_connections_total++;
+    conn_start(conn);
+}
+
+static void
+on_connected(struct connector *connector, int fd, struct error *error)
+{
+    struct channel *channel = CONTAINER_OF(connector, struct channel, connector);
+    if (error)
+        pause_after_failure(channel, error->message);
+    else
+        add_conn(channel, fd);
+    error_free(error);
+    channel_release(channel);
+}
+
+static void
+connect_now(struct channel *channel)
+{
+    channel->state = CHANNEL_CONNECTING;
+    channel_share(channel);
+    connector_start(&channel->connector, &channel->address, channel->connect_timeout_ns);
+}
+
+/* ---- life ---- */
+
+static char *
+make_authority(const struct address *address)
+{
+    char text[300];
+    if (address_is_local(address))
+        return memory_string("localhost");
+    address_print(address, text, sizeof text);
+    return memory_string(text);
+}
+
+struct error *
+channel_open(struct runtime *runtime, const char *target, const struct channel_options *options,
+             struct channel **out)
+{
+    struct address address;
+    struct error *error = address_parse(target, &address);
+    if (error)
+        return error;
+    struct channel *channel = memory_zeroed(sizeof *channel);
+    atomic_init(&channel->references, 1);
+    channel->loop = channel->connector.loop = runtime_loop(runtime);
+    channel->metrics = runtime_metrics(runtime);
+    channel->connector.done = on_connected;
+    channel->address = address;
+    channel->tls = options->tls;
+    if (options->tls)
+        channel->tls_name = memory_string(options->tls_name ? options->tls_name : address.host);
+    channel->target = memory_string(target);
+    channel->authority = make_authority(&address);
+    channel->connect_timeout_ns =
+        (options->connect_timeout_ms ? options->connect_timeout_ms : 10000) * UINT64_C(1000000);
+    channel->keepalive_ns = options->keepalive_ms * UINT64_C(1000000);
+    channel->keepalive_answer_ns = options->keepalive_answer_ms
+                                       ? options->keepalive_answer_ms * UINT64_C(1000000)
+                                       : PING_ANSWER_NS;
+    channel->max_message_bytes = options->max_message_bytes ? options->max_message_bytes : 4u << 20;
+    channel->last_waiter = &channel->waiters;
+    channel->longest_pause_ns = options->longest_pause_ms
+                                    ? options->longest_pause_ms * UINT64_C(1000000)
+                                    : LONGEST_PAUSE_NS;
+    channel->pause_ns = first_pause(channel);
+    channel->pause.fire = on_pause_over;
+    channel->watch.fire = watch_conn;
+    *out = channel;
+    return NULL;
+}
+
+static void
+close_on_loop(void *argument)
+{
+    struct channel *channel = argument;
+    channel->is_closed = true;
+    loop_disarm(channel->loop, &channel->pause);
+    free(channel->last_failure);
+    channel->last_failure = memory_string("the channel has been closed");
+    fail_waiters(channel, true);
+    for (struct conn *conn = channel->conns; conn; conn = conn->next)
+        conn_kill(conn, "the channel has been closed");
+    stop_connecting(channel);
+    channel_release(channel); /* NOLINT(clang-analyzer-unix.Malloc) */
+}
+
+void
+channel_close(struct channel *channel)
+{
+    if (channel)
+        loop_run(channel->loop, close_on_loop, channel);
+}
+
+static void
+retire_on_loop(struct task *task)
+{
+    struct channel *channel = CONTAINER_OF(task, struct channel, retirement);
+    channel->is_retired = true;
+    end_if_retired(channel);
+    channel_release(channel);
+}
+
+void
+channel_retire(struct channel *channel)
+{
+    if (!channel)
+        return;
+    channel->retirement.run = retire_on_loop;
+    loop_post(channel->loop, &channel->retirement);
+}

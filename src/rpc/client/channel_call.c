@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls to a server by a thread that waits for them: see channel.h. What the loop does for them is in client_call.c. */
+#include <string.h>
+
+#include "rpc/client/channel.h"
+#include "rpc/client/client_call_internal.h"
+
+struct error *
+client_call_open(struct channel *channel, const struct method *method,
+                 const struct call_options *options, struct client_call **out)
+{
+    static const struct call_options plain;
+    *out = client_call_new(channel, method, options ? options : &plain);
+    loop_post(channel->loop, &(*out)->start);
+    return NULL;
+}
+
+static void
+take_news(struct task *task)
+{
+    struct client_call *call = CONTAINER_OF(task, struct client_call, news);
+    mailbox_hear(&call->mailbox);
+    if (call->is_finished || !call->stream.conn) {
+        client_call_release(call);
+        return;
+    }
+    bool ended = mailbox_collect(&call->mailbox, &call->stream.out);
+    if (ended && !call->stream.out_ended)
+        stream_end(&call->stream, NULL, 0);
+    else
+        stream_resume(&call->stream);
+    client_call_credit(call);
+    client_call_release(call);
+}
+
+/* The task holds the call: the thread may let go of it before the loop gets to the news. */
+static void
+tell_loop(struct client_call *call, bool wanted)
+{
+    if (!wanted)
+        return;
+    atomic_fetch_add_explicit(&call->references, 1, memory_order_relaxed);
+    call->news.run = take_news;
+    loop_post(call->loop, &call->news);
+}
+
+struct error *
+client_call_send(struct client_call *call, const ProtobufCMessage *message)
+{
+    struct chunk *chunk;
+    struct error *error = framing_pack(message, &chunk);
+    if (error)
+        return error;
+    bool tell;
+    bool open = mailbox_put(&call->mailbox, chunk, &tell);
+    tell_loop(call, tell);
+    return open ? NULL : error_new(CODE_CANCELLED, "%s: the call has ended", call->method->path);
+}
+
+void
+client_call_close_send(struct client_call *call)
+{
+    bool tell;
+    mailbox_end_out(&call->mailbox, &tell);
+    tell_loop(call, tell);
+}
+
+struct error *
+client_call_recv(struct client_call *call, struct arena *arena, void *out)
+{
+    ProtobufCMessage *decoded = NULL;
+    bool tell;
+    struct message *message = mailbox_take(&call->mailbox, &tell);
+    tell_loop(call, tell);
+    struct error *error = NULL;
+    if (message)
+        error = client_call_unpack(call, message, arena, NULL, &decoded);
+    memcpy(out, &decoded, sizeof decoded);
+    return error;
+}
+
+struct error *
+client_call_finish(struct client_call *call)
+{
+    bool tell;
+    struct message *message;
+    while ((message = mailbox_take(&call->mailbox, &tell))) {
+        message_free(message, &call->account->bytes);
+        tell_loop(call, tell);
+    }
+    mailbox_wait_closed(&call->mailbox);
+    return STEAL(call->result);
+}
+
+static void
+cancel_on_loop(struct task *task)
+{
+    struct client_call *call = CONTAINER_OF(task, struct client_call, cancel);
+    client_call_end_cancelled(call);
+    client_call_release(call);
+}
+
+void
+client_call_cancel(struct client_call *call)
+{
+    if (atomic_exchange(&call->cancel_asked, true))
+        return;
+    atomic_fetch_add_explicit(&call->references, 1, memory_order_relaxed);
+    call->cancel.run = cancel_on_loop;
+    loop_post(call->loop, &call->cancel);
+}
+
+const struct metadata *
+client_call_headers(const struct client_call *call)
+{
+    return &call->response.headers;
+}
+
+const struct metadata *
+client_call_trailers(const struct client_call *call)
+{
+    return &call->response.trailers;
+}
+
+static bool
+has_ended(struct client_call *call)
+{
+    pthread_mutex_lock(&call->mailbox.lock);
+    bool ended = call->mailbox.closed;
+    pthread_mutex_unlock(&call->mailbox.lock);
+    return ended;
+}
+
+void
+client_call_free(struct client_call *call)
+{
+    if (!call)
+        return;
+    if (!has_ended(call))
+        client_call_cancel(call);
+    client_call_release(call);
+}
+
+struct error *
+channel_call(struct channel *channel, const struct method *method, const ProtobufCMessage *request,
+             const struct call_options *options, struct arena *arena, void *reply)
+{
+    static const struct call_options plain;
+    struct chunk *message;
+    struct error *error = framing_pack(request, &message);
+    if (error)
+        return error;
+    struct client_call *call = client_call_new(channel, method, options ? options : &plain);
+    client_call_set_message(call, message);
+    loop_post(channel->loop, &call->start);
+    mailbox_wait_closed(&call->mailbox);
+    error = STEAL(call->result);
+    if (!error)
+        error = client_call_take_reply(call, arena, NULL, reply);
+    client_call_release(call);
+    return error;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop's side of a call to a server: see client_call_internal.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "rpc/client/client_call_internal.h"
+#include "rpc/client/request_fields.h"
+#include "rpc/server/call_internal.h"
+
+#define MAX_ATTEMPTS 3
+#define MAX_HEADER_BYTES (64u << 10)
+#define FIRST_BLOCK_BYTES 1024
+
+static struct client_call *
+of_stream(struct stream *stream)
+{
+    return (struct client_call *)stream;
+}
+
+void
+client_call_release(struct client_call *call)
+{
+    if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) != 1)
+        return;
+    /* The analyzer does not count references. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    mailbox_clear(&call->mailbox, &call->account->bytes);
+    message_reader_clear(&call->reader);
+    chunk_queue_clear(&call->stream.out);
+    response_clear(&call->response);
+    arena_clear(&call->arena);
+    error_free(call->result);
+    account_release(call->account);
+    free(call);
+}
+
+/* ---- the end ---- */
+
+static void
+leave_parent(struct client_call *call)
+{
+    if (!call->child_link)
+        return;
+    *call->child_link = call->next_child;
+    if (call->next_child)
+        call->next_child->child_link = call->child_link;
+    call->child_link = NULL;
+}
+
+/* Takes the error. The stream may live on for a while; nothing of it reaches the caller any more. */
+static void
+finish(struct client_call *call, struct error *error)
+{
+    if (call->is_finished) {
+        error_free(error);
+        return;
+    }
+    call->is_finished = true;
+    call->result = error;
+    loop_disarm(call->loop, &call->deadline);
+    leave_parent(call);
+    channel_stop_waiting(&call->waiter);
+    chunk_release(STEAL(call->only_message)); /* here, because the connection may hold it too */
+    struct channel *channel = STEAL(call->channel);
+    bool has_stream = call->stream.conn != NULL;
+    if (has_stream && !(call->stream.in_ended && stream_is_sent(&call->stream)))
+        stream_reset(&call->stream, NGHTTP2_CANCEL);
+    mailbox_close(&call->mailbox);
+    if (call->finished)
+        call->finished(call);
+    if (!has_stream)
+        client_call_release(call);
+    channel_release(channel);
+}
+
+/* For what the server did not say itself. Takes the error. */
+static struct error *
+say_where(const struct client_call *call, struct error *error)
+{
+    return error_wrap(error, "%s to %s", call->method->path, call->target);
+}
+
+static struct error *
+deadline_error(const struct client_call *call)
+{
+    return say_where(call, error_new(CODE_DEADLINE_EXCEEDED, "no answer before the deadline"));
+}
+
+static void
+on_deadline(struct timer *timer)
+{
+    struct client_call *call = CONTAINER_OF(timer, struct client_call, deadline);
+    finish(call, deadline_error(call));
+}
+
+void
+client_call_end_cancelled(struct client_call *call)
+{
+    if (call->deadline_at && call->deadline_at <= timers_now())
+        finish(call, deadline_error(call));
+    else
+        finish(call, error_new(CODE_CANCELLED, "%s: the call was cancelled", call->method->path));
+}
+
+void
+client_call_cancel_children(struct call *parent)
+{
+    struct client_call *child = parent->children;
+    while (child) {
+        struct client_call *next = child->next_child;
+        client_call_end_cancelled(child);
+        child = next;
+    }
+}
+
+/* ---- the answer ---- */
+
+static void
+on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
+{
+    (void)end_of_stream;
+    struct client_call *call = of_stream(stream);
+    call->header_bytes += block->bytes;
+    if (!call->is_finished && call->header_bytes <= MAX_HEADER_BYTES)
+        for (size_t i = 0; i < block->count; i++)
+            response_add_field(&call->response, &call->arena, &block->fields[i]);
+    if (call->header_bytes > MAX_HEADER_BYTES)
+        finish(call, say_where(call, error_new(CODE_RESOURCE_EXHAUSTED,
+                                               "the headers of the answer are too large")));
+    else if (!call->is_finished && response_end_block(&call->response, &call->arena))
+        call->reader.encoding = call->response.encoding;
+}
+
+static bool
+gives_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
+}
+
+static struct error *
+feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
+{
+    while (size) {
+        size_t taken;
+        struct message *message;
+        struct error *error = message_reader_feed(&call->reader, bytes, size, &taken, &message);
+        if (error)
+            return error;
+        if (call->has_reply && gives_one_message(call->method)) {
+            message_free(message, &call->account->bytes);
+            return error_new(CODE_INTERNAL, "more than one message came");
+        }
+        if (message) {
+            call->has_reply = true;
+            mailbox_deliver(&call->mailbox, message);
+        }
+        bytes += taken;
+        size -= taken;
+    }
+    return NULL;
+}
+
+void
+client_call_credit(struct client_call *call)
+{
+    size_t held =
+        mailbox_hold(&call->mailbox, call->uncredited, message_reader_pending(&call->reader));
+    stream_consume(&call->stream, call->uncredited - held);
+    call->uncredited = held;
+}
+
+static bool
+is_readable_body(const struct client_call *call)
+{
+    return !call->is_finished && call->response.http_status == 200 && call->response.is_grpc;
+}
+
+static void
+on_data(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    struct client_call *call = of_stream(stream);
+    if (!is_readable_body(call)) {
+        stream_consume(stream, size);
+        return;
+    }
+    call->uncredited += size;
+    struct error *error = feed_reader(call, bytes, size);
+    if (error)
+        finish(call, say_where(call, error_wrap(error, "the server's answer")));
+    else
+        client_call_credit(call);
+}
+
+static void
+on_written(struct stream *stream, size_t size)
+{
+    struct client_call *call = of_stream(stream);
+    if (!call->has_only_message && size)
+        mailbox_note_written(&call->mailbox, size);
+}
+
+/* gRPC lets a client try again what the server certainly has not begun. */
+static bool
+may_try_again(const struct client_call *call, uint32_t http2_error)
+{
+    return !call->is_finished && call->only_message && !call->response.saw_head &&
+           call->attempts < MAX_ATTEMPTS &&
+           (http2_error == NGHTTP2_REFUSED_STREAM || call->stream.never_sent);
+}
+
+static struct error *
+final_status(const struct client_call *call, uint32_t http2_error, const char *why)
+{
+    if (http2_error == STREAM_CONNECTION_LOST && !call->response.saw_status) {
+        struct error *lost = error_new(CODE_UNAVAILABLE, "%s: %s", call->target, why);
+        lost->in_doubt = !call->stream.never_sent;
+        return lost;
+    }
+    if (channel_is_deadline(http2_error, call->deadline_at) && !call->response.saw_status)
+        return deadline_error(call);
+    if (call->stream.headers_too_large)
+        return say_where(call, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
+    struct error *error = response_status(&call->response, http2_error, why);
+    if (error && call->response.saw_status && !call->response.is_garbled)
+        return error;
+    return say_where(call, error ? error : message_reader_finish(&call->reader));
+}
+
+/* The server has said all: the call is over, whatever this side still wanted to send. */
+static void
+on_ended(struct stream *stream)
+{
+    struct client_call *call = of_stream(stream);
+    if (call->is_finished)
+        return;
+    mailbox_end_in(&call->mailbox);
+    finish(call, final_status(call, NGHTTP2_NO_ERROR, NULL));
+}
+
+static void
+on_closed(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    struct client_call *call = of_stream(stream);
+    if (may_try_again(call, http2_error)) {
+        stream->in_ended = stream->out_ended = stream->is_sent = false;
+        stream->waits_for_data = stream->never_sent = false;
+        channel_want(call->channel, &call->waiter);
+        return;
+    }
+    if (call->is_finished)
+        client_call_release(call);
+    else
+        finish(call, final_status(call, http2_error, why));
+}
+
+static const struct stream_events client_call_events = {
+    .headers = on_headers,
+    .data = on_data,
+    .ended = on_ended,
+    .written = on_written,
+    .closed = on_closed,
+};
+
+/* ---- beginning ---- */
+
+static void
+begin(struct waiter *waiter, struct conn *conn)
+{
+    struct client_call *call = CONTAINER_OF(waiter, struct client_call, waiter);
+    struct request_fields fields;
+    request_fields_begin(&fields, &call->arena, call->channel, call->method->path,
+                         call->metadata.count);
+    request_fields_add_grpc(&fields);
+    request_fields_add_timeout(&fields, call->deadline_at);
+    request_fields_add_metadata(&fields, &call->metadata);
+    call->attempts++;
+    struct error *error = stream_begin_request(&call->stream, conn, fields.items, fields.count);
+    if (error) {
+        finish(call, error);
+        return;
+    }
+    if (call->only_message) {
+        call->only_message->references++;
+        stream_push(&call->stream, call->only_message);
+        stream_end(&call->stream, NULL, 0);
+    } else if (mailbox_collect(&call->mailbox, &call->stream.out)) {
+        stream_end(&call->stream, NULL, 0);
+    }
+}
+
+static void
+fail_to_begin(struct waiter *waiter, struct error *error)
+{
+    finish(CONTAINER_OF(waiter, struct client_call, waiter), error);
+}
+
+static void
+join_parent(struct client_call *call)
+{
+    struct call *parent = call->parent;
+    if (!parent)
+        return;
+    if (parent->deadline_at && (!call->deadline_at || parent->deadline_at < call->deadline_at))
+        call->deadline_at = parent->deadline_at;
+    call->next_child = parent->children;
+    if (call->next_child)
+        call->next_child->child_link = &call->next_child;
+    call->child_link = &parent->children;
+    parent->children = call;
+}
+
+void
+client_call_start(struct client_call *call)
+{
+    join_parent(call);
+    if (call->parent && call_is_cancelled(call->parent)) {
+        client_call_end_cancelled(call);
+        return;
+    }
+    if (call->deadline_at)
+        loop_arm(call->loop, &call->deadline, call->deadline_at);
+    channel_want(call->channel, &call->waiter);
+}
+
+static void
+start_by_task(struct task *task)
+{
+    client_call_start(CONTAINER_OF(task, struct client_call, start));
+}
+
+struct client_call *
+client_call_new(struct channel *channel, const struct method *method,
+                const struct call_options *options)
+{
+    struct client_call *call = memory_new(sizeof *call + FIRST_BLOCK_BYTES);
+    memset(call, 0, sizeof *call);
+    atomic_init(&call->references, 2);
+    call->stream.events = &client_call_events;
+    call->channel = channel_share(channel);
+    call->loop = channel->loop;
+    call->method = method;
+    call->parent = options->parent;
+    call->account =
+        account_share(call->parent ? call->parent->peer->account : call->loop->admission.own);
+    call->waiter.wait_for_ready = options->wait_for_ready;
+    call->waiter.ready = begin;
+    call->waiter.failed = fail_to_begin;
+    call->deadline.fire = on_deadline;
+    if (options->timeout_ns)
+        call->deadline_at = options->timeout_ns > UINT64_MAX - timers_now()
+                                ? 0
+                                : timers_now() + options->timeout_ns;
+    arena_init(&call->arena, call + 1, FIRST_BLOCK_BYTES, SIZE_MAX);
+    call->target = arena_string(&call->arena, channel->target);
+    if (options->metadata)
+        for (struct metadata_entry *e = options->metadata->first; e; e = e->next)
+            metadata_add_bytes(&call->metadata, &call->arena, e->key, e->key_size, e->value,
+                               e->value_size);
+    message_reader_init(&call->reader, &call->account->bytes, channel->max_message_bytes);
+    mailbox_init(&call->mailbox);
+    call->start.run = start_by_task;
+    return call;
+}
+
+void
+client_call_set_message(struct client_call *call, struct chunk *message)
+{
+    call->only_message = message;
+    call->has_only_message = true;
+}
+
+/* ---- the reply ---- */
+
+struct error *
+client_call_unpack(const struct client_call *call, struct message *message, struct arena *arena,
+                   struct charge *charge, ProtobufCMessage **out)
+{
+    struct budget *budget = &call->account->bytes;
+    *out = NULL;
+    struct error *error = message_inflate(&message, budget, call->reader.max_message_bytes);
+    if (!error)
+        error = framing_unpack(call->method->output, message, arena, charge, out);
+    message_free(message, budget);
+    /* It was not the caller's argument. */
+    if (error && error->code == CODE_INVALID_ARGUMENT)
+        error->code = CODE_INTERNAL;
+    return say_where(call, error_wrap(error, "the server's answer"));
+}
+
+struct error *
+client_call_take_reply(struct client_call *call, struct arena *arena, struct charge *charge,
+                       void *reply)
+{
+    bool tell;
+    ProtobufCMessage *decoded = NULL;
+    struct message *message = mailbox_take(&call->mailbox, &tell);
+    struct message *second = message ? mailbox_take(&call->mailbox, &tell) : NULL;
+    struct error *error = NULL;
+    if (!message)
+        error =
+            say_where(call, error_new(CODE_INTERNAL, "the server answered OK without a message"));
+    else if (second)
+        error = say_where(
+            call, error_new(CODE_INTERNAL, "the server answered with more than one message"));
+    else
+        error = client_call_unpack(call, STEAL(message), arena, charge, &decoded);
+    message_free(message, &call->account->bytes);
+    message_free(second, &call->account->bytes);
+    memcpy(reply, &decoded, sizeof decoded);
+    return error;
+}

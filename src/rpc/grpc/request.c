@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The head of a request: see request.h. */
+#include "rpc/grpc/request.h"
+
+#include <nghttp2/nghttp2.h>
+#include <string.h>
+
+#include "rpc/grpc/grpc_text.h"
+
+void
+request_init(struct request_head *head)
+{
+    *head = (struct request_head){.content_length = -1};
+}
+
+static bool
+is(const char *name, size_t name_size, const char *wanted)
+{
+    return name_size == strlen(wanted) && memcmp(name, wanted, name_size) == 0;
+}
+
+static void
+call_malformed(struct request_head *head, const char *what)
+{
+    if (!head->malformed)
+        head->malformed = what;
+}
+
+/* ---- names ---- */
+
+enum name {
+    NAME_OTHER, /* not one of those below: its name has to be looked at */
+    NAME_METHOD,
+    NAME_SCHEME,
+    NAME_PATH,
+    NAME_AUTHORITY,
+    NAME_TE,
+    NAME_CONTENT_TYPE,
+    NAME_CONTENT_LENGTH,
+    NAME_TIMEOUT,
+    NAME_ENCODING,
+    NAME_OF_CONNECTION, /* of one HTTP/1 connection: it has no place in HTTP/2 */
+    NAME_PLAIN,         /* metadata that most clients send */
+};
+
+#define IS(wanted) (memcmp(name, wanted, sizeof(wanted) - 1) == 0)
+
+/* By length first: this is asked eight times for every call. */
+static enum name
+find_name(const char *name, size_t name_size)
+{
+    switch (name_size) {
+    case 2:
+        return IS("te") ? NAME_TE : NAME_OTHER;
+    case 5:
+        return IS(":path") ? NAME_PATH : NAME_OTHER;
+    case 7:
+        return IS(":method")   ? NAME_METHOD
+               : IS(":scheme") ? NAME_SCHEME
+               : IS("upgrade") ? NAME_OF_CONNECTION
+                               : NAME_OTHER;
+    case 10:
+        return IS(":authority")                       ? NAME_AUTHORITY
+               : IS("user-agent")                     ? NAME_PLAIN
+               : IS("connection") || IS("keep-alive") ? NAME_OF_CONNECTION
+                                                      : NAME_OTHER;
+    case 12:
+        return IS("content-type")   ? NAME_CONTENT_TYPE
+               : IS("grpc-timeout") ? NAME_TIMEOUT
+                                    : NAME_OTHER;
+    case 13:
+        return IS("grpc-encoding") ? NAME_ENCODING : NAME_OTHER;
+    case 14:
+        return IS("content-length") ? NAME_CONTENT_LENGTH : NAME_OTHER;
+    case 16:
+        return IS("proxy-connection") ? NAME_OF_CONNECTION : NAME_OTHER;
+    case 17:
+        return IS("transfer-encoding") ? NAME_OF_CONNECTION : NAME_OTHER;
+    case 20:
+        return IS("grpc-accept-encoding") ? NAME_PLAIN : NAME_OTHER;
+    default:
+        return NAME_OTHER;
+    }
+}
+
+/* ---- values ---- */
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/* Are all eight from the space to the tilde? */
+static bool
+are_plain(const char *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    uint64_t below_space = word - EACH_BYTE(0x20);
+    uint64_t above_tilde = word + EACH_BYTE(0x01);
+    return !((word | below_space | above_tilde) & EACH_BYTE(0x80));
+}
+
+static bool
+is_white(char character)
+{
+    return character == ' ' || character == '\t';
+}
+
+/* Most values are plain text, and that is seen eight bytes at a time. White space at an end is malformed (RFC 9113, 8.2.1). */
+static bool
+is_good_value(const char *value, size_t size)
+{
+    if (size && (is_white(value[0]) || is_white(value[size - 1])))
+        return false;
+    bool plain = size >= sizeof(uint64_t);
+    for (size_t i = 0; plain && i + sizeof(uint64_t) < size; i += sizeof(uint64_t))
+        plain = are_plain(value + i);
+    return (plain && are_plain(value + size - sizeof(uint64_t))) ||
+           nghttp2_check_header_value((const uint8_t *)value, size);
+}
+
+/* ---- fields ---- */
+
+static void
+read_pseudo_field(struct request_head *head, enum name name, const char *value)
+{
+    const char **place = name == NAME_PATH        ? &head->path
+                         : name == NAME_METHOD    ? &head->method
+                         : name == NAME_SCHEME    ? &head->scheme
+                         : name == NAME_AUTHORITY ? &head->authority
+                                                  : NULL;
+    if (!place)
+        call_malformed(head, "unknown pseudo-header field");
+    else if (head->in_trailers)
+        call_malformed(head, "pseudo-header field in trailers");
+    else if (head->saw_regular_field)
+        call_malformed(head, "pseudo-header field after a regular one");
+    else if (*place)
+        call_malformed(head, "pseudo-header field sent twice");
+    else
+        *place = value;
+}
+
+static void
+read_content_length(struct request_head *head, const char *value, size_t value_size)
+{
+    int64_t length = 0;
+    bool valid = value_size > 0 && value_size <= 18 && head->content_length < 0;
+    for (size_t i = 0; valid && i < value_size; i++) {
+        valid = value[i] >= '0' && value[i] <= '9';
+        length = length * 10 + (value[i] - '0');
+    }
+    if (valid)
+        head->content_length = length;
+    else
+        call_malformed(head, "bad content-length");
+}
+
+static void
+read_encoding(struct request_head *head, const char *value, size_t value_size)
+{
+    if (is(value, value_size, "gzip"))
+        head->encoding = ENCODING_GZIP;
+    else if (!is(value, value_size, "identity"))
+        head->encoding = ENCODING_UNKNOWN;
+}
+
+static void
+read_known_field(struct request_head *head, enum name name, const char *value, size_t value_size)
+{
+    if (name == NAME_TE) {
+        if (!is(value, value_size, "trailers"))
+            call_malformed(head, "te other than trailers");
+    } else if (name == NAME_TIMEOUT) {
+        head->has_timeout = true;
+        head->bad_timeout = !grpc_text_parse_timeout(value, value_size, &head->timeout_ns);
+    } else if (name == NAME_ENCODING) {
+        read_encoding(head, value, value_size);
+    } else if (name == NAME_CONTENT_LENGTH) {
+        read_content_length(head, value, value_size);
+    } else if (name == NAME_OF_CONNECTION) {
+        call_malformed(head, "connection-specific field");
+    } else if (name == NAME_CONTENT_TYPE && !head->in_trailers) {
+        head->content_type = value;
+    }
+}
+
+/* True: it is one of the metadata. */
+static bool
+read_field(struct request_head *head, const struct field *field)
+{
+    enum name name = find_name(field->name, field->name_size);
+    if (name == NAME_OTHER &&
+        !nghttp2_check_header_name((const uint8_t *)field->name, field->name_size))
+        call_malformed(head, "bad field name");
+    if (!is_good_value(field->value, field->value_size))
+        call_malformed(head, "bad field value");
+    if (head->malformed)
+        return false;
+    if (field->name_size && field->name[0] == ':') {
+        read_pseudo_field(head, name, field->value);
+        return false;
+    }
+    head->saw_regular_field = true;
+    read_known_field(head, name, field->value, field->value_size);
+    return !head->in_trailers;
+}
+
+void
+request_read_fields(struct request_head *head, struct arena *arena, const struct field *fields,
+                    size_t count)
+{
+    struct metadata_entry *entry =
+        head->in_trailers ? NULL : arena_alloc(arena, count * sizeof *entry);
+    for (const struct field *field = fields; field < fields + count; field++) {
+        if (!read_field(head, field) || !entry)
+            continue;
+        *entry = (struct metadata_entry){.key = field->name,
+                                         .key_size = field->name_size,
+                                         .value = field->value,
+                                         .value_size = field->value_size,
+                                         .is_secret = field->is_secret};
+        metadata_append(&head->metadata, entry++);
+    }
+}
+
+void
+request_finish(struct request_head *head)
+{
+    if (head->in_trailers)
+        return;
+    if (!head->method || !head->scheme)
+        call_malformed(head, "a pseudo-header field is missing");
+    else if (!head->path || (head->path[0] != '/' && strcmp(head->path, "*") != 0))
+        call_malformed(head, "no :path");
+}
+
+int
+request_http_status(const struct request_head *head)
+{
+    if (strcmp(head->method, "POST") != 0)
+        return 405;
+    if (!head->content_type ||
+        !grpc_text_is_grpc_content_type(head->content_type, strlen(head->content_type)))
+        return 415;
+    return 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection: its life, and reading. Its HTTP/2 session is in conn_session.c, writing in conn_write.c, what streams do in stream.c.
+ */
+#include "rpc/http2/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "rpc/http2/conn_internal.h"
+
+/* Answers that wait for a peer which does not read: beyond this nothing more is read from it. */
+#define MAX_OUTBOUND_FRAMES 4096u
+#define READS_PER_TURN 4
+
+/* Requests may take a thousand times as long as bytes of a large message. So that a turn of the loop stays short, as much is read at once only while it brings few of them. */
+#define LITTLE_READ_BYTES 8192u
+#define FEW_REQUESTS 64u
+
+/* ---- reading ---- */
+
+static bool
+begins_with(const uint8_t *bytes, size_t size, const char *wanted)
+{
+    return size >= strlen(wanted) && memcmp(bytes, wanted, strlen(wanted)) == 0;
+}
+
+/* The peer's first bytes are not those of HTTP/2: says what they look like. */
+static void
+kill_stranger(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    if (begins_with(bytes, size, "HTTP/1."))
+        conn_kill(conn, "the peer speaks HTTP/1 and not HTTP/2");
+    else if (begins_with(bytes, size, "\x15\x03") || begins_with(bytes, size, "\x16\x03"))
+        conn_kill(conn, "the peer speaks TLS here, not plain HTTP/2");
+    else
+        conn_kill(conn, "the peer does not speak HTTP/2");
+}
+
+static void
+feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    conn->counters->bytes_in += size;
+    int32_t window_used = nghttp2_session_get_effective_recv_data_length(conn->session);
+    ssize_t taken = nghttp2_session_mem_recv(conn->session, bytes, size);
+    conn_session_consume(conn, window_used);
+    if (conn->is_stranger || taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        kill_stranger(conn, bytes, size);
+    } else if (taken < 0 && !conn->is_dead) {
+        nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
+        conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)taken));
+    }
+    conn_mark_dirty(conn);
+}
+
+static void
+note_established(struct conn *conn)
+{
+    conn->is_established = true;
+    if (conn->tls) {
+        const char *const *names;
+        size_t count = tls_session_peer_names(conn->tls, &names);
+        peer_set_names(conn->peer, names, count);
+    }
+    if (conn->events->established)
+        conn->events->established(conn);
+    conn_mark_dirty(conn);
+}
+
+static void
+feed_tls(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    static const size_t room = 16384;
+    uint8_t plain[16384];
+    struct error *error AUTO(error_cleanup) = tls_session_feed(conn->tls, bytes, size);
+    size_t got = 1;
+    bool closed = false;
+    while (!error && got && !closed && !conn->is_dead) {
+        error = tls_session_read(conn->tls, plain, room, &got, &closed);
+        if (!error && !conn->is_established && tls_session_is_established(conn->tls))
+            note_established(conn);
+        if (!error && got)
+            feed_session(conn, plain, got);
+    }
+    if (error) {
+        conn->was_refused = !conn->is_established;
+        conn_kill(conn, "TLS: %s", error->message);
+    } else if (closed) {
+        conn_kill(conn, "the peer closed the connection");
+    }
+    conn_mark_dirty(conn);
+}
+
+static void
+take_bytes(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    if (conn->tls)
+        feed_tls(conn, bytes, size);
+    else
+        feed_session(conn, bytes, size);
+}
+
+static void
+read_socket(struct conn *conn)
+{
+    for (int i = 0; i < READS_PER_TURN && !conn->is_dead; i++) {
+        size_t room = conn->reads_much ? LOOP_READ_BYTES : LITTLE_READ_BYTES;
+        size_t requests = conn->opened_streams;
+        ssize_t got = recv(conn->fd, conn->loop->read_buffer, room, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (got < 0) {
+            conn_kill(conn, "read: %s", strerrordesc_np(errno));
+            return;
+        }
+        if (got == 0) {
+            conn_kill(conn, "the peer closed the connection");
+            return;
+        }
+        conn->last_read_at = timers_now();
+        take_bytes(conn, conn->loop->read_buffer, (size_t)got);
+        requests = conn->opened_streams - requests;
+        conn->reads_much = requests < FEW_REQUESTS && (size_t)got == room;
+        if (!conn->reads_much)
+            return;
+    }
+}
+
+void
+conn_lose(struct conn *conn, int write_errno)
+{
+    if (!conn->is_dead)
+        read_socket(conn);
+    conn_kill(conn, "write: %s", strerrordesc_np(write_errno));
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* Waits for what makes sense now: a peer that takes no answers may not send more questions. */
+void
+conn_watch(struct conn *conn)
+{
+    bool flooded = conn->is_stuck &&
+                   nghttp2_session_get_outbound_queue_size(conn->session) > MAX_OUTBOUND_FRAMES;
+    int events = (flooded ? 0 : UV_READABLE) | (conn->is_stuck ? UV_WRITABLE : 0);
+    if (events == conn->watched)
+        return;
+    conn->watched = events;
+    if (events)
+        uv_poll_start(&conn->poll, events, on_poll);
+    else
+        uv_poll_stop(&conn->poll);
+}
+
+static void
+on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct conn *conn = poll->data;
+    loop_note_awake(conn->loop);
+    conn->loop->has_heard = true;
+    if (conn->is_dead)
+        return;
+    if (events & UV_WRITABLE) {
+        conn->is_stuck = false;
+        conn_mark_dirty(conn);
+    }
+    if (events & UV_READABLE || status < 0)
+        read_socket(conn);
+    /* libuv has stopped watching: if reading has not told why, nothing else will. */
+    if (status < 0)
+        conn_kill(conn, "the socket has failed");
+    loop_flush_much(conn->loop); /* which may be the end of this connection */
+}
+
+/* ---- life ---- */
+
+static void
+set_socket_options(int fd)
+{
+    int on = 1, idle_s = 60, interval_s = 15, probes = 4;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        return; /* not TCP */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+struct conn *
+conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_options *options,
+         const struct conn_events *events, void *owner)
+{
+    struct conn *conn = memory_zeroed(sizeof *conn);
+    conn->loop = loop;
+    conn->events = events;
+    conn->owner = owner;
+    conn->fd = fd;
+    conn->tls = tls;
+    conn->is_server = options->is_server;
+    conn->counters = options->counters;
+    conn->peer = peer_new(fd, account_new(&loop->admission));
+    conn->made_at = conn->last_read_at = timers_now();
+    set_socket_options(fd);
+    conn_session_open(conn, options);
+    uv_poll_init(&loop->uv, &conn->poll, fd);
+    conn->poll.data = conn;
+    conn_watch(conn);
+    return conn;
+}
+
+void
+conn_start(struct conn *conn)
+{
+    if (!conn->tls)
+        note_established(conn);
+    else if (!conn->is_server)
+        feed_tls(conn, NULL, 0); /* a client speaks first */
+    conn_mark_dirty(conn);
+}
+
+void
+conn_kill(struct conn *conn, const char *format, ...)
+{
+    if (conn->is_dead)
+        return;
+    conn->is_dead = true;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&conn->why_dead, format, arguments) < 0)
+        memory_exhausted();
+    va_end(arguments);
+    conn_mark_dirty(conn);
+}
+
+void
+conn_mark_dirty(struct conn *conn)
+{
+    if (conn->is_dirty)
+        return;
+    conn->is_dirty = true;
+    conn->next_dirty = conn->loop->dirty;
+    conn->loop->dirty = conn;
+}
+
+struct conn *
+conn_take_dirty(struct loop *loop)
+{
+    struct conn *conn = loop->dirty;
+    if (!conn)
+        return NULL;
+    loop->dirty = conn->next_dirty;
+    conn->is_dirty = false;
+    return conn;
+}
+
+/* Takes the connection off the list and marks it, so that nothing puts it there again. */
+static void
+leave_dirty(struct conn *conn)
+{
+    struct conn **place = &conn->loop->dirty;
+    while (conn->is_dirty && *place && *place != conn)
+        place = &(*place)->next_dirty;
+    if (conn->is_dirty && *place)
+        *place = conn->next_dirty;
+    conn->is_dirty = true;
+}
+
+static void
+free_conn(uv_handle_t *poll)
+{
+    struct conn *conn = poll->data;
+    close(conn->fd);
+    free(conn);
+}
+
+void
+conn_destroy(struct conn *conn)
+{
+    const char *why = conn->why_dead ? conn->why_dead : "connection closed";
+    conn_write_goodbye(conn);
+    leave_dirty(conn);
+    conn_session_end(conn, why);
+    conn->events->closed(conn, why);
+    nghttp2_session_del(conn->session);
+    tls_session_free(conn->tls);
+    conn_write_drop(conn);
+    buffer_clear(&conn->cipher);
+    peer_release(conn->peer);
+    free(conn->why_dead);
+    free(conn->goaway_text);
+    uv_close((uv_handle_t *)&conn->poll, free_conn);
+}

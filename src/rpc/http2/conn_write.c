@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a connection: what the HTTP/2 session has to say is gathered into one writev(2).
+ *
+ * DESIGN. Frames are small: they are copied into the loop's buffer. Large pieces of DATA are not copied: the chunk that they stand
+ * in is held until the kernel has taken them. When the socket is full, what was gathered is kept (struct leftover) and nothing more is
+ * taken from the session until it is gone, so the session's own flow control is all the queueing there is.
+ *
+ * The answer to a ping waits a moment for other bytes to go with: grpc-go pings with every call to find out how much the line takes, and a call that
+ * is not answered in the same turn would cost a system call, and its client a wake-up, for that alone.
+ */
+#include "rpc/http2/conn_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/memory.h"
+
+#define MAX_PIECES 64
+#define FRAME_HEAD_BYTES 9
+#define COPY_BELOW 2048
+#define ACK_PAUSE_NS (5 * UINT64_C(1000000))
+#define LINGER_NS (20 * UINT64_C(1000000))
+
+/* What one writev is made of. `held[i]` is NULL where the piece stands in the loop's buffer. */
+struct batch {
+    /* One more, for a frame that comes when all of it is full. */
+    struct iovec pieces[MAX_PIECES + 1];
+    struct chunk *held[MAX_PIECES + 1];
+    size_t count;
+    size_t buffered; /* bytes used of the loop's buffer */
+    size_t total;
+    bool is_full; /* a frame did not fit any more */
+};
+
+struct leftover {
+    size_t first;
+    struct batch batch;
+    uint8_t bytes[]; /* copies of what stood in the loop's buffer */
+};
+
+/* The batch of the flush that is running; conn_write_send_data reaches it through here. */
+static struct batch *
+current_batch(struct conn *conn)
+{
+    return conn->gathering;
+}
+
+static bool
+has_room(const struct batch *batch, size_t copied)
+{
+    return batch->count + 2 <= MAX_PIECES && batch->buffered + copied <= LOOP_WRITE_BYTES;
+}
+
+static void
+add_copy(struct conn *conn, struct batch *batch, const void *bytes, size_t size)
+{
+    uint8_t *to = conn->loop->write_buffer + batch->buffered;
+    memcpy(to, bytes, size);
+    batch->buffered += size;
+    batch->total += size;
+    struct iovec *last = batch->count ? &batch->pieces[batch->count - 1] : NULL;
+    if (last && !batch->held[batch->count - 1] && (uint8_t *)last->iov_base + last->iov_len == to) {
+        last->iov_len += size;
+        return;
+    }
+    batch->held[batch->count] = NULL;
+    batch->pieces[batch->count++] = (struct iovec){to, size};
+}
+
+static void
+add_held(struct batch *batch, struct chunk *chunk, const uint8_t *bytes, size_t size)
+{
+    chunk->references++;
+    batch->held[batch->count] = chunk;
+    batch->pieces[batch->count++] = (struct iovec){(void *)bytes, size};
+    batch->total += size;
+}
+
+/* What does not fit the buffer gets memory of its own. */
+static void
+add_chunk(struct batch *batch, const uint8_t *bytes, size_t size)
+{
+    struct chunk *chunk = chunk_new(size);
+    memcpy(chunk->bytes, bytes, size);
+    add_held(batch, chunk, chunk->bytes, size);
+    chunk_release(chunk);
+}
+
+static void
+release_held(struct batch *batch, size_t first)
+{
+    for (size_t i = first; i < batch->count; i++)
+        chunk_release(batch->held[i]);
+}
+
+int
+conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                     size_t length, nghttp2_data_source *source, void *argument)
+{
+    (void)session;
+    struct conn *conn = argument;
+    struct stream *stream = source->ptr;
+    struct batch *batch = current_batch(conn);
+    /* Room for a copy of all of it: a frame may span many small chunks. */
+    if (!has_room(batch, FRAME_HEAD_BYTES + length)) {
+        batch->is_full = true;
+        return NGHTTP2_ERR_WOULDBLOCK;
+    }
+    add_copy(conn, batch, head, FRAME_HEAD_BYTES);
+    for (size_t left = length; left;) {
+        const uint8_t *bytes;
+        struct chunk *chunk;
+        size_t part = chunk_queue_peek(&stream->out, left, &bytes, &chunk);
+        if (part < COPY_BELOW || batch->count + 1 >= MAX_PIECES)
+            add_copy(conn, batch, bytes, part);
+        else
+            add_held(batch, chunk, bytes, part);
+        chunk_queue_advance(&stream->out, part);
+        left -= part;
+    }
+    stream->has_moved = true;
+    stream->is_sent = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    conn->found = stream; /* the trailers come next */
+    stream->events->written(stream, length);
+    return 0;
+}
+
+/* Fills the batch from the session. False: the session failed and the connection is dead. */
+static bool
+gather(struct conn *conn, struct batch *batch)
+{
+    batch->count = batch->buffered = batch->total = 0;
+    batch->is_full = false;
+    conn->gathering = batch;
+    /* Half of the buffer, so that DATA frames find room as well. */
+    while (!batch->is_full && has_room(batch, LOOP_WRITE_BYTES / 2)) {
+        const uint8_t *bytes;
+        ssize_t size = nghttp2_session_mem_send(conn->session, &bytes);
+        if (size < 0) {
+            conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)size));
+            release_held(batch, 0);
+            return false;
+        }
+        if (size == 0)
+            break;
+        /* DATA that was taken on the way may have filled the buffer up. */
+        if (batch->buffered + (size_t)size <= LOOP_WRITE_BYTES)
+            add_copy(conn, batch, bytes, (size_t)size);
+        else
+            add_chunk(batch, bytes, (size_t)size);
+    }
+    conn->counters->bytes_out += batch->total;
+    return true;
+}
+
+/* ---- plaintext ---- */
+
+/* Writes from piece `*first` on, whose written part is cut off. False: the socket takes no more now. */
+static bool
+write_pieces(struct conn *conn, struct batch *batch, size_t *first)
+{
+    while (*first < batch->count) {
+        struct msghdr message = {.msg_iov = batch->pieces + *first,
+                                 .msg_iovlen = batch->count - *first};
+        ssize_t written = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            if (errno != EAGAIN)
+                conn_lose(conn, errno);
+            return false;
+        }
+        size_t left = (size_t)written;
+        while (*first < batch->count && left >= batch->pieces[*first].iov_len) {
+            left -= batch->pieces[*first].iov_len;
+            chunk_release(batch->held[*first]);
+            ++*first;
+        }
+        if (*first < batch->count) {
+            struct iovec *piece = &batch->pieces[*first];
+            piece->iov_base = (uint8_t *)piece->iov_base + left;
+            piece->iov_len -= left;
+        }
+    }
+    return true;
+}
+
+/* The loop's buffer is for the next connection: copies what stands there. */
+static void
+keep_leftover(struct conn *conn, const struct batch *batch, size_t first)
+{
+    struct leftover *leftover = memory_new(sizeof *leftover + batch->buffered);
+    leftover->first = first;
+    leftover->batch = *batch;
+    size_t copied = 0;
+    for (size_t i = first; i < batch->count; i++) {
+        struct iovec *piece = &leftover->batch.pieces[i];
+        if (batch->held[i])
+            continue;
+        memcpy(leftover->bytes + copied, piece->iov_base, piece->iov_len);
+        piece->iov_base = leftover->bytes + copied;
+        copied += piece->iov_len;
+    }
+    conn->leftover = leftover;
+}
+
+static bool
+write_leftover(struct conn *conn)
+{
+    struct leftover *leftover = conn->leftover;
+    if (!leftover)
+        return true;
+    if (!write_pieces(conn, &leftover->batch, &leftover->first))
+        return false;
+    free(STEAL(conn->leftover));
+    return true;
+}
+
+static bool
+write_plain(struct conn *conn, struct batch *batch)
+{
+    size_t first = 0;
+    if (write_pieces(conn, batch, &first))
+        return true;
+    if (conn->is_dead)
+        release_held(batch, first);
+    else
+        keep_leftover(conn, batch, first);
+    return false;
+}
+
+/* ---- TLS ---- */
+
+static bool
+write_cipher(struct conn *conn)
+{
+    while (conn->cipher_written < conn->cipher.size) {
+        ssize_t written =
+            send(conn->fd, conn->cipher.bytes + conn->cipher_written,
+                 conn->cipher.size - conn->cipher_written, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            if (errno != EAGAIN)
+                conn_lose(conn, errno);
+            return false;
+        }
+        conn->cipher_written += (size_t)written;
+    }
+    buffer_clear(&conn->cipher);
+    conn->cipher_written = 0;
+    return true;
+}
+
+static void
+encrypt(struct conn *conn, struct batch *batch)
+{
+    struct error *error AUTO(error_cleanup) = NULL;
+    for (size_t i = 0; i < batch->count && !error; i++)
+        error = tls_session_write(conn->tls, batch->pieces[i].iov_base, batch->pieces[i].iov_len);
+    release_held(batch, 0);
+    if (error)
+        conn_kill(conn, "TLS: %s", error->message);
+}
+
+/* ---- the flush ---- */
+
+/* True: all that there was to write has been written. */
+static bool
+write_all(struct conn *conn)
+{
+    if (conn->tls)
+        tls_session_take(conn->tls, &conn->cipher);
+    if (!write_leftover(conn) || !write_cipher(conn))
+        return false;
+    /* Nothing comes to go with any more if the connection is about to end. */
+    if (conn->owes_ack &&
+        (nghttp2_session_want_write(conn->session) || !nghttp2_session_want_read(conn->session)))
+        conn_send_ack(conn);
+    struct batch batch;
+    while (conn->is_established && gather(conn, &batch) && batch.count) {
+        if (!conn->tls) {
+            if (!write_plain(conn, &batch))
+                return false;
+            continue;
+        }
+        encrypt(conn, &batch);
+        tls_session_take(conn->tls, &conn->cipher);
+        if (!write_cipher(conn))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * All is said. A peer that has said GOAWAY may have sent a ping behind it: closing on bytes that nobody has read would reset the connection, and take back what
+ * was written.
+ */
+static bool
+must_linger(struct conn *conn)
+{
+    if (!conn->peer_leaves || conn->has_lingered)
+        return false;
+    if (!conn->linger.place)
+        loop_arm(conn->loop, &conn->linger, timers_now() + LINGER_NS);
+    return true;
+}
+
+void
+conn_flush(struct conn *conn)
+{
+    bool was_dead = conn->is_dead;
+    bool was_stuck = conn->is_stuck;
+    /* Also when it is dead: a GOAWAY or an alert tells the peer why. */
+    bool done = !conn->is_stuck && write_all(conn);
+    conn->is_stuck = !done;
+    if (conn->is_stuck && !was_stuck)
+        conn->stuck_since = timers_now();
+    bool finished = done && conn->is_established && !nghttp2_session_want_read(conn->session) &&
+                    !nghttp2_session_want_write(conn->session);
+    if (was_dead || conn->is_dead || (finished && !must_linger(conn))) {
+        conn_destroy(conn);
+        return;
+    }
+    conn_watch(conn);
+    if (conn->owes_ack && !conn->ack_pause.place)
+        loop_arm(conn->loop, &conn->ack_pause, timers_now() + ACK_PAUSE_NS);
+}
+
+void
+conn_write_goodbye(struct conn *conn)
+{
+    if (!conn->tls || conn->is_stuck || conn->cipher.size)
+        return;
+    tls_session_shutdown(conn->tls);
+    tls_session_take(conn->tls, &conn->cipher);
+    /* A socket that does not take these few bytes now has a peer that does not wait for them. */
+    if (conn->cipher.size)
+        (void)!send(conn->fd, conn->cipher.bytes, conn->cipher.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void
+conn_write_drop(struct conn *conn)
+{
+    if (!conn->leftover)
+        return;
+    release_held(&conn->leftover->batch, conn->leftover->first);
+    free(STEAL(conn->leftover));
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passing a call on to another server, stream to stream: header fields, bytes and trailers go through as they are; messages are
+ * never looked at. Loop thread only.
+ *
+ * FLOW CONTROL. Bytes that come from one side are queued on the other; a side's stream window is given back only when its bytes have been
+ * written to the other's socket. So a slow reader at one end stops the writer at the other, and what is held is at most one stream window
+ * each way, charged to the client's connection.
+ *
+ * LIFE. `struct proxied` holds the stream to the server behind (upstream) and points to the call (downstream). It is freed when both streams are
+ * gone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "rpc/client/channel_internal.h"
+#include "rpc/client/request_fields.h"
+#include "rpc/grpc/grpc_text.h"
+#include "rpc/server/call_internal.h"
+
+#define MAX_HEADER_BYTES (64u << 10)
+#define FIRST_BLOCK_BYTES 512
+
+/* A head of an answer that takes no more is counted with the call. */
+#define SMALL_HEAD_BYTES 4096u
+
+struct proxied {
+    struct stream upstream; /* first */
+    struct waiter waiter;
+    struct call *call; /* NULL: the client's stream is gone */
+    struct peer *peer; /* the client, who is charged */
+    struct budget *budget;
+    struct channel *channel;
+    struct arena arena;
+    struct kept_fields *fields; /* of the answer */
+    size_t header_bytes;
+    size_t charged; /* in the budget: bytes held, of both directions, and large heads */
+    bool head_passed;
+    bool end_passed;
+    bool upstream_over;
+    enum code code; /* that the server behind has answered */
+};
+
+static struct proxied *
+of_upstream(struct stream *stream)
+{
+    return (struct proxied *)stream;
+}
+
+static struct proxied *
+of_downstream(struct stream *stream)
+{
+    return ((struct call *)stream)->proxied;
+}
+
+static void
+maybe_free(struct proxied *proxied)
+{
+    if (proxied->call || !proxied->upstream_over)
+        return;
+    budget_give_back(proxied->budget, proxied->charged);
+    peer_release(proxied->peer);
+    chunk_queue_clear(&proxied->upstream.out);
+    struct blocks *blocks = &proxied->channel->loop->blocks;
+    channel_release(proxied->channel);
+    field_block_release(&proxied->fields);
+    arena_clear(&proxied->arena);
+    blocks_free(blocks, proxied);
+}
+
+/* Takes the error: the proxy itself answers the client. */
+static void
+answer(struct proxied *proxied, struct error *error)
+{
+    if (proxied->call && !proxied->end_passed)
+        call_reply_status(proxied->call, error);
+    else
+        error_free(error);
+    proxied->end_passed = true;
+}
+
+void
+proxy_cancel(struct proxied *proxied)
+{
+    proxied->end_passed = true;
+    channel_stop_waiting(&proxied->waiter);
+    if (proxied->upstream.conn)
+        stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
+    else
+        proxied->upstream_over = true;
+}
+
+static void
+give_up(struct proxied *proxied, const char *why)
+{
+    answer(proxied, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
+    proxy_cancel(proxied);
+}
+
+/* False: there is no memory for it, and the call is over. */
+static bool
+charge(struct proxied *proxied, size_t size)
+{
+    bool fits = budget_take(proxied->budget, size);
+    if (fits)
+        proxied->charged += size;
+    else
+        give_up(proxied, "too many bytes of proxied calls wait in memory");
+    return fits;
+}
+
+/* ---- bytes, both ways ---- */
+
+static void
+pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, size_t size)
+{
+    if (!charge(proxied, size))
+        return;
+    chunk_queue_append(&to->out, &proxied->channel->loop->blocks, bytes, size);
+    stream_resume(to);
+}
+
+static void
+note_passed(struct proxied *proxied, struct stream *from, size_t size)
+{
+    proxied->charged -= size;
+    budget_give_back(proxied->budget, size);
+    stream_consume(from, size);
+}
+
+/* ---- from the server behind ---- */
+
+static nghttp2_nv *
+copy_fields(struct proxied *proxied, const struct field_block *block)
+{
+    nghttp2_nv *copy = arena_alloc(&proxied->arena, block->count * sizeof *copy);
+    for (size_t i = 0; i < block->count; i++) {
+        const struct field *field = &block->fields[i];
+        uint8_t secret = field->is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+        copy[i] = (nghttp2_nv){
+            (uint8_t *)field->name, (uint8_t *)field->value, field->name_size, field->value_size,
+            NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE | secret};
+    }
+    return copy;
+}
+
+static void
+read_status(struct proxied *proxied, const struct field_block *block)
+{
+    const struct field *status = field_block_find(block, "grpc-status", strlen("grpc-status"));
+    if (!status)
+        return;
+    int number = grpc_text_parse_number(status->value, status->value_size, CODE_COUNT);
+    proxied->code = number < CODE_COUNT ? (enum code)number : CODE_UNKNOWN;
+}
+
+static void
+note_end(struct proxied *proxied)
+{
+    struct call *call = proxied->call;
+    proxied->end_passed = true;
+    /* The answer is complete; what the client still sends is for nobody. */
+    if (!stream_is_sent(&proxied->upstream))
+        stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
+    call->is_answered = true;
+    loop_disarm(call->loop, &call->deadline);
+    call_count_at(call, proxied->code, NULL, proxied->upstream.conn->last_read_at);
+}
+
+static bool
+is_interim(const struct proxied *proxied, const struct field_block *block)
+{
+    const struct field *status =
+        proxied->head_passed ? NULL : field_block_find(block, ":status", strlen(":status"));
+    return status && status->value[0] == '1';
+}
+
+static void
+pass_block(struct proxied *proxied, struct field_block *block, bool end)
+{
+    struct stream *down = &proxied->call->stream;
+    nghttp2_nv *fields = copy_fields(proxied, block);
+    field_block_keep(block, &proxied->fields, &proxied->arena);
+    if (!proxied->head_passed) {
+        proxied->head_passed = proxied->call->head_sent = true;
+        stream_send_headers(down, fields, block->count, end);
+    } else {
+        stream_end(down, fields, block->count);
+        end = true;
+    }
+    if (end) {
+        read_status(proxied, block);
+        note_end(proxied);
+    }
+}
+
+static bool
+charge_head(struct proxied *proxied, const struct field_block *block)
+{
+    size_t size = field_block_memory(block);
+    return size <= SMALL_HEAD_BYTES || charge(proxied, size);
+}
+
+static void
+on_up_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
+{
+    struct proxied *proxied = of_upstream(stream);
+    proxied->header_bytes += block->bytes;
+    if (proxied->header_bytes > MAX_HEADER_BYTES)
+        give_up(proxied, "the headers of the answer are too large");
+    else if (proxied->call && !proxied->end_passed && !is_interim(proxied, block) &&
+             charge_head(proxied, block))
+        pass_block(proxied, block, end_of_stream);
+}
+
+static void
+on_up_data(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (proxied->call && !proxied->end_passed)
+        pass_bytes(proxied, &proxied->call->stream, bytes, size);
+    else
+        stream_consume(stream, size);
+}
+
+static void
+on_up_ended(struct stream *stream)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (!proxied->call || proxied->end_passed)
+        return;
+    stream_end(&proxied->call->stream, NULL, 0);
+    note_end(proxied);
+}
+
+static void
+on_up_written(struct stream *stream, size_t size)
+{
+    struct proxied *proxied = of_upstream(stream);
+    if (proxied->call)
+        note_passed(proxied, &proxied->call->stream, size);
+}
+
+static enum code
+code_of_end(const struct proxied *proxied, uint32_t http2_error)
+{
+    if (http2_error == STREAM_CONNECTION_LOST)
+        return CODE_UNAVAILABLE;
+    if (proxied->call && channel_is_deadline(http2_error, proxied->call->deadline_at))
+        return CODE_DEADLINE_EXCEEDED;
+    return grpc_text_code_of_rst(http2_error);
+}
+
+static void
+on_up_closed(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    struct proxied *proxied = of_upstream(stream);
+    proxied->upstream_over = true;
+    if (!proxied->end_passed)
+        answer(proxied, error_new(code_of_end(proxied, http2_error), "%s: %s",
+                                  proxied->channel->target, why ? why : "the stream ended early"));
+    maybe_free(proxied);
+}
+
+static const struct stream_events upstream_events = {
+    .headers = on_up_headers,
+    .data = on_up_data,
+    .ended = on_up_ended,
+    .written = on_up_written,
+    .closed = on_up_closed,
+};
+
+/* ---- from the client ---- */
+
+/* A malformed request is not passed on (RFC 9113, 8.1.1): the server behind must not take what it has of it for a whole one. */
+static void
+refuse(struct call *call, const char *why)
+{
+    call->head.malformed = why;
+    if (!call->is_answered)
+        call_count(call, grpc_text_code_of_rst(NGHTTP2_PROTOCOL_ERROR),
+                   "the request breaks a rule of HTTP/2");
+    call->is_answered = true;
+    proxy_cancel(call->proxied);
+    stream_reset(&call->stream, NGHTTP2_PROTOCOL_ERROR);
+}
+
+static void
+on_down_trailers(struct stream *stream, struct field_block *block, bool end_of_stream)
+{
+    struct call *call = (struct call *)stream;
+    request_read_fields(&call->head, &call->arena, block->fields, block->count);
+    if (call->head.malformed || !end_of_stream)
+        refuse(call, "trailers");
+}
+
+static void
+on_down_data(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    struct call *call = (struct call *)stream;
+    struct proxied *proxied = call->proxied;
+    if (call->head.malformed)
+        return;
+    call->body_bytes += (int64_t)size;
+    if (call->head.content_length >= 0 && call->body_bytes > call->head.content_length)
+        refuse(call, "more bytes than content-length says");
+    else if (proxied->upstream_over || proxied->end_passed)
+        stream_consume(stream, size);
+    else
+        pass_bytes(proxied, &proxied->upstream, bytes, size);
+}
+
+static void
+on_down_ended(struct stream *stream)
+{
+    struct call *call = (struct call *)stream;
+    if (call->head.malformed)
+        return;
+    if (call->head.content_length >= 0 && call->body_bytes != call->head.content_length)
+        refuse(call, "fewer bytes than content-length says");
+    else
+        stream_end(&call->proxied->upstream, NULL, 0);
+}
+
+static void
+on_down_written(struct stream *stream, size_t size)
+{
+    struct proxied *proxied = of_downstream(stream);
+    note_passed(proxied, &proxied->upstream, size);
+}
+
+static void
+on_down_closed(struct stream *stream, uint32_t http2_error, const char *why)
+{
+    (void)http2_error;
+    struct call *call = (struct call *)stream;
+    struct proxied *proxied = STEAL(call->proxied);
+    call->is_over = true;
+    loop_disarm(call->loop, &call->deadline);
+    if (!call->is_answered)
+        call_count(call, CODE_CANCELLED, why);
+    call->is_answered = true;
+    proxied->call = NULL;
+    proxy_cancel(proxied);
+    maybe_free(proxied);
+    call_maybe_free(call);
+}
+
+static const struct stream_events downstream_events = {
+    .headers = on_down_trailers,
+    .data = on_down_data,
+    .ended = on_down_ended,
+    .written = on_down_written,
+    .closed = on_down_closed,
+};
+
+/* ---- the beginning ---- */
+
+/* Told anew for this hop, or meant for the last one only. */
+static bool
+is_own_field(const struct metadata_entry *entry)
+{
+    return (entry->key_size == 12 && memcmp(entry->key, "grpc-timeout", 12) == 0) ||
+           (entry->key_size == 4 && memcmp(entry->key, "host", 4) == 0);
+}
+
+static void
+begin(struct waiter *waiter, struct conn *conn)
+{
+    struct proxied *proxied = CONTAINER_OF(waiter, struct proxied, waiter);
+    struct call *call = proxied->call;
+    struct request_fields fields;
+    request_fields_begin(&fields, &proxied->arena, proxied->channel, call->head.path,
+                         call->head.metadata.count);
+    request_fields_add_timeout(&fields, call->deadline_at);
+    for (struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
+        if (!is_own_field(e))
+            request_fields_add_raw(&fields, e);
+    struct error *error =
+        stream_begin_request(&proxied->upstream, conn, fields.items, fields.count);
+    if (error) {
+        proxied->upstream_over = true;
+        answer(proxied, error);
+    }
+}
+
+static void
+fail_to_begin(struct waiter *waiter, struct error *error)
+{
+    struct proxied *proxied = CONTAINER_OF(waiter, struct proxied, waiter);
+    proxied->upstream_over = true;
+    answer(proxied, error);
+}
+
+/* What the client has sent while nobody knew where to. */
+static void
+take_raw(struct proxied *proxied)
+{
+    struct call *call = proxied->call;
+    while (call->raw.size) {
+        const uint8_t *bytes;
+        struct chunk *chunk;
+        size_t size = chunk_queue_peek(&call->raw, SIZE_MAX, &bytes, &chunk);
+        budget_give_back(call->budget, size);
+        pass_bytes(proxied, &proxied->upstream, bytes, size);
+        chunk_queue_advance(&call->raw, size);
+    }
+    if (call->stream.in_ended)
+        stream_end(&proxied->upstream, NULL, 0);
+}
+
+/* Takes the reference to the channel that rpc_proxy took. */
+void
+proxy_begin(struct call *call, struct channel *channel)
+{
+    struct proxied *proxied =
+        blocks_alloc(&call->loop->blocks, sizeof *proxied + FIRST_BLOCK_BYTES);
+    memset(proxied, 0, sizeof *proxied);
+    proxied->call = call;
+    proxied->peer = peer_share(call->peer);
+    proxied->budget = call->budget;
+    proxied->channel = channel;
+    proxied->code = CODE_UNKNOWN;
+    proxied->upstream.events = &upstream_events;
+    proxied->waiter.ready = begin;
+    proxied->waiter.failed = fail_to_begin;
+    arena_init(&proxied->arena, proxied + 1, FIRST_BLOCK_BYTES, SIZE_MAX);
+    call->proxied = proxied;
+    call->stream.events = &downstream_events;
+    take_raw(proxied);
+    if (!proxied->upstream_over)
+        channel_want(channel, &proxied->waiter);
+}

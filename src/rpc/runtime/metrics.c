@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting, and Prometheus' text form of it: see metrics.h. */
+#include "rpc/runtime/metrics.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static const struct {
+    uint64_t nanoseconds;
+    const char *label;
+} limits[METRICS_BUCKETS] = {
+    {25000, "0.000025"}, {50000, "0.00005"},   {100000, "0.0001"},  {250000, "0.00025"},
+    {500000, "0.0005"},  {1000000, "0.001"},   {2500000, "0.0025"}, {5000000, "0.005"},
+    {10000000, "0.01"},  {50000000, "0.05"},   {250000000, "0.25"}, {1000000000, "1"},
+    {5000000000u, "5"},  {30000000000u, "30"},
+};
+
+struct method_metrics *
+metrics_method(struct metrics *metrics, const char *path)
+{
+    struct method_metrics **place = &metrics->methods;
+    while (*place && strcmp((*place)->path, path) != 0)
+        place = &(*place)->next;
+    if (!*place) {
+        *place = memory_zeroed(sizeof **place);
+        (*place)->path = memory_string(path);
+    }
+    return *place;
+}
+
+void
+metrics_count_call(struct method_metrics *method, enum code code, uint64_t nanoseconds)
+{
+    size_t bucket = 0;
+    while (bucket < METRICS_BUCKETS && nanoseconds > limits[bucket].nanoseconds)
+        bucket++;
+    method->codes[code]++;
+    method->buckets[code][bucket]++;
+    method->nanoseconds[code] += nanoseconds;
+}
+
+static void
+print_histogram(const struct method_metrics *method, enum code code, struct buffer *out)
+{
+    const char *name = error_code_name(code);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < METRICS_BUCKETS; i++) {
+        sum += method->buckets[code][i];
+        buffer_print(out,
+                     "skycap_rpc_duration_seconds_bucket{method=\"%s\",code=\"%s\",le=\"%s\"} "
+                     "%" PRIu64 "\n",
+                     method->path, name, limits[i].label, sum);
+    }
+    buffer_print(
+        out,
+        "skycap_rpc_duration_seconds_bucket{method=\"%s\",code=\"%s\",le=\"+Inf\"} %" PRIu64
+        "\nskycap_rpc_duration_seconds_sum{method=\"%s\",code=\"%s\"} %.9f\n"
+        "skycap_rpc_duration_seconds_count{method=\"%s\",code=\"%s\"} %" PRIu64 "\n",
+        method->path, name, method->codes[code], method->path, name,
+        (double)method->nanoseconds[code] / 1e9, method->path, name, method->codes[code]);
+}
+
+static void
+print_head(struct buffer *out, const char *name, const char *kind, const char *help)
+{
+    buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
+}
+
+static void
+print_calls(const struct metrics *metrics, struct buffer *out)
+{
+    print_head(out, "skycap_rpc_calls_total", "counter",
+               "Calls answered, by method and gRPC code.");
+    for (const struct method_metrics *m = metrics->methods; m; m = m->next)
+        for (int code = 0; code < CODE_COUNT; code++)
+            if (m->codes[code])
+                buffer_print(out, "skycap_rpc_calls_total{method=\"%s\",code=\"%s\"} %" PRIu64 "\n",
+                             m->path, error_code_name((enum code)code), m->codes[code]);
+    print_head(out, "skycap_rpc_in_flight", "gauge", "Calls that are being served.");
+    for (const struct method_metrics *m = metrics->methods; m; m = m->next)
+        buffer_print(out, "skycap_rpc_in_flight{method=\"%s\"} %" PRIu64 "\n", m->path,
+                     m->in_flight);
+    print_head(out, "skycap_rpc_duration_seconds", "histogram",
+               "From a call's head to its status.");
+    for (const struct method_metrics *m = metrics->methods; m; m = m->next)
+        for (int code = 0; code < CODE_COUNT; code++)
+            if (m->codes[code])
+                print_histogram(m, (enum code)code, out);
+}
+
+static void
+print_number(struct buffer *out, const char *name, const char *kind, const char *help,
+             uint64_t number)
+{
+    print_head(out, name, kind, help);
+    buffer_print(out, "%s %" PRIu64 "\n", name, number);
+}
+
+/* The second number in statm, in pages. */
+static uint64_t
+resident_bytes(void)
+{
+    char text[128] = "";
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char *second = got > 0 ? strchr(text, ' ') : NULL;
+    uint64_t pages = second ? strtoull(second, NULL, 10) : 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void
+metrics_print(const struct metrics *metrics, struct buffer *out)
+{
+    print_calls(metrics, out);
+    print_number(out, "skycap_rpc_received_bytes_total", "counter", "Bytes from clients.",
+                 metrics->server_bytes.bytes_in);
+    print_number(out, "skycap_rpc_sent_bytes_total", "counter", "Bytes to clients.",
+                 metrics->server_bytes.bytes_out);
+    print_number(out, "skycap_rpc_client_received_bytes_total", "counter",
+                 "Bytes from servers that we call.", metrics->client_bytes.bytes_in);
+    print_number(out, "skycap_rpc_client_sent_bytes_total", "counter",
+                 "Bytes to servers that we call.", metrics->client_bytes.bytes_out);
+    print_number(out, "skycap_rpc_connections", "gauge", "Open connections of clients.",
+                 metrics->server_connections);
+    print_number(out, "skycap_rpc_connections_total", "counter", "Connections accepted.",
+                 metrics->server_connections_total);
+    print_number(out, "skycap_rpc_connections_refused_total", "counter",
+                 "Connections over the limit.", metrics->refused_connections_total);
+    print_number(out, "skycap_rpc_client_connections", "gauge", "Open connections to servers.",
+                 metrics->client_connections);
+    print_number(out, "skycap_rpc_client_connections_total", "counter", "Connections made.",
+                 metrics->client_connections_total);
+    print_number(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
+                 resident_bytes());
+}
+
+void
+metrics_clear(struct metrics *metrics)
+{
+    while (metrics->methods) {
+        struct method_metrics *next = metrics->methods->next;
+        free(metrics->methods->path);
+        free(metrics->methods);
+        metrics->methods = next;
+    }
+}

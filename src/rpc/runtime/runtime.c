@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine under servers and channels: see runtime.h. */
+#include "rpc/runtime/runtime.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "rpc/runtime/runtime_internal.h"
+
+#define SPAWNED_STACK_BYTES (256u * 1024)
+#define SPAWN_RETRY_NS (UINT64_C(10) * 1000 * 1000)
+
+struct runtime {
+    struct loop *loop;
+    struct metrics metrics;
+    pthread_mutex_t lock;
+    pthread_cond_t none_spawned;
+    unsigned spawned; /* that have not ended */
+};
+
+struct error *
+runtime_open(const struct runtime_options *options, struct runtime **out)
+{
+    struct loop_options loop_options = {
+        .log = options->log,
+        .max_workers = options->max_workers ? options->max_workers : 256,
+        .max_queued_calls = options->max_queued_calls ? options->max_queued_calls : 4096,
+        .max_buffered_bytes =
+            options->max_buffered_bytes ? options->max_buffered_bytes : (size_t)64 << 20,
+    };
+    struct runtime *runtime = memory_zeroed(sizeof *runtime);
+    struct error *error = loop_open(&loop_options, &runtime->loop);
+    if (error) {
+        free(runtime);
+        return error;
+    }
+    pthread_mutex_init(&runtime->lock, NULL);
+    pthread_cond_init(&runtime->none_spawned, NULL);
+    *out = runtime;
+    return NULL;
+}
+
+void
+runtime_close(struct runtime *runtime)
+{
+    if (!runtime)
+        return;
+    pthread_mutex_lock(&runtime->lock);
+    while (runtime->spawned)
+        pthread_cond_wait(&runtime->none_spawned, &runtime->lock);
+    pthread_mutex_unlock(&runtime->lock);
+    loop_close(runtime->loop);
+    metrics_clear(&runtime->metrics);
+    pthread_cond_destroy(&runtime->none_spawned);
+    pthread_mutex_destroy(&runtime->lock);
+    free(runtime);
+}
+
+struct spawned {
+    struct runtime *runtime;
+    void (*function)(void *argument);
+    void *argument;
+    struct task task;
+    struct timer retry;
+};
+
+static void *
+run_spawned(void *argument)
+{
+    struct spawned spawned = *(struct spawned *)argument;
+    free(argument);
+    spawned.function(spawned.argument);
+    pthread_mutex_lock(&spawned.runtime->lock);
+    if (!--spawned.runtime->spawned)
+        pthread_cond_signal(&spawned.runtime->none_spawned);
+    pthread_mutex_unlock(&spawned.runtime->lock);
+    return NULL;
+}
+
+static bool
+start_spawned(struct spawned *spawned)
+{
+    pthread_t thread;
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&detached, SPAWNED_STACK_BYTES);
+    bool started = pthread_create(&thread, &detached, run_spawned, spawned) == 0;
+    pthread_attr_destroy(&detached);
+    return started;
+}
+
+/* The system has no thread to give just now (EAGAIN): the loop tries again until it has. */
+static void
+retry_spawned(struct timer *timer)
+{
+    struct spawned *spawned = CONTAINER_OF(timer, struct spawned, retry);
+    struct loop *loop = spawned->runtime->loop;
+    if (!start_spawned(spawned))
+        loop_arm(loop, &spawned->retry, timers_now() + SPAWN_RETRY_NS);
+}
+
+static void
+retry_by_task(struct task *task)
+{
+    retry_spawned(&CONTAINER_OF(task, struct spawned, task)->retry);
+}
+
+void
+runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument)
+{
+    struct spawned *spawned = memory_new(sizeof *spawned);
+    *spawned = (struct spawned){.runtime = runtime,
+                                .function = function,
+                                .argument = argument,
+                                .task.run = retry_by_task,
+                                .retry.fire = retry_spawned};
+    pthread_mutex_lock(&runtime->lock);
+    runtime->spawned++;
+    pthread_mutex_unlock(&runtime->lock);
+    if (!start_spawned(spawned))
+        loop_post(runtime->loop, &spawned->task);
+}
+
+struct loop *
+runtime_loop(struct runtime *runtime)
+{
+    return runtime->loop;
+}
+
+struct metrics *
+runtime_metrics(struct runtime *runtime)
+{
+    return &runtime->metrics;
+}
+
+const struct log *
+runtime_log(const struct runtime *runtime)
+{
+    return runtime->loop->log;
+}
+
+struct print_metrics {
+    const struct metrics *metrics;
+    struct buffer *out;
+};
+
+static void
+print_on_loop(void *argument)
+{
+    struct print_metrics *print = argument;
+    metrics_print(print->metrics, print->out);
+}
+
+void
+runtime_print_metrics(struct runtime *runtime, struct buffer *out)
+{
+    struct print_metrics print = {&runtime->metrics, out};
+    loop_run(runtime->loop, print_on_loop, &print);
+}
+
+struct reload_tls {
+    struct tls_context *context;
+    bool *changed;
+    struct error *error;
+};
+
+static void
+reload_on_loop(void *argument)
+{
+    struct reload_tls *reload = argument;
+    reload->error = tls_context_reload(reload->context, reload->changed);
+}
+
+struct error *
+runtime_reload_tls(struct runtime *runtime, struct tls_context *context, bool *changed)
+{
+    struct reload_tls reload = {context, changed, NULL};
+    loop_run(runtime->loop, reload_on_loop, &reload);
+    return reload.error;
+}
+
+static void
+close_tls_on_loop(void *argument)
+{
+    tls_context_close(argument);
+}
+
+void
+runtime_close_tls(struct runtime *runtime, struct tls_context *context)
+{
+    if (context)
+        loop_run(runtime->loop, close_tls_on_loop, context);
+}

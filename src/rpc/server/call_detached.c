@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that no client made: see call.h.
+ *
+ * LIFE. The thread that made the call frees it, but it is the loop that does it, by a task: what the thread has asked of the loop before (to
+ * cancel, to end a child) is done by then.
+ */
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "rpc/client/client_call_internal.h"
+#include "rpc/runtime/runtime_internal.h"
+#include "rpc/server/call_internal.h"
+
+struct detached {
+    struct call call; /* first */
+    struct peer peer;
+    sem_t relay_ended;
+};
+
+static struct call *
+new_on_loop(struct loop *loop, uint64_t timeout_ns)
+{
+    struct detached *detached = memory_zeroed(sizeof *detached);
+    struct call *call = &detached->call;
+    call->loop = loop;
+    call->peer = &detached->peer;
+    snprintf(call->peer->address, sizeof call->peer->address, "internal");
+    call->peer->account = call->loop->admission.own;
+    call->budget = call->decoded.budget = &call->peer->account->bytes;
+    call->started_at = timers_now();
+    if (timeout_ns && timeout_ns < UINT64_MAX - call->started_at)
+        call->deadline_at = call->started_at + timeout_ns;
+    request_init(&call->head);
+    call->head.path = "";
+    arena_init(&call->arena, NULL, 0, SIZE_MAX);
+    sem_init(&detached->relay_ended, 0, 0);
+    return call;
+}
+
+struct call *
+call_new_detached(struct runtime *runtime, uint64_t timeout_ns)
+{
+    return new_on_loop(runtime_loop(runtime), timeout_ns);
+}
+
+struct call *
+call_new_part(struct call *whole, uint64_t timeout_ns)
+{
+    struct call *part = new_on_loop(whole->loop, timeout_ns);
+    part->scope = whole->scope;
+    part->target = whole->target;
+    part->head.metadata = whole->head.metadata;
+    return part;
+}
+
+void
+call_join_part(struct call *whole, struct call *part)
+{
+    arena_absorb(&whole->arena, &part->arena);
+    call_free_detached(part);
+}
+
+/* ---- what a handler leaves behind ---- */
+
+void
+call_detached_wake(struct call *call)
+{
+    sem_post(&((struct detached *)call)->relay_ended);
+}
+
+static void
+begin_relay(void *call)
+{
+    relay_begin(call);
+}
+
+static void
+drop_relay(void *call)
+{
+    relay_drop(call);
+}
+
+static struct error *
+wait_for_relay(struct call *call)
+{
+    loop_run(call->loop, begin_relay, call);
+    while (sem_wait(&((struct detached *)call)->relay_ended) != 0)
+        continue;
+    return STEAL(call->result);
+}
+
+struct error *
+call_detached_complete(struct call *call, const struct method *method, void *reply,
+                       struct error *error)
+{
+    struct scope before = call->scope;
+    while (!error && (call->go_on.run || call->relayed))
+        error = call->go_on.run ? call_run_continuation(call) : wait_for_relay(call);
+    if (call->relayed)
+        loop_run(call->loop, drop_relay, call);
+    call->go_on = (struct continuation){0};
+    call->scope = before;
+    const ProtobufCMessage *relayed = STEAL(call->output);
+    if (!error && relayed)
+        memcpy(reply, relayed, method->output->sizeof_message);
+    return error;
+}
+
+/* ---- the end ---- */
+
+static void
+cancel_on_loop(struct task *task)
+{
+    client_call_cancel_children(CONTAINER_OF(task, struct call, news));
+}
+
+void
+call_cancel_detached(struct call *call)
+{
+    if (atomic_exchange_explicit(&call->is_cancelled, true, memory_order_acq_rel))
+        return;
+    call->news.run = cancel_on_loop;
+    loop_post(call->loop, &call->news);
+}
+
+static void
+free_on_loop(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    arena_clear(&call->arena);
+    charge_clear(&call->decoded);
+    sem_destroy(&((struct detached *)call)->relay_ended);
+    free(call);
+}
+
+void
+call_free_detached(struct call *call)
+{
+    if (!call)
+        return;
+    call->finished.run = free_on_loop;
+    loop_post(call->loop, &call->finished);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answering a call, on the loop thread: headers, messages, status.
+ *
+ * An error before any message is one HEADERS frame that ends the stream (Trailers-Only); otherwise headers, data, trailers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/buffer.h"
+#include "rpc/grpc/grpc_text.h"
+#include "rpc/server/call_internal.h"
+
+/* Clients of the gRPC C core take 8 KiB of headers by default: message and details stay well below. */
+#define MAX_MESSAGE_BYTES 2048
+#define MAX_DETAILS_BYTES 4096
+
+#define NO_COPY (NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)
+#define FIELD(name_, value_)                                                                       \
+    {                                                                                              \
+        (uint8_t *)(name_), (uint8_t *)(value_), sizeof(name_) - 1, sizeof(value_) - 1, NO_COPY    \
+    }
+
+static const nghttp2_nv head_fields[] = {
+    FIELD(":status", "200"),
+    FIELD("content-type", "application/grpc"),
+};
+
+/* Told only to a client that has sent something else: in every answer it would cost all on the way more than it is worth. */
+static const nghttp2_nv accepted_encodings = FIELD("grpc-accept-encoding", "identity,gzip");
+
+static nghttp2_nv ok_trailers[] = {FIELD("grpc-status", "0")};
+
+/* ---- lists of fields ---- */
+
+struct fields {
+    nghttp2_nv *items;
+    size_t count;
+};
+
+static struct fields
+fields_new(struct arena *arena, size_t capacity)
+{
+    return (struct fields){.items = arena_alloc(arena, capacity * sizeof(nghttp2_nv))};
+}
+
+static void
+fields_add(struct fields *fields, const char *name, size_t name_size, const char *value,
+           size_t value_size)
+{
+    fields->items[fields->count++] =
+        (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, name_size, value_size, NO_COPY};
+}
+
+static void
+fields_add_metadata(struct fields *fields, struct arena *arena, const struct metadata *metadata)
+{
+    for (const struct metadata_entry *entry = metadata->first; entry; entry = entry->next) {
+        if (!metadata_key_is_binary(entry->key, entry->key_size)) {
+            fields_add(fields, entry->key, entry->key_size, entry->value, entry->value_size);
+            continue;
+        }
+        struct buffer text AUTO(buffer_clear) = {0};
+        base64_encode(entry->value, entry->value_size, false, &text);
+        fields_add(fields, entry->key, entry->key_size, arena_copy(arena, text.bytes, text.size),
+                   text.size);
+    }
+}
+
+static void
+fields_add_status(struct fields *fields, struct arena *arena, const struct error *error)
+{
+    const char *number = arena_print(arena, "%d", (int)error->code);
+    fields_add(fields, "grpc-status", strlen("grpc-status"), number, strlen(number));
+    struct buffer text AUTO(buffer_clear) = {0};
+    grpc_text_encode_message(error->message, MAX_MESSAGE_BYTES, &text);
+    fields_add(fields, "grpc-message", strlen("grpc-message"),
+               arena_copy(arena, text.bytes, text.size), text.size);
+    if (!error->details || error->details_size > MAX_DETAILS_BYTES)
+        return;
+    struct buffer details AUTO(buffer_clear) = {0};
+    base64_encode(error->details, error->details_size, false, &details);
+    fields_add(fields, "grpc-status-details-bin", strlen("grpc-status-details-bin"),
+               arena_copy(arena, details.bytes, details.size), details.size);
+}
+
+#define STATUS_FIELDS 3
+
+/* ---- answers ---- */
+
+/* A handler that still runs owns its metadata: an answer that does not wait for it goes without. */
+static const struct metadata *
+metadata_if_finished(const struct call *call, const struct metadata *metadata)
+{
+    static const struct metadata none;
+    return call->is_running ? &none : metadata;
+}
+
+#define HEAD_FIELDS (COUNT_OF(head_fields) + 1)
+
+static bool
+must_tell_encodings(const struct call *call)
+{
+    return call->head.encoding == ENCODING_UNKNOWN;
+}
+
+static void
+fields_add_head(struct fields *fields, const struct call *call)
+{
+    memcpy(fields->items, head_fields, sizeof head_fields);
+    fields->count = COUNT_OF(head_fields);
+    if (must_tell_encodings(call))
+        fields->items[fields->count++] = accepted_encodings;
+}
+
+static void
+send_head(struct call *call, const struct metadata *metadata)
+{
+    call->head_sent = true;
+    if (!metadata->count && !must_tell_encodings(call)) {
+        stream_send_headers(&call->stream, head_fields, COUNT_OF(head_fields), false);
+        return;
+    }
+    struct fields fields = fields_new(&call->wire_arena, HEAD_FIELDS + metadata->count);
+    fields_add_head(&fields, call);
+    fields_add_metadata(&fields, &call->wire_arena, metadata);
+    stream_send_headers(&call->stream, fields.items, fields.count, false);
+}
+
+static void
+send_trailers_only(struct call *call, const struct error *error)
+{
+    const struct metadata *headers = metadata_if_finished(call, &call->reply_headers);
+    const struct metadata *trailers = metadata_if_finished(call, &call->reply_trailers);
+    struct fields fields = fields_new(&call->wire_arena, HEAD_FIELDS + STATUS_FIELDS +
+                                                             headers->count + trailers->count);
+    fields_add_head(&fields, call);
+    fields_add_metadata(&fields, &call->wire_arena, headers);
+    fields_add_status(&fields, &call->wire_arena, error);
+    fields_add_metadata(&fields, &call->wire_arena, trailers);
+    call->head_sent = true;
+    stream_send_headers(&call->stream, fields.items, fields.count, true);
+}
+
+static void
+send_trailers(struct call *call, const struct error *error)
+{
+    const struct metadata *metadata = metadata_if_finished(call, &call->reply_trailers);
+    if (!error && !metadata->count) {
+        stream_end(&call->stream, ok_trailers, COUNT_OF(ok_trailers));
+        return;
+    }
+    struct fields fields = fields_new(&call->wire_arena, STATUS_FIELDS + metadata->count);
+    if (error)
+        fields_add_status(&fields, &call->wire_arena, error);
+    else
+        fields.items[fields.count++] = ok_trailers[0];
+    fields_add_metadata(&fields, &call->wire_arena, metadata);
+    stream_end(&call->stream, fields.items, fields.count);
+}
+
+struct error *
+call_reply_charge(struct call *call, size_t size)
+{
+    if (!budget_take(call->budget, size))
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "too many bytes of answers wait for clients that do not take them");
+    atomic_fetch_add_explicit(&call->out_charged, size, memory_order_relaxed);
+    return NULL;
+}
+
+void
+call_reply_discharge(struct call *call, size_t size)
+{
+    atomic_fetch_sub_explicit(&call->out_charged, size, memory_order_relaxed);
+    budget_give_back(call->budget, size);
+}
+
+void
+call_reply_collect(struct call *call)
+{
+    if (!call->has_mailbox || call->is_answered)
+        return;
+    mailbox_collect(&call->mailbox, &call->stream.out);
+    if (call->stream.out.size && !call->head_sent)
+        send_head(call, &call->reply_headers);
+    stream_resume(&call->stream);
+}
+
+void
+call_reply_status(struct call *call, struct error *taken)
+{
+    struct error *error AUTO(error_cleanup) = taken;
+    if (call->is_answered)
+        return;
+    call_reply_collect(call);
+    call->is_answered = true;
+    loop_disarm(call->loop, &call->deadline);
+    if (!error && call->reply)
+        error = call_reply_charge(call, call->reply->size);
+    if (!error && call->reply) {
+        send_head(call, &call->reply_headers);
+        stream_push(&call->stream, STEAL(call->reply));
+    }
+    if (!call->head_sent && error)
+        send_trailers_only(call, error);
+    else {
+        if (!call->head_sent)
+            send_head(call, metadata_if_finished(call, &call->reply_headers));
+        send_trailers(call, error);
+    }
+    call_count(call, error ? error->code : CODE_OK, error ? error->message : NULL);
+}
+
+void
+call_reply_http(struct call *call, int status)
+{
+    static const char text[] = "This is a gRPC server: POST with content-type application/grpc.\n";
+    char *number = arena_print(&call->wire_arena, "%d", status);
+    nghttp2_nv fields[] = {
+        {(uint8_t *)":status", (uint8_t *)number, 7, strlen(number), NGHTTP2_NV_FLAG_NONE},
+        FIELD("content-type", "text/plain; charset=utf-8"),
+        FIELD("allow", "POST"),
+    };
+    if (call->is_answered)
+        return;
+    call->is_answered = true;
+    stream_send_headers(&call->stream, fields, COUNT_OF(fields), false);
+    struct chunk *body = chunk_new(sizeof text - 1);
+    memcpy(body->bytes, text, body->size);
+    stream_push(&call->stream, body);
+    stream_end(&call->stream, NULL, 0);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a call's handler, as work or on the loop, and what streaming handlers use meanwhile. */
+#include <string.h>
+
+#include "message/message_json.h"
+#include "rpc/client/channel_internal.h"
+#include "rpc/server/call_internal.h"
+
+/*
+ * How much doubt there is that a method is short; each run that is takes 1 away. A run that loses the loop to the deputy costs its own caller no more than a
+ * worker's would, and others a millisecond: only when it takes several times as long is that one to be saved.
+ */
+#define SLOW_NS (5 * BATON_PATIENCE_NS)
+#define DOUBT_OF_A_SLOW_RUN 4u
+#define TOO_MUCH_DOUBT 8u
+#define MOST_DOUBT 16u
+
+/* ---- the handler's side ---- */
+
+static void
+log_message(const struct call *call, const char *what, const ProtobufCMessage *message)
+{
+    const struct log *log = call->loop->log;
+    if (!log_wants(log, LOG_DEBUG))
+        return;
+    struct buffer text AUTO(buffer_clear) = {0};
+    message_json_print(message, MESSAGE_JSON_HIDE_SECRETS, &text);
+    log_debug(log, what, LOG_TEXT("method", call->head.path), LOG_TEXT("peer", call->peer->address),
+              LOG_TEXT("body", buffer_text(&text)));
+}
+
+static bool
+takes_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
+}
+
+static bool
+gives_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
+}
+
+/* One message at a time, whoever's it is: see admission.h. */
+static struct error *
+inflate(struct call *call, struct message **message)
+{
+    if (!(*message)->is_compressed)
+        return NULL;
+    pthread_mutex_t *inflating = &call->loop->admission.inflating;
+    pthread_mutex_lock(inflating);
+    struct error *error =
+        message_inflate(message, call->budget, call->server->options.max_message_bytes);
+    pthread_mutex_unlock(inflating);
+    return error;
+}
+
+/* Takes the message. */
+static struct error *
+unpack(struct call *call, struct message *message, struct arena *arena, struct charge *charge,
+       ProtobufCMessage **out)
+{
+    *out = NULL;
+    struct error *error = inflate(call, &message);
+    if (!error)
+        error = framing_unpack(call->target->method->input, message, arena, charge, out);
+    message_free(message, call->budget);
+    if (!error)
+        log_message(call, "request", *out);
+    return error;
+}
+
+/* Once: a heavy one has been unpacked before its handler runs. */
+static struct error *
+unpack_request(struct call *call)
+{
+    if (!takes_one_message(call->target->method) || !call->request)
+        return NULL;
+    ProtobufCMessage *request;
+    struct error *error =
+        unpack(call, STEAL(call->request), &call->arena, &call->decoded, &request);
+    call->scope.request = request;
+    return error;
+}
+
+static void
+make_reply(struct call *call)
+{
+    if (!gives_one_message(call->target->method))
+        return;
+    const ProtobufCMessageDescriptor *type = call->target->method->output;
+    call->output = arena_alloc(&call->arena, type->sizeof_message);
+    protobuf_c_message_init(type, call->output);
+    call->scope.reply = call->output;
+}
+
+static struct error *
+run_method(struct call *call)
+{
+    struct error *error = unpack_request(call);
+    if (error)
+        return error;
+    make_reply(call);
+    const struct server_method *target = call->target;
+    return target->method->run(target->handlers, call, call->scope.request, call->output);
+}
+
+struct error *
+call_run_continuation(struct call *call)
+{
+    struct continuation go_on = call->go_on;
+    call->go_on = (struct continuation){0};
+    call->scope = go_on.scope;
+    return go_on.run(call, call->scope.request, call->scope.reply);
+}
+
+struct error *
+call_pack_reply(struct call *call)
+{
+    if (!call->output || !call->server || call->go_on.run || call->relayed)
+        return NULL;
+    log_message(call, "reply", call->output);
+    return framing_pack(call->output, &call->reply);
+}
+
+static struct error *
+run_handler(struct call *call)
+{
+    struct error *error = call->go_on.run ? call_run_continuation(call)
+                          : call->target  ? run_method(call)
+                                          : call->server->fallback.run(call);
+    if (!error && call->is_misdirected)
+        return error_new(CODE_INTERNAL, "the channel to pass the call to is of another runtime");
+    return error ? error : call_pack_reply(call);
+}
+
+/* ---- back on the loop ---- */
+
+static struct error *submit(struct call *call);
+
+/* A method of which more than one run in five is slow is for the workers: while the loop's own thread runs a slow one, everybody else waits. */
+static void
+judge_speed(const struct call *call)
+{
+    struct server_method *target = call->target;
+    if (!target)
+        return;
+    if (call->handler_ns < SLOW_NS)
+        target->doubt -= target->doubt > 0;
+    else if (target->doubt < MOST_DOUBT)
+        target->doubt += DOUBT_OF_A_SLOW_RUN;
+}
+
+static bool
+take_stream(struct call *call)
+{
+    call->holds_stream = budget_take(&call->peer->account->streams, 1);
+    return call->holds_stream;
+}
+
+static void
+give_stream_back(struct call *call)
+{
+    if (call->holds_stream)
+        budget_give_back(&call->peer->account->streams, 1);
+    call->holds_stream = false;
+}
+
+void
+call_finish(struct call *call)
+{
+    if (!call->server) {
+        call_detached_wake(call);
+        return;
+    }
+    give_stream_back(call);
+    if (call->go_on.run && !call->result) {
+        struct error *error = submit(call);
+        if (!error)
+            return;
+        call->result = error;
+    }
+    if (call->leave && !call->result)
+        return;
+    if (call->relayed && !call->result) {
+        relay_begin(call);
+        return;
+    }
+    if (call->relayed)
+        relay_drop(call);
+    call->is_running = false;
+    struct channel *proxy_to = STEAL(call->proxy_to);
+    if (proxy_to && !call->result && !call->is_answered) {
+        proxy_begin(call, proxy_to);
+        return;
+    }
+    if (proxy_to)
+        channel_release(proxy_to);
+    call_reply_status(call, STEAL(call->result));
+    call_maybe_free(call);
+}
+
+static void
+finish_task(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    loop_note_work_done(call->loop);
+    judge_speed(call);
+    call_finish(call);
+}
+
+static void
+run_work(struct work *work)
+{
+    struct call *call = CONTAINER_OF(work, struct call, work);
+    uint64_t start = timers_now();
+    call->result = run_handler(call);
+    call->handler_ns = timers_now() - start;
+    call->finished.run = finish_task;
+    loop_post(call->loop, &call->finished);
+}
+
+static struct error *
+cancelled_error(void)
+{
+    return error_new(CODE_CANCELLED, "the client has gone or has cancelled the call");
+}
+
+static struct error *
+queue_is_full(void)
+{
+    return error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+}
+
+/* NULL: the handler has a thread, or will have one. */
+static struct error *
+submit(struct call *call)
+{
+    if (call->has_mailbox && !take_stream(call))
+        return error_new(CODE_RESOURCE_EXHAUSTED, "too many streaming calls run; try again later");
+    call->work.run = run_work;
+    call->work.is_short =
+        call->target && !call->has_mailbox && call->target->doubt < TOO_MUCH_DOUBT;
+    if (loop_submit_work(call->loop, &call->work)) {
+        call->was_started = true;
+        return NULL;
+    }
+    give_stream_back(call);
+    return queue_is_full();
+}
+
+static bool
+is_for_loop(const struct call *call)
+{
+    return call->target ? call->target->on_loop : call->server->fallback.on_loop;
+}
+
+static void
+start_handler(struct call *call)
+{
+    if (is_for_loop(call)) {
+        call->was_started = call->is_on_loop = true;
+        call->result = run_handler(call);
+        call->is_on_loop = false;
+        call_finish(call);
+        return;
+    }
+    /* Once it is submitted the call's result is that of the thread that runs it. */
+    struct error *error = submit(call);
+    if (error) {
+        call->result = error;
+        call_finish(call);
+    }
+}
+
+/* ---- heavy requests, which are unpacked first: see admission.h ---- */
+
+static bool
+is_heavy(const struct call *call)
+{
+    const struct message *request = call->request;
+    return request &&
+           (request->is_compressed || (request->size > ADMISSION_LOOP_BYTES && is_for_loop(call)));
+}
+
+static void
+end_unpacking(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    loop_note_work_done(call->loop);
+    admission_end_turn(&call->loop->admission);
+    if (!call->result && call_is_cancelled(call))
+        call->result = cancelled_error();
+    if (call->result)
+        call_finish(call);
+    else
+        start_handler(call);
+}
+
+static void
+run_unpacking(struct work *work)
+{
+    struct call *call = CONTAINER_OF(work, struct call, work);
+    call->result = unpack_request(call);
+    call->finished.run = end_unpacking;
+    loop_post(call->loop, &call->finished);
+}
+
+static bool
+begin_unpacking(struct turn *turn)
+{
+    struct call *call = CONTAINER_OF(turn, struct call, turn);
+    call->work.run = run_unpacking;
+    call->work.is_short = false;
+    if (call_is_cancelled(call))
+        call->result = cancelled_error();
+    else if (!loop_submit_work(call->loop, &call->work))
+        call->result = queue_is_full();
+    else
+        return true;
+    call_finish(call);
+    return false;
+}
+
+void
+call_run(struct call *call)
+{
+    call->is_running = true;
+    if (!is_heavy(call)) {
+        start_handler(call);
+        return;
+    }
+    call->turn.begin = begin_unpacking;
+    admission_await_turn(&call->loop->admission, call->peer->account, &call->turn);
+}
+
+/* ---- parked calls ---- */
+
+void
+call_park(struct call *call, void (*leave)(struct call *call))
+{
+    call->leave = leave;
+}
+
+bool
+call_push(struct call *call, const ProtobufCMessage *message)
+{
+    struct chunk *chunk = NULL;
+    bool tell, is_free = !call->is_answered && !atomic_load(&call->out_charged);
+    struct error *error = is_free ? framing_pack(message, &chunk) : NULL;
+    if (!error && chunk)
+        error = call_reply_charge(call, chunk->size);
+    bool is_sent = !error && chunk;
+    if (is_sent) {
+        log_message(call, "reply", message);
+        mailbox_put(&call->mailbox, STEAL(chunk), &tell);
+        mailbox_hear(&call->mailbox);
+        call_reply_collect(call);
+    }
+    if (chunk)
+        chunk_release(chunk);
+    error_free(error);
+    return is_sent;
+}
+
+void
+call_unpark(struct call *call, struct error *status)
+{
+    call->leave = NULL;
+    call->result = status;
+    call_finish(call);
+}
+
+void
+call_leave(struct call *call)
+{
+    void (*leave)(struct call *) = STEAL(call->leave);
+    if (!leave)
+        return;
+    leave(call);
+    call_unpark(call, cancelled_error());
+}
+
+/* ---- what streaming handlers use ---- */
+
+static void
+take_news(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, news);
+    mailbox_hear(&call->mailbox);
+    call_reply_collect(call);
+    if (!call->is_over)
+        call_credit(call);
+}
+
+static void
+tell_loop(struct call *call, bool wanted)
+{
+    if (!wanted)
+        return;
+    call->news.run = take_news;
+    loop_post(call->loop, &call->news);
+}
+
+struct error *
+call_recv(struct call *call, void *out)
+{
+    ProtobufCMessage *decoded = NULL;
+    bool tell;
+    struct message *message = mailbox_take(&call->mailbox, &tell);
+    tell_loop(call, tell);
+    arena_clear(&call->message_arena);
+    charge_clear(&call->message_decoded);
+    struct error *error = NULL;
+    if (message)
+        error = unpack(call, message, &call->message_arena, &call->message_decoded, &decoded);
+    else if (call_is_cancelled(call))
+        error = cancelled_error();
+    memcpy(out, &decoded, sizeof decoded);
+    return error;
+}
+
+struct error *
+call_send(struct call *call, const ProtobufCMessage *message)
+{
+    if (call->is_on_loop)
+        return error_new(CODE_INTERNAL, "a handler on the loop must not send: it could wait there");
+    struct chunk *chunk;
+    struct error *error = framing_pack(message, &chunk);
+    if (error)
+        return error;
+    log_message(call, "reply", message);
+    error = call_reply_charge(call, chunk->size);
+    if (error) {
+        chunk_release(chunk);
+        return error;
+    }
+    bool tell;
+    call->sent_any = true;
+    bool open = mailbox_put(&call->mailbox, chunk, &tell);
+    tell_loop(call, tell);
+    return open ? NULL : cancelled_error();
+}
+
+struct error *
+call_add_header(struct call *call, const char *key, const void *value, size_t value_size)
+{
+    if (call->sent_any)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "header \"%s\": the headers have gone out with the first message", key);
+    return metadata_add(&call->reply_headers, &call->arena, key, value, value_size);
+}
+
+struct error *
+call_add_trailer(struct call *call, const char *key, const void *value, size_t value_size)
+{
+    return metadata_add(&call->reply_trailers, &call->arena, key, value, value_size);
+}
+
+void
+call_continue(struct call *call,
+              struct error *(*run)(struct call *call, const void *request, void *reply))
+{
+    call->go_on = (struct continuation){.run = run, .scope = call->scope};
+}
+
+void
+rpc_proxy(struct call *call, struct channel *channel)
+{
+    if (channel->loop == call->loop)
+        call->proxy_to = channel_share(channel);
+    else
+        call->is_misdirected = true;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listening on a unix or TCP address, and accepting. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "rpc/http2/socket.h"
+#include "rpc/server/server_internal.h"
+
+#define ACCEPTS_PER_TURN 64
+#define RETRY_NS 100000000u
+
+/* ---- unix sockets ---- */
+
+/* Is somebody serving the socket? Then it is not ours to remove. */
+static bool
+is_served(const struct sockaddr_un *name, socklen_t size)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return true;
+    int failed = connect(fd, (const struct sockaddr *)name, size);
+    bool served = failed == 0 || errno == EAGAIN;
+    close(fd);
+    return served;
+}
+
+/* Removes what a server that ended badly has left; refuses what is no socket, or in use. */
+static struct error *
+remove_stale_socket(const struct sockaddr_un *name, socklen_t size)
+{
+    struct stat found;
+    if (name->sun_path[0] == '\0' || lstat(name->sun_path, &found) != 0)
+        return NULL;
+    if (!S_ISSOCK(found.st_mode))
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s exists and is no socket: remove it or choose another path",
+                         name->sun_path);
+    if (is_served(name, size))
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s is in use by another process: stop it or choose another path",
+                         name->sun_path);
+    if (unlink(name->sun_path) != 0)
+        return error_from_errno(errno, "remove the stale socket %s", name->sun_path);
+    return NULL;
+}
+
+/* Bound with the mode from the start: nobody gets in between bind and chmod. */
+static struct error *
+bind_unix(int fd, const struct address *address, unsigned mode)
+{
+    struct sockaddr_un name;
+    socklen_t size = socket_name_of_unix(address, &name);
+    struct error *error = remove_stale_socket(&name, size);
+    if (error)
+        return error;
+    bool has_file = name.sun_path[0] != '\0';
+    /* On Linux the mode of an unbound socket, less the umask, becomes the file's. */
+    if (has_file)
+        fchmod(fd, 0600);
+    if (bind(fd, (struct sockaddr *)&name, size) != 0)
+        return error_from_errno(errno, "listen on %s", address->path);
+    if (has_file && chmod(name.sun_path, mode) != 0)
+        return error_from_errno(errno, "set the mode of %s", name.sun_path);
+    return NULL;
+}
+
+static struct error *
+open_unix(const struct address *address, unsigned mode, struct listeners *out)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_from_errno(errno, "make a socket");
+    struct error *error = bind_unix(fd, address, mode);
+    if (!error && listen(fd, SOCKET_BACKLOG) != 0)
+        error = error_from_errno(errno, "listen on %s", address->path);
+    if (error)
+        close(fd);
+    else
+        *out = (struct listeners){.items = {{fd, *address}}, .count = 1};
+    return error;
+}
+
+/* ---- accepting ---- */
+
+static void on_ready(uv_poll_t *poll, int status, int events);
+
+static void
+resume_accepting(struct timer *timer)
+{
+    struct listener *listener = CONTAINER_OF(timer, struct listener, retry);
+    uv_poll_start(&listener->poll, UV_READABLE, on_ready);
+}
+
+/* Out of descriptors: the socket stays readable, so asking again at once would only burn time. */
+static void
+pause_accepting(struct listener *listener)
+{
+    struct loop *loop = listener->server->loop;
+    log_warn(loop->log, "cannot accept connections for now",
+             LOG_TEXT("error", strerrordesc_np(errno)));
+    uv_poll_stop(&listener->poll);
+    loop_arm(loop, &listener->retry, timers_now() + RETRY_NS);
+}
+
+static void
+on_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct listener *listener = poll->data;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            server_accept(listener->server, listener, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            pause_accepting(listener);
+        if (errno != EINTR && errno != ECONNABORTED)
+            return;
+    }
+}
+
+/* ---- life ---- */
+
+static struct listener *
+new_listener(struct server *server, const struct listening_socket *socket, struct tls_context *tls)
+{
+    struct listener *listener = memory_zeroed(sizeof *listener);
+    listener->server = server;
+    listener->address = socket->address;
+    listener->tls = tls;
+    listener->fd = socket->fd;
+    listener->holders = 2;
+    listener->retry.fire = resume_accepting;
+    return listener;
+}
+
+struct error *
+listeners_open(struct server *server, const struct address *address,
+               const struct listen_options *options, struct listener **out)
+{
+    struct listeners opened;
+    struct error *error =
+        address_is_local(address)
+            ? open_unix(address, options->socket_mode ? options->socket_mode : 0600, &opened)
+            : socket_listen_tcp(address, server->loop->log, &opened);
+    if (error)
+        return error;
+    for (size_t i = 0; i < opened.count; i++) {
+        *out = new_listener(server, &opened.items[i], options->tls);
+        out = &(*out)->next;
+    }
+    return NULL;
+}
+
+void
+listener_init(struct listener *listener)
+{
+    uv_poll_init(&listener->server->loop->uv, &listener->poll, listener->fd);
+    listener->poll.data = listener;
+}
+
+void
+listener_start(struct listener *listener)
+{
+    uv_poll_start(&listener->poll, UV_READABLE, on_ready);
+}
+
+static void
+let_go(struct listener *listener)
+{
+    if (--listener->holders == 0)
+        free(listener);
+}
+
+static void
+forget_listener(uv_handle_t *handle)
+{
+    let_go(handle->data);
+}
+
+void
+listener_stop(struct listener *listener)
+{
+    if (uv_is_closing((uv_handle_t *)&listener->poll))
+        return;
+    loop_disarm(listener->server->loop, &listener->retry);
+    if (listener->address.kind == ADDRESS_UNIX)
+        unlink(listener->address.path);
+    uv_close((uv_handle_t *)&listener->poll, forget_listener);
+    close(listener->fd);
+}
+
+void
+listener_free(struct listener *listener)
+{
+    let_go(listener);
+}

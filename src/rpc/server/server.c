@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gRPC server: its services, connections and end. Listening is in listener.c, calls in call.c. */
+#include "rpc/server/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "rpc/runtime/runtime_internal.h"
+#include "rpc/server/call_internal.h"
+
+#define WATCH_NS 500000000u
+#define SECOND_GOAWAY_NS 1000000000u
+#define REFUSAL_PAUSE_NS 1000000000u
+/* So many closed connections leave enough for a walk through the heap to be worth it. */
+#define CONNS_PER_TRIM 32u
+
+/* ---- services ---- */
+
+/* Paths differ in their ends. */
+static size_t
+hash_path(const char *path)
+{
+    uint64_t end[2] = {0};
+    size_t size = strlen(path);
+    size_t part = size < sizeof end ? size : sizeof end;
+    memcpy(end, path + size - part, part);
+    uint64_t hash = (end[0] * UINT64_C(0x9e3779b97f4a7c15)) ^ (end[1] + size);
+    return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+}
+
+static struct server_method *
+find_slot(struct server_method *slots, size_t count, const char *path)
+{
+    size_t i = hash_path(path) & (count - 1);
+    while (slots[i].method && strcmp(slots[i].method->path, path) != 0)
+        i = (i + 1) & (count - 1);
+    return &slots[i];
+}
+
+struct server_method *
+server_find_method(const struct server *server, const char *path)
+{
+    struct server_method *slot = find_slot(server->methods, server->method_slots, path);
+    return slot->method ? slot : NULL;
+}
+
+/* Room for so many more, with at least half of the slots empty. */
+static void
+make_room(struct server *server, size_t more)
+{
+    size_t slots = server->method_slots ? server->method_slots : 64;
+    while (slots < 2 * (server->method_count + more))
+        slots *= 2;
+    if (slots == server->method_slots)
+        return;
+    struct server_method *bigger = memory_zeroed(slots * sizeof *bigger);
+    for (size_t i = 0; i < server->method_slots; i++)
+        if (server->methods[i].method)
+            *find_slot(bigger, slots, server->methods[i].method->path) = server->methods[i];
+    free(server->methods);
+    server->methods = bigger;
+    server->method_slots = slots;
+}
+
+struct add_service {
+    struct server *server;
+    const struct service *service;
+    const void *handlers;
+    void *context;
+};
+
+/* A stream that comes may make its handler wait at any time: it is not for the loop. */
+static bool
+takes_one_message(const struct method *method)
+{
+    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
+}
+
+static void
+add_service(void *argument)
+{
+    struct add_service *add = argument;
+    struct server *server = add->server;
+    make_room(server, add->service->method_count);
+    server->method_count += add->service->method_count;
+    for (size_t i = 0; i < add->service->method_count; i++) {
+        const struct method *method = &add->service->methods[i];
+        if (!method->exists(add->handlers))
+            continue;
+        *find_slot(server->methods, server->method_slots, method->path) = (struct server_method){
+            .method = method,
+            .handlers = add->handlers,
+            .context = add->context,
+            .on_loop = takes_one_message(method) && method->on_loop(add->handlers),
+            .metrics = metrics_method(server->metrics, method->path),
+        };
+    }
+    server->services =
+        memory_resize(server->services, (server->service_count + 2) * sizeof *server->services);
+    server->services[server->service_count++] = add->service;
+    server->services[server->service_count] = NULL;
+}
+
+void
+server_add_service(struct server *server, const struct service *service, const void *handlers,
+                   void *context)
+{
+    struct add_service add = {server, service, handlers, context};
+    loop_run(server->loop, add_service, &add);
+}
+
+struct reserve {
+    struct server *server;
+    const char *path;
+};
+
+static void
+reserve_on_loop(void *argument)
+{
+    const struct reserve *reserve = argument;
+    struct server_method *method = server_find_method(reserve->server, reserve->path);
+    if (method)
+        method->has_reserve = true;
+}
+
+void
+server_reserve_for(struct server *server, const struct method *method)
+{
+    struct reserve reserve = {server, method->path};
+    loop_run(server->loop, reserve_on_loop, &reserve);
+}
+
+void
+server_set_fallback(struct server *server, const struct fallback *fallback)
+{
+    server->fallback = *fallback;
+}
+
+void
+server_set_guard(struct server *server, const struct guard *guard)
+{
+    server->guard = *guard;
+}
+
+const struct service *const *
+server_services(const struct server *server)
+{
+    return server->services;
+}
+
+/* ---- connections ---- */
+
+/* One line a second at most: a peer that tries again and again must not fill the log. */
+static void
+tell_refusal(struct server *server, const struct conn *conn, const char *why)
+{
+    uint64_t now = timers_now();
+    if (server->refusal_told_at && now - server->refusal_told_at < REFUSAL_PAUSE_NS) {
+        server->untold_refusals++;
+        return;
+    }
+    log_warn(server->loop->log, "a peer is refused", LOG_TEXT("peer", conn->peer->address),
+             LOG_TEXT("why", why), LOG_NUMBER("more since the last line", server->untold_refusals));
+    server->refusal_told_at = now;
+    server->untold_refusals = 0;
+}
+
+static void
+on_conn_closed(struct conn *conn, const char *why)
+{
+    struct server *server = conn->owner;
+    if (conn->was_refused)
+        tell_refusal(server, conn, why);
+    log_debug(server->loop->log, "connection closed", LOG_TEXT("peer", conn->peer->address),
+              LOG_TEXT("why", why));
+    *conn->link = conn->next;
+    if (conn->next)
+        conn->next->link = conn->link;
+    server->conn_count--;
+    server->closed_conns++;
+    server->metrics->server_connections--;
+}
+
+static const struct conn_events server_conn_events = {
+    .open_stream = call_open,
+    .closed = on_conn_closed,
+};
+
+static bool
+is_slow(const struct server *server, const struct conn *conn, uint64_t now)
+{
+    uint64_t preface_ns = server->options.preface_timeout_ms * UINT64_C(1000000);
+    uint64_t stall_ns = server->options.stall_timeout_ms * UINT64_C(1000000);
+    return (!conn->peer_spoke && now - conn->made_at > preface_ns) ||
+           (conn->is_stuck && now - conn->stuck_since > stall_ns);
+}
+
+/* Ends calls whose request does not come, and those whose answer waits for a window that their client does not give: each may hold a handler. */
+static void
+end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now)
+{
+    uint64_t limit_ns = server->options.stream_stall_timeout_ms * UINT64_C(1000000);
+    uint64_t request_ns = server->options.request_timeout_ms * UINT64_C(1000000);
+    for (struct stream *stream = conn->streams; stream; stream = stream->next) {
+        call_end_if_late(stream, now, request_ns);
+        bool is_stalled = stream->out.size && !stream->has_moved;
+        if (is_stalled && now - stream->stalled_since <= limit_ns)
+            continue;
+        if (is_stalled)
+            stream_reset(stream, NGHTTP2_ENHANCE_YOUR_CALM);
+        stream->has_moved = false;
+        stream->stalled_since = now;
+    }
+}
+
+/* Of closed connections, when they were many or nobody is left. */
+static void
+give_memory_back(struct server *server)
+{
+    if (!server->closed_conns || (server->conns && server->closed_conns < CONNS_PER_TRIM))
+        return;
+    if (!server->conns)
+        blocks_clear(&server->loop->blocks);
+    if (loop_trim_heap(server->loop))
+        server->closed_conns = 0;
+}
+
+/* Ends connections that never speak, and those that take nothing of what is sent to them; gives the memory of closed ones back. */
+static void
+watch_conns(struct timer *timer)
+{
+    struct server *server = CONTAINER_OF(timer, struct server, watch);
+    uint64_t now = timers_now();
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        end_stalled_streams(server, conn, now);
+        if (is_slow(server, conn, now))
+            conn_kill(conn, "%s",
+                      conn->peer_spoke ? "the peer takes no answers"
+                                       : "the peer does not speak HTTP/2");
+    }
+    give_memory_back(server);
+    if (server->conns || server->closed_conns)
+        loop_arm(server->loop, timer, now + WATCH_NS);
+}
+
+void
+server_accept(struct server *server, struct listener *listener, int fd)
+{
+    struct conn_options options = {
+        .is_server = true,
+        .is_local = address_is_local(&listener->address),
+        .max_streams = server->options.max_streams,
+        .max_header_bytes = server->options.max_header_bytes,
+        .counters = &server->metrics->server_bytes,
+    };
+    struct tls_session *tls = listener->tls ? tls_session_new_server(listener->tls) : NULL;
+    struct conn *conn = conn_new(server->loop, fd, tls, &options, &server_conn_events, server);
+    conn->next = server->conns;
+    if (conn->next)
+        conn->next->link = &conn->next;
+    conn->link = &server->conns;
+    server->conns = conn;
+    server->metrics->server_connections++;
+    server->metrics->server_connections_total++;
+    if (++server->conn_count > server->options.max_connections) {
+        server->metrics->refused_connections_total++;
+        conn->refusal = "too many connections";
+    }
+    if (!server->watch.place)
+        loop_arm(server->loop, &server->watch, timers_now() + WATCH_NS);
+    conn_start(conn);
+}
+
+/* ---- life ---- */
+
+static uint32_t
+or_default(uint32_t value, uint32_t otherwise)
+{
+    return value ? value : otherwise;
+}
+
+static void
+init_on_loop(void *argument)
+{
+    struct server *server = argument;
+    server->unknown_metrics = metrics_method(server->metrics, "other");
+}
+
+struct server *
+server_new(struct runtime *runtime, const struct server_options *options)
+{
+    struct server *server = memory_zeroed(sizeof *server);
+    struct server_options *o = &server->options;
+    *o = *options;
+    o->max_message_bytes = o->max_message_bytes ? o->max_message_bytes : 4u << 20;
+    o->max_header_bytes = or_default(o->max_header_bytes, 16u << 10);
+    o->max_streams = or_default(o->max_streams, 256);
+    o->max_connections = or_default(o->max_connections, ADMISSION_CONNECTIONS);
+    o->preface_timeout_ms = or_default(o->preface_timeout_ms, 10000);
+    o->stall_timeout_ms = or_default(o->stall_timeout_ms, 60000);
+    o->stream_stall_timeout_ms = or_default(o->stream_stall_timeout_ms, 300000);
+    o->request_timeout_ms = or_default(o->request_timeout_ms, 30000);
+    server->loop = runtime_loop(runtime);
+    server->metrics = runtime_metrics(runtime);
+    server->watch.fire = watch_conns;
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&server->idle, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    make_room(server, 0);
+    server->services = memory_zeroed(sizeof *server->services);
+    loop_run(server->loop, init_on_loop, server);
+    return server;
+}
+
+struct start_listeners {
+    struct server *server;
+    struct listener *first;
+};
+
+static void
+start_listeners(void *argument)
+{
+    struct start_listeners *start = argument;
+    struct listener **place = &start->server->listeners;
+    while (*place)
+        place = &(*place)->next;
+    *place = start->first;
+    for (struct listener *listener = start->first; listener; listener = listener->next) {
+        listener_init(listener);
+        if (!start->server->options.waits)
+            listener_start(listener);
+    }
+}
+
+struct error *
+server_listen(struct server *server, const char *text, const struct listen_options *options)
+{
+    static const struct listen_options defaults;
+    struct address address;
+    struct listener *first;
+    struct error *error = address_parse(text, &address);
+    if (!error)
+        error = listeners_open(server, &address, options ? options : &defaults, &first);
+    if (error)
+        return error;
+    struct start_listeners start = {server, first};
+    loop_run(server->loop, start_listeners, &start);
+    return NULL;
+}
+
+static void
+begin(void *argument)
+{
+    struct server *server = argument;
+    server->options.waits = false;
+    for (struct listener *listener = server->listeners; listener; listener = listener->next)
+        listener_start(listener);
+}
+
+void
+server_begin(struct server *server)
+{
+    loop_run(server->loop, begin, server);
+}
+
+const struct address *
+server_address(const struct server *server, size_t n)
+{
+    const struct listener *listener = server->listeners;
+    while (listener && n--)
+        listener = listener->next;
+    return listener ? &listener->address : NULL;
+}
+
+/* ---- the end ---- */
+
+static void
+note_idle(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->is_idle = server->is_draining && server->call_count == 0;
+    if (server->is_idle)
+        pthread_cond_broadcast(&server->idle);
+    pthread_mutex_unlock(&server->lock);
+}
+
+void
+server_note_call_freed(struct server *server)
+{
+    server->call_count--;
+    server->loop->open_calls--;
+    if (server->is_draining && server->call_count == 0)
+        note_idle(server);
+}
+
+static void
+refuse_streams(struct timer *timer)
+{
+    struct server *server = CONTAINER_OF(timer, struct server, second_goaway);
+    for (struct conn *conn = server->conns; conn; conn = conn->next)
+        conn_refuse_new_streams(conn);
+}
+
+static void
+begin_drain(void *argument)
+{
+    struct server *server = argument;
+    if (server->is_draining)
+        return;
+    server->is_draining = true;
+    for (struct listener *listener = server->listeners; listener; listener = listener->next)
+        listener_stop(listener);
+    for (struct conn *conn = server->conns; conn; conn = conn->next)
+        conn_announce_end(conn);
+    server->second_goaway.fire = refuse_streams;
+    if (server->call_count)
+        loop_arm(server->loop, &server->second_goaway, timers_now() + SECOND_GOAWAY_NS);
+    else
+        refuse_streams(&server->second_goaway);
+    note_idle(server);
+}
+
+static void
+kill_conns(void *argument)
+{
+    struct server *server = argument;
+    loop_disarm(server->loop, &server->second_goaway);
+    refuse_streams(&server->second_goaway);
+    for (struct conn *conn = server->conns; conn; conn = conn->next)
+        conn_kill(conn, "the server ends");
+    note_idle(server);
+}
+
+static bool
+wait_until_idle(struct server *server, uint64_t timeout_ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(timeout_ns / 1000000000u);
+    until.tv_nsec += (long)(timeout_ns % 1000000000u);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&server->lock);
+    int timed_out = 0;
+    while (!server->is_idle && !timed_out)
+        timed_out = pthread_cond_timedwait(&server->idle, &server->lock, &until);
+    bool idle = server->is_idle;
+    pthread_mutex_unlock(&server->lock);
+    return idle;
+}
+
+void
+server_drain(struct server *server, uint32_t grace_ms)
+{
+    loop_run(server->loop, begin_drain, server);
+    if (!wait_until_idle(server, grace_ms * UINT64_C(1000000)))
+        loop_run(server->loop, kill_conns, server);
+}
+
+static void
+nothing(void *argument)
+{
+    (void)argument;
+}
+
+static void
+clear_on_loop(void *argument)
+{
+    struct server *server = argument;
+    loop_disarm(server->loop, &server->watch);
+    loop_disarm(server->loop, &server->second_goaway);
+    while (server->listeners) {
+        struct listener *next = server->listeners->next;
+        listener_free(server->listeners);
+        server->listeners = next;
+    }
+}
+
+void
+server_free(struct server *server)
+{
+    if (!server)
+        return;
+    loop_run(server->loop, begin_drain, server);
+    loop_run(server->loop, kill_conns, server);
+    /* Handlers are never interrupted: a mount or a copy that runs is waited for. */
+    pthread_mutex_lock(&server->lock);
+    while (!server->is_idle)
+        pthread_cond_wait(&server->idle, &server->lock);
+    pthread_mutex_unlock(&server->lock);
+    /* The connections that were killed go between this and the next. */
+    loop_run(server->loop, nothing, NULL);
+    loop_run(server->loop, clear_on_loop, server);
+    pthread_cond_destroy(&server->idle);
+    pthread_mutex_destroy(&server->lock);
+    free(server->services);
+    free(server->methods);
+    free(server);
+}
