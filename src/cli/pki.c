@@ -213,8 +213,8 @@ static void
 print_certificate(const struct pki_certificate *certificate)
 {
     char text[TIME_TEXT_SIZE], left[TIME_TEXT_SIZE];
-    for (size_t i = 0; i < certificate->name_count; i++)
-        table_print_fact("name", certificate->names[i]);
+    for (size_t i = 0; i < certificate->names.count; i++)
+        table_print_fact("name", certificate->names.items[i]);
     table_print_fact("issuer", certificate->issuer);
     table_print_fact("kind", certificate->is_authority ? "authority" : "peer");
     table_print_fact("serial", certificate->serial);
@@ -236,8 +236,8 @@ print_json(const struct pki_certificate *certificate)
     char text[TIME_TEXT_SIZE];
     struct buffer out AUTO(buffer_clear) = {0};
     buffer_append_text(&out, "{\"names\":[");
-    for (size_t i = 0; i < certificate->name_count; i++)
-        append_text(&out, i ? "," : "", certificate->names[i]);
+    for (size_t i = 0; i < certificate->names.count; i++)
+        append_text(&out, i ? "," : "", certificate->names.items[i]);
     append_text(&out, "],\"issuer\":", certificate->issuer);
     append_text(&out, ",\"serial\":", certificate->serial);
     append_text(&out, ",\"validFrom\":", time_text(certificate->valid_from, text));

@@ -141,7 +141,7 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
     struct call_options options = {
         .timeout_ns = csi->timeout_ns,
         .metadata = tell_via(csi, call, &own),
-        .parent = call,
+        .parent = call_as_parent(call),
     };
     ProtobufCMessage *answer;
     bool was_hurried = is_hurried(csi, call);
@@ -247,7 +247,7 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
     /* A stream lasts as long as there is something to tell: only the caller's deadline counts. */
     struct call_options options = {
         .metadata = tell_via(csi, call, &own),
-        .parent = call,
+        .parent = call_as_parent(call),
     };
     struct client_call *from;
     error = client_call_open(end->channel, method, &options, &from);

@@ -36,7 +36,7 @@ ask(struct oim_driver *oim, struct call *call, const struct method *method,
     struct call_options options = {
         .timeout_ns = (call ? oim->timeout_ms : OWN_TIMEOUT_MS) * MS_NS,
         .metadata = &oim->metadata,
-        .parent = call,
+        .parent = call_as_parent(call),
     };
     error = channel_call(oim->end.channel, method, request, &options, arena, reply);
     if (breaker_note(&oim->breaker, error, now_ms()))

@@ -39,7 +39,7 @@ ask(struct announcer *announcer, const struct method *method, const ProtobufCMes
     ProtobufCMessage *reply;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const struct call_options options = {.timeout_ns = LONGEST_CALL_MS * NS_PER_MS,
-                                         .parent = announcer->call};
+                                         .parent = call_as_parent(announcer->call)};
     return channel_call(announcer->channel, method, request, &options, &arena, &reply);
 }
 

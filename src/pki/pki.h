@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/text_map.h"
+#include "pki/certificate_names.h"
 
 /* A hundred years. */
 #define PKI_MOST_DAYS 36500ul
@@ -49,8 +50,7 @@ MUST_CHECK struct error *pki_issue(const struct pki_request *request, struct pki
 /* ---- showing ---- */
 
 struct pki_certificate {
-    char **names; /* as we see a peer that has it, see rpc/tls/tls.h */
-    size_t name_count;
+    struct certificate_names names;
     char *issuer; /* its distinguished name */
     char *serial; /* hexadecimal */
     bool is_authority;

@@ -9,16 +9,6 @@
 #include "base/memory.h"
 #include "pki/pem.h"
 #include "pki/pki.h"
-#include "rpc/tls/tls_private.h"
-
-static void
-take_names(struct pki_certificate *out, const X509 *certificate)
-{
-    struct tls_peer peer = {0};
-    tls_peer_collect_names(&peer, certificate);
-    out->names = STEAL(peer.names);
-    out->name_count = peer.name_count;
-}
 
 static char *
 issuer_of(const X509 *certificate)
@@ -54,7 +44,7 @@ pki_read_certificate(const char *path, struct pki_certificate *out)
     if (error)
         return error;
     X509 *certificate = sk_X509_value(certificates, 0);
-    take_names(out, certificate);
+    certificate_names_add(&out->names, certificate);
     out->issuer = issuer_of(certificate);
     out->serial = serial_of(certificate);
     out->is_authority = X509_check_ca(certificate) == 1;
@@ -66,9 +56,7 @@ pki_read_certificate(const char *path, struct pki_certificate *out)
 void
 pki_clear_certificate(struct pki_certificate *certificate)
 {
-    for (size_t i = 0; i < certificate->name_count; i++)
-        free(certificate->names[i]);
-    free(certificate->names);
+    certificate_names_clear(&certificate->names);
     free(certificate->issuer);
     free(certificate->serial);
     *certificate = (struct pki_certificate){0};

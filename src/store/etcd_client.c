@@ -245,7 +245,7 @@ call_member(struct etcd_client *client, unsigned member, const struct etcd_call 
     const struct call_options options = {
         .timeout_ns = until > now ? until - now : 1,
         .metadata = &client->leader_wanted,
-        .parent = client->calls,
+        .parent = call_as_parent(client->calls),
     };
     return channel_call(client->members[member].channel, call->method, call->request, &options,
                         arena, reply);

@@ -71,11 +71,11 @@ test_names_and_times(void)
     CHECK_NUMBER(issue((struct pki_request){.name = "controller.a", .alternatives = {more, 4}}),
                  CODE_OK);
     struct pki_certificate certificate AUTO(pki_clear_certificate) = certificate_of("controller.a");
-    CHECK_NUMBER(certificate.name_count, 4);
-    CHECK_TEXT(certificate.names[0], "controller.a");
-    CHECK_TEXT(certificate.names[1], "10.0.0.1");
-    CHECK_TEXT(certificate.names[2], "::1");
-    CHECK_TEXT(certificate.names[3], "host.example");
+    CHECK_NUMBER(certificate.names.count, 4);
+    CHECK_TEXT(certificate.names.items[0], "controller.a");
+    CHECK_TEXT(certificate.names.items[1], "10.0.0.1");
+    CHECK_TEXT(certificate.names.items[2], "::1");
+    CHECK_TEXT(certificate.names.items[3], "host.example");
     CHECK_TEXT(certificate.issuer, "CN=An authority");
     CHECK(!certificate.is_authority);
     CHECK(is_near(certificate.valid_until, time(NULL) + 10 * DAY));
@@ -102,8 +102,8 @@ test_long_names_are_kept_whole(void)
     name[220] = '\0';
     CHECK_NUMBER(issue((struct pki_request){.name = name}), CODE_OK);
     struct pki_certificate certificate AUTO(pki_clear_certificate) = certificate_of(name);
-    CHECK_NUMBER(certificate.name_count, 1);
-    CHECK_TEXT(certificate.names[0], name);
+    CHECK_NUMBER(certificate.names.count, 1);
+    CHECK_TEXT(certificate.names.items[0], name);
 }
 
 static void

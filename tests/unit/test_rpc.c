@@ -477,7 +477,8 @@ ask_behind(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__Pro
     struct seen *seen = call_context(call);
     (void)request;
     (void)reply;
-    struct error *error = probe(seen->behind, &(struct call_options){.parent = call});
+    struct error *error =
+        probe(seen->behind, &(struct call_options){.parent = call_as_parent(call)});
     seen->code_behind = error ? error->code : CODE_OK;
     gate_pass(&seen->left);
     return error;

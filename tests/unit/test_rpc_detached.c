@@ -147,9 +147,9 @@ call_behind(struct call *call, const Csi__V1__CreateSnapshotRequest *request,
 {
     struct stage *stage = call_context(call);
     Csi__V1__CreateSnapshotResponse *inner;
-    struct error *error =
-        channel_call(stage->ends.route.channel, CSI_V1_CONTROLLER_CREATE_SNAPSHOT, &request->base,
-                     &(struct call_options){.parent = call}, call_arena(call), &inner);
+    struct error *error = channel_call(
+        stage->ends.route.channel, CSI_V1_CONTROLLER_CREATE_SNAPSHOT, &request->base,
+        &(struct call_options){.parent = call_as_parent(call)}, call_arena(call), &inner);
     if (!error)
         *reply = *inner;
     return error;
@@ -253,7 +253,7 @@ it_may_be_freed_with_a_child_that_has_been_let_go(void)
         struct client_call *child;
         struct call *call = new_call(&stage, 0);
         succeed(client_call_open(stage.ends.route.channel, CSI_V1_CONTROLLER_CREATE_SNAPSHOT,
-                                 &(struct call_options){.parent = call}, &child));
+                                 &(struct call_options){.parent = call_as_parent(call)}, &child));
         succeed(client_call_send(child, &request.base));
         if (i % 2)
             call_cancel_detached(call);

@@ -204,7 +204,7 @@ call_itself(struct call *call, const Csi__V1__ProbeRequest *request, Csi__V1__Pr
     struct seen *seen = call_context(call);
     if (atomic_fetch_add(&seen->running, 1) % DEPTH == DEPTH - 1)
         return NULL;
-    return probe(seen->channel, &(struct call_options){.parent = call});
+    return probe(seen->channel, &(struct call_options){.parent = call_as_parent(call)});
 }
 
 static void

@@ -19,6 +19,7 @@
 
 struct channel;
 struct client_call;
+struct parent_call;
 
 /* Zero means the default that stands beside it. */
 struct channel_options {
@@ -51,8 +52,9 @@ void channel_end_pause(struct channel *channel);
 struct call_options {
     uint64_t timeout_ns;             /* 0: no deadline but the parent's */
     const struct metadata *metadata; /* sent with the call */
-    struct call *
-        parent; /* the call on whose behalf this one is made: its deadline and cancellation count here too */
+    /* The call on whose behalf this one is made (call_as_parent); NULL: none. Its deadline and its
+       cancellation hold for this one too. */
+    struct parent_call *parent;
     bool wait_for_ready; /* wait for the server to come up instead of failing at once */
 };
 

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "rpc/client/client_call_internal.h"
 #include "rpc/client/request_fields.h"
-#include "rpc/server/call_internal.h"
 
 #define MAX_ATTEMPTS 3
 #define MAX_HEADER_BYTES (64u << 10)
@@ -103,7 +102,7 @@ client_call_end_cancelled(struct client_call *call)
 }
 
 void
-client_call_cancel_children(struct call *parent)
+client_call_cancel_children(struct parent_call *parent)
 {
     struct client_call *child = parent->children;
     while (child) {
@@ -297,7 +296,7 @@ fail_to_begin(struct waiter *waiter, struct error *error)
 static void
 join_parent(struct client_call *call)
 {
-    struct call *parent = call->parent;
+    struct parent_call *parent = call->parent;
     if (!parent)
         return;
     if (parent->deadline_at && (!call->deadline_at || parent->deadline_at < call->deadline_at))
@@ -309,11 +308,19 @@ join_parent(struct client_call *call)
     parent->children = call;
 }
 
+static bool
+is_too_late(const struct client_call *call)
+{
+    return (call->deadline_at && call->deadline_at <= timers_now()) ||
+           (call->parent &&
+            atomic_load_explicit(&call->parent->is_cancelled, memory_order_acquire));
+}
+
 void
 client_call_start(struct client_call *call)
 {
     join_parent(call);
-    if (call->parent && call_is_cancelled(call->parent)) {
+    if (is_too_late(call)) {
         client_call_end_cancelled(call);
         return;
     }
@@ -340,8 +347,7 @@ client_call_new(struct channel *channel, const struct method *method,
     call->loop = channel->loop;
     call->method = method;
     call->parent = options->parent;
-    call->account =
-        account_share(call->parent ? call->parent->peer->account : call->loop->admission.own);
+    call->account = account_share(call->parent ? call->parent->account : call->loop->admission.own);
     call->waiter.wait_for_ready = options->wait_for_ready;
     call->waiter.ready = begin;
     call->waiter.failed = fail_to_begin;

@@ -17,6 +17,17 @@
 #include "rpc/grpc/response.h"
 #include "rpc/http2/stream.h"
 
+/*
+ * What a call that is being served hands down to the calls that its handler makes: deadline,
+ * cancellation and the account that pays. `children` belongs to the loop.
+ */
+struct parent_call {
+    struct client_call *children;
+    struct account *account;
+    uint64_t deadline_at; /* 0: none */
+    atomic_bool is_cancelled;
+};
+
 struct client_call {
     struct stream stream; /* first */
     struct waiter waiter;
@@ -28,7 +39,7 @@ struct client_call {
     const struct method *method;
     struct metadata metadata; /* of the request */
     struct arena arena;       /* the loop's, once started: fields, answers */
-    struct call *parent;
+    struct parent_call *parent;
     struct client_call *next_child;
     struct client_call **child_link;
     uint64_t deadline_at; /* 0: none */
@@ -47,6 +58,7 @@ struct client_call {
     struct error *result; /* once finished; NULL: OK */
     /* On the loop, when the call has finished; NULL: a thread waits in the mailbox. */
     void (*finished)(struct client_call *call);
+    void *owner; /* for `finished` */
     struct task start;
     struct task news;
     struct task cancel;
@@ -73,7 +85,7 @@ MUST_CHECK struct error *client_call_take_reply(struct client_call *call, struct
 
 void client_call_start(struct client_call *call);
 /* The calls that are made on behalf of `parent` end with CANCELLED (or DEADLINE_EXCEEDED, when it is that). */
-void client_call_cancel_children(struct call *parent);
+void client_call_cancel_children(struct parent_call *parent);
 /* Does nothing once the call has finished. */
 void client_call_end_cancelled(struct client_call *call);
 /* Gives back window for what has been taken. */

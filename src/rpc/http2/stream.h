@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rpc/grpc/metadata.h"
 #include "rpc/http2/chunk.h"
 #include "rpc/http2/field_block.h"
 

@@ -247,7 +247,7 @@ code_of_end(const struct proxied *proxied, uint32_t http2_error)
 {
     if (http2_error == STREAM_CONNECTION_LOST)
         return CODE_UNAVAILABLE;
-    if (proxied->call && channel_is_deadline(http2_error, proxied->call->deadline_at))
+    if (proxied->call && channel_is_deadline(http2_error, proxied->call->parent.deadline_at))
         return CODE_DEADLINE_EXCEEDED;
     return grpc_text_code_of_rst(http2_error);
 }
@@ -373,7 +373,7 @@ begin(struct waiter *waiter, struct conn *conn)
     struct request_fields fields;
     request_fields_begin(&fields, &proxied->arena, proxied->channel, call->head.path,
                          call->head.metadata.count);
-    request_fields_add_timeout(&fields, call->deadline_at);
+    request_fields_add_timeout(&fields, call->parent.deadline_at);
     for (struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
         if (!is_own_field(e))
             request_fields_add_raw(&fields, e);

@@ -118,7 +118,7 @@ run_inflating(struct work *work)
 static void
 on_finished(struct client_call *client)
 {
-    struct call *call = client->parent;
+    struct call *call = client->owner;
     const struct message *message = client->result ? NULL : client->mailbox.in;
     call->relayed->client = client;
     call->work.run = run_inflating;
@@ -162,7 +162,7 @@ make_client_call(struct call *call, struct chunk *request)
     const struct call_options options = {
         .timeout_ns = relayed->relay.timeout_ns,
         .metadata = relayed->relay.metadata,
-        .parent = call,
+        .parent = &call->parent,
     };
     struct client_call *client = client_call_new(relayed->channel, relayed->scope.method, &options);
     for (const struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
@@ -171,6 +171,7 @@ make_client_call(struct call *call, struct chunk *request)
                                e->value_size);
     client_call_set_message(client, request);
     client->finished = on_finished;
+    client->owner = call;
     return client;
 }
 

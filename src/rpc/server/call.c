@@ -47,12 +47,13 @@ arm_deadline(struct call *call)
     if (!call->head.has_timeout)
         return;
     uint64_t left = call->head.timeout_ns;
-    call->deadline_at = left > UINT64_MAX - call->started_at ? UINT64_MAX : call->started_at + left;
+    call->parent.deadline_at =
+        left > UINT64_MAX - call->started_at ? UINT64_MAX : call->started_at + left;
     call->deadline.fire = on_deadline;
-    if (call->deadline_at <= timers_now())
+    if (call->parent.deadline_at <= timers_now())
         on_deadline(&call->deadline);
     else
-        loop_arm(call->loop, &call->deadline, call->deadline_at);
+        loop_arm(call->loop, &call->deadline, call->parent.deadline_at);
 }
 
 static bool
@@ -342,12 +343,12 @@ on_written(struct stream *stream, size_t size)
 void
 call_cancel(struct call *call)
 {
-    atomic_store_explicit(&call->is_cancelled, true, memory_order_release);
+    atomic_store_explicit(&call->parent.is_cancelled, true, memory_order_release);
     if (call->has_mailbox)
         mailbox_close(&call->mailbox);
     if (call->proxied)
         proxy_cancel(call->proxied);
-    client_call_cancel_children(call);
+    client_call_cancel_children(&call->parent);
     call_leave(call);
 }
 
@@ -490,6 +491,7 @@ call_open(struct conn *conn, int32_t id)
     call->server = server;
     call->loop = server->loop;
     call->peer = peer_share(conn->peer);
+    call->parent.account = call->peer->account;
     call->started_at = conn->last_read_at;
     request_init(&call->head);
     message_reader_init(&call->reader, NULL, server->options.max_message_bytes);
@@ -565,15 +567,21 @@ bool
 call_is_cancelled(const struct call *call)
 {
     /* A server's call is cancelled by the timer of its deadline, which has answered the client first. */
-    return atomic_load_explicit(&call->is_cancelled, memory_order_acquire) ||
+    return atomic_load_explicit(&call->parent.is_cancelled, memory_order_acquire) ||
            (!call->server && call_time_left(call) == 0);
+}
+
+struct parent_call *
+call_as_parent(struct call *call)
+{
+    return call ? &call->parent : NULL;
 }
 
 uint64_t
 call_time_left(const struct call *call)
 {
-    if (!call->deadline_at)
+    if (!call->parent.deadline_at)
         return UINT64_MAX;
     uint64_t now = timers_now();
-    return call->deadline_at > now ? call->deadline_at - now : 0;
+    return call->parent.deadline_at > now ? call->parent.deadline_at - now : 0;
 }

@@ -20,6 +20,7 @@
 struct call;
 struct channel;
 struct method;
+struct parent_call;
 struct runtime;
 
 /* What was given beside the handlers: to server_add_service, or to call_delegate. */
@@ -42,6 +43,9 @@ const struct metadata *call_metadata(const struct call *call);
 
 /* The client has gone, has cancelled, or its deadline has passed: nobody waits for the answer. */
 bool call_is_cancelled(const struct call *call);
+
+/* For call_options: calls that are made on behalf of this one. NULL for NULL. */
+struct parent_call *call_as_parent(struct call *call);
 
 /* Time that is left, in nanoseconds; UINT64_MAX without a deadline. */
 uint64_t call_time_left(const struct call *call);

@@ -29,11 +29,11 @@ new_on_loop(struct loop *loop, uint64_t timeout_ns)
     call->loop = loop;
     call->peer = &detached->peer;
     snprintf(call->peer->address, sizeof call->peer->address, "internal");
-    call->peer->account = call->loop->admission.own;
+    call->peer->account = call->parent.account = call->loop->admission.own;
     call->budget = call->decoded.budget = &call->peer->account->bytes;
     call->started_at = timers_now();
     if (timeout_ns && timeout_ns < UINT64_MAX - call->started_at)
-        call->deadline_at = call->started_at + timeout_ns;
+        call->parent.deadline_at = call->started_at + timeout_ns;
     request_init(&call->head);
     call->head.path = "";
     arena_init(&call->arena, NULL, 0, SIZE_MAX);
@@ -115,13 +115,13 @@ call_detached_complete(struct call *call, const struct method *method, void *rep
 static void
 cancel_on_loop(struct task *task)
 {
-    client_call_cancel_children(CONTAINER_OF(task, struct call, news));
+    client_call_cancel_children(&CONTAINER_OF(task, struct call, news)->parent);
 }
 
 void
 call_cancel_detached(struct call *call)
 {
-    if (atomic_exchange_explicit(&call->is_cancelled, true, memory_order_acq_rel))
+    if (atomic_exchange_explicit(&call->parent.is_cancelled, true, memory_order_acq_rel))
         return;
     call->news.run = cancel_on_loop;
     loop_post(call->loop, &call->news);

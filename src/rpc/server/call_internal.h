@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "rpc/client/client_call_internal.h"
 #include "rpc/grpc/framing.h"
 #include "rpc/grpc/mailbox.h"
 #include "rpc/grpc/request.h"
@@ -13,7 +14,6 @@
 #include "rpc/server/call.h"
 #include "rpc/server/server_internal.h"
 
-struct client_call;
 struct proxied;
 struct relayed;
 
@@ -42,7 +42,7 @@ struct call {
     size_t head_charged;          /* for the call and its head */
     struct server_method *target; /* NULL: a method that the server does not know */
     uint64_t started_at;
-    uint64_t deadline_at; /* 0: none */
+    struct parent_call parent; /* to the calls that its handler makes */
     struct timer deadline;
 
     /* Arenas: the first is the handler's while it runs, the second the loop's, for what goes on the wire. */
@@ -60,7 +60,6 @@ struct call {
     bool is_over;  /* the stream is gone */
     bool is_begun; /* the head is that of a call */
     bool is_counted;
-    atomic_bool is_cancelled;
     int http_status; /* to answer at the end of a request that is no gRPC; 0: it is */
 
     /* The request's body. */
@@ -99,8 +98,6 @@ struct call {
     struct work work;
     struct task finished;
     struct task news;
-    struct client_call
-        *children; /* calls that the handler makes on behalf of this one; loop thread */
     struct proxied *proxied;
     struct mailbox mailbox; /* last: only if has_mailbox is there anything in it */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tls_context.c, tls_session.c and tls_peer.c share, and pki_show.c for the names; nobody else includes it. OpenSSL's types
+ * What tls_context.c, tls_session.c and tls_peer.c share; nobody else includes it. OpenSSL's types
  * stand here by their struct tags, so that this header compiles without its headers.
  */
 #ifndef RPC_TLS_TLS_PRIVATE_H
@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "pki/certificate_names.h"
 
 struct ssl_ctx_st;
-struct x509_st;
 struct x509_store_ctx_st;
 
 /* Differs when the file was replaced, written to or made readable. */
@@ -45,18 +45,14 @@ void tls_context_release(struct tls_context *context);
 
 /* What a session knows about its peer. It is the SSL's application data. */
 struct tls_peer {
-    const char *ca_file; /* for texts */
-    char *expected_name; /* NULL: any name */
-    char **names;        /* proven only when the handshake is done */
-    size_t name_count;
-    struct error *refusal; /* why tls_peer_verify said no, or the session ends it later */
+    const char *ca_file;            /* for texts */
+    char *expected_name;            /* NULL: any name */
+    struct certificate_names names; /* proven only when the handshake is done */
+    struct error *refusal;          /* why tls_peer_verify said no, or the session ends it later */
 };
 
 /* OpenSSL's question in the handshake: is this chain of certificates good for us? */
 int tls_peer_verify(struct x509_store_ctx_st *store, void *unused);
-
-/* Adds the names of a certificate. */
-void tls_peer_collect_names(struct tls_peer *peer, const struct x509_st *certificate);
 
 bool tls_peer_is(const struct tls_peer *peer, const char *name);
 void tls_peer_clear(struct tls_peer *peer);

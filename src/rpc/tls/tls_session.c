@@ -403,8 +403,8 @@ tls_session_shutdown(struct tls_session *session)
 size_t
 tls_session_peer_names(const struct tls_session *session, const char *const **names)
 {
-    *names = (const char *const *)session->peer.names;
-    return session->established ? session->peer.name_count : 0;
+    *names = (const char *const *)session->peer.names.items;
+    return session->established ? session->peer.names.count : 0;
 }
 
 bool
