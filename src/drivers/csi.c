@@ -19,6 +19,7 @@
 #include "rpc/client/channel.h"
 #include "rpc/http2/address.h"
 #include "rpc/loop/timers.h"
+#include "rpc/proxy/proxy.h"
 #include "rpc/proxy/relay.h"
 
 #define MS_NS UINT64_C(1000000)

@@ -21,6 +21,7 @@
 #include "rpc/client/channel.h"
 #include "rpc/http2/address.h"
 #include "rpc/loop/timers.h"
+#include "rpc/proxy/proxy.h"
 
 #define PARTS 64u
 #define FIRST_BUCKETS 16u

@@ -110,7 +110,7 @@ static void
 look(void *argument)
 {
     *(struct state *)argument =
-        (struct state){server->call_count, server->conn_count,
+        (struct state){server->drain.calls, server->conn_count,
                        atomic_load(&runtime_loop(runtime)->admission.bytes.used)};
 }
 

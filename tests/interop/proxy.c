@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Passes every call to another server: the transparent proxy alone. */
+#include "rpc/proxy/proxy.h"
 #include "flags.h"
 #include "rpc/client/channel.h"
 

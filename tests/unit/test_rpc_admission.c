@@ -6,6 +6,7 @@
 #include "proto/goplugin.rpc.h"
 #include "proto/health.rpc.h"
 #include "raw_peer.h"
+#include "rpc/proxy/proxy.h"
 #include "rpc/services/health.h"
 #include "rpc_ends.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server_set_guard: who judges every call before it is read. */
+#include "rpc/proxy/proxy.h"
+
 #include "echo.h"
 #include "rpc_ends.h"
 

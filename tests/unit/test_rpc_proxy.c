@@ -2,6 +2,8 @@
 /* src/rpc/proxy/proxy.c: a client, a server that passes calls on, and the server behind it. */
 #include <malloc.h>
 
+#include "rpc/proxy/proxy.h"
+
 #include "proto/goplugin.rpc.h"
 #include "proto/velero_v1.rpc.h"
 #include "raw_peer.h"

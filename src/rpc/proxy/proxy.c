@@ -10,6 +10,8 @@
  * LIFE. `struct proxied` holds the stream to the server behind (upstream) and points to the call (downstream). It is freed when both streams are
  * gone.
  */
+#include "rpc/proxy/proxy.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,8 +82,8 @@ answer(struct proxied *proxied, struct error *error)
     proxied->end_passed = true;
 }
 
-void
-proxy_cancel(struct proxied *proxied)
+static void
+cancel(struct proxied *proxied)
 {
     proxied->end_passed = true;
     channel_stop_waiting(&proxied->waiter);
@@ -95,7 +97,7 @@ static void
 give_up(struct proxied *proxied, const char *why)
 {
     answer(proxied, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
-    proxy_cancel(proxied);
+    cancel(proxied);
 }
 
 /* False: there is no memory for it, and the call is over. */
@@ -163,9 +165,8 @@ note_end(struct proxied *proxied)
     /* The answer is complete; what the client still sends is for nobody. */
     if (!stream_is_sent(&proxied->upstream))
         stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
-    call->is_answered = true;
-    loop_disarm(call->loop, &call->deadline);
-    call_count_at(call, proxied->code, NULL, proxied->upstream.conn->last_read_at);
+    call_end_answer(call);
+    call_count(call, proxied->code, NULL, proxied->upstream.conn->last_read_at);
 }
 
 static bool
@@ -183,7 +184,8 @@ pass_block(struct proxied *proxied, struct field_block *block, bool end)
     nghttp2_nv *fields = copy_fields(proxied, block);
     field_block_keep(block, &proxied->fields, &proxied->arena);
     if (!proxied->head_passed) {
-        proxied->head_passed = proxied->call->head_sent = true;
+        proxied->head_passed = true;
+        proxied->call->answer = ANSWER_BEGUN;
         stream_send_headers(down, fields, block->count, end);
     } else {
         stream_end(down, fields, block->count);
@@ -278,12 +280,8 @@ static void
 refuse(struct call *call, const char *why)
 {
     call->head.malformed = why;
-    if (!call->is_answered)
-        call_count(call, grpc_text_code_of_rst(NGHTTP2_PROTOCOL_ERROR),
-                   "the request breaks a rule of HTTP/2");
-    call->is_answered = true;
-    proxy_cancel(call->proxied);
-    stream_reset(&call->stream, NGHTTP2_PROTOCOL_ERROR);
+    cancel(call->proxied);
+    call_reset_malformed(call);
 }
 
 static void
@@ -336,13 +334,12 @@ on_down_closed(struct stream *stream, uint32_t http2_error, const char *why)
     (void)http2_error;
     struct call *call = (struct call *)stream;
     struct proxied *proxied = STEAL(call->proxied);
-    call->is_over = true;
-    loop_disarm(call->loop, &call->deadline);
-    if (!call->is_answered)
-        call_count(call, CODE_CANCELLED, why);
-    call->is_answered = true;
+    if (call_end_answer(call))
+        call_count(call, CODE_CANCELLED, why, timers_now());
+    call->cancelled = NULL;
+    call->answer = ANSWER_GONE;
     proxied->call = NULL;
-    proxy_cancel(proxied);
+    cancel(proxied);
     maybe_free(proxied);
     call_maybe_free(call);
 }
@@ -410,9 +407,14 @@ take_raw(struct proxied *proxied)
         stream_end(&proxied->upstream, NULL, 0);
 }
 
-/* Takes the reference to the channel that rpc_proxy took. */
-void
-proxy_begin(struct call *call, struct channel *channel)
+static void
+on_cancelled(struct call *call)
+{
+    cancel(call->proxied);
+}
+
+static struct proxied *
+new_proxied(struct call *call, struct channel *channel)
 {
     struct proxied *proxied =
         blocks_alloc(&call->loop->blocks, sizeof *proxied + FIRST_BLOCK_BYTES);
@@ -426,9 +428,40 @@ proxy_begin(struct call *call, struct channel *channel)
     proxied->waiter.ready = begin;
     proxied->waiter.failed = fail_to_begin;
     arena_init(&proxied->arena, proxied + 1, FIRST_BLOCK_BYTES, SIZE_MAX);
+    return proxied;
+}
+
+static void
+drop(struct call *call)
+{
+    channel_release(STEAL(call->proxy_to));
+}
+
+/* The fallback handler is back. */
+static void
+begin_passing(struct call *call)
+{
+    call->state = CALL_RETURNED;
+    bool is_ours = call->proxy_to->loop == call->loop;
+    if (!is_ours || call->answer >= ANSWER_ENDED) {
+        drop(call);
+        call_reply_status(call, error_new(CODE_INTERNAL, "the channel to pass the call to is of "
+                                                         "another runtime"));
+        call_maybe_free(call);
+        return;
+    }
+    struct proxied *proxied = new_proxied(call, STEAL(call->proxy_to));
     call->proxied = proxied;
+    call->cancelled = on_cancelled;
     call->stream.events = &downstream_events;
     take_raw(proxied);
     if (!proxied->upstream_over)
-        channel_want(channel, &proxied->waiter);
+        channel_want(proxied->channel, &proxied->waiter);
+}
+
+void
+rpc_proxy(struct call *call, struct channel *channel)
+{
+    call->proxy_to = channel_share(channel);
+    call->next = (struct next_step){begin_passing, drop};
 }

@@ -24,29 +24,6 @@ struct relayed {
     struct error *error;
 };
 
-void
-rpc_relay(struct call *call, struct channel *channel, const struct relay *relay)
-{
-    const struct method *method = call->scope.method;
-    bool is_whole_call = !call->server || (call->target && call->target->method == method);
-    bool can_go =
-        method && is_whole_call && method->kind == METHOD_UNARY && channel->loop == call->loop;
-    call->relayed = arena_alloc(&call->arena, sizeof *call->relayed);
-    *call->relayed = (struct relayed){
-        .relay = *relay,
-        .scope = call->scope,
-        .channel = can_go ? channel_share(channel) : NULL,
-    };
-}
-
-void
-relay_drop(struct call *call)
-{
-    struct relayed *relayed = STEAL(call->relayed);
-    if (relayed->channel)
-        channel_release(relayed->channel);
-}
-
 /* ---- the end ---- */
 
 /* Takes the error. */
@@ -195,8 +172,8 @@ pack_request(struct call *call, struct chunk **out)
                      "too many bytes of requests wait in memory; try again later");
 }
 
-void
-relay_begin(struct call *call)
+static void
+begin(struct call *call)
 {
     struct chunk *request;
     struct error *error = pack_request(call, &request);
@@ -208,4 +185,28 @@ relay_begin(struct call *call)
         end(call, NULL, error);
     if (channel)
         channel_release(channel);
+}
+
+static void
+drop(struct call *call)
+{
+    struct relayed *relayed = STEAL(call->relayed);
+    if (relayed->channel)
+        channel_release(relayed->channel);
+}
+
+void
+rpc_relay(struct call *call, struct channel *channel, const struct relay *relay)
+{
+    const struct method *method = call->scope.method;
+    bool is_whole_call = !call->server || (call->target && call->target->method == method);
+    bool can_go =
+        method && is_whole_call && method->kind == METHOD_UNARY && channel->loop == call->loop;
+    call->relayed = arena_alloc(&call->arena, sizeof *call->relayed);
+    *call->relayed = (struct relayed){
+        .relay = *relay,
+        .scope = call->scope,
+        .channel = can_go ? channel_share(channel) : NULL,
+    };
+    call->next = (struct next_step){begin, drop};
 }

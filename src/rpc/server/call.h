@@ -102,8 +102,4 @@ struct call *call_new_part(struct call *whole, uint64_t timeout_ns);
 /* The whole's thread, when the part is done: what is in its arena is the whole's from now on. The part is freed. */
 void call_join_part(struct call *whole, struct call *part);
 
-/* A fallback handler: pass this call to the server behind the channel, stream by stream, once the handler has returned. The
-   channel must be of the server's own runtime; the call fails with INTERNAL otherwise. */
-void rpc_proxy(struct call *call, struct channel *channel);
-
 #endif

@@ -21,12 +21,20 @@ struct detached {
     sem_t relay_ended;
 };
 
+static void
+wake(struct call *call)
+{
+    sem_post(&((struct detached *)call)->relay_ended);
+}
+
 static struct call *
 new_on_loop(struct loop *loop, uint64_t timeout_ns)
 {
     struct detached *detached = memory_zeroed(sizeof *detached);
     struct call *call = &detached->call;
     call->loop = loop;
+    call->state = CALL_RUNNING;
+    call->detached_ended = wake;
     call->peer = &detached->peer;
     snprintf(call->peer->address, sizeof call->peer->address, "internal");
     call->peer->account = call->parent.account = call->loop->admission.own;
@@ -66,28 +74,28 @@ call_join_part(struct call *whole, struct call *part)
 
 /* ---- what a handler leaves behind ---- */
 
-void
-call_detached_wake(struct call *call)
+static void
+begin_next(void *argument)
 {
-    sem_post(&((struct detached *)call)->relay_ended);
+    struct call *call = argument;
+    struct next_step next = call->next;
+    call->next = (struct next_step){0};
+    next.begin(call);
 }
 
 static void
-begin_relay(void *call)
+drop_next(void *argument)
 {
-    relay_begin(call);
-}
-
-static void
-drop_relay(void *call)
-{
-    relay_drop(call);
+    struct call *call = argument;
+    struct next_step next = call->next;
+    call->next = (struct next_step){0};
+    next.drop(call);
 }
 
 static struct error *
-wait_for_relay(struct call *call)
+wait_for_next(struct call *call)
 {
-    loop_run(call->loop, begin_relay, call);
+    loop_run(call->loop, begin_next, call);
     while (sem_wait(&((struct detached *)call)->relay_ended) != 0)
         continue;
     return STEAL(call->result);
@@ -98,10 +106,10 @@ call_detached_complete(struct call *call, const struct method *method, void *rep
                        struct error *error)
 {
     struct scope before = call->scope;
-    while (!error && (call->go_on.run || call->relayed))
-        error = call->go_on.run ? call_run_continuation(call) : wait_for_relay(call);
-    if (call->relayed)
-        loop_run(call->loop, drop_relay, call);
+    while (!error && (call->go_on.run || call->next.begin))
+        error = call->go_on.run ? call_run_continuation(call) : wait_for_next(call);
+    if (call->next.begin)
+        loop_run(call->loop, drop_next, call);
     call->go_on = (struct continuation){0};
     call->scope = before;
     const ProtobufCMessage *relayed = STEAL(call->output);

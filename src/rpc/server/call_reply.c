@@ -94,7 +94,7 @@ static const struct metadata *
 metadata_if_finished(const struct call *call, const struct metadata *metadata)
 {
     static const struct metadata none;
-    return call->is_running ? &none : metadata;
+    return call_is_running(call) ? &none : metadata;
 }
 
 #define HEAD_FIELDS (COUNT_OF(head_fields) + 1)
@@ -117,7 +117,7 @@ fields_add_head(struct fields *fields, const struct call *call)
 static void
 send_head(struct call *call, const struct metadata *metadata)
 {
-    call->head_sent = true;
+    call->answer = ANSWER_BEGUN;
     if (!metadata->count && !must_tell_encodings(call)) {
         stream_send_headers(&call->stream, head_fields, COUNT_OF(head_fields), false);
         return;
@@ -139,7 +139,6 @@ send_trailers_only(struct call *call, const struct error *error)
     fields_add_metadata(&fields, &call->wire_arena, headers);
     fields_add_status(&fields, &call->wire_arena, error);
     fields_add_metadata(&fields, &call->wire_arena, trailers);
-    call->head_sent = true;
     stream_send_headers(&call->stream, fields.items, fields.count, true);
 }
 
@@ -171,46 +170,48 @@ call_reply_charge(struct call *call, size_t size)
 }
 
 void
-call_reply_discharge(struct call *call, size_t size)
-{
-    atomic_fetch_sub_explicit(&call->out_charged, size, memory_order_relaxed);
-    budget_give_back(call->budget, size);
-}
-
-void
 call_reply_collect(struct call *call)
 {
-    if (!call->has_mailbox || call->is_answered)
+    if (!call->has_mailbox || call->answer >= ANSWER_ENDED)
         return;
     mailbox_collect(&call->mailbox, &call->stream.out);
-    if (call->stream.out.size && !call->head_sent)
+    if (call->stream.out.size && call->answer == ANSWER_NONE)
         send_head(call, &call->reply_headers);
     stream_resume(&call->stream);
+}
+
+/* The one message of the answer. */
+static struct error *
+send_reply(struct call *call)
+{
+    if (!call->reply)
+        return NULL;
+    struct error *error = call_reply_charge(call, call->reply->size);
+    if (error)
+        return error;
+    send_head(call, &call->reply_headers);
+    stream_push(&call->stream, STEAL(call->reply));
+    return NULL;
 }
 
 void
 call_reply_status(struct call *call, struct error *taken)
 {
     struct error *error AUTO(error_cleanup) = taken;
-    if (call->is_answered)
+    if (call->answer >= ANSWER_ENDED)
         return;
     call_reply_collect(call);
-    call->is_answered = true;
-    loop_disarm(call->loop, &call->deadline);
-    if (!error && call->reply)
-        error = call_reply_charge(call, call->reply->size);
-    if (!error && call->reply) {
-        send_head(call, &call->reply_headers);
-        stream_push(&call->stream, STEAL(call->reply));
-    }
-    if (!call->head_sent && error)
+    if (!error)
+        error = send_reply(call);
+    if (call->answer == ANSWER_NONE && error) {
         send_trailers_only(call, error);
-    else {
-        if (!call->head_sent)
+    } else {
+        if (call->answer == ANSWER_NONE)
             send_head(call, metadata_if_finished(call, &call->reply_headers));
         send_trailers(call, error);
     }
-    call_count(call, error ? error->code : CODE_OK, error ? error->message : NULL);
+    call_end_answer(call);
+    call_count(call, error ? error->code : CODE_OK, error ? error->message : NULL, timers_now());
 }
 
 void
@@ -223,9 +224,8 @@ call_reply_http(struct call *call, int status)
         FIELD("content-type", "text/plain; charset=utf-8"),
         FIELD("allow", "POST"),
     };
-    if (call->is_answered)
+    if (!call_end_answer(call))
         return;
-    call->is_answered = true;
     stream_send_headers(&call->stream, fields, COUNT_OF(fields), false);
     struct chunk *body = chunk_new(sizeof text - 1);
     memcpy(body->bytes, text, body->size);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening on a unix or TCP address, and accepting. */
+/* Listening on a unix or TCP address, and accepting: see listener.h. */
+#include "rpc/server/listener.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 
 #include "base/memory.h"
 #include "rpc/http2/socket.h"
-#include "rpc/server/server_internal.h"
 
 #define ACCEPTS_PER_TURN 64
 #define RETRY_NS 100000000u
@@ -101,7 +102,7 @@ resume_accepting(struct timer *timer)
 static void
 pause_accepting(struct listener *listener)
 {
-    struct loop *loop = listener->server->loop;
+    struct loop *loop = listener->loop;
     log_warn(loop->log, "cannot accept connections for now",
              LOG_TEXT("error", strerrordesc_np(errno)));
     uv_poll_stop(&listener->poll);
@@ -117,7 +118,7 @@ on_ready(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            server_accept(listener->server, listener, fd);
+            listener->accepted(listener, fd);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -130,31 +131,30 @@ on_ready(uv_poll_t *poll, int status, int events)
 /* ---- life ---- */
 
 static struct listener *
-new_listener(struct server *server, const struct listening_socket *socket, struct tls_context *tls)
+new_listener(const struct listener *like, const struct listening_socket *socket)
 {
-    struct listener *listener = memory_zeroed(sizeof *listener);
-    listener->server = server;
+    struct listener *listener = memory_new(sizeof *listener);
+    *listener = *like;
     listener->address = socket->address;
-    listener->tls = tls;
     listener->fd = socket->fd;
     listener->holders = 2;
-    listener->retry.fire = resume_accepting;
+    listener->retry = (struct timer){.fire = resume_accepting};
+    listener->next = NULL;
     return listener;
 }
 
 struct error *
-listeners_open(struct server *server, const struct address *address,
-               const struct listen_options *options, struct listener **out)
+listeners_open(const struct address *address, unsigned socket_mode, const struct listener *like,
+               struct listener **out)
 {
     struct listeners opened;
-    struct error *error =
-        address_is_local(address)
-            ? open_unix(address, options->socket_mode ? options->socket_mode : 0600, &opened)
-            : socket_listen_tcp(address, server->loop->log, &opened);
+    struct error *error = address_is_local(address)
+                              ? open_unix(address, socket_mode, &opened)
+                              : socket_listen_tcp(address, like->loop->log, &opened);
     if (error)
         return error;
     for (size_t i = 0; i < opened.count; i++) {
-        *out = new_listener(server, &opened.items[i], options->tls);
+        *out = new_listener(like, &opened.items[i]);
         out = &(*out)->next;
     }
     return NULL;
@@ -163,7 +163,7 @@ listeners_open(struct server *server, const struct address *address,
 void
 listener_init(struct listener *listener)
 {
-    uv_poll_init(&listener->server->loop->uv, &listener->poll, listener->fd);
+    uv_poll_init(&listener->loop->uv, &listener->poll, listener->fd);
     listener->poll.data = listener;
 }
 
@@ -191,7 +191,7 @@ listener_stop(struct listener *listener)
 {
     if (uv_is_closing((uv_handle_t *)&listener->poll))
         return;
-    loop_disarm(listener->server->loop, &listener->retry);
+    loop_disarm(listener->loop, &listener->retry);
     if (listener->address.kind == ADDRESS_UNIX)
         unlink(listener->address.path);
     uv_close((uv_handle_t *)&listener->poll, forget_listener);

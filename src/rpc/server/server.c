@@ -19,52 +19,6 @@
 
 /* ---- services ---- */
 
-/* Paths differ in their ends. */
-static size_t
-hash_path(const char *path)
-{
-    uint64_t end[2] = {0};
-    size_t size = strlen(path);
-    size_t part = size < sizeof end ? size : sizeof end;
-    memcpy(end, path + size - part, part);
-    uint64_t hash = (end[0] * UINT64_C(0x9e3779b97f4a7c15)) ^ (end[1] + size);
-    return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
-}
-
-static struct server_method *
-find_slot(struct server_method *slots, size_t count, const char *path)
-{
-    size_t i = hash_path(path) & (count - 1);
-    while (slots[i].method && strcmp(slots[i].method->path, path) != 0)
-        i = (i + 1) & (count - 1);
-    return &slots[i];
-}
-
-struct server_method *
-server_find_method(const struct server *server, const char *path)
-{
-    struct server_method *slot = find_slot(server->methods, server->method_slots, path);
-    return slot->method ? slot : NULL;
-}
-
-/* Room for so many more, with at least half of the slots empty. */
-static void
-make_room(struct server *server, size_t more)
-{
-    size_t slots = server->method_slots ? server->method_slots : 64;
-    while (slots < 2 * (server->method_count + more))
-        slots *= 2;
-    if (slots == server->method_slots)
-        return;
-    struct server_method *bigger = memory_zeroed(slots * sizeof *bigger);
-    for (size_t i = 0; i < server->method_slots; i++)
-        if (server->methods[i].method)
-            *find_slot(bigger, slots, server->methods[i].method->path) = server->methods[i];
-    free(server->methods);
-    server->methods = bigger;
-    server->method_slots = slots;
-}
-
 struct add_service {
     struct server *server;
     const struct service *service;
@@ -72,32 +26,13 @@ struct add_service {
     void *context;
 };
 
-/* A stream that comes may make its handler wait at any time: it is not for the loop. */
-static bool
-takes_one_message(const struct method *method)
-{
-    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
-}
-
 static void
 add_service(void *argument)
 {
     struct add_service *add = argument;
     struct server *server = add->server;
-    make_room(server, add->service->method_count);
-    server->method_count += add->service->method_count;
-    for (size_t i = 0; i < add->service->method_count; i++) {
-        const struct method *method = &add->service->methods[i];
-        if (!method->exists(add->handlers))
-            continue;
-        *find_slot(server->methods, server->method_slots, method->path) = (struct server_method){
-            .method = method,
-            .handlers = add->handlers,
-            .context = add->context,
-            .on_loop = takes_one_message(method) && method->on_loop(add->handlers),
-            .metrics = metrics_method(server->metrics, method->path),
-        };
-    }
+    methods_add_service(&server->methods, add->service, add->handlers, add->context,
+                        server->metrics);
     server->services =
         memory_resize(server->services, (server->service_count + 2) * sizeof *server->services);
     server->services[server->service_count++] = add->service;
@@ -121,7 +56,7 @@ static void
 reserve_on_loop(void *argument)
 {
     const struct reserve *reserve = argument;
-    struct server_method *method = server_find_method(reserve->server, reserve->path);
+    struct server_method *method = methods_find(&reserve->server->methods, reserve->path);
     if (method)
         method->has_reserve = true;
 }
@@ -246,9 +181,10 @@ watch_conns(struct timer *timer)
         loop_arm(server->loop, timer, now + WATCH_NS);
 }
 
-void
-server_accept(struct server *server, struct listener *listener, int fd)
+static void
+accept_conn(struct listener *listener, int fd)
 {
+    struct server *server = listener->owner;
     struct conn_options options = {
         .is_server = true,
         .is_local = address_is_local(&listener->address),
@@ -306,13 +242,8 @@ server_new(struct runtime *runtime, const struct server_options *options)
     server->loop = runtime_loop(runtime);
     server->metrics = runtime_metrics(runtime);
     server->watch.fire = watch_conns;
-    pthread_mutex_init(&server->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->idle, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    make_room(server, 0);
+    drain_init(&server->drain);
+    methods_init(&server->methods);
     server->services = memory_zeroed(sizeof *server->services);
     loop_run(server->loop, init_on_loop, server);
     return server;
@@ -338,6 +269,15 @@ start_listeners(void *argument)
     }
 }
 
+static struct error *
+open_listeners(struct server *server, const struct address *address,
+               const struct listen_options *options, struct listener **out)
+{
+    struct listener like = {
+        .loop = server->loop, .tls = options->tls, .accepted = accept_conn, .owner = server};
+    return listeners_open(address, options->socket_mode ? options->socket_mode : 0600, &like, out);
+}
+
 struct error *
 server_listen(struct server *server, const char *text, const struct listen_options *options)
 {
@@ -346,7 +286,7 @@ server_listen(struct server *server, const char *text, const struct listen_optio
     struct listener *first;
     struct error *error = address_parse(text, &address);
     if (!error)
-        error = listeners_open(server, &address, options ? options : &defaults, &first);
+        error = open_listeners(server, &address, options ? options : &defaults, &first);
     if (error)
         return error;
     struct start_listeners start = {server, first};
@@ -381,25 +321,6 @@ server_address(const struct server *server, size_t n)
 /* ---- the end ---- */
 
 static void
-note_idle(struct server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    server->is_idle = server->is_draining && server->call_count == 0;
-    if (server->is_idle)
-        pthread_cond_broadcast(&server->idle);
-    pthread_mutex_unlock(&server->lock);
-}
-
-void
-server_note_call_freed(struct server *server)
-{
-    server->call_count--;
-    server->loop->open_calls--;
-    if (server->is_draining && server->call_count == 0)
-        note_idle(server);
-}
-
-static void
 refuse_streams(struct timer *timer)
 {
     struct server *server = CONTAINER_OF(timer, struct server, second_goaway);
@@ -411,19 +332,18 @@ static void
 begin_drain(void *argument)
 {
     struct server *server = argument;
-    if (server->is_draining)
+    if (server->drain.is_started)
         return;
-    server->is_draining = true;
     for (struct listener *listener = server->listeners; listener; listener = listener->next)
         listener_stop(listener);
     for (struct conn *conn = server->conns; conn; conn = conn->next)
         conn_announce_end(conn);
     server->second_goaway.fire = refuse_streams;
-    if (server->call_count)
+    if (server->drain.calls)
         loop_arm(server->loop, &server->second_goaway, timers_now() + SECOND_GOAWAY_NS);
     else
         refuse_streams(&server->second_goaway);
-    note_idle(server);
+    drain_start(&server->drain);
 }
 
 static void
@@ -434,34 +354,13 @@ kill_conns(void *argument)
     refuse_streams(&server->second_goaway);
     for (struct conn *conn = server->conns; conn; conn = conn->next)
         conn_kill(conn, "the server ends");
-    note_idle(server);
-}
-
-static bool
-wait_until_idle(struct server *server, uint64_t timeout_ns)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(timeout_ns / 1000000000u);
-    until.tv_nsec += (long)(timeout_ns % 1000000000u);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_mutex_lock(&server->lock);
-    int timed_out = 0;
-    while (!server->is_idle && !timed_out)
-        timed_out = pthread_cond_timedwait(&server->idle, &server->lock, &until);
-    bool idle = server->is_idle;
-    pthread_mutex_unlock(&server->lock);
-    return idle;
 }
 
 void
 server_drain(struct server *server, uint32_t grace_ms)
 {
     loop_run(server->loop, begin_drain, server);
-    if (!wait_until_idle(server, grace_ms * UINT64_C(1000000)))
+    if (!drain_wait(&server->drain, grace_ms * UINT64_C(1000000)))
         loop_run(server->loop, kill_conns, server);
 }
 
@@ -492,16 +391,12 @@ server_free(struct server *server)
     loop_run(server->loop, begin_drain, server);
     loop_run(server->loop, kill_conns, server);
     /* Handlers are never interrupted: a mount or a copy that runs is waited for. */
-    pthread_mutex_lock(&server->lock);
-    while (!server->is_idle)
-        pthread_cond_wait(&server->idle, &server->lock);
-    pthread_mutex_unlock(&server->lock);
+    drain_wait(&server->drain, UINT64_MAX);
     /* The connections that were killed go between this and the next. */
     loop_run(server->loop, nothing, NULL);
     loop_run(server->loop, clear_on_loop, server);
-    pthread_cond_destroy(&server->idle);
-    pthread_mutex_destroy(&server->lock);
+    drain_clear(&server->drain);
     free(server->services);
-    free(server->methods);
+    methods_clear(&server->methods);
     free(server);
 }

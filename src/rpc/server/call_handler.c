@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a call's handler, as work or on the loop, and what streaming handlers use meanwhile. */
-#include <string.h>
+/* Running the handler of a call, on a worker or on the loop: see call_internal.h. */
+#include <assert.h>
 
 #include "message/message_json.h"
-#include "rpc/client/channel_internal.h"
 #include "rpc/server/call_internal.h"
 
 /*
@@ -17,8 +16,8 @@
 
 /* ---- the handler's side ---- */
 
-static void
-log_message(const struct call *call, const char *what, const ProtobufCMessage *message)
+void
+call_log_message(const struct call *call, const char *what, const ProtobufCMessage *message)
 {
     const struct log *log = call->loop->log;
     if (!log_wants(log, LOG_DEBUG))
@@ -55,10 +54,9 @@ inflate(struct call *call, struct message **message)
     return error;
 }
 
-/* Takes the message. */
-static struct error *
-unpack(struct call *call, struct message *message, struct arena *arena, struct charge *charge,
-       ProtobufCMessage **out)
+struct error *
+call_unpack(struct call *call, struct message *message, struct arena *arena, struct charge *charge,
+            ProtobufCMessage **out)
 {
     *out = NULL;
     struct error *error = inflate(call, &message);
@@ -66,7 +64,7 @@ unpack(struct call *call, struct message *message, struct arena *arena, struct c
         error = framing_unpack(call->target->method->input, message, arena, charge, out);
     message_free(message, call->budget);
     if (!error)
-        log_message(call, "request", *out);
+        call_log_message(call, "request", *out);
     return error;
 }
 
@@ -78,7 +76,7 @@ unpack_request(struct call *call)
         return NULL;
     ProtobufCMessage *request;
     struct error *error =
-        unpack(call, STEAL(call->request), &call->arena, &call->decoded, &request);
+        call_unpack(call, STEAL(call->request), &call->arena, &call->decoded, &request);
     call->scope.request = request;
     return error;
 }
@@ -117,9 +115,9 @@ call_run_continuation(struct call *call)
 struct error *
 call_pack_reply(struct call *call)
 {
-    if (!call->output || !call->server || call->go_on.run || call->relayed)
+    if (!call->output || !call->server || call->go_on.run || call->next.begin)
         return NULL;
-    log_message(call, "reply", call->output);
+    call_log_message(call, "reply", call->output);
     return framing_pack(call->output, &call->reply);
 }
 
@@ -129,8 +127,6 @@ run_handler(struct call *call)
     struct error *error = call->go_on.run ? call_run_continuation(call)
                           : call->target  ? run_method(call)
                                           : call->server->fallback.run(call);
-    if (!error && call->is_misdirected)
-        return error_new(CODE_INTERNAL, "the channel to pass the call to is of another runtime");
     return error ? error : call_pack_reply(call);
 }
 
@@ -166,11 +162,33 @@ give_stream_back(struct call *call)
     call->holds_stream = false;
 }
 
+/* Hands the call to what its handler has chosen. False: the call is to be answered here. */
+static bool
+take_next_step(struct call *call)
+{
+    struct next_step next = call->next;
+    bool goes_on = next.begin && !call->result;
+    call->next = (struct next_step){0};
+    if (goes_on)
+        next.begin(call); /* which may be the end of it */
+    else if (next.begin)
+        next.drop(call);
+    return goes_on;
+}
+
+static void
+answer(struct call *call)
+{
+    call->state = call->state == CALL_WAITING ? CALL_OPEN : CALL_RETURNED;
+    call_reply_status(call, STEAL(call->result));
+    call_maybe_free(call);
+}
+
 void
 call_finish(struct call *call)
 {
-    if (!call->server) {
-        call_detached_wake(call);
+    if (call->detached_ended) {
+        call->detached_ended(call);
         return;
     }
     give_stream_back(call);
@@ -180,24 +198,9 @@ call_finish(struct call *call)
             return;
         call->result = error;
     }
-    if (call->leave && !call->result)
-        return;
-    if (call->relayed && !call->result) {
-        relay_begin(call);
-        return;
-    }
-    if (call->relayed)
-        relay_drop(call);
-    call->is_running = false;
-    struct channel *proxy_to = STEAL(call->proxy_to);
-    if (proxy_to && !call->result && !call->is_answered) {
-        proxy_begin(call, proxy_to);
-        return;
-    }
-    if (proxy_to)
-        channel_release(proxy_to);
-    call_reply_status(call, STEAL(call->result));
-    call_maybe_free(call);
+    bool is_parked = call->leave && !call->result;
+    if (!is_parked && !take_next_step(call))
+        answer(call);
 }
 
 static void
@@ -220,8 +223,8 @@ run_work(struct work *work)
     loop_post(call->loop, &call->finished);
 }
 
-static struct error *
-cancelled_error(void)
+struct error *
+call_cancelled_error(void)
 {
     return error_new(CODE_CANCELLED, "the client has gone or has cancelled the call");
 }
@@ -242,7 +245,7 @@ submit(struct call *call)
     call->work.is_short =
         call->target && !call->has_mailbox && call->target->doubt < TOO_MUCH_DOUBT;
     if (loop_submit_work(call->loop, &call->work)) {
-        call->was_started = true;
+        call->state = CALL_RUNNING;
         return NULL;
     }
     give_stream_back(call);
@@ -259,9 +262,9 @@ static void
 start_handler(struct call *call)
 {
     if (is_for_loop(call)) {
-        call->was_started = call->is_on_loop = true;
+        call->state = CALL_ON_LOOP;
         call->result = run_handler(call);
-        call->is_on_loop = false;
+        call->state = CALL_RUNNING;
         call_finish(call);
         return;
     }
@@ -290,7 +293,7 @@ end_unpacking(struct task *task)
     loop_note_work_done(call->loop);
     admission_end_turn(&call->loop->admission);
     if (!call->result && call_is_cancelled(call))
-        call->result = cancelled_error();
+        call->result = call_cancelled_error();
     if (call->result)
         call_finish(call);
     else
@@ -313,7 +316,7 @@ begin_unpacking(struct turn *turn)
     call->work.run = run_unpacking;
     call->work.is_short = false;
     if (call_is_cancelled(call))
-        call->result = cancelled_error();
+        call->result = call_cancelled_error();
     else if (!loop_submit_work(call->loop, &call->work))
         call->result = queue_is_full();
     else
@@ -325,150 +328,12 @@ begin_unpacking(struct turn *turn)
 void
 call_run(struct call *call)
 {
-    call->is_running = true;
+    assert(call->state == CALL_OPEN);
+    call->state = CALL_WAITING;
     if (!is_heavy(call)) {
         start_handler(call);
         return;
     }
     call->turn.begin = begin_unpacking;
     admission_await_turn(&call->loop->admission, call->peer->account, &call->turn);
-}
-
-/* ---- parked calls ---- */
-
-void
-call_park(struct call *call, void (*leave)(struct call *call))
-{
-    call->leave = leave;
-}
-
-bool
-call_push(struct call *call, const ProtobufCMessage *message)
-{
-    struct chunk *chunk = NULL;
-    bool tell, is_free = !call->is_answered && !atomic_load(&call->out_charged);
-    struct error *error = is_free ? framing_pack(message, &chunk) : NULL;
-    if (!error && chunk)
-        error = call_reply_charge(call, chunk->size);
-    bool is_sent = !error && chunk;
-    if (is_sent) {
-        log_message(call, "reply", message);
-        mailbox_put(&call->mailbox, STEAL(chunk), &tell);
-        mailbox_hear(&call->mailbox);
-        call_reply_collect(call);
-    }
-    if (chunk)
-        chunk_release(chunk);
-    error_free(error);
-    return is_sent;
-}
-
-void
-call_unpark(struct call *call, struct error *status)
-{
-    call->leave = NULL;
-    call->result = status;
-    call_finish(call);
-}
-
-void
-call_leave(struct call *call)
-{
-    void (*leave)(struct call *) = STEAL(call->leave);
-    if (!leave)
-        return;
-    leave(call);
-    call_unpark(call, cancelled_error());
-}
-
-/* ---- what streaming handlers use ---- */
-
-static void
-take_news(struct task *task)
-{
-    struct call *call = CONTAINER_OF(task, struct call, news);
-    mailbox_hear(&call->mailbox);
-    call_reply_collect(call);
-    if (!call->is_over)
-        call_credit(call);
-}
-
-static void
-tell_loop(struct call *call, bool wanted)
-{
-    if (!wanted)
-        return;
-    call->news.run = take_news;
-    loop_post(call->loop, &call->news);
-}
-
-struct error *
-call_recv(struct call *call, void *out)
-{
-    ProtobufCMessage *decoded = NULL;
-    bool tell;
-    struct message *message = mailbox_take(&call->mailbox, &tell);
-    tell_loop(call, tell);
-    arena_clear(&call->message_arena);
-    charge_clear(&call->message_decoded);
-    struct error *error = NULL;
-    if (message)
-        error = unpack(call, message, &call->message_arena, &call->message_decoded, &decoded);
-    else if (call_is_cancelled(call))
-        error = cancelled_error();
-    memcpy(out, &decoded, sizeof decoded);
-    return error;
-}
-
-struct error *
-call_send(struct call *call, const ProtobufCMessage *message)
-{
-    if (call->is_on_loop)
-        return error_new(CODE_INTERNAL, "a handler on the loop must not send: it could wait there");
-    struct chunk *chunk;
-    struct error *error = framing_pack(message, &chunk);
-    if (error)
-        return error;
-    log_message(call, "reply", message);
-    error = call_reply_charge(call, chunk->size);
-    if (error) {
-        chunk_release(chunk);
-        return error;
-    }
-    bool tell;
-    call->sent_any = true;
-    bool open = mailbox_put(&call->mailbox, chunk, &tell);
-    tell_loop(call, tell);
-    return open ? NULL : cancelled_error();
-}
-
-struct error *
-call_add_header(struct call *call, const char *key, const void *value, size_t value_size)
-{
-    if (call->sent_any)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "header \"%s\": the headers have gone out with the first message", key);
-    return metadata_add(&call->reply_headers, &call->arena, key, value, value_size);
-}
-
-struct error *
-call_add_trailer(struct call *call, const char *key, const void *value, size_t value_size)
-{
-    return metadata_add(&call->reply_trailers, &call->arena, key, value, value_size);
-}
-
-void
-call_continue(struct call *call,
-              struct error *(*run)(struct call *call, const void *request, void *reply))
-{
-    call->go_on = (struct continuation){.run = run, .scope = call->scope};
-}
-
-void
-rpc_proxy(struct call *call, struct channel *channel)
-{
-    if (channel->loop == call->loop)
-        call->proxy_to = channel_share(channel);
-    else
-        call->is_misdirected = true;
 }

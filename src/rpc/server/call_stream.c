@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages of a streaming call: what its handler receives and sends, and calls that stay open without
+   a handler. See call_internal.h. */
+#include <string.h>
+
+#include "rpc/server/call_internal.h"
+
+/* ---- for the handler's thread ---- */
+
+static void
+take_news(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, news);
+    mailbox_hear(&call->mailbox);
+    call_reply_collect(call);
+    if (call->answer != ANSWER_GONE)
+        call_credit(call);
+}
+
+static void
+tell_loop(struct call *call, bool wanted)
+{
+    if (!wanted)
+        return;
+    call->news.run = take_news;
+    loop_post(call->loop, &call->news);
+}
+
+struct error *
+call_recv(struct call *call, void *out)
+{
+    ProtobufCMessage *decoded = NULL;
+    bool tell;
+    struct message *message = mailbox_take(&call->mailbox, &tell);
+    tell_loop(call, tell);
+    arena_clear(&call->message_arena);
+    charge_clear(&call->message_decoded);
+    struct error *error = NULL;
+    if (message)
+        error = call_unpack(call, message, &call->message_arena, &call->message_decoded, &decoded);
+    else if (call_is_cancelled(call))
+        error = call_cancelled_error();
+    memcpy(out, &decoded, sizeof decoded);
+    return error;
+}
+
+struct error *
+call_send(struct call *call, const ProtobufCMessage *message)
+{
+    if (call->state == CALL_ON_LOOP)
+        return error_new(CODE_INTERNAL, "a handler on the loop must not send: it could wait there");
+    struct chunk *chunk;
+    struct error *error = framing_pack(message, &chunk);
+    if (error)
+        return error;
+    call_log_message(call, "reply", message);
+    error = call_reply_charge(call, chunk->size);
+    if (error) {
+        chunk_release(chunk);
+        return error;
+    }
+    bool tell;
+    call->sent_any = true;
+    bool open = mailbox_put(&call->mailbox, chunk, &tell);
+    tell_loop(call, tell);
+    return open ? NULL : call_cancelled_error();
+}
+
+/* ---- parked calls ---- */
+
+bool
+call_push(struct call *call, const ProtobufCMessage *message)
+{
+    struct chunk *chunk = NULL;
+    bool tell, is_free = call->answer < ANSWER_ENDED && !atomic_load(&call->out_charged);
+    struct error *error = is_free ? framing_pack(message, &chunk) : NULL;
+    if (!error && chunk)
+        error = call_reply_charge(call, chunk->size);
+    bool is_sent = !error && chunk;
+    if (is_sent) {
+        call_log_message(call, "reply", message);
+        mailbox_put(&call->mailbox, STEAL(chunk), &tell);
+        mailbox_hear(&call->mailbox);
+        call_reply_collect(call);
+    }
+    if (chunk)
+        chunk_release(chunk);
+    error_free(error);
+    return is_sent;
+}
+
+void
+call_unpark(struct call *call, struct error *status)
+{
+    call->cancelled = call->leave = NULL;
+    call->result = status;
+    call_finish(call);
+}
+
+static void
+leave_cancelled(struct call *call)
+{
+    call->leave(call);
+    call_unpark(call, call_cancelled_error());
+}
+
+void
+call_park(struct call *call, void (*leave)(struct call *call))
+{
+    call->leave = leave;
+    call->cancelled = leave_cancelled;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods that a server has handlers for, by their paths. Loop thread only. */
+#ifndef RPC_SERVER_METHODS_H
+#define RPC_SERVER_METHODS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "message/service.h"
+#include "rpc/runtime/metrics.h"
+
+struct server_method {
+    const struct method *method;
+    const void *handlers;
+    void *context;
+    bool on_loop;
+    bool has_reserve; /* see admission.h */
+    unsigned doubt;   /* that its handlers come back soon: see call_handler.c */
+    struct method_metrics *metrics;
+};
+
+/* A hash table with open addressing. */
+struct methods {
+    struct server_method *slots;
+    size_t slot_count; /* a power of two */
+    size_t count;      /* at most */
+};
+
+void methods_init(struct methods *methods);
+void methods_clear(struct methods *methods);
+
+/* Adds those methods of the service that `handlers` has a handler for. */
+void methods_add_service(struct methods *methods, const struct service *service,
+                         const void *handlers, void *context, struct metrics *metrics);
+
+/* NULL: no service has it. The pointer is good until the next service is added. */
+struct server_method *methods_find(const struct methods *methods, const char *path);
+
+#endif
