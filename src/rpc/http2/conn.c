@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +18,8 @@
 /* Answers that wait for a peer which does not read: beyond this nothing more is read from it. */
 #define MAX_OUTBOUND_FRAMES 4096u
 #define READS_PER_TURN 4
+#define ACK_PAUSE_NS (5 * UINT64_C(1000000))
+#define LINGER_NS (20 * UINT64_C(1000000))
 
 /* Requests may take a thousand times as long as bytes of a large message. So that a turn of the loop stays short, as much is read at once only while it brings few of them. */
 #define LITTLE_READ_BYTES 8192u
@@ -134,19 +134,11 @@ read_socket(struct conn *conn)
     }
 }
 
-void
-conn_lose(struct conn *conn, int write_errno)
-{
-    if (!conn->is_dead)
-        read_socket(conn);
-    conn_kill(conn, "write: %s", strerrordesc_np(write_errno));
-}
-
 static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* Waits for what makes sense now: a peer that takes no answers may not send more questions. */
-void
-conn_watch(struct conn *conn)
+static void
+watch(struct conn *conn)
 {
     bool flooded = conn->is_stuck &&
                    nghttp2_session_get_outbound_queue_size(conn->session) > MAX_OUTBOUND_FRAMES;
@@ -177,10 +169,87 @@ on_poll(uv_poll_t *poll, int status, int events)
     /* libuv has stopped watching: if reading has not told why, nothing else will. */
     if (status < 0)
         conn_kill(conn, "the socket has failed");
-    loop_flush_much(conn->loop); /* which may be the end of this connection */
+    loop_flush_early(conn->loop); /* which may be the end of this connection */
 }
 
-/* ---- life ---- */
+/* ---- the end ---- */
+
+static void
+free_conn(uv_handle_t *poll)
+{
+    struct conn *conn = poll->data;
+    close(conn->fd);
+    free(conn);
+}
+
+static void
+destroy(struct conn *conn)
+{
+    const char *why = conn->why_dead ? conn->why_dead : "connection closed";
+    conn_write_goodbye(conn);
+    loop_forget_output(conn->loop, &conn->output);
+    conn_session_end(conn, why);
+    conn->events->closed(conn, why);
+    nghttp2_session_del(conn->session);
+    tls_session_free(conn->tls);
+    conn_write_drop(conn);
+    buffer_clear(&conn->cipher);
+    peer_release(conn->peer);
+    free(conn->why_dead);
+    free(conn->goaway_text);
+    uv_close((uv_handle_t *)&conn->poll, free_conn);
+}
+
+/* ---- writing ---- */
+
+/*
+ * All is said. A peer that has said GOAWAY may have sent a ping behind it: closing on bytes that nobody has read would reset the connection, and take back what
+ * was written.
+ */
+static bool
+must_linger(struct conn *conn)
+{
+    if (!conn->peer_leaves || conn->has_lingered)
+        return false;
+    if (!conn->linger.place)
+        loop_arm(conn->loop, &conn->linger, timers_now() + LINGER_NS);
+    return true;
+}
+
+/* Writing has failed: what the peer sent before it went (a GOAWAY, most likely) is still read. */
+static void
+lose(struct conn *conn)
+{
+    if (!conn->is_dead)
+        read_socket(conn);
+    conn_kill(conn, "write: %s", strerrordesc_np(conn->write_errno));
+}
+
+static void
+flush(struct output *output)
+{
+    struct conn *conn = CONTAINER_OF(output, struct conn, output);
+    bool was_dead = conn->is_dead;
+    bool was_stuck = conn->is_stuck;
+    /* Also when it is dead: a GOAWAY or an alert tells the peer why. */
+    bool done = !conn->is_stuck && conn_write_all(conn);
+    if (conn->write_errno)
+        lose(conn);
+    conn->is_stuck = !done;
+    if (conn->is_stuck && !was_stuck)
+        conn->stuck_since = timers_now();
+    bool finished = done && conn->is_established && !nghttp2_session_want_read(conn->session) &&
+                    !nghttp2_session_want_write(conn->session);
+    if (was_dead || conn->is_dead || (finished && !must_linger(conn))) {
+        destroy(conn);
+        return;
+    }
+    watch(conn);
+    if (conn->owes_ack && !conn->ack_pause.place)
+        loop_arm(conn->loop, &conn->ack_pause, timers_now() + ACK_PAUSE_NS);
+}
+
+/* ---- the beginning ---- */
 
 static void
 set_socket_options(int fd)
@@ -200,6 +269,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
 {
     struct conn *conn = memory_zeroed(sizeof *conn);
     conn->loop = loop;
+    conn->output.flush = flush;
     conn->events = events;
     conn->owner = owner;
     conn->fd = fd;
@@ -212,7 +282,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     conn_session_open(conn, options);
     uv_poll_init(&loop->uv, &conn->poll, fd);
     conn->poll.data = conn;
-    conn_watch(conn);
+    watch(conn);
     return conn;
 }
 
@@ -224,77 +294,4 @@ conn_start(struct conn *conn)
     else if (!conn->is_server)
         feed_tls(conn, NULL, 0); /* a client speaks first */
     conn_mark_dirty(conn);
-}
-
-void
-conn_kill(struct conn *conn, const char *format, ...)
-{
-    if (conn->is_dead)
-        return;
-    conn->is_dead = true;
-    va_list arguments;
-    va_start(arguments, format);
-    if (vasprintf(&conn->why_dead, format, arguments) < 0)
-        memory_exhausted();
-    va_end(arguments);
-    conn_mark_dirty(conn);
-}
-
-void
-conn_mark_dirty(struct conn *conn)
-{
-    if (conn->is_dirty)
-        return;
-    conn->is_dirty = true;
-    conn->next_dirty = conn->loop->dirty;
-    conn->loop->dirty = conn;
-}
-
-struct conn *
-conn_take_dirty(struct loop *loop)
-{
-    struct conn *conn = loop->dirty;
-    if (!conn)
-        return NULL;
-    loop->dirty = conn->next_dirty;
-    conn->is_dirty = false;
-    return conn;
-}
-
-/* Takes the connection off the list and marks it, so that nothing puts it there again. */
-static void
-leave_dirty(struct conn *conn)
-{
-    struct conn **place = &conn->loop->dirty;
-    while (conn->is_dirty && *place && *place != conn)
-        place = &(*place)->next_dirty;
-    if (conn->is_dirty && *place)
-        *place = conn->next_dirty;
-    conn->is_dirty = true;
-}
-
-static void
-free_conn(uv_handle_t *poll)
-{
-    struct conn *conn = poll->data;
-    close(conn->fd);
-    free(conn);
-}
-
-void
-conn_destroy(struct conn *conn)
-{
-    const char *why = conn->why_dead ? conn->why_dead : "connection closed";
-    conn_write_goodbye(conn);
-    leave_dirty(conn);
-    conn_session_end(conn, why);
-    conn->events->closed(conn, why);
-    nghttp2_session_del(conn->session);
-    tls_session_free(conn->tls);
-    conn_write_drop(conn);
-    buffer_clear(&conn->cipher);
-    peer_release(conn->peer);
-    free(conn->why_dead);
-    free(conn->goaway_text);
-    uv_close((uv_handle_t *)&conn->poll, free_conn);
 }

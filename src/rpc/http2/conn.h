@@ -46,6 +46,7 @@ struct conn_options {
 
 struct conn {
     struct loop *loop;
+    struct output output;
     const struct conn_events *events;
     void *owner;
     struct conn_counters *counters;
@@ -57,8 +58,7 @@ struct conn {
     bool is_established;
     bool
         was_refused; /* the two do not agree on TLS: a certificate that is not trusted, for instance */
-    bool is_dirty;
-    bool is_dead;         /* to be destroyed at the end of the turn */
+    bool is_dead;    /* to be destroyed at the end of the turn */
     bool is_stuck;        /* the socket takes no more; waits for it */
     bool peer_spoke;      /* the peer's preface or SETTINGS have come */
     bool is_stranger;     /* its first bytes were not HTTP/2's */
@@ -72,6 +72,7 @@ struct conn {
     size_t cipher_written;
     struct leftover *leftover; /* plain bytes to write, when stuck */
     void *gathering;           /* conn_write.c's: the batch of the flush that is running */
+    int write_errno;           /* writing has failed; 0: it has not */
     struct stream *streams;
     struct stream *found; /* the one that was looked for last */
     size_t stream_count;
@@ -91,7 +92,6 @@ struct conn {
     uint64_t made_at;
     uint64_t last_read_at;
     uint64_t stuck_since;
-    struct conn *next_dirty;
     struct conn *next; /* of the owner's connections */
     struct conn **link;
 };

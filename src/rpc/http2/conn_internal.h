@@ -9,6 +9,10 @@
 int conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                          size_t length, nghttp2_data_source *source, void *argument);
 
+/* Writes what the session has to say. True: all of it has been written. False: the socket takes no more
+   now, or conn->write_errno is set. */
+bool conn_write_all(struct conn *conn);
+
 /* Tells a peer behind TLS that the end is meant, and nobody has cut the connection. */
 void conn_write_goodbye(struct conn *conn);
 
@@ -26,17 +30,9 @@ void conn_session_reset(struct conn *conn, int32_t id, uint32_t http2_error);
 /* All its streams end, because the connection does. The session itself is freed by whoever frees the connection. */
 void conn_session_end(struct conn *conn, const char *why);
 
-/* Asks the loop for the events that make sense now. */
-void conn_watch(struct conn *conn);
-
-/* The answer to a ping goes with the next bytes that are written. */
-void conn_send_ack(struct conn *conn);
+/* Submits the answer to the ping that was received last. */
+void conn_write_ack(struct conn *conn);
 
 void conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id);
-
-/* Writing has failed: what the peer said before it went (a GOAWAY, most likely) is still heard. */
-void conn_lose(struct conn *conn, int write_errno);
-
-void conn_destroy(struct conn *conn);
 
 #endif

@@ -151,7 +151,7 @@ static int
 on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *argument)
 {
     struct conn *conn = argument;
-    conn->loop->unsaid++;
+    conn->loop->unflushed++;
     field_block_drop(&conn->block);
     if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
@@ -206,7 +206,7 @@ static void
 send_late_ack(struct timer *timer)
 {
     struct conn *conn = CONTAINER_OF(timer, struct conn, ack_pause);
-    conn_send_ack(conn);
+    conn_write_ack(conn);
     conn_mark_dirty(conn);
 }
 
@@ -223,19 +223,9 @@ static void
 keep_ack(struct conn *conn, const nghttp2_ping *ping)
 {
     if (conn->owes_ack)
-        conn_send_ack(conn);
+        conn_write_ack(conn);
     conn->owes_ack = true;
     memcpy(conn->ack, ping->opaque_data, sizeof conn->ack);
-}
-
-void
-conn_send_ack(struct conn *conn)
-{
-    loop_disarm(conn->loop, &conn->ack_pause);
-    conn->owes_ack = false;
-    int failed = nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_ACK, conn->ack);
-    if (failed)
-        conn_kill(conn, "HTTP/2: %s", nghttp2_strerror(failed));
 }
 
 /* Says why and takes nothing, not even what has come with the peer's first bytes. */

@@ -22,8 +22,6 @@
 #define MAX_PIECES 64
 #define FRAME_HEAD_BYTES 9
 #define COPY_BELOW 2048
-#define ACK_PAUSE_NS (5 * UINT64_C(1000000))
-#define LINGER_NS (20 * UINT64_C(1000000))
 
 /* What one writev is made of. `held[i]` is NULL where the piece stands in the loop's buffer. */
 struct batch {
@@ -171,7 +169,7 @@ write_pieces(struct conn *conn, struct batch *batch, size_t *first)
             continue;
         if (written < 0) {
             if (errno != EAGAIN)
-                conn_lose(conn, errno);
+                conn->write_errno = errno;
             return false;
         }
         size_t left = (size_t)written;
@@ -226,7 +224,7 @@ write_plain(struct conn *conn, struct batch *batch)
     size_t first = 0;
     if (write_pieces(conn, batch, &first))
         return true;
-    if (conn->is_dead)
+    if (conn->write_errno)
         release_held(batch, first);
     else
         keep_leftover(conn, batch, first);
@@ -246,7 +244,7 @@ write_cipher(struct conn *conn)
             continue;
         if (written < 0) {
             if (errno != EAGAIN)
-                conn_lose(conn, errno);
+                conn->write_errno = errno;
             return false;
         }
         conn->cipher_written += (size_t)written;
@@ -267,11 +265,20 @@ encrypt(struct conn *conn, struct batch *batch)
         conn_kill(conn, "TLS: %s", error->message);
 }
 
-/* ---- the flush ---- */
+/* ---- all together ---- */
 
-/* True: all that there was to write has been written. */
-static bool
-write_all(struct conn *conn)
+void
+conn_write_ack(struct conn *conn)
+{
+    loop_disarm(conn->loop, &conn->ack_pause);
+    conn->owes_ack = false;
+    int failed = nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_ACK, conn->ack);
+    if (failed)
+        conn_kill(conn, "HTTP/2: %s", nghttp2_strerror(failed));
+}
+
+bool
+conn_write_all(struct conn *conn)
 {
     if (conn->tls)
         tls_session_take(conn->tls, &conn->cipher);
@@ -280,7 +287,7 @@ write_all(struct conn *conn)
     /* Nothing comes to go with any more if the connection is about to end. */
     if (conn->owes_ack &&
         (nghttp2_session_want_write(conn->session) || !nghttp2_session_want_read(conn->session)))
-        conn_send_ack(conn);
+        conn_write_ack(conn);
     struct batch batch;
     while (conn->is_established && gather(conn, &batch) && batch.count) {
         if (!conn->tls) {
@@ -294,41 +301,6 @@ write_all(struct conn *conn)
             return false;
     }
     return true;
-}
-
-/*
- * All is said. A peer that has said GOAWAY may have sent a ping behind it: closing on bytes that nobody has read would reset the connection, and take back what
- * was written.
- */
-static bool
-must_linger(struct conn *conn)
-{
-    if (!conn->peer_leaves || conn->has_lingered)
-        return false;
-    if (!conn->linger.place)
-        loop_arm(conn->loop, &conn->linger, timers_now() + LINGER_NS);
-    return true;
-}
-
-void
-conn_flush(struct conn *conn)
-{
-    bool was_dead = conn->is_dead;
-    bool was_stuck = conn->is_stuck;
-    /* Also when it is dead: a GOAWAY or an alert tells the peer why. */
-    bool done = !conn->is_stuck && write_all(conn);
-    conn->is_stuck = !done;
-    if (conn->is_stuck && !was_stuck)
-        conn->stuck_since = timers_now();
-    bool finished = done && conn->is_established && !nghttp2_session_want_read(conn->session) &&
-                    !nghttp2_session_want_write(conn->session);
-    if (was_dead || conn->is_dead || (finished && !must_linger(conn))) {
-        conn_destroy(conn);
-        return;
-    }
-    conn_watch(conn);
-    if (conn->owes_ack && !conn->ack_pause.place)
-        loop_arm(conn->loop, &conn->ack_pause, timers_now() + ACK_PAUSE_NS);
 }
 
 void

@@ -12,7 +12,7 @@
 #define RELIEF_MS 1
 #define INBOX_ROUNDS 4
 #define CALLS_IN_COMPANY 16u
-#define MUCH_UNSAID 8u
+#define EARLY_FLUSH_HEADERS 8u
 #define TRIM_PAD_BYTES (64u << 10)
 
 /* False: there is nothing, and from now on whoever posts wakes the loop. */
@@ -196,13 +196,37 @@ loop_disarm(struct loop *loop, struct timer *timer)
     timers_disarm(&loop->timers, timer);
 }
 
-static void
-flush_conns(struct loop *loop)
+void
+loop_want_flush(struct loop *loop, struct output *output)
 {
-    struct conn *conn;
-    while ((conn = conn_take_dirty(loop)))
-        conn_flush(conn);
-    loop->unsaid = 0;
+    if (output->is_listed)
+        return;
+    output->is_listed = true;
+    output->next = loop->outputs;
+    loop->outputs = output;
+}
+
+void
+loop_forget_output(struct loop *loop, struct output *output)
+{
+    struct output **place = &loop->outputs;
+    while (output->is_listed && *place && *place != output)
+        place = &(*place)->next;
+    if (output->is_listed && *place)
+        *place = output->next;
+    output->is_listed = true; /* so that nothing lists it again */
+}
+
+static void
+flush_outputs(struct loop *loop)
+{
+    while (loop->outputs) {
+        struct output *output = loop->outputs;
+        loop->outputs = output->next;
+        output->is_listed = false;
+        output->flush(output);
+    }
+    loop->unflushed = 0;
 }
 
 /*
@@ -210,10 +234,10 @@ flush_conns(struct loop *loop)
  * so long. And what an answered call has used is still in the cache for the next one. Fewer calls are not worth a system call of their own.
  */
 void
-loop_flush_much(struct loop *loop)
+loop_flush_early(struct loop *loop)
 {
-    if (loop->unsaid >= MUCH_UNSAID)
-        flush_conns(loop);
+    if (loop->unflushed >= EARLY_FLUSH_HEADERS)
+        flush_outputs(loop);
 }
 
 /*
@@ -227,7 +251,7 @@ end_turn(uv_prepare_t *prepare)
     unsigned rounds = 0;
     do {
         hand_over_pile(loop);
-        flush_conns(loop);
+        flush_outputs(loop);
     } while ((run_inbox(loop) || loop->pile) && ++rounds < INBOX_ROUNDS);
     if (rounds == INBOX_ROUNDS)
         uv_async_send(&loop->wake); /* the sockets have their turn first */
@@ -272,7 +296,7 @@ static bool
 run_lone_work(struct loop *loop)
 {
     struct work *work = take_pile(loop);
-    flush_conns(loop);
+    flush_outputs(loop);
     loop_note_awake(loop);
     bool has_baton = baton_run_work(&loop->baton, work);
     if (has_baton)

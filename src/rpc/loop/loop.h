@@ -4,8 +4,8 @@
  * turns (baton.h).
  *
  * Rules of the thread: whatever lives on the loop is touched by the loop thread only. Another thread hands a `struct task` to
- * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (conn_mark_dirty) and goes out at the end of the turn, or
- * before, when it is enough to keep those busy who wait for it (loop_flush_much).
+ * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (loop_want_flush) and goes out at the end of the turn, or
+ * before, when it is enough to keep those busy who wait for it (loop_flush_early).
  */
 #ifndef RPC_LOOP_LOOP_H
 #define RPC_LOOP_LOOP_H
@@ -26,7 +26,12 @@
 #define LOOP_READ_BYTES (256u * 1024)
 #define LOOP_WRITE_BYTES (128u * 1024)
 
-struct conn;
+/* Something with bytes to write: a connection. */
+struct output {
+    struct output *next;
+    bool is_listed; /* it is flushed at the end of the turn */
+    void (*flush)(struct output *output);
+};
 
 struct task {
     struct task *next;
@@ -46,8 +51,8 @@ struct loop {
     struct task **inbox_last;
     atomic_bool is_waiting; /* in the kernel, or about to: whoever posts must wake it */
     bool stop;              /* set by a task */
-    struct conn *dirty;     /* connections with something to write */
-    unsigned unsaid;        /* header blocks that were read since they were written last */
+    struct output *outputs; /* that have something to write */
+    unsigned unflushed;     /* header blocks that were read since outputs were flushed last */
     struct workers *workers;
     struct work *pile; /* work of this turn, for the workers */
     struct work **pile_last;
@@ -109,11 +114,11 @@ bool loop_trim_heap(struct loop *loop);
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
 void loop_disarm(struct loop *loop, struct timer *timer);
 
-/* Loop thread, behind the reading of a connection: writes what there is to say if it is much already. */
-void loop_flush_much(struct loop *loop);
-
-/* Defined by conn_write.c and conn.c: writes what the connection has to say. Called for each dirty connection. */
-void conn_flush(struct conn *conn);
-struct conn *conn_take_dirty(struct loop *loop);
+/* Loop thread: flushes the output at the end of this turn, or before. */
+void loop_want_flush(struct loop *loop, struct output *output);
+/* Loop thread: the output is never flushed again. */
+void loop_forget_output(struct loop *loop, struct output *output);
+/* Loop thread, behind the reading of a connection: flushes all outputs if enough has been read. */
+void loop_flush_early(struct loop *loop);
 
 #endif

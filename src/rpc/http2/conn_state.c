@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every file of a connection may say about it: that it has bytes to write, that it must end. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "rpc/http2/conn.h"
+
+void
+conn_mark_dirty(struct conn *conn)
+{
+    loop_want_flush(conn->loop, &conn->output);
+}
+
+void
+conn_kill(struct conn *conn, const char *format, ...)
+{
+    if (conn->is_dead)
+        return;
+    conn->is_dead = true;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&conn->why_dead, format, arguments) < 0)
+        memory_exhausted();
+    va_end(arguments);
+    conn_mark_dirty(conn);
+}
