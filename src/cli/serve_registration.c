@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "csi/registration.h"
-#include "rpc/timers.h"
+#include "rpc/loop/timers.h"
 
 #define PAUSE_MS 10000u          /* between two registrations, at least */
 #define LONGEST_PAUSE_MS 300000u /* while the kubelet refuses what has not changed */

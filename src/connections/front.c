@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "connections/desk_internal.h"
-#include "rpc/message_bytes.h"
+#include "message/message_bytes.h"
 #include "volumes/storage.h"
 
 struct front {
