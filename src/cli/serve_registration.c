@@ -35,9 +35,9 @@ struct serve_registration {
     /* The thread's own. */
     struct server *server; /* NULL: there is no socket */
     struct buffer told;    /* what NodeGetInfo answered when the socket was made */
-    bool is_told;          /* and the kubelet has heard nothing else */
+    bool is_told;          /* the kubelet has got no other answer since */
     uint64_t made_ms;
-    uint32_t pause_ms; /* to the next try, if the kubelet refuses this one */
+    uint32_t pause_ms; /* until the next attempt, if the kubelet rejects this one */
 };
 
 static uint64_t
@@ -138,9 +138,9 @@ look(struct serve_registration *registration)
     struct error *error AUTO(error_cleanup) = describe(registration, &answer);
     bool same = !error && is_same(registration, &answer);
     if (was_asked && !same)
-        registration->is_told = false; /* it may have heard this one */
+        registration->is_told = false; /* it may have got another answer */
     if (error)
-        return PAUSE_MS; /* the store may be the reason, which tells nobody when it is back */
+        return PAUSE_MS; /* if it is the store, no change tells that it is back */
     if (!same || atomic_load(&registration->is_accepted))
         registration->pause_ms = PAUSE_MS;
     if (registration->server && same && !atomic_load(&registration->is_refused))
@@ -165,7 +165,7 @@ thread_main(void *argument)
 
 /* ---- opening ---- */
 
-/* What is wrong with the directory is said at once, and not when there is an answer. */
+/* An unusable directory fails the start, even if the socket is created later. */
 static struct error *
 make_first(struct serve_registration *registration)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registration with the kubelet, and again. The kubelet takes a driver in when a socket appears in its directory: it asks NodeGetInfo then, once, and writes the answer into
- * the node's objects. With connections the answer can become another one: then the socket is removed and made again, which the kubelet takes for a new driver. So it is
- * when the kubelet has refused the driver, since it does not try again by itself. There is no socket before there is an answer.
+ * Registers the driver with the kubelet, and again when needed. The kubelet registers a driver when a socket appears in its directory. It then calls NodeGetInfo, once, and
+ * writes the answer to the CSINode object. With connections the answer can change; the socket is then removed and created again, and the kubelet registers the driver anew.
+ * The same is done when the kubelet has rejected the driver, because it does not retry. No socket is created before NodeGetInfo can be answered.
  */
 #ifndef CLI_SERVE_REGISTRATION_H
 #define CLI_SERVE_REGISTRATION_H
@@ -21,10 +21,10 @@ struct serve_registration_options {
     const struct log *log;
 };
 
-/* Has made the socket when it returns, if there is an answer. */
+/* The socket exists when it returns, if NodeGetInfo can be answered. */
 MUST_CHECK struct error *serve_registration_open(const struct serve_registration_options *options,
                                                  struct serve_registration **out);
-/* Removes the socket: the kubelet forgets the driver. Nobody is told of changes of facts any more. NULL is fine. */
+/* Removes the socket: the kubelet deregisters the driver. Stops the front's fact_changes. NULL is fine. */
 void serve_registration_close(struct serve_registration *registration);
 
 #endif

@@ -65,10 +65,17 @@ connection_is_known(const struct connection *connection)
 }
 
 bool
+connection_is_told(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return connection_is_known(connection) || facts->is_remembered;
+}
+
+bool
 connection_is_awaited(const struct connection *connection)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return !connection_is_known(connection) && !facts->leads_back;
+    return !connection_is_told(connection) && !facts->leads_back;
 }
 
 bool
@@ -80,7 +87,8 @@ connection_is_node_awaited(const struct connection *connection)
         fixed->services >>
             CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS &
         1;
-    return !facts->is_node_known && !facts->leads_back && (!fixed->is_fixed || has_topology);
+    return !facts->is_node_known && !facts->is_remembered && !facts->leads_back &&
+           (!fixed->is_fixed || has_topology);
 }
 
 struct error *

@@ -36,6 +36,8 @@ void connection_cleanup(struct connection **connection);
 
 /* Whether what it can do is known: its driver has been reached once, or the file says it. */
 bool connection_is_known(const struct connection *connection);
+/* The same, or the store has what the driver reported before. An orchestrator is told it; no call is rejected because of it. */
+bool connection_is_told(const struct connection *connection);
 /* Whether what it can do, or what it says to NodeGetInfo, is not known but will be: not so of one that leads back to this server. */
 bool connection_is_awaited(const struct connection *connection);
 bool connection_is_node_awaited(const struct connection *connection);

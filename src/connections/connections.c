@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "connections/directory.h"
 #include "connections/known_drivers.h"
+#include "connections/known_facts.h"
 #include "connections/spec_set.h"
 
 #define LOOK_MS 30000 /* also without notice from the kernel */
@@ -89,6 +90,8 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
         return NULL;
     }
     const struct connections_options *options = &connections->options;
+    struct driver_facts *remembered AUTO(driver_facts_cleanup) =
+        known_facts_read(options->store, spec, options->log);
     struct driver_options driver = {
         .connection = spec->name,
         .aliases = &spec->aliases,
@@ -98,6 +101,7 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
         .instance = options->instance,
         .max_calls = spec->max_calls,
         .timeout_ms = spec->timeout_ms,
+        .remembered = remembered,
         .changes = options->changes,
         .runtime = options->runtime,
         .log = options->log,

@@ -308,7 +308,7 @@ desk_open(const struct desk_options *options, struct desk **out)
     error_free(handles_drop_old_marks(options->shared)); /* the next start tries again */
     desk->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = cross_copy_resume_all(desk);
-    if (!error && options->is_node)
+    if (!error)
         error = node_announcer_open(desk, &desk->announcer);
     if (error) {
         desk_close(desk);

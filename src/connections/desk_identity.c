@@ -37,7 +37,7 @@ add_connection(const struct connection *connection, struct union_of_all *all)
     all->expansion |= connection_expansion(connection);
     all->controller |= connection_controller_capabilities(connection);
     all->node |= connection_node_capabilities(connection);
-    if (connection_is_known(connection))
+    if (connection_is_told(connection))
         all->node_of_each &= connection_node_capabilities(connection);
     all->group |= connection_group_capabilities(connection);
     if (connection_is_awaited(connection))

@@ -24,7 +24,7 @@ struct desk {
     struct keys choosing;    /* names of volumes for which that is being done */
     atomic_uint plans;       /* rows of targets of copies that a driver may have made */
     struct topology_keys *topology_keys;
-    struct node_announcer *announcer; /* NULL: this is no node */
+    struct node_announcer *announcer;
 };
 
 /* Which of a driver's lists of capabilities a method needs something of. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "connections/known_facts.h"
 #include "connections/nodes.h"
 #include "connections/topology_keys.h"
 #include "drivers/fact_changes.h"
@@ -17,8 +18,8 @@ struct node_announcer {
     pthread_t thread;
 };
 
-struct error *
-node_announcer_run(const struct desk *desk, const struct connection_set *set, struct arena *arena)
+static struct error *
+tell_of_node(const struct desk *desk, const struct connection_set *set, struct arena *arena)
 {
     struct error *error = topology_keys_claim(desk, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
@@ -30,6 +31,15 @@ node_announcer_run(const struct desk *desk, const struct connection_set *set, st
             error = nodes_remember(desk, connection, facts->node_id, arena);
     }
     return error;
+}
+
+struct error *
+node_announcer_run(const struct desk *desk, const struct connection_set *set, struct arena *arena)
+{
+    struct error *error = known_facts_write(desk->options.store, set, arena);
+    if (error || !desk->options.is_node)
+        return error;
+    return tell_of_node(desk, set, arena);
 }
 
 static struct error *
@@ -52,7 +62,7 @@ thread_main(void *argument)
     do {
         struct error *error AUTO(error_cleanup) = announce(announcer);
         if (error && !pause_ms)
-            log_warn(options->log, "what drivers call this node cannot be stored; trying again",
+            log_warn(options->log, "what drivers tell cannot be stored; trying again",
                      LOG_TEXT("error", error->message));
         pause_ms = !error ? 0 : pause_ms ? pause_ms * 2 : FIRST_PAUSE_MS;
         if (pause_ms > LONGEST_PAUSE_MS)
@@ -69,7 +79,7 @@ node_announcer_open(struct desk *desk, struct node_announcer **out)
     int failed = pthread_create(&announcer->thread, NULL, thread_main, announcer);
     if (failed) {
         free(announcer);
-        return error_from_errno(failed, "start the thread that tells of this node");
+        return error_from_errno(failed, "start the thread that stores what drivers tell");
     }
     *out = announcer;
     return NULL;

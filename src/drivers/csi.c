@@ -379,6 +379,8 @@ csi_new(const struct driver_options *options)
 {
     struct csi_driver *csi = memory_zeroed(sizeof *csi);
     driver_init(&csi->base, &driver_csi, options->runtime);
+    if (options->remembered)
+        driver_set_facts(&csi->base, driver_facts_copy(options->remembered));
     arena_init(&csi->arena, NULL, 0, SIZE_MAX);
     csi->connection = arena_string(&csi->arena, options->connection);
     csi->max_calls = options->max_calls;
@@ -412,6 +414,7 @@ csi_open(const struct driver_options *options, struct driver **out)
 
 const struct driver_ops driver_csi = {
     .name = "csi",
+    .must_ask = true,
     .check = csi_check,
     .server = csi_server,
     .open = csi_open,

@@ -108,6 +108,7 @@ driver_facts_copy(const struct driver_facts *facts)
     struct arena *arena = &copy->arena;
     copy->is_known = facts->is_known;
     copy->is_node_known = facts->is_node_known;
+    copy->is_remembered = facts->is_remembered;
     copy->leads_back = facts->leads_back;
     copy->is_ready = facts->is_ready;
     copy->trouble = copy_text(arena, facts->trouble);

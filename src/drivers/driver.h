@@ -22,13 +22,14 @@
 
 /*
  * What is known of a driver at an instant. Immutable, and shared by reference. Capabilities are bits: 1 << Type. Before the driver was first reached all
- * of it is zero but `trouble`; afterwards what it said last stays, also while it is down.
+ * of it is zero but `trouble`, unless the store remembers it; afterwards what it said last stays, also while it is down.
  */
 struct driver_facts {
     atomic_uint references;
     struct arena arena; /* of the texts */
     bool is_known;      /* it has been reached once */
     bool is_node_known; /* so has its Node service, if it has one */
+    bool is_remembered; /* not reached yet; the rest comes from the store */
     bool leads_back;    /* to this very server: there is nothing to be known of it */
     bool is_ready;
     const char *trouble; /* why it is not ready; NULL when it is */
@@ -54,7 +55,8 @@ struct driver_options {
     const char *instance;            /* of this process, unique: told to children to find loops */
     int64_t max_calls;               /* under way at a time */
     uint32_t timeout_ms;             /* the longest that a call may take */
-    struct fact_changes *changes;    /* where changes of the facts are told; NULL: nowhere */
+    const struct driver_facts *remembered; /* what it said before; NULL: nothing is remembered */
+    struct fact_changes *changes;          /* where changes of the facts are told; NULL: nowhere */
     struct runtime *runtime;
     const struct log *log;
 };
@@ -80,6 +82,8 @@ struct driver_ops {
     const char *name;
     /* Its ids are of the form v:local/HANDLE: see csi/ids.h. */
     bool speaks_our_ids;
+    /* It learns what it can do from the other side. Until then it uses `remembered`. */
+    bool must_ask;
     /* The id that a volume of this name has, if it is there; asks nobody. NULL: ids do not follow from names. */
     const char *(*id_of_name)(const char *name, struct arena *arena);
     /* INVALID_ARGUMENT: the settings are wrong. Does not wait for the other side. */

@@ -269,6 +269,8 @@ read_facts(struct keeper *keeper, struct driver_facts *facts)
     struct error *error = read_plugin(keeper, facts);
     /* No server but our own refuses to say who it is, because of the metadata. */
     facts->leads_back = error && error->code == CODE_FAILED_PRECONDITION && error->from_peer;
+    if (facts->leads_back && facts->is_remembered)
+        keeper_facts_drop(facts);
     if (!error)
         error = read_controller(keeper, facts);
     if (!error)
@@ -277,6 +279,7 @@ read_facts(struct keeper *keeper, struct driver_facts *facts)
     if (!error)
         error = error_wrap(read_node(keeper, facts), "its Node service");
     facts->is_node_known |= !error;
+    facts->is_remembered &= error != NULL;
     return error;
 }
 

@@ -81,6 +81,14 @@ keeper_facts_take_node_info(struct driver_facts *facts, const Csi__V1__NodeGetIn
 }
 
 void
+keeper_facts_drop(struct driver_facts *facts)
+{
+    facts->is_remembered = false;
+    facts->services = facts->expansion = facts->controller = facts->group = 0;
+    keeper_facts_drop_node(facts);
+}
+
+void
 keeper_facts_drop_node(struct driver_facts *facts)
 {
     facts->node = 0;

@@ -17,6 +17,8 @@ void keeper_facts_take_node(struct driver_facts *facts,
                             const Csi__V1__NodeGetCapabilitiesResponse *answer);
 void keeper_facts_take_node_info(struct driver_facts *facts,
                                  const Csi__V1__NodeGetInfoResponse *answer);
+/* What is remembered is not of this server. */
+void keeper_facts_drop(struct driver_facts *facts);
 /* It has no Node service. */
 void keeper_facts_drop_node(struct driver_facts *facts);
 
