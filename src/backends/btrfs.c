@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/btrfs_family.h"
@@ -39,6 +41,8 @@
 /* Where the quota knows the bytes, more inodes are not counted. */
 #define MOST_INODES 1000u
 
+#define START_NS 50000000L /* within which a commit begins that was asked for */
+#define SECOND_NS 1000000000L
 #define FULL_PART 16u /* with less than this part free it is nearly full */
 
 struct error *
@@ -101,14 +105,11 @@ sweep_accounts(struct btrfs_backend *btrfs)
     atomic_store(&btrfs->removed, 0);
 }
 
-/* btrfs gives back what was deleted after its next commit, in half a minute. Where room is short that is asked for now; nobody waits for it. */
-static void
-hasten_if_full(struct btrfs_backend *btrfs)
+static bool
+is_nearly_full(const struct btrfs_backend *btrfs)
 {
     struct statfs status;
-    uint64_t ignored;
-    if (fstatfs(btrfs->root, &status) == 0 && status.f_bavail < status.f_blocks / FULL_PART)
-        btrfs_util_start_sync_fd(btrfs->root, &ignored);
+    return fstatfs(btrfs->root, &status) == 0 && status.f_bavail < status.f_blocks / FULL_PART;
 }
 
 struct error *
@@ -133,7 +134,8 @@ btrfs_remove(struct backend *backend, const struct data *data)
         return error_from_errno(errno, "remove the directory %s", path);
     if (atomic_fetch_add(&btrfs->removed, 1) == atomic_load(&btrfs->sweep_after))
         sweep_accounts(btrfs);
-    hasten_if_full(btrfs);
+    if (is_nearly_full(btrfs))
+        atomic_store(&btrfs->wants_room, true);
     return NULL;
 }
 
@@ -435,12 +437,58 @@ btrfs_commit(const struct btrfs_backend *btrfs)
     return NULL;
 }
 
+static void *
+start_sync(void *context)
+{
+    const struct btrfs_backend *btrfs = context;
+    uint64_t ignored;
+    btrfs_util_start_sync_fd(btrfs->root, &ignored);
+    return NULL;
+}
+
+static struct timespec
+late_for_commit(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_nsec += START_NS;
+    time.tv_sec += time.tv_nsec / SECOND_NS;
+    time.tv_nsec %= SECOND_NS;
+    return time;
+}
+
+/*
+ * BTRFS_IOC_START_SYNC wakes the kernel's thread that commits, and returns when that has begun. If the thread is at the end of another commit it misses the call, which
+ * returns after half a minute then. A sync commits by itself, and that lets the call return.
+ */
+void
+btrfs_start_commit(struct btrfs_backend *btrfs)
+{
+    pthread_t thread;
+    struct timespec late = late_for_commit();
+    bool has_thread = pthread_create(&thread, NULL, start_sync, btrfs) == 0;
+    if (has_thread && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &late) == 0)
+        return;
+    btrfs_util_sync_fd(btrfs->root);
+    if (has_thread)
+        pthread_join(thread, NULL);
+}
+
+/* btrfs gives back what was deleted after its next commit, in half a minute. Where room is short that is asked for now; no call waits for it. */
+static void
+give_room_back(struct btrfs_backend *btrfs)
+{
+    if (atomic_exchange(&btrfs->wants_room, false))
+        btrfs_start_commit(btrfs);
+}
+
 /* A pool that somebody has unmounted is left to those who need it. */
 static struct error *
 tend(struct backend *backend)
 {
     struct btrfs_backend *btrfs = btrfs_of(backend);
     struct error *error = btrfs->pool ? pool_tend(btrfs->pool) : NULL;
+    give_room_back(btrfs);
     if (!error)
         error = btrfs_nested_look(btrfs);
     return error ? error : btrfs_sharing_look(btrfs);

@@ -23,6 +23,7 @@ struct btrfs_backend {
     struct btrfs_accounts accounts;
     atomic_size_t removed;     /* since accounts of quotas were last swept, */
     atomic_size_t sweep_after; /* which is done after so many */
+    atomic_bool wants_room;    /* something was deleted while it was nearly full */
 };
 
 static inline struct btrfs_backend *
@@ -51,8 +52,11 @@ struct error *btrfs_remove(struct backend *backend, const struct data *data);
 /* The note as an attribute of the holder. Of settings it may be none. */
 MUST_CHECK struct error *btrfs_put_note(int holder, const struct data_note *note);
 
-/* What was changed up to now is durable; data that somebody has written to files is not waited for. Those who call it at the same time share a commit. */
+/* What was changed up to now is durable, data that somebody has written to files too. Those who call it at the same time share a commit. */
 MUST_CHECK struct error *btrfs_commit(const struct btrfs_backend *btrfs);
+
+/* Returns when a commit has begun: who changes something from then on waits for the next transaction. Where that takes too long, when it is over. */
+void btrfs_start_commit(struct btrfs_backend *btrfs);
 
 /* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
 MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,

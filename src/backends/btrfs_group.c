@@ -73,12 +73,11 @@ static struct error *
 take_all_at_once(struct btrfs_backend *btrfs, struct member *members, size_t count)
 {
     struct gate gate = {.lock = PTHREAD_RWLOCK_INITIALIZER};
-    uint64_t ignored;
     pthread_rwlock_wrlock(&gate.lock);
     size_t started = start_threads(members, count, &gate);
     gate.is_off = started < count;
     if (!gate.is_off)
-        btrfs_util_start_sync_fd(btrfs->root, &ignored);
+        btrfs_start_commit(btrfs);
     pthread_rwlock_unlock(&gate.lock);
     for (size_t i = 0; i < started; i++)
         pthread_join(members[i].thread, NULL);

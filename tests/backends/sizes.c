@@ -385,7 +385,7 @@ make_until_full(void)
     return made;
 }
 
-/* btrfs frees what is deleted some time later. */
+/* btrfs frees what is deleted some time later, and soon where the back end is tended. */
 static bool
 has_room_again(struct data data, uint64_t size)
 {
@@ -393,6 +393,7 @@ has_room_again(struct data data, uint64_t size)
     for (unsigned tries = 0; tries < 100 && why; tries++) {
         if (tries)
             usleep(100000);
+        SUCCEEDS(backend_tend(scene.backend));
         if (write_until_full(path_of(data, "file"), size, &why) < size)
             sync_around(data);
     }
