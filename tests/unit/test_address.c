@@ -150,7 +150,7 @@ ports_must_be_numbers(void)
     check_refused("localhost:+80", "the port must be a number");
     check_refused("localhost:-80", "the port must be a number");
     check_refused("localhost: 80", "the port must be a number");
-    check_refused("localhost:80/", "nothing behind it");
+    check_refused("localhost:80/", "nothing after it");
     check_refused("localhost:65536", "the port must be 0 to 65535");
     check_refused("localhost:99999999999999999999", "the port must be 0 to 65535");
     check_refused("localhost:000080", "the port must be 0 to 65535");
@@ -159,7 +159,7 @@ ports_must_be_numbers(void)
 static void
 hosts_must_be_names_or_addresses(void)
 {
-    check_refused("::1:80", "an IPv6 address goes into brackets");
+    check_refused("::1:80", "put an IPv6 address in brackets");
     check_refused("dns:a:b:80", "more than one colon");
     check_refused("[::1:80", "the ']' is missing");
     check_refused("[localhost]:80", "must be an IPv6 address");
@@ -167,10 +167,10 @@ hosts_must_be_names_or_addresses(void)
     check_refused("[]:80", "must be an IPv6 address");
     check_refused("[::1%]:80", "must be an IPv6 address");
     check_refused("[::1%a b]:80", "must be an IPv6 address");
-    check_refused("a b:80", "a host has only letters");
+    check_refused("a b:80", "a host may contain only letters");
     check_refused("run/x.sock", "a unix socket is written unix:/path");
-    check_refused("./x.sock:80", "a host has only letters");
-    check_refused("tcp:///localhost:80", "a host has only letters");
+    check_refused("./x.sock:80", "a host may contain only letters");
+    check_refused("tcp:///localhost:80", "a host may contain only letters");
     check_refused("ipv4:[::1]:80", "that is an IPv6 address");
     check_refused("tcp4://[::1]:80", "that is an IPv6 address");
     check_refused("ipv6:1.2.3.4:80", "that is an IPv4 address");
@@ -180,8 +180,8 @@ hosts_must_be_names_or_addresses(void)
 static void
 what_grpc_has_and_we_have_not_is_refused_clearly(void)
 {
-    check_refused("ipv4:1.2.3.4:80,5.6.7.8:80", "a list of addresses cannot be used");
-    check_refused("a:1,b:2", "a list of addresses cannot be used");
+    check_refused("ipv4:1.2.3.4:80,5.6.7.8:80", "a list of addresses is not supported");
+    check_refused("a:1,b:2", "a list of addresses is not supported");
     check_refused("dns://8.8.8.8/localhost:80", "a name server in the address");
     check_refused("xds:///localhost:80", "unknown scheme, use unix:");
     check_refused("http://localhost:80", "unknown scheme");
@@ -197,7 +197,7 @@ long_ones_fit_or_are_refused(void)
     CHECK_NUMBER(address.path_size, 107);
     check_printed(text, &address, NULL);
     text[6 + 106] = 'x';
-    check_refused(text, "the path is too long, a unix socket's has at most 107 bytes");
+    check_refused(text, "the path is too long, a unix socket's path has at most 107 bytes");
     memset(text, 'h', 255);
     memcpy(text + 255, ":80", 4);
     address = parse_good(text);

@@ -147,7 +147,7 @@ static bool
 may_begin(struct channel *channel)
 {
     retire_if_used_up(channel);
-    return channel->state == CHANNEL_READY && conn_has_room(channel->conn);
+    return channel->state == CHANNEL_READY && conn_can_open_stream(channel->conn);
 }
 
 static void
@@ -278,7 +278,7 @@ on_conn_closed(struct conn *conn, const char *why)
     /* One that never spoke is a failure to connect; any other loss is mended by connecting again. */
     bool is_the_attempt = channel->state == CHANNEL_IDLE ||
                           (channel->state == CHANNEL_CONNECTING && !channel->connector.attempt);
-    if (!conn->peer_spoke && is_the_attempt)
+    if (!conn->received_settings && is_the_attempt)
         pause_after_failure(channel, why);
     else
         serve_waiters(channel);
@@ -299,7 +299,7 @@ watch_conn(struct timer *timer)
     struct channel *channel = CONTAINER_OF(timer, struct channel, watch);
     struct conn *conn = channel->young;
     uint64_t now = timers_now();
-    if (!conn->peer_spoke) {
+    if (!conn->received_settings) {
         conn_kill(conn, "the server does not speak HTTP/2");
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses: see address.h. The functions that parse a part of one return what is wrong with it, or
- * NULL, and address_parse puts the whole text before that.
+ * Addresses: see address.h. The parsers of the parts return what is wrong, or NULL; address_parse
+ * puts the whole text in front of it.
  */
 #include "rpc/http2/address.h"
 
@@ -13,14 +13,11 @@
 
 #include "base/utf8.h"
 
-#define LONGEST_QUOTE 128 /* bytes of a text that an error repeats */
+#define LONGEST_QUOTE 128 /* bytes of the input that an error quotes */
 
 enum family { FAMILY_ANY, FAMILY_IPV4, FAMILY_IPV6 };
 
-/*
- * A naming scheme of gRPC ("dns:", may be followed by "///") or a prefix that is all there is
- * ("tcp://").
- */
+/* A gRPC naming scheme ("dns:", optionally followed by "///"), or a plain prefix ("tcp://"). */
 static const struct tcp_scheme {
     const char *prefix;
     enum family family;
@@ -44,15 +41,15 @@ set_path(enum address_kind kind, const char *path, struct address *out)
                                     : "the name is empty, write unix-abstract:name";
     if (size >= sizeof out->path)
         return kind == ADDRESS_UNIX
-                   ? "the path is too long, a unix socket's has at most 107 bytes"
-                   : "the name is too long, an abstract socket's has at most 107 bytes";
+                   ? "the path is too long, a unix socket's path has at most 107 bytes"
+                   : "the name is too long, an abstract socket's name has at most 107 bytes";
     out->kind = kind;
     out->path_size = size;
     memcpy(out->path, path, size);
     return NULL;
 }
 
-/* Many slashes at the front are one, so that what is printed is not taken for "unix://". */
+/* Collapses leading slashes, so that the printed form cannot begin with "unix://". */
 static const char *
 set_absolute_path(const char *path, struct address *out)
 {
@@ -110,7 +107,7 @@ parse_port(const char *text, uint16_t *port)
                        : "the port is missing, write HOST:PORT";
     unsigned long value = strtoul(text, NULL, 10);
     if (text[digits])
-        return "the port must be a number with nothing behind it, write HOST:PORT";
+        return "the port must be a number with nothing after it, write HOST:PORT";
     if (digits > 5 || value > UINT16_MAX)
         return "the port must be 0 to 65535";
     *port = (uint16_t)value;
@@ -136,7 +133,7 @@ parse_bracketed(const char *text, struct address *out)
     if (problem)
         return problem;
     if (!is_ipv6(out->host))
-        return "what stands in brackets must be an IPv6 address, write [::1]:PORT";
+        return "the part in brackets must be an IPv6 address, write [::1]:PORT";
     if (end[1] != ':')
         return "the port is missing, write [IPV6]:PORT";
     return parse_port(end + 2, &out->port);
@@ -148,9 +145,10 @@ parse_unbracketed(const char *text, struct address *out)
     const char *colon = strchr(text, ':');
     size_t size = colon ? (size_t)(colon - text) : strlen(text);
     if (colon && strchr(colon + 1, ':'))
-        return "more than one colon; an IPv6 address goes into brackets, write [::1]:PORT";
+        return "more than one colon; put an IPv6 address in brackets, write [::1]:PORT";
     if (!is_name(text, size))
-        return "a host has only letters, digits, '-', '.' and '_' (a unix socket is written "
+        return "a host may contain only letters, digits, '-', '.' and '_' (a unix socket is "
+               "written "
                "unix:/path)";
     if (!colon)
         return "the port is missing, write HOST:PORT (or unix:/path for a unix socket)";
@@ -174,7 +172,7 @@ static const char *
 parse_tcp(const char *text, enum family family, struct address *out)
 {
     if (strchr(text, ','))
-        return "a list of addresses cannot be used, write one HOST:PORT";
+        return "a list of addresses is not supported, write one HOST:PORT";
     out->kind = ADDRESS_TCP;
     const char *problem =
         text[0] == '[' ? parse_bracketed(text, out) : parse_unbracketed(text, out);
@@ -189,7 +187,7 @@ parse_tcp_scheme(const char *text, const struct tcp_scheme *scheme, struct addre
     if (!is_uri && starts_with(text, "///"))
         text += 3;
     else if (!is_uri && starts_with(text, "//"))
-        return "a name server in the address (dns://SERVER/HOST:PORT) cannot be used, "
+        return "a name server in the address (dns://SERVER/HOST:PORT) is not supported, "
                "write dns:HOST:PORT";
     return parse_tcp(text, scheme->family, out);
 }
@@ -227,7 +225,7 @@ address_parse(const char *text, struct address *out)
     return NULL;
 }
 
-/* A host of that name would be read as the scheme. */
+/* A host of this name would be parsed as a scheme. */
 static bool
 is_scheme_name(const char *host)
 {

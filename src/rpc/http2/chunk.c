@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of bytes on their way out: see chunk.h. */
+/* Chunks of outgoing bytes: see chunk.h. */
 #include "rpc/http2/chunk.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "rpc/loop/blocks.h"
 
-/* A peer that sends byte by byte would have the memory of a chunk taken for each. */
+/* Without sharing, a peer that sends single bytes would cost one chunk for each. */
 #define SHARED_BYTES 2048u
 
 struct chunk *
@@ -16,7 +16,7 @@ chunk_new_in(struct blocks *blocks, size_t size)
 {
     size_t whole = sizeof(struct chunk) + size;
     struct chunk *chunk = blocks ? blocks_alloc(blocks, whole) : memory_new(whole);
-    *chunk = (struct chunk){.home = blocks, .references = 1, .size = size};
+    *chunk = (struct chunk){.blocks = blocks, .references = 1, .size = size};
     return chunk;
 }
 
@@ -31,8 +31,8 @@ chunk_release(struct chunk *chunk)
 {
     if (!chunk || --chunk->references)
         return;
-    if (chunk->home)
-        blocks_free(chunk->home, chunk);
+    if (chunk->blocks)
+        blocks_free(chunk->blocks, chunk);
     else
         free(chunk);
 }
@@ -53,7 +53,7 @@ chunk_queue_push(struct chunk_queue *queue, struct chunk *chunk)
     queue->size += chunk->size;
 }
 
-/* Bytes behind those that a connection is just writing do not disturb it. */
+/* Appending to the last chunk is safe even while a connection writes that chunk's earlier bytes. */
 void
 chunk_queue_append(struct chunk_queue *queue, struct blocks *blocks, const uint8_t *bytes,
                    size_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection: its life, and reading. Its HTTP/2 session is in conn_session.c, writing in conn_write.c, what streams do in stream.c.
+ * The life of a connection, and reading from it. conn_session.c has the HTTP/2 session,
+ * conn_write.c the writing, stream.c the streams.
  */
 #include "rpc/http2/conn.h"
 
@@ -15,14 +16,17 @@
 #include "base/memory.h"
 #include "rpc/http2/conn_internal.h"
 
-/* Answers that wait for a peer which does not read: beyond this nothing more is read from it. */
+/* If more frames than this wait for a peer that does not read, reading from it stops. */
 #define MAX_OUTBOUND_FRAMES 4096u
 #define READS_PER_TURN 4
-#define ACK_PAUSE_NS (5 * UINT64_C(1000000))
+#define ACK_DELAY_NS (5 * UINT64_C(1000000))
 #define LINGER_NS (20 * UINT64_C(1000000))
 
-/* Requests may take a thousand times as long as bytes of a large message. So that a turn of the loop stays short, as much is read at once only while it brings few of them. */
-#define LITTLE_READ_BYTES 8192u
+/*
+ * A request can take a thousand times as long to process as the bytes of a large message. To keep
+ * loop turns short, the large buffer is used only while reads bring few requests.
+ */
+#define SMALL_READ_BYTES 8192u
 #define FEW_REQUESTS 64u
 
 /* ---- reading ---- */
@@ -33,14 +37,14 @@ begins_with(const uint8_t *bytes, size_t size, const char *wanted)
     return size >= strlen(wanted) && memcmp(bytes, wanted, strlen(wanted)) == 0;
 }
 
-/* The peer's first bytes are not those of HTTP/2: says what they look like. */
+/* Names the protocol that the peer's first bytes look like. */
 static void
-kill_stranger(struct conn *conn, const uint8_t *bytes, size_t size)
+kill_not_http2(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     if (begins_with(bytes, size, "HTTP/1."))
-        conn_kill(conn, "the peer speaks HTTP/1 and not HTTP/2");
+        conn_kill(conn, "the peer speaks HTTP/1, not HTTP/2");
     else if (begins_with(bytes, size, "\x15\x03") || begins_with(bytes, size, "\x16\x03"))
-        conn_kill(conn, "the peer speaks TLS here, not plain HTTP/2");
+        conn_kill(conn, "the peer speaks TLS, not plaintext HTTP/2");
     else
         conn_kill(conn, "the peer does not speak HTTP/2");
 }
@@ -52,8 +56,8 @@ feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
     int32_t window_used = nghttp2_session_get_effective_recv_data_length(conn->session);
     ssize_t taken = nghttp2_session_mem_recv(conn->session, bytes, size);
     conn_session_consume(conn, window_used);
-    if (conn->is_stranger || taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
-        kill_stranger(conn, bytes, size);
+    if (conn->not_http2 || taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        kill_not_http2(conn, bytes, size);
     } else if (taken < 0 && !conn->is_dead) {
         nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
         conn_kill(conn, "HTTP/2: %s", nghttp2_strerror((int)taken));
@@ -62,7 +66,7 @@ feed_session(struct conn *conn, const uint8_t *bytes, size_t size)
 }
 
 static void
-note_established(struct conn *conn)
+mark_established(struct conn *conn)
 {
     conn->is_established = true;
     if (conn->tls) {
@@ -86,12 +90,12 @@ feed_tls(struct conn *conn, const uint8_t *bytes, size_t size)
     while (!error && got && !closed && !conn->is_dead) {
         error = tls_session_read(conn->tls, plain, room, &got, &closed);
         if (!error && !conn->is_established && tls_session_is_established(conn->tls))
-            note_established(conn);
+            mark_established(conn);
         if (!error && got)
             feed_session(conn, plain, got);
     }
     if (error) {
-        conn->was_refused = !conn->is_established;
+        conn->tls_failed = !conn->is_established;
         conn_kill(conn, "TLS: %s", error->message);
     } else if (closed) {
         conn_kill(conn, "the peer closed the connection");
@@ -100,7 +104,7 @@ feed_tls(struct conn *conn, const uint8_t *bytes, size_t size)
 }
 
 static void
-take_bytes(struct conn *conn, const uint8_t *bytes, size_t size)
+feed(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     if (conn->tls)
         feed_tls(conn, bytes, size);
@@ -112,7 +116,7 @@ static void
 read_socket(struct conn *conn)
 {
     for (int i = 0; i < READS_PER_TURN && !conn->is_dead; i++) {
-        size_t room = conn->reads_much ? LOOP_READ_BYTES : LITTLE_READ_BYTES;
+        size_t room = conn->reads_large ? LOOP_READ_BYTES : SMALL_READ_BYTES;
         size_t requests = conn->opened_streams;
         ssize_t got = recv(conn->fd, conn->loop->read_buffer, room, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -126,23 +130,26 @@ read_socket(struct conn *conn)
             return;
         }
         conn->last_read_at = timers_now();
-        take_bytes(conn, conn->loop->read_buffer, (size_t)got);
+        feed(conn, conn->loop->read_buffer, (size_t)got);
         requests = conn->opened_streams - requests;
-        conn->reads_much = requests < FEW_REQUESTS && (size_t)got == room;
-        if (!conn->reads_much)
+        conn->reads_large = requests < FEW_REQUESTS && (size_t)got == room;
+        if (!conn->reads_large)
             return;
     }
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-/* Waits for what makes sense now: a peer that takes no answers may not send more questions. */
+/*
+ * Selects the events to poll for. Backpressure: a peer that reads no responses may not send
+ * requests.
+ */
 static void
 watch(struct conn *conn)
 {
-    bool flooded = conn->is_stuck &&
+    bool flooded = conn->is_write_blocked &&
                    nghttp2_session_get_outbound_queue_size(conn->session) > MAX_OUTBOUND_FRAMES;
-    int events = (flooded ? 0 : UV_READABLE) | (conn->is_stuck ? UV_WRITABLE : 0);
+    int events = (flooded ? 0 : UV_READABLE) | (conn->is_write_blocked ? UV_WRITABLE : 0);
     if (events == conn->watched)
         return;
     conn->watched = events;
@@ -161,18 +168,18 @@ on_poll(uv_poll_t *poll, int status, int events)
     if (conn->is_dead)
         return;
     if (events & UV_WRITABLE) {
-        conn->is_stuck = false;
+        conn->is_write_blocked = false;
         conn_mark_dirty(conn);
     }
     if (events & UV_READABLE || status < 0)
         read_socket(conn);
-    /* libuv has stopped watching: if reading has not told why, nothing else will. */
+    /* libuv has stopped polling. If reading has not found an error, nothing later will. */
     if (status < 0)
-        conn_kill(conn, "the socket has failed");
-    loop_flush_early(conn->loop); /* which may be the end of this connection */
+        conn_kill(conn, "the socket failed");
+    loop_flush_early(conn->loop); /* may free this connection */
 }
 
-/* ---- the end ---- */
+/* ---- close ---- */
 
 static void
 free_conn(uv_handle_t *poll)
@@ -186,7 +193,7 @@ static void
 destroy(struct conn *conn)
 {
     const char *why = conn->why_dead ? conn->why_dead : "connection closed";
-    conn_write_goodbye(conn);
+    conn_write_close_notify(conn);
     loop_forget_output(conn->loop, &conn->output);
     conn_session_end(conn, why);
     conn->events->closed(conn, why);
@@ -203,22 +210,22 @@ destroy(struct conn *conn)
 /* ---- writing ---- */
 
 /*
- * All is said. A peer that has said GOAWAY may have sent a ping behind it: closing on bytes that nobody has read would reset the connection, and take back what
- * was written.
+ * Everything is sent, and the peer has sent GOAWAY. It may have sent a ping after that. Closing
+ * with unread bytes would reset the connection, and the peer could fail_write what was written.
  */
 static bool
 must_linger(struct conn *conn)
 {
-    if (!conn->peer_leaves || conn->has_lingered)
+    if (!conn->received_goaway || conn->has_lingered)
         return false;
     if (!conn->linger.place)
         loop_arm(conn->loop, &conn->linger, timers_now() + LINGER_NS);
     return true;
 }
 
-/* Writing has failed: what the peer sent before it went (a GOAWAY, most likely) is still read. */
+/* The write failed. Reads what the peer sent before it closed, most likely a GOAWAY. */
 static void
-lose(struct conn *conn)
+fail_write(struct conn *conn)
 {
     if (!conn->is_dead)
         read_socket(conn);
@@ -230,14 +237,14 @@ flush(struct output *output)
 {
     struct conn *conn = CONTAINER_OF(output, struct conn, output);
     bool was_dead = conn->is_dead;
-    bool was_stuck = conn->is_stuck;
-    /* Also when it is dead: a GOAWAY or an alert tells the peer why. */
-    bool done = !conn->is_stuck && conn_write_all(conn);
+    bool was_write_blocked = conn->is_write_blocked;
+    /* A dead connection is flushed too: a GOAWAY or a TLS alert tells the peer why. */
+    bool done = !conn->is_write_blocked && conn_write_all(conn);
     if (conn->write_errno)
-        lose(conn);
-    conn->is_stuck = !done;
-    if (conn->is_stuck && !was_stuck)
-        conn->stuck_since = timers_now();
+        fail_write(conn);
+    conn->is_write_blocked = !done;
+    if (conn->is_write_blocked && !was_write_blocked)
+        conn->write_blocked_since = timers_now();
     bool finished = done && conn->is_established && !nghttp2_session_want_read(conn->session) &&
                     !nghttp2_session_want_write(conn->session);
     if (was_dead || conn->is_dead || (finished && !must_linger(conn))) {
@@ -245,11 +252,11 @@ flush(struct output *output)
         return;
     }
     watch(conn);
-    if (conn->owes_ack && !conn->ack_pause.place)
-        loop_arm(conn->loop, &conn->ack_pause, timers_now() + ACK_PAUSE_NS);
+    if (conn->ping_ack_due && !conn->ack_delay.place)
+        loop_arm(conn->loop, &conn->ack_delay, timers_now() + ACK_DELAY_NS);
 }
 
-/* ---- the beginning ---- */
+/* ---- open ---- */
 
 static void
 set_socket_options(int fd)
@@ -290,8 +297,8 @@ void
 conn_start(struct conn *conn)
 {
     if (!conn->tls)
-        note_established(conn);
+        mark_established(conn);
     else if (!conn->is_server)
-        feed_tls(conn, NULL, 0); /* a client speaks first */
+        feed_tls(conn, NULL, 0); /* the client starts the handshake */
     conn_mark_dirty(conn);
 }

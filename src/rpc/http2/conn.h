@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection: a socket, TLS over it if so configured, and an HTTP/2 session. Loop thread only; internal to rpc/.
+ * One connection: a socket, optionally TLS, and an HTTP/2 session. Loop thread only; internal to
+ * rpc/.
  */
 #ifndef RPC_HTTP2_CONN_H
 #define RPC_HTTP2_CONN_H
@@ -19,15 +20,15 @@ struct conn;
 struct leftover;
 
 struct conn_events {
-    /* TLS is agreed (or there is none): the first bytes may go. */
+    /* The TLS handshake is complete, or there is none: application data may be sent. */
     void (*established)(struct conn *conn);
-    /* Server: a peer opens a stream; gives its owner. */
+    /* Server: the peer opens a stream. Returns the stream, embedded in its owner. */
     struct stream *(*open_stream)(struct conn *conn, int32_t id);
-    /* Client: there may be room for a stream where there was none (conn_has_room). */
+    /* Client: the peer may accept a new stream again (conn_can_open_stream). */
     void (*room)(struct conn *conn);
-    /* The peer will take no new streams (GOAWAY); `text` is its debug data. */
+    /* The peer accepts no new streams (GOAWAY); `text` is its debug data. */
     void (*going_away)(struct conn *conn, uint32_t http2_error, const char *text);
-    /* The connection is gone, and so are its streams; `conn` is freed behind this call. */
+    /* The connection and its streams are closed; `conn` is freed after this call. */
     void (*closed)(struct conn *conn, const char *why);
 };
 
@@ -38,7 +39,7 @@ struct conn_counters {
 
 struct conn_options {
     bool is_server;
-    bool is_local; /* a unix socket: its peer is trusted not to flood */
+    bool is_local; /* unix socket: the peer is trusted not to flood */
     uint32_t max_streams;
     uint32_t max_header_bytes;
     struct conn_counters *counters;
@@ -52,69 +53,69 @@ struct conn {
     struct conn_counters *counters;
     struct peer *peer;
     uv_poll_t poll;
-    int watched; /* the events that the loop is asked for */
+    int watched; /* libuv events currently polled for */
     int fd;
     bool is_server;
     bool is_established;
-    bool
-        was_refused; /* the two do not agree on TLS: a certificate that is not trusted, for instance */
-    bool is_dead;    /* to be destroyed at the end of the turn */
-    bool is_stuck;        /* the socket takes no more; waits for it */
-    bool peer_spoke;      /* the peer's preface or SETTINGS have come */
-    bool is_stranger;     /* its first bytes were not HTTP/2's */
-    bool refuses_streams; /* GOAWAY has the number of the last one that was taken */
+    bool tls_failed;       /* the TLS handshake failed, for example over an untrusted certificate */
+    bool is_dead;          /* destroyed at the end of the loop turn */
+    bool is_write_blocked; /* the socket is full: waiting until it is writable */
+    bool received_settings; /* the peer's SETTINGS frame has arrived */
+    bool not_http2;         /* the peer's first bytes were not HTTP/2 */
+    bool refuses_streams;   /* a final GOAWAY with the last stream id was sent */
     char *why_dead;
-    char *goaway_text;   /* what the peer said when it went */
-    const char *refusal; /* not NULL: told to the peer when it speaks, and that is all it gets */
+    char *goaway_text; /* debug data of the peer's GOAWAY */
+    /* if set, sent as GOAWAY after the peer's SETTINGS; no stream is accepted */
+    const char *refusal;
     nghttp2_session *session;
     struct tls_session *tls;
     struct buffer cipher; /* encrypted bytes to write */
     size_t cipher_written;
-    struct leftover *leftover; /* plain bytes to write, when stuck */
-    void *gathering;           /* conn_write.c's: the batch of the flush that is running */
-    int write_errno;           /* writing has failed; 0: it has not */
+    struct leftover *leftover; /* plaintext that a full socket left unwritten */
+    void *batch;               /* the batch of the current flush (conn_write.c) */
+    int write_errno;           /* errno of a failed write, or 0 */
     struct stream *streams;
-    struct stream *found; /* the one that was looked for last */
+    struct stream *last_found; /* cache of find_stream */
     size_t stream_count;
-    size_t opened_streams;    /* by the peer, ever */
-    bool reads_much;          /* what came last was a lot, and not a lot of requests */
-    bool expects_late_frames; /* for streams that are closed, and the peer may not know it */
-    size_t unconsumed;        /* bytes of DATA that came with this read */
-    struct field_block block; /* that is being read */
-    bool owes_ack;            /* of a ping */
-    uint8_t ack[8];           /* what stands in it */
-    struct timer ack_pause;
-    bool peer_leaves; /* it has sent GOAWAY */
+    size_t opened_streams;    /* streams that the peer has opened so far */
+    bool reads_large;         /* the last read filled its buffer and brought few requests */
+    bool expects_late_frames; /* a closed stream may get frames that the peer sent before it knew */
+    size_t unconsumed;        /* DATA bytes of the current read */
+    struct field_block block; /* header block being decoded */
+    bool ping_ack_due;        /* a ping waits for its ack */
+    uint8_t ack[8];           /* payload of that ping */
+    struct timer ack_delay;
+    bool received_goaway;
     bool has_lingered;
     struct timer linger;
     unsigned pings_allowed;
     uint64_t pings_refilled_at;
     uint64_t made_at;
     uint64_t last_read_at;
-    uint64_t stuck_since;
-    struct conn *next; /* of the owner's connections */
+    uint64_t write_blocked_since;
+    struct conn *next; /* in the owner's list */
     struct conn **link;
 };
 
-/* Takes the descriptor (connected, non-blocking) and the TLS session (NULL: plaintext). */
+/* Takes over the descriptor (connected, non-blocking) and the TLS session (NULL: plaintext). */
 struct conn *conn_new(struct loop *loop, int fd, struct tls_session *tls,
                       const struct conn_options *options, const struct conn_events *events,
                       void *owner);
 
-/* To be called once the owner has the connection in its books: `established` may come at once. */
+/* Call once the owner has registered the connection: it may call `established` at once. */
 void conn_start(struct conn *conn);
 
-/* Ends the connection at the end of this turn. The first reason counts. */
+/* Closes the connection at the end of this loop turn. The first reason given is kept. */
 void conn_kill(struct conn *conn, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Something was submitted to the session: writes it at the end of this turn. */
+/* Schedules a write at the end of this loop turn. Call after submitting to the session. */
 void conn_mark_dirty(struct conn *conn);
 
-/* Client: does the peer take one more stream now? */
-bool conn_has_room(const struct conn *conn);
+/* Client: does the peer's limit of concurrent streams allow another one? */
+bool conn_can_open_stream(const struct conn *conn);
 
-/* Says that no new streams are taken, first without and then with the number of the last one. */
-void conn_announce_end(struct conn *conn);
+/* Graceful shutdown in two steps: a notice first, then a GOAWAY with the last stream id. */
+void conn_announce_shutdown(struct conn *conn);
 void conn_refuse_new_streams(struct conn *conn);
 
 #endif

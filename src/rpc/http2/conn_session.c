@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP/2 session of a connection: how it is made, and what nghttp2 tells of it.
+ * The HTTP/2 session of a connection: setup and nghttp2's callbacks.
  *
- * DESIGN. nghttp2 checks the framing; whether a request's header fields are right is checked by request.c for servers, because real
- * clients send :authority in forms that nghttp2 refuses. The connection's window is given back as soon as bytes arrive, so that one slow
- * stream never stops the others; only the stream's own window makes a sender wait. (Giving it back by consumption was rejected:
- * bytes that are forwarded after their stream has closed would be lost to the window.) What may pile up is bounded by stream windows and the
- * loop's budget.
+ * DESIGN. nghttp2 checks the framing. On servers, request.c validates the header fields, because
+ * real clients send :authority in forms that nghttp2 refuses. The connection's window is updated as
+ * soon as bytes arrive, so that one slow stream never blocks the others; only the stream's own
+ * window slows a sender down. (Rejected: updating the connection's window when bytes are consumed.
+ * Bytes forwarded after their stream has closed would never be returned to it.) The stream windows
+ * and the loop's memory budget bound what can accumulate.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +20,20 @@
 #define CLIENT_STREAM_WINDOW (1024 * 1024)
 #define MAX_FRAME_BYTES (16384)
 
-/* Pings: a peer may send this many at once, and so many per second in the long run; traffic that we send refills the purse. */
-#define PING_PURSE 2000u
+/*
+ * Ping rate limit (token bucket): a burst, and a sustained rate. Each HEADERS or DATA frame sent
+ * refills it.
+ */
+#define PING_BURST 2000u
 #define PINGS_PER_SECOND 1u
 
-/* One read may bring a purse full of pings, and each wants an answer before the next flush. */
-#define MAX_WAITING_ACKS (2 * PING_PURSE)
+/* One read may bring a full burst of pings, all to be acked before the next flush. */
+#define MAX_PENDING_ACKS (2 * PING_BURST)
 
-/* Resets: nghttp2 ends a connection whose peer resets more streams than this. Local peers are not hostile, and a caller that cancels a lot is no attacker. */
+/*
+ * Reset rate limit: nghttp2 closes a connection whose peer resets more streams than this. Local
+ * peers are trusted, and some callers cancel a lot.
+ */
 #define RESET_BURST 1000u
 #define RESETS_PER_SECOND 33u
 #define LOCAL_RESET_BURST 100000u
@@ -34,13 +41,13 @@
 
 /* ---- events ---- */
 
-/* Events come in runs of one stream, so the last one is remembered. */
+/* Consecutive events mostly concern the same stream, so the last one is cached. */
 static struct stream *
 find_stream(struct conn *conn, int32_t id)
 {
-    if (!conn->found || conn->found->id != id)
-        conn->found = nghttp2_session_get_stream_user_data(conn->session, id);
-    return conn->found;
+    if (!conn->last_found || conn->last_found->id != id)
+        conn->last_found = nghttp2_session_get_stream_user_data(conn->session, id);
+    return conn->last_found;
 }
 
 static void
@@ -53,15 +60,15 @@ link_stream(struct conn *conn, struct stream *stream)
     stream->link = &conn->streams;
     conn->streams = stream;
     conn->stream_count++;
-    stream->has_moved = true;
+    stream->has_progress = true;
 }
 
 static void
 unlink_stream(struct stream *stream)
 {
     stream->conn->stream_count--;
-    if (stream->conn->found == stream)
-        stream->conn->found = NULL;
+    if (stream->conn->last_found == stream)
+        stream->conn->last_found = NULL;
     *stream->link = stream->next;
     if (stream->next)
         stream->next->link = stream->link;
@@ -69,21 +76,21 @@ unlink_stream(struct stream *stream)
 }
 
 bool
-conn_has_room(const struct conn *conn)
+conn_can_open_stream(const struct conn *conn)
 {
     return conn->stream_count < nghttp2_session_get_remote_settings(
                                     conn->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
 static void
-tell_room(struct conn *conn)
+notify_room(struct conn *conn)
 {
     if (conn->events->room)
         conn->events->room(conn);
 }
 
 void
-conn_adopt_stream(struct conn *conn, struct stream *stream, int32_t id)
+conn_add_stream(struct conn *conn, struct stream *stream, int32_t id)
 {
     stream->id = id;
     link_stream(conn, stream);
@@ -97,9 +104,10 @@ conn_session_reset(struct conn *conn, int32_t id, uint32_t http2_error)
 }
 
 /*
- * nghttp2 keeps closed streams in memory, as many as may be open, only to tell late frames from wrong ones: that is more than all the rest of a
- * connection. So it forgets them, and what it then ignores is looked for here. A frame for a closed stream is right while its peer cannot know
- * that it was reset, and else an error of the connection.
+ * nghttp2 can keep closed streams, as many as may be open, just to tell late frames from invalid
+ * ones. That would take more memory than the rest of a connection, so it is switched off, and the
+ * frames that nghttp2 then ignores are checked here. A frame for a closed stream is valid as long
+ * as the peer may not know of the reset. Otherwise it is a connection error.
  */
 static void
 refuse_late_frame(struct conn *conn, uint32_t http2_error)
@@ -108,23 +116,24 @@ refuse_late_frame(struct conn *conn, uint32_t http2_error)
         nghttp2_session_terminate_session(conn->session, http2_error);
 }
 
-/* A number that was passed over has never been a stream's. */
+/* An id that the peer skipped was never a stream: that is a PROTOCOL_ERROR, not STREAM_CLOSED. */
 static int
-on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *argument)
+on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *header, void *argument)
 {
     struct conn *conn = argument;
-    if (head->type == NGHTTP2_DATA && head->flags & NGHTTP2_FLAG_PADDED)
-        conn->expects_late_frames = true; /* conn_session_consume would take padding for it */
-    if (!conn->is_server || head->type != NGHTTP2_HEADERS)
+    if (header->type == NGHTTP2_DATA && header->flags & NGHTTP2_FLAG_PADDED)
+        conn->expects_late_frames = true; /* conn_session_consume would mistake padding for it */
+    if (!conn->is_server || header->type != NGHTTP2_HEADERS)
         return 0;
     size_t last = (size_t)nghttp2_session_get_last_proc_stream_id(session);
-    if ((size_t)head->stream_id <= last && !nghttp2_session_find_stream(session, head->stream_id))
+    if ((size_t)header->stream_id <= last &&
+        !nghttp2_session_find_stream(session, header->stream_id))
         refuse_late_frame(conn, conn->opened_streams == (last + 1) / 2 ? NGHTTP2_STREAM_CLOSED
                                                                        : NGHTTP2_PROTOCOL_ERROR);
     return 0;
 }
 
-/* nghttp2 resets the stream. */
+/* nghttp2 itself resets the stream. */
 static int
 on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *argument)
 {
@@ -135,13 +144,13 @@ on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error
     return 0;
 }
 
-/* What has come beside the bytes that streams were given is DATA for no stream. */
+/* DATA that arrived but was not delivered to a stream belongs to a closed stream. */
 void
 conn_session_consume(struct conn *conn, int32_t window_used_before)
 {
-    int32_t came =
+    int32_t received =
         nghttp2_session_get_effective_recv_data_length(conn->session) - window_used_before;
-    if (conn->is_server && came > (int32_t)conn->unconsumed)
+    if (conn->is_server && received > (int32_t)conn->unconsumed)
         refuse_late_frame(conn, NGHTTP2_STREAM_CLOSED);
     nghttp2_session_consume_connection(conn->session, conn->unconsumed);
     conn->unconsumed = 0;
@@ -156,14 +165,17 @@ on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg
     if (!conn->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     conn->opened_streams++;
-    /* The peer is told, or will be with the next write, that this was not begun: it may do it elsewhere. */
+    /*
+     * The final GOAWAY tells the peer that this stream was not processed, so it may retry
+     * elsewhere.
+     */
     if (conn->refuses_streams) {
         conn_session_reset(conn, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
     struct stream *stream = conn->events->open_stream(conn, frame->hd.stream_id);
-    conn_adopt_stream(conn, stream, frame->hd.stream_id);
-    conn->found = stream;
+    conn_add_stream(conn, stream, frame->hd.stream_id);
+    conn->last_found = stream;
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
     return 0;
 }
@@ -179,7 +191,10 @@ on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *n
     return 0;
 }
 
-/* Strikes a peer that pings without end; honest keepalive and bandwidth probing never empty the purse. */
+/*
+ * Closes the connection of a peer that floods it with pings. Keepalive and bandwidth probes stay
+ * below the limit.
+ */
 static void
 count_ping(struct conn *conn)
 {
@@ -187,8 +202,8 @@ count_ping(struct conn *conn)
     uint64_t earned = (now - conn->pings_refilled_at) / 1000000000u * PINGS_PER_SECOND;
     if (earned) {
         conn->pings_refilled_at = now;
-        conn->pings_allowed = earned > PING_PURSE - conn->pings_allowed
-                                  ? PING_PURSE
+        conn->pings_allowed = earned > PING_BURST - conn->pings_allowed
+                                  ? PING_BURST
                                   : conn->pings_allowed + (unsigned)earned;
     }
     if (conn->pings_allowed) {
@@ -203,9 +218,9 @@ count_ping(struct conn *conn)
 }
 
 static void
-send_late_ack(struct timer *timer)
+send_delayed_ack(struct timer *timer)
 {
-    struct conn *conn = CONTAINER_OF(timer, struct conn, ack_pause);
+    struct conn *conn = CONTAINER_OF(timer, struct conn, ack_delay);
     conn_write_ack(conn);
     conn_mark_dirty(conn);
 }
@@ -218,17 +233,19 @@ end_linger(struct timer *timer)
     conn_mark_dirty(conn);
 }
 
-/* One may wait for other bytes to go with; a second one sends the first on its way. */
+/* One ack may wait for other output; a second ping sends the first ack. */
 static void
-keep_ack(struct conn *conn, const nghttp2_ping *ping)
+delay_ack(struct conn *conn, const nghttp2_ping *ping)
 {
-    if (conn->owes_ack)
+    if (conn->ping_ack_due)
         conn_write_ack(conn);
-    conn->owes_ack = true;
+    conn->ping_ack_due = true;
     memcpy(conn->ack, ping->opaque_data, sizeof conn->ack);
 }
 
-/* Says why and takes nothing, not even what has come with the peer's first bytes. */
+/*
+ * Sends GOAWAY with the reason and accepts no stream, not even those that came with the SETTINGS.
+ */
 static void
 refuse(struct conn *conn)
 {
@@ -240,7 +257,7 @@ refuse(struct conn *conn)
 static void
 on_goaway(struct conn *conn, const nghttp2_goaway *goaway)
 {
-    conn->peer_leaves = true;
+    conn->received_goaway = true;
     char text[128];
     size_t size =
         goaway->opaque_data_len < sizeof text - 1 ? goaway->opaque_data_len : sizeof text - 1;
@@ -273,8 +290,8 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
 {
     (void)session;
     struct conn *conn = argument;
-    if (!conn->peer_spoke) {
-        conn->peer_spoke = true;
+    if (!conn->received_settings) {
+        conn->received_settings = true;
         if (conn->refusal)
             refuse(conn);
     }
@@ -286,14 +303,14 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
     case NGHTTP2_PING:
         if (!(frame->hd.flags & NGHTTP2_FLAG_ACK)) {
             count_ping(conn);
-            keep_ack(conn, &frame->ping);
+            delay_ack(conn, &frame->ping);
         }
         break;
     case NGHTTP2_GOAWAY:
         on_goaway(conn, &frame->goaway);
         break;
     case NGHTTP2_SETTINGS:
-        tell_room(conn);
+        notify_room(conn);
         break;
     default:
         break;
@@ -322,10 +339,10 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *argume
     struct conn *conn = argument;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
-    conn->pings_allowed = PING_PURSE;
+    conn->pings_allowed = PING_BURST;
     if (!conn->is_server || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
-    /* The answer was complete before the request: tell the peer to stop sending the rest. */
+    /* The response ended before the request did: tell the peer to stop sending. */
     struct stream *stream = find_stream(conn, frame->hd.stream_id);
     if (stream && !stream->in_ended)
         conn_session_reset(conn, frame->hd.stream_id, NGHTTP2_NO_ERROR);
@@ -342,7 +359,10 @@ on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int erro
         return 0;
     stream->headers_too_large = error == NGHTTP2_ERR_FRAME_SIZE_ERROR;
     stream->never_sent = !stream->headers_too_large;
-    /* An answer whose headers cannot be sent (they are too large): better an error than silence. */
+    /*
+     * The response's headers are too large to send: reset the stream, so that the peer is not left
+     * waiting.
+     */
     if (conn->is_server)
         conn_session_reset(conn, frame->hd.stream_id, NGHTTP2_INTERNAL_ERROR);
     return 0;
@@ -366,10 +386,10 @@ on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, voi
         return 0;
     const char *why = http2_error ? nghttp2_http2_strerror(http2_error) : NULL;
     if (stream->headers_too_large)
-        end_stream(stream, NGHTTP2_ENHANCE_YOUR_CALM, "its headers are too large to be sent");
+        end_stream(stream, NGHTTP2_ENHANCE_YOUR_CALM, "the headers are too large to send");
     else
         end_stream(stream, http2_error, why && conn->goaway_text ? conn->goaway_text : why);
-    tell_room(conn);
+    notify_room(conn);
     return 0;
 }
 
@@ -380,11 +400,11 @@ on_session_error(nghttp2_session *session, int error, const char *text, size_t s
     (void)text;
     (void)size;
     if (error == NGHTTP2_ERR_SETTINGS_EXPECTED)
-        ((struct conn *)argument)->is_stranger = true;
+        ((struct conn *)argument)->not_http2 = true;
     return 0;
 }
 
-/* ---- making it ---- */
+/* ---- setup ---- */
 
 static nghttp2_option *
 make_options(const struct conn_options *options)
@@ -395,7 +415,7 @@ make_options(const struct conn_options *options)
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_auto_ping_ack(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
-    nghttp2_option_set_max_outbound_ack(option, MAX_WAITING_ACKS);
+    nghttp2_option_set_max_outbound_ack(option, MAX_PENDING_ACKS);
     if (options->is_server) {
         nghttp2_option_set_no_http_messaging(option, 1);
         nghttp2_option_set_stream_reset_rate_limit(
@@ -436,7 +456,10 @@ submit_settings(struct conn *conn, const struct conn_options *options)
         {options->is_server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS
                             : NGHTTP2_SETTINGS_ENABLE_PUSH,
          options->is_server ? options->max_streams : 0},
-        /* For clients only, whose peers give no priorities. Servers that say so answer what breaks the rules of priorities. */
+        /*
+         * Clients only: servers send no priorities. On a server, nghttp2 would then accept
+         * violations of the priority rules, and h2spec fails.
+         */
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     size_t count = COUNT_OF(settings) - (options->is_server ? 1 : 0);
@@ -460,16 +483,16 @@ conn_session_open(struct conn *conn, const struct conn_options *options)
         memory_exhausted();
     submit_settings(conn, options);
     conn->block.max_bytes = options->max_header_bytes;
-    conn->pings_allowed = PING_PURSE;
+    conn->pings_allowed = PING_BURST;
     conn->pings_refilled_at = timers_now();
-    conn->ack_pause.fire = send_late_ack;
+    conn->ack_delay.fire = send_delayed_ack;
     conn->linger.fire = end_linger;
 }
 
-/* ---- its end ---- */
+/* ---- shutdown ---- */
 
 void
-conn_announce_end(struct conn *conn)
+conn_announce_shutdown(struct conn *conn)
 {
     conn->expects_late_frames = true;
     nghttp2_submit_shutdown_notice(conn->session);
@@ -489,7 +512,7 @@ conn_refuse_new_streams(struct conn *conn)
 void
 conn_session_end(struct conn *conn, const char *why)
 {
-    loop_disarm(conn->loop, &conn->ack_pause);
+    loop_disarm(conn->loop, &conn->ack_delay);
     loop_disarm(conn->loop, &conn->linger);
     field_block_clear(&conn->block);
     while (conn->streams) {

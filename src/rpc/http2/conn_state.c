@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every file of a connection may say about it: that it has bytes to write, that it must end. */
+/*
+ * State changes that every file of a connection may request: output pending, connection to be
+ * closed.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 

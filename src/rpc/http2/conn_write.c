@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a connection: what the HTTP/2 session has to say is gathered into one writev(2).
+ * Writing to a connection: gathers the output of the HTTP/2 session into one writev(2).
  *
- * DESIGN. Frames are small: they are copied into the loop's buffer. Large pieces of DATA are not copied: the chunk that they stand
- * in is held until the kernel has taken them. When the socket is full, what was gathered is kept (struct leftover) and nothing more is
- * taken from the session until it is gone, so the session's own flow control is all the queueing there is.
+ * DESIGN. Frame headers and small frames are copied into the loop's buffer. Large DATA is not
+ * copied; the batch holds a reference to its chunk until the kernel has taken the bytes. When the
+ * socket is full, the batch is kept (struct leftover), and nothing more is taken from the session
+ * until it is written. So all queueing is subject to the session's flow control.
  *
- * The answer to a ping waits a moment for other bytes to go with: grpc-go pings with every call to find out how much the line takes, and a call that
- * is not answered in the same turn would cost a system call, and its client a wake-up, for that alone.
+ * A ping ack is delayed briefly, so that it can share a write with other output. grpc-go pings with
+ * every call to measure bandwidth. If the call is not answered in the same loop turn, an immediate
+ * ack would cost a system call here and a wake-up at the client.
  */
 #include "rpc/http2/conn_internal.h"
 
@@ -20,31 +22,31 @@
 #include "base/memory.h"
 
 #define MAX_PIECES 64
-#define FRAME_HEAD_BYTES 9
+#define FRAME_HEADER_BYTES 9
 #define COPY_BELOW 2048
 
-/* What one writev is made of. `held[i]` is NULL where the piece stands in the loop's buffer. */
+/* The input of one writev. `held[i]` is NULL if the piece is in the loop's buffer. */
 struct batch {
-    /* One more, for a frame that comes when all of it is full. */
+    /* One spare, for a frame that arrives when the array is full. */
     struct iovec pieces[MAX_PIECES + 1];
     struct chunk *held[MAX_PIECES + 1];
     size_t count;
-    size_t buffered; /* bytes used of the loop's buffer */
+    size_t buffered; /* bytes used in the loop's buffer */
     size_t total;
-    bool is_full; /* a frame did not fit any more */
+    bool is_full; /* a frame did not fit */
 };
 
 struct leftover {
     size_t first;
     struct batch batch;
-    uint8_t bytes[]; /* copies of what stood in the loop's buffer */
+    uint8_t bytes[]; /* copies of what was in the loop's buffer */
 };
 
-/* The batch of the flush that is running; conn_write_send_data reaches it through here. */
+/* The batch of the current flush; conn_write_send_data finds it here. */
 static struct batch *
 current_batch(struct conn *conn)
 {
-    return conn->gathering;
+    return conn->batch;
 }
 
 static bool
@@ -78,7 +80,7 @@ add_held(struct batch *batch, struct chunk *chunk, const uint8_t *bytes, size_t 
     batch->total += size;
 }
 
-/* What does not fit the buffer gets memory of its own. */
+/* Bytes that do not fit in the buffer get a chunk of their own. */
 static void
 add_chunk(struct batch *batch, const uint8_t *bytes, size_t size)
 {
@@ -96,19 +98,19 @@ release_held(struct batch *batch, size_t first)
 }
 
 int
-conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header,
                      size_t length, nghttp2_data_source *source, void *argument)
 {
     (void)session;
     struct conn *conn = argument;
     struct stream *stream = source->ptr;
     struct batch *batch = current_batch(conn);
-    /* Room for a copy of all of it: a frame may span many small chunks. */
-    if (!has_room(batch, FRAME_HEAD_BYTES + length)) {
+    /* Needs room to copy all of it: the frame may span many small chunks. */
+    if (!has_room(batch, FRAME_HEADER_BYTES + length)) {
         batch->is_full = true;
         return NGHTTP2_ERR_WOULDBLOCK;
     }
-    add_copy(conn, batch, head, FRAME_HEAD_BYTES);
+    add_copy(conn, batch, header, FRAME_HEADER_BYTES);
     for (size_t left = length; left;) {
         const uint8_t *bytes;
         struct chunk *chunk;
@@ -120,21 +122,23 @@ conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
         chunk_queue_advance(&stream->out, part);
         left -= part;
     }
-    stream->has_moved = true;
+    stream->has_progress = true;
     stream->is_sent = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-    conn->found = stream; /* the trailers come next */
+    conn->last_found = stream; /* its trailers are sent next */
     stream->events->written(stream, length);
     return 0;
 }
 
-/* Fills the batch from the session. False: the session failed and the connection is dead. */
+/*
+ * Fills the batch from the session. Returns false if the session failed and the connection is dead.
+ */
 static bool
 gather(struct conn *conn, struct batch *batch)
 {
     batch->count = batch->buffered = batch->total = 0;
     batch->is_full = false;
-    conn->gathering = batch;
-    /* Half of the buffer, so that DATA frames find room as well. */
+    conn->batch = batch;
+    /* Stop at half of the buffer, so that a DATA frame still fits. */
     while (!batch->is_full && has_room(batch, LOOP_WRITE_BYTES / 2)) {
         const uint8_t *bytes;
         ssize_t size = nghttp2_session_mem_send(conn->session, &bytes);
@@ -145,7 +149,7 @@ gather(struct conn *conn, struct batch *batch)
         }
         if (size == 0)
             break;
-        /* DATA that was taken on the way may have filled the buffer up. */
+        /* DATA taken meanwhile may have filled the buffer. */
         if (batch->buffered + (size_t)size <= LOOP_WRITE_BYTES)
             add_copy(conn, batch, bytes, (size_t)size);
         else
@@ -157,7 +161,10 @@ gather(struct conn *conn, struct batch *batch)
 
 /* ---- plaintext ---- */
 
-/* Writes from piece `*first` on, whose written part is cut off. False: the socket takes no more now. */
+/*
+ * Writes the pieces from `*first` on and advances past what was written. Returns false if the
+ * socket is full or the write failed.
+ */
 static bool
 write_pieces(struct conn *conn, struct batch *batch, size_t *first)
 {
@@ -187,7 +194,7 @@ write_pieces(struct conn *conn, struct batch *batch, size_t *first)
     return true;
 }
 
-/* The loop's buffer is for the next connection: copies what stands there. */
+/* The next connection reuses the loop's buffer, so its bytes are copied. */
 static void
 keep_leftover(struct conn *conn, const struct batch *batch, size_t first)
 {
@@ -265,13 +272,13 @@ encrypt(struct conn *conn, struct batch *batch)
         conn_kill(conn, "TLS: %s", error->message);
 }
 
-/* ---- all together ---- */
+/* ---- both ---- */
 
 void
 conn_write_ack(struct conn *conn)
 {
-    loop_disarm(conn->loop, &conn->ack_pause);
-    conn->owes_ack = false;
+    loop_disarm(conn->loop, &conn->ack_delay);
+    conn->ping_ack_due = false;
     int failed = nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_ACK, conn->ack);
     if (failed)
         conn_kill(conn, "HTTP/2: %s", nghttp2_strerror(failed));
@@ -284,8 +291,8 @@ conn_write_all(struct conn *conn)
         tls_session_take(conn->tls, &conn->cipher);
     if (!write_leftover(conn) || !write_cipher(conn))
         return false;
-    /* Nothing comes to go with any more if the connection is about to end. */
-    if (conn->owes_ack &&
+    /* If the connection is about to close, no other output will follow: do not delay the ack. */
+    if (conn->ping_ack_due &&
         (nghttp2_session_want_write(conn->session) || !nghttp2_session_want_read(conn->session)))
         conn_write_ack(conn);
     struct batch batch;
@@ -304,13 +311,13 @@ conn_write_all(struct conn *conn)
 }
 
 void
-conn_write_goodbye(struct conn *conn)
+conn_write_close_notify(struct conn *conn)
 {
-    if (!conn->tls || conn->is_stuck || conn->cipher.size)
+    if (!conn->tls || conn->is_write_blocked || conn->cipher.size)
         return;
     tls_session_shutdown(conn->tls);
     tls_session_take(conn->tls, &conn->cipher);
-    /* A socket that does not take these few bytes now has a peer that does not wait for them. */
+    /* Best effort: if the socket is full, the peer is not reading. */
     if (conn->cipher.size)
         (void)!send(conn->fd, conn->cipher.bytes, conn->cipher.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

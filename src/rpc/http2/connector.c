@@ -2,8 +2,8 @@
 /*
  * Connecting: see connector.h.
  *
- * An attempt lives on its own, apart from the connector, because libuv's handles are closed and look-ups end later than one would
- * like; a connector that was stopped has just forgotten its attempt.
+ * An attempt is allocated apart from its connector, because libuv closes handles and ends lookups
+ * asynchronously. connector_stop only detaches the attempt, which then frees itself.
  */
 #include "rpc/http2/connector.h"
 
@@ -20,7 +20,7 @@
 #include "rpc/http2/socket.h"
 
 struct connector_attempt {
-    struct connector *connector; /* NULL: nobody waits for it any more */
+    struct connector *connector; /* NULL: stopped or finished */
     struct loop *loop;
     struct timer timeout;
     uv_getaddrinfo_t lookup;
@@ -41,7 +41,7 @@ static void
 free_attempt(struct connector_attempt *attempt)
 {
     if (attempt->is_looking_up || attempt->is_polling)
-        return; /* their callbacks come back here */
+        return; /* their callbacks call this again */
     uv_freeaddrinfo(attempt->found);
     free(attempt);
 }
@@ -77,7 +77,7 @@ static void
 on_timeout(struct timer *timer)
 {
     struct connector_attempt *attempt = CONTAINER_OF(timer, struct connector_attempt, timeout);
-    finish(attempt, -1, error_new(CODE_UNAVAILABLE, "connecting took too long"));
+    finish(attempt, -1, error_new(CODE_UNAVAILABLE, "connecting timed out"));
 }
 
 /* ---- trying addresses ---- */
@@ -89,12 +89,12 @@ on_connected(uv_poll_t *poll, int status, int events)
     struct connector_attempt *attempt = poll->data;
     int failed = 0;
     socklen_t size = sizeof failed;
-    /* The socket knows what went wrong; libuv says EBADF for whatever it is. */
+    /* SO_ERROR has the real error; libuv reports EBADF for every failure. */
     getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &failed, &size);
     if (!failed && status < 0)
         failed = -status;
     if (!failed) {
-        /* The handle is closed first: the descriptor gets one of its own. */
+        /* Stop polling first: the caller will poll this descriptor with its own handle. */
         uv_poll_stop(poll);
         finish(attempt, attempt->fd, NULL);
         return;
@@ -152,7 +152,7 @@ on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
         free_attempt(attempt);
     else if (status < 0)
         finish(attempt, -1,
-               error_new(CODE_UNAVAILABLE, "look up the name: %s", uv_strerror(status)));
+               error_new(CODE_UNAVAILABLE, "look up the host: %s", uv_strerror(status)));
     else
         try_next(attempt);
 }
@@ -176,7 +176,7 @@ start_tcp(struct connector_attempt *attempt, const struct address *address)
     }
 }
 
-/* A literal address needs no look-up, and so no thread of libuv's pool. */
+/* A literal IP address needs no lookup, and so no thread of libuv's pool. */
 static bool
 start_literal(struct connector_attempt *attempt, const struct address *address)
 {

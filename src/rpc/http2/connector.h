@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Getting a connected socket for an address: look up, try each address in turn, give up after a time. Loop thread only. */
+/*
+ * Connects a socket to an address: looks the name up, tries its addresses in turn and gives up
+ * after a timeout. Loop thread only.
+ */
 #ifndef RPC_HTTP2_CONNECTOR_H
 #define RPC_HTTP2_CONNECTOR_H
 
@@ -13,8 +16,11 @@ struct connector_attempt;
 
 struct connector {
     struct loop *loop;
-    struct connector_attempt *attempt; /* NULL: none is under way */
-    /* Exactly once per start that was not stopped: a connected descriptor, or -1 and an error that the callee owns. */
+    struct connector_attempt *attempt; /* NULL: idle */
+    /*
+     * Called once per connector_start, unless connector_stop comes first. Passes a connected
+     * descriptor, or -1 and an error that the callee owns.
+     */
     void (*done)(struct connector *connector, int fd, struct error *error);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header fields of one block: see field_block.h. */
+/* The fields of one header block: see field_block.h. */
 #include "rpc/http2/field_block.h"
 
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 
 #include "base/memory.h"
 
-#define FIRST_CAPACITY 16u
+#define INITIAL_CAPACITY 16u
 
-/* A block larger than most is not worth keeping room for. */
-#define MOST_KEPT_CAPACITY 64u
+/* Larger arrays are freed after the block rather than kept for reuse. */
+#define MAX_KEPT_CAPACITY 64u
 
 static void
 make_room(struct field_block *block)
 {
-    block->capacity = block->capacity ? block->capacity * 2 : FIRST_CAPACITY;
+    block->capacity = block->capacity ? block->capacity * 2 : INITIAL_CAPACITY;
     block->fields = memory_resize(block->fields, block->capacity * sizeof *block->fields);
-    block->texts = memory_resize(block->texts, 2 * block->capacity * sizeof *block->texts);
+    block->buffers = memory_resize(block->buffers, 2 * block->capacity * sizeof *block->buffers);
 }
 
 void
@@ -36,10 +36,10 @@ field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *v
                        value_text.len, is_secret};
     nghttp2_rcbuf_incref(name);
     nghttp2_rcbuf_incref(value);
-    nghttp2_rcbuf **texts = block->texts + block->texts_count;
-    texts[0] = name;
-    texts[1] = value;
-    block->texts_count += 2;
+    nghttp2_rcbuf **buffers = block->buffers + block->buffer_count;
+    buffers[0] = name;
+    buffers[1] = value;
+    block->buffer_count += 2;
 }
 
 const struct field *
@@ -53,39 +53,39 @@ field_block_find(const struct field_block *block, const char *name, size_t name_
 }
 
 static void
-release(nghttp2_rcbuf **texts, size_t count)
+release(nghttp2_rcbuf **buffers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        nghttp2_rcbuf_decref(texts[i]);
+        nghttp2_rcbuf_decref(buffers[i]);
 }
 
 void
 field_block_drop(struct field_block *block)
 {
-    release(block->texts, block->texts_count);
-    block->count = block->texts_count = block->bytes = 0;
-    if (block->capacity > MOST_KEPT_CAPACITY)
+    release(block->buffers, block->buffer_count);
+    block->count = block->buffer_count = block->bytes = 0;
+    if (block->capacity > MAX_KEPT_CAPACITY)
         field_block_clear(block);
 }
 
 void
 field_block_clear(struct field_block *block)
 {
-    release(block->texts, block->texts_count);
+    release(block->buffers, block->buffer_count);
     free(block->fields);
-    free(block->texts);
+    free(block->buffers);
     *block = (struct field_block){.max_bytes = block->max_bytes};
 }
 
 void
 field_block_keep(struct field_block *block, struct kept_fields **kept, struct arena *arena)
 {
-    size_t size = block->texts_count * sizeof *block->texts;
+    size_t size = block->buffer_count * sizeof *block->buffers;
     struct kept_fields *newest = arena_alloc(arena, sizeof *newest + size);
     newest->older = *kept;
-    newest->count = block->texts_count;
-    memcpy(newest->texts, block->texts, size);
-    block->texts_count = 0;
+    newest->count = block->buffer_count;
+    memcpy(newest->buffers, block->buffers, size);
+    block->buffer_count = 0;
     *kept = newest;
 }
 
@@ -93,5 +93,5 @@ void
 field_block_release(struct kept_fields **kept)
 {
     for (; *kept; *kept = (*kept)->older)
-        release((*kept)->texts, (*kept)->count);
+        release((*kept)->buffers, (*kept)->count);
 }

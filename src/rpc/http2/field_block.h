@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header fields of one block, collected while nghttp2 reads it and then judged together. Loop thread only; internal to rpc/.
+ * The fields of one header block, collected while nghttp2 decodes it and then validated together.
+ * Loop thread only; internal to rpc/.
  *
- * Names and values are not copied: they stand in buffers of nghttp2's that count who uses them, most of them entries of HPACK's
- * table, the same ones for every call. Who needs them longer than the block keeps them.
+ * Names and values are not copied. They are in nghttp2's reference-counted buffers, most of which
+ * are HPACK table entries that all calls share. field_block_keep makes them outlive the block.
  */
 #ifndef RPC_HTTP2_FIELD_BLOCK_H
 #define RPC_HTTP2_FIELD_BLOCK_H
@@ -14,42 +15,45 @@
 
 #include "base/arena.h"
 
-/* What HTTP/2 counts for a field beside its name and value. */
+/* What HTTP/2 adds to the size of each field (RFC 9113, section 6.5.2). */
 #define FIELD_OVERHEAD 32u
 
-/* What a field takes in memory beside them, at most: the buffers of name and value, and its entry in the metadata. */
+/* Upper bound for the memory of a field besides its text: two buffers and a metadata entry. */
 #define FIELD_MEMORY 256u
 
-/* Name and value end in NUL. */
+/* Name and value are NUL-terminated. */
 struct field {
     const char *name;
     size_t name_size;
     const char *value;
     size_t value_size;
-    bool is_secret; /* whoever passes it on must keep it out of HPACK's tables, too */
+    bool is_secret; /* never indexed: forwarding must keep it out of HPACK tables */
 };
 
 struct field_block {
     struct field *fields;
     size_t count;
-    size_t bytes;     /* as HTTP/2 counts them, also of fields that were not collected */
-    size_t max_bytes; /* what comes beyond is counted alone */
+    size_t bytes;     /* size by HTTP/2's rule, including fields that were not stored */
+    size_t max_bytes; /* fields beyond this are counted but not stored */
     size_t capacity;
-    size_t texts_count; /* 0: they have been kept by somebody */
-    nghttp2_rcbuf **texts;
+    size_t buffer_count; /* 0 after field_block_keep */
+    nghttp2_rcbuf **buffers;
 };
 
-/* Texts that somebody keeps; in an arena of his. */
+/* References to the buffers of a block, allocated in the arena of whoever keeps them. */
 struct kept_fields {
     struct kept_fields *older;
     size_t count;
-    nghttp2_rcbuf *texts[];
+    nghttp2_rcbuf *buffers[];
 };
 
 void field_block_add(struct field_block *block, nghttp2_rcbuf *name, nghttp2_rcbuf *value,
                      bool is_secret);
 
-/* What it takes to keep them, at most; texts that HPACK's table has are shared, but a peer need not let them be. */
+/*
+ * Upper bound for the memory that keeping the fields takes. HPACK entries are shared, but a peer
+ * can avoid indexing, so every field counts in full.
+ */
 static inline size_t
 field_block_memory(const struct field_block *block)
 {
@@ -57,15 +61,15 @@ field_block_memory(const struct field_block *block)
     return bytes + block->count * FIELD_MEMORY;
 }
 
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no field of that name. */
 const struct field *field_block_find(const struct field_block *block, const char *name,
                                      size_t name_size);
 
-/* Makes it empty, for the next block. */
+/* Empties the block for reuse. */
 void field_block_drop(struct field_block *block);
 void field_block_clear(struct field_block *block);
 
-/* The texts of all fields live until field_block_release. */
+/* Keeps the text of all fields alive until field_block_release. */
 void field_block_keep(struct field_block *block, struct kept_fields **kept, struct arena *arena);
 void field_block_release(struct kept_fields **kept);
 

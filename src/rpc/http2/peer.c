@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is at the other end of a connection: see peer.h. */
+/* Identity of the peer of a connection: see peer.h. */
 #include "rpc/http2/peer.h"
 
 #include <arpa/inet.h>

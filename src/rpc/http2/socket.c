@@ -8,21 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For port 0: what is free at the first address may be in use at another. */
+/* For port 0: a port that is free at one address may be in use at another. */
 #define PORT_TRIES 16
 
 socklen_t
 socket_name_of_unix(const struct address *address, struct sockaddr_un *out)
 {
-    size_t head = address->kind == ADDRESS_UNIX_ABSTRACT ? 1 : 0;
+    size_t leading = address->kind == ADDRESS_UNIX_ABSTRACT ? 1 : 0;
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(out->sun_path + head, address->path, address->path_size);
-    return (socklen_t)(sizeof(sa_family_t) + head + address->path_size + (head ? 0 : 1));
+    memcpy(out->sun_path + leading, address->path, address->path_size);
+    return (socklen_t)(sizeof(sa_family_t) + leading + address->path_size + (leading ? 0 : 1));
 }
 
 /* ---- listening ---- */
 
-/* One try to listen on all that a name stands for. */
+/* One attempt to listen on all addresses of a host. */
 struct attempt {
     const struct address *asked;
     const struct addrinfo *found;
@@ -57,7 +57,9 @@ name_with_port(const struct addrinfo *at, uint16_t port)
     return name;
 }
 
-/* Gives 0 or an errno. [::] takes the connections of IPv4 too, unless it has to leave them to others. */
+/*
+ * Returns 0 or an errno. A single [::] socket accepts IPv4 too; next to other sockets it must not.
+ */
 static int
 open_listener(const union socket_name *name, socklen_t size, bool is_alone, int *out)
 {
@@ -88,7 +90,7 @@ cannot_listen(const struct attempt *attempt, const struct address *address, int 
     return error_from_errno(failed, "listen on %s (%s)", text, asked);
 }
 
-/* Port 0 becomes the one that an address before has got. */
+/* With port 0, the later addresses reuse the port that the first one got. */
 static struct error *
 listen_at(struct attempt *attempt, const struct addrinfo *at)
 {
@@ -112,7 +114,7 @@ listen_at(struct attempt *attempt, const struct addrinfo *at)
     return NULL;
 }
 
-/* A file of hosts may have an address twice. */
+/* /etc/hosts may list an address twice. */
 static bool
 is_repeated(const struct addrinfo *found, const struct addrinfo *at)
 {
@@ -134,8 +136,8 @@ listen_at_all(struct attempt *attempt)
             continue;
         if (attempt->listeners->count + attempt->missing_count == SOCKET_MAX_LISTENERS)
             error = error_new(CODE_INVALID_ARGUMENT,
-                              "listen on %s: the name has more than %d addresses; give those that "
-                              "are to be served",
+                              "listen on %s: the name has more than %d addresses; give the "
+                              "addresses to serve instead of the name",
                               attempt->asked->host, SOCKET_MAX_LISTENERS);
         else
             error = listen_at(attempt, at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets for addresses: the kernel's form of a name, and listening on TCP. */
+/* Sockets for addresses: sockaddr of a unix socket, listening on TCP. */
 #ifndef RPC_HTTP2_SOCKET_H
 #define RPC_HTTP2_SOCKET_H
 
@@ -12,14 +12,17 @@
 
 #define SOCKET_BACKLOG 511
 
-/* Gives the size to hand to bind or connect. An abstract name begins with a NUL byte and has no other end than its size. */
+/*
+ * Returns the size to pass to bind or connect. An abstract name begins with a NUL byte and ends
+ * where its size says.
+ */
 socklen_t socket_name_of_unix(const struct address *address, struct sockaddr_un *out);
 
 #define SOCKET_MAX_LISTENERS 16
 
 struct listening_socket {
     int fd;                 /* non-blocking */
-    struct address address; /* as a number, with the port that it really has */
+    struct address address; /* numeric, with the actual port */
 };
 
 struct listeners {
@@ -28,8 +31,11 @@ struct listeners {
 };
 
 /*
- * Listens on every address that the name stands for, without a host on all of IPv4 and IPv6; all with one port, which is chosen for port 0. An address
- * that this machine does not have is logged and left out, unless there is no other. Any other failure (UNAVAILABLE: in use) leaves nothing open.
+ * Listens on every address that the host resolves to, or on all IPv4 and IPv6 addresses if there is
+ * no host. All sockets share one port; port 0 selects a free one.
+ *
+ * An address that this machine does not have is logged and skipped, unless no other is left. Any
+ * other failure (UNAVAILABLE: in use) closes all the sockets opened so far.
  */
 MUST_CHECK struct error *socket_listen_tcp(const struct address *address, const struct log *log,
                                            struct listeners *out);

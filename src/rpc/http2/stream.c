@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one does with an HTTP/2 stream: see stream.h. */
+/* Sending on an HTTP/2 stream: see stream.h. */
 #include "rpc/http2/stream.h"
 
 #include "rpc/http2/conn.h"
 #include "rpc/http2/conn_internal.h"
 
-/* nghttp2 asks how many bytes there are; the bytes themselves are taken by conn_write_send_data. */
+/* Tells nghttp2 how many bytes are queued; conn_write_send_data takes them. */
 static ssize_t
 offer_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t room, uint32_t *flags,
            nghttp2_data_source *source, void *argument)
@@ -37,7 +37,7 @@ stream_begin_request(struct stream *stream, struct conn *conn, const nghttp2_nv 
     int32_t id = nghttp2_submit_request(conn->session, NULL, fields, count, &provider, stream);
     if (id < 0)
         return error_new(CODE_UNAVAILABLE, "begin a stream: %s", nghttp2_strerror(id));
-    conn_adopt_stream(conn, stream, id);
+    conn_add_stream(conn, stream, id);
     conn_mark_dirty(conn);
     return NULL;
 }

@@ -150,7 +150,7 @@ refuse_call(struct call *call)
 {
     call->head.in_trailers = true;
     call_reply_status(call, too_many_bytes());
-    if (call->stream.conn->is_stuck)
+    if (call->stream.conn->is_write_blocked)
         conn_kill(call->stream.conn, "the peer's requests are too many, and it takes no answers");
 }
 

@@ -107,7 +107,7 @@ static void
 on_conn_closed(struct conn *conn, const char *why)
 {
     struct server *server = conn->owner;
-    if (conn->was_refused)
+    if (conn->tls_failed)
         tell_refusal(server, conn, why);
     log_debug(server->loop->log, "connection closed", LOG_TEXT("peer", conn->peer->address),
               LOG_TEXT("why", why));
@@ -129,8 +129,8 @@ is_slow(const struct server *server, const struct conn *conn, uint64_t now)
 {
     uint64_t preface_ns = server->options.preface_timeout_ms * UINT64_C(1000000);
     uint64_t stall_ns = server->options.stall_timeout_ms * UINT64_C(1000000);
-    return (!conn->peer_spoke && now - conn->made_at > preface_ns) ||
-           (conn->is_stuck && now - conn->stuck_since > stall_ns);
+    return (!conn->received_settings && now - conn->made_at > preface_ns) ||
+           (conn->is_write_blocked && now - conn->write_blocked_since > stall_ns);
 }
 
 /* Ends calls whose request does not come, and those whose answer waits for a window that their client does not give: each may hold a handler. */
@@ -141,12 +141,12 @@ end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now
     uint64_t request_ns = server->options.request_timeout_ms * UINT64_C(1000000);
     for (struct stream *stream = conn->streams; stream; stream = stream->next) {
         call_end_if_late(stream, now, request_ns);
-        bool is_stalled = stream->out.size && !stream->has_moved;
+        bool is_stalled = stream->out.size && !stream->has_progress;
         if (is_stalled && now - stream->stalled_since <= limit_ns)
             continue;
         if (is_stalled)
             stream_reset(stream, NGHTTP2_ENHANCE_YOUR_CALM);
-        stream->has_moved = false;
+        stream->has_progress = false;
         stream->stalled_since = now;
     }
 }
@@ -173,8 +173,8 @@ watch_conns(struct timer *timer)
         end_stalled_streams(server, conn, now);
         if (is_slow(server, conn, now))
             conn_kill(conn, "%s",
-                      conn->peer_spoke ? "the peer takes no answers"
-                                       : "the peer does not speak HTTP/2");
+                      conn->received_settings ? "the peer takes no answers"
+                                              : "the peer does not speak HTTP/2");
     }
     give_memory_back(server);
     if (server->conns || server->closed_conns)
@@ -337,7 +337,7 @@ begin_drain(void *argument)
     for (struct listener *listener = server->listeners; listener; listener = listener->next)
         listener_stop(listener);
     for (struct conn *conn = server->conns; conn; conn = conn->next)
-        conn_announce_end(conn);
+        conn_announce_shutdown(conn);
     server->second_goaway.fire = refuse_streams;
     if (server->drain.calls)
         loop_arm(server->loop, &server->second_goaway, timers_now() + SECOND_GOAWAY_NS);
