@@ -22,7 +22,7 @@ static bool
 needs(const struct attachment *a, const char *path)
 {
     struct error *error;
-    bool possible = pass_is_possible(desk_find_rule(path), a->connection, &error);
+    bool possible = pass_is_possible(router_find_rule(path), a->connection, &error);
     error_free(error);
     return possible;
 }
@@ -40,7 +40,7 @@ call_driver(const struct attachment *a, const char *path, ProtobufCMessage *requ
         map_field_write(&field, &context, call_arena(a->call));
     }
     const struct method *method = service_find_method(path);
-    return error_wrap(pass_call(a->desk, a->set, a->connection, a->call, method, request, reply),
+    return error_wrap(pass_call(a->router, a->set, a->connection, a->call, method, request, reply),
                       "%s of \"%s\"", method->name, a->volume->volume_id);
 }
 
@@ -71,7 +71,7 @@ publish_by_controller(const struct attachment *a, struct text_map *publish_conte
     Csi__V1__ControllerPublishVolumeResponse reply =
         CSI__V1__CONTROLLER_PUBLISH_VOLUME_RESPONSE__INIT;
     request.volume_id = a->volume->volume_id;
-    request.node_id = (char *)a->desk->options.node_id;
+    request.node_id = (char *)a->router->options.node_id;
     request.volume_capability = (Csi__V1__VolumeCapability *)a->capability;
     request.readonly = a->read_only;
     struct error *error = call_driver(a, path, &request.base, &reply.base);
@@ -142,7 +142,7 @@ static bool
 is_this_node(const struct attachment *a, char *const *node_ids, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(node_ids[i], a->desk->options.node_id) == 0)
+        if (strcmp(node_ids[i], a->router->options.node_id) == 0)
             return true;
     return false;
 }
@@ -263,7 +263,7 @@ unpublish_by_controller(const struct attachment *a)
     Csi__V1__ControllerUnpublishVolumeResponse reply =
         CSI__V1__CONTROLLER_UNPUBLISH_VOLUME_RESPONSE__INIT;
     request.volume_id = a->volume->volume_id;
-    request.node_id = (char *)a->desk->options.node_id;
+    request.node_id = (char *)a->router->options.node_id;
     return !a->stays && needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
 }
 

@@ -4,10 +4,10 @@
 #define CONNECTIONS_ATTACH_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 struct attachment {
-    const struct desk *desk;
+    const struct router *router;
     const struct connection_set *set;
     struct connection *connection;
     struct call *call;             /* on whose behalf; maybe a detached one */

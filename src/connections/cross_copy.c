@@ -48,14 +48,14 @@ unpack_row(const struct store_entry *entry, struct arena *arena, copy_record **o
 
 /* NULL without an error: there is none. */
 static struct error *
-read_row(struct desk *desk, const char *key, struct arena *arena, copy_record **out,
+read_row(struct router *router, const char *key, struct arena *arena, copy_record **out,
          uint64_t *revision)
 {
     struct store_entry entry;
     bool found;
     *out = NULL;
     *revision = STORE_ABSENT;
-    struct error *error = store_find(desk->options.store, key, arena, &entry, &found);
+    struct error *error = store_find(router->options.store, key, arena, &entry, &found);
     if (error || !found)
         return error;
     *revision = entry.revision;
@@ -71,30 +71,30 @@ struct found {
 };
 
 static struct error *
-find_row_by(struct desk *desk, const char *to, const char *name, struct arena *arena,
+find_row_by(struct router *router, const char *to, const char *name, struct arena *arena,
             struct found *out)
 {
     uint64_t ignored;
     out->is_done = out->is_planned = false;
     struct error *error =
-        read_row(desk, row_key(UNFINISHED, to, name, arena), arena, &out->record, &out->revision);
+        read_row(router, row_key(UNFINISHED, to, name, arena), arena, &out->record, &out->revision);
     if (error || out->record)
         return error;
-    error = read_row(desk, row_key(FINISHED, to, name, arena), arena, &out->record, &ignored);
+    error = read_row(router, row_key(FINISHED, to, name, arena), arena, &out->record, &ignored);
     out->is_done = out->record;
     return error;
 }
 
 /* By any name that the connection has had, unless it is another's now. */
 static struct error *
-find_row(struct desk *desk, const struct connection_set *set, const struct connection *to,
+find_row(struct router *router, const struct connection_set *set, const struct connection *to,
          const char *name, struct arena *arena, struct found *out)
 {
     const struct text_list *aliases = &to->spec->aliases;
-    struct error *error = find_row_by(desk, to->spec->name, name, arena, out);
+    struct error *error = find_row_by(router, to->spec->name, name, arena, out);
     for (size_t i = 0; i < aliases->count && !error && !out->record; i++)
         if (connection_set_find(set, aliases->items[i]) == to)
-            error = find_row_by(desk, aliases->items[i], name, arena, out);
+            error = find_row_by(router, aliases->items[i], name, arena, out);
     return error;
 }
 
@@ -106,7 +106,7 @@ row_change(const char *key, const copy_record *record, uint64_t expected, struct
     return change;
 }
 
-/* The row that leads from the volume to this one, for when it is deleted: see desk_create.c. */
+/* The row that leads from the volume to this one, for when it is deleted: see router_create.c. */
 static struct store_change
 index_change(const char *volume_id, const char *key, struct arena *arena)
 {
@@ -157,13 +157,13 @@ settle_work(void *context, const struct error *result, struct arena *arena, stru
 }
 
 static struct cross_copy_work *
-new_work(struct desk *desk, const struct connection_set *set, struct connection *from,
+new_work(struct router *router, const struct connection_set *set, struct connection *from,
          struct connection *to, const copy_record *record)
 {
     struct cross_copy_work *work = memory_zeroed(sizeof *work);
     size_t size;
     arena_init(&work->arena, NULL, 0, SIZE_MAX);
-    work->desk = desk;
+    work->router = router;
     work->set = connection_set_share((struct connection_set *)set);
     work->from = connection_share(from);
     work->to = connection_share(to);
@@ -207,7 +207,7 @@ static struct error *
 ask_source(struct call *call, const struct connection_set *set, struct connection *from,
            const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
 {
-    return pass_call(desk_of(call), set, from, call, service_find_method(method), request, reply);
+    return pass_call(router_of(call), set, from, call, service_find_method(method), request, reply);
 }
 
 /* Every driver must be able to tell whether it has a volume. */
@@ -319,7 +319,7 @@ make_target(struct call *call, const struct connection_set *set, struct connecti
     Csi__V1__CreateVolumeRequest *request = duplicate(asked, call_arena(call));
     Csi__V1__CreateVolumeResponse made = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
     request->volume_content_source = NULL;
-    struct error *error = desk_create_on(desk_of(call), call, set, to, request, &made);
+    struct error *error = router_create_on(router_of(call), call, set, to, request, &made);
     if (error)
         return error;
     record->volume = made.volume;
@@ -334,35 +334,36 @@ make_target(struct call *call, const struct connection_set *set, struct connecti
  * new. The ids from before are written down first: an answer that is lost is asked for again, and the volume is there then.
  */
 static struct error *
-write_plan(struct desk *desk, copy_record *record, struct arena *arena, struct found *found)
+write_plan(struct router *router, copy_record *record, struct arena *arena, struct found *found)
 {
     struct store_change change =
         row_change(row_key_of(UNFINISHED, record, arena), record, found->revision, arena);
-    atomic_fetch_add(&desk->plans, 1);
-    struct error *error = store_write(desk->options.store, &change, 1, &found->revision);
+    atomic_fetch_add(&router->plans, 1);
+    struct error *error = store_write(router->options.store, &change, 1, &found->revision);
     if (error)
-        atomic_fetch_sub(&desk->plans, 1);
+        atomic_fetch_sub(&router->plans, 1);
     else
         found->record = record;
     return error;
 }
 
 static struct error *
-delete_plan(struct desk *desk, const struct found *found, struct arena *arena)
+delete_plan(struct router *router, const struct found *found, struct arena *arena)
 {
     struct store_change change = {.key = row_key_of(UNFINISHED, found->record, arena),
                                   .expected = found->revision};
-    struct error *error = store_write(desk->options.store, &change, 1, NULL);
+    struct error *error = store_write(router->options.store, &change, 1, NULL);
     if (!error)
-        atomic_fetch_sub(&desk->plans, 1);
+        atomic_fetch_sub(&router->plans, 1);
     return error;
 }
 
 /* Takes and gives the error, after which there is nothing to be remembered. */
 static struct error *
-give_up_plan(struct desk *desk, const struct found *found, struct arena *arena, struct error *error)
+give_up_plan(struct router *router, const struct found *found, struct arena *arena,
+             struct error *error)
 {
-    struct error *failure AUTO(error_cleanup) = delete_plan(desk, found, arena);
+    struct error *failure AUTO(error_cleanup) = delete_plan(router, found, arena);
     return failure ? error_wrap(error, "%s", failure->message) : error;
 }
 
@@ -377,12 +378,12 @@ make_plan(struct call *call, const struct connection *to, copy_record *record, s
         record->n_ids_before = found->record->n_ids_before;
         return NULL;
     }
-    struct error *error = listed_ids_read(desk_of(call), call, to, &before);
+    struct error *error = listed_ids_read(router_of(call), call, to, &before);
     if (error || !before.is_known)
         return error;
     record->ids_before = before.hashes;
     record->n_ids_before = before.count;
-    return write_plan(desk_of(call), record, call_arena(call), found);
+    return write_plan(router_of(call), record, call_arena(call), found);
 }
 
 /* The list must show it now: one that does not show every volume proves nothing. */
@@ -390,21 +391,21 @@ static struct error *
 find_out_if_new(struct call *call, const struct connection *to, copy_record *record,
                 const struct found *plan)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     const char *id = record->volume->volume_id;
     struct listed_ids before = {true, record->ids_before, record->n_ids_before}, now;
     bool was_there, is_there = false;
-    struct error *error = listed_ids_find(desk, call, &before, id, &was_there);
+    struct error *error = listed_ids_find(router, call, &before, id, &was_there);
     if (!error && was_there)
-        return give_up_plan(desk, plan, call_arena(call),
+        return give_up_plan(router, plan, call_arena(call),
                             error_new(CODE_ALREADY_EXISTS,
                                       "there was a volume \"%s\" before, with the id \"%s\"; it is "
                                       "left as it is. Use another name, or delete it first",
                                       record->request->name, id));
     if (!error)
-        error = listed_ids_read(desk, call, to, &now);
+        error = listed_ids_read(router, call, to, &now);
     if (!error && now.is_known)
-        error = listed_ids_find(desk, call, &now, id, &is_there);
+        error = listed_ids_find(router, call, &now, id, &is_there);
     record->is_new = is_there;
     record->n_ids_before = 0;
     return error;
@@ -426,7 +427,7 @@ begin(struct call *call, const struct connection_set *set, struct connection *fr
     error = make_target(call, set, to, request, record);
     if (error)
         return found->is_planned && is_refusal(to, error)
-                   ? give_up_plan(desk_of(call), found, arena, error)
+                   ? give_up_plan(router_of(call), found, arena, error)
                    : error;
     if (found->is_planned)
         error = find_out_if_new(call, to, record, found);
@@ -464,9 +465,9 @@ start(struct call *call, const struct connection_set *set, struct connection *fr
       struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record *record,
       uint64_t expected)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
-    struct cross_copy_work *work = new_work(desk, set, from, to, record);
+    struct cross_copy_work *work = new_work(router, set, from, to, record);
     copy_secrets(request, work);
     struct store_change changes[] = {
         row_change(work->key, record, expected, arena),
@@ -475,8 +476,8 @@ start(struct call *call, const struct connection_set *set, struct connection *fr
     struct ops_spec spec = spec_of(work);
     spec.changes = changes;
     spec.change_count = COUNT_OF(changes);
-    atomic_store(&desk->has_choices, true);
-    return ops_start(desk->ops, &spec);
+    atomic_store(&router->has_choices, true);
+    return ops_start(router->ops, &spec);
 }
 
 static struct error *
@@ -485,7 +486,7 @@ wait_for_end(struct call *call, const copy_record *record, Csi__V1__CreateVolume
     operation_record *operation;
     const char *id = record->volume->volume_id;
     struct error *error =
-        ops_wait(desk_of(call)->ops, id, controller_wait_ms(call), call_arena(call), &operation);
+        ops_wait(router_of(call)->ops, id, controller_wait_ms(call), call_arena(call), &operation);
     if (error)
         return error_wrap(error, "wait for the copy");
     switch (operation->state) {
@@ -519,11 +520,11 @@ static struct error *
 find_or_start(struct call *call, const struct connection_set *set, struct connection *from,
               struct connection *to, const Csi__V1__CreateVolumeRequest *request, struct found *out)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct key *key AUTO(keys_release) = NULL;
-    struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
+    struct error *error = keys_take(&router->choosing, "volume", request->name, &key);
     if (!error)
-        error = find_row(desk, set, to, request->name, call_arena(call), out);
+        error = find_row(router, set, to, request->name, call_arena(call), out);
     bool is_begun = !error && out->record && out->record->volume;
     if (is_begun)
         error = check_same(out->record, request);
@@ -534,7 +535,7 @@ find_or_start(struct call *call, const struct connection_set *set, struct connec
     if (!error)
         error = start(call, set, from, to, request, out->record, out->revision);
     if (!error && out->is_planned)
-        atomic_fetch_sub(&desk->plans, 1);
+        atomic_fetch_sub(&router->plans, 1);
     return error;
 }
 
@@ -542,17 +543,17 @@ struct error *
 cross_copy_drop_plan(struct call *call, const struct connection_set *set,
                      const struct connection *connection, const char *name)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct key *key AUTO(keys_release) = NULL;
     struct found found;
-    if (!atomic_load(&desk->plans))
+    if (!atomic_load(&router->plans))
         return NULL;
-    struct error *error = keys_take(&desk->choosing, "volume", name, &key);
+    struct error *error = keys_take(&router->choosing, "volume", name, &key);
     if (!error)
-        error = find_row(desk, set, connection, name, arena, &found);
+        error = find_row(router, set, connection, name, arena, &found);
     bool is_plan = !error && found.record && !found.record->volume;
-    return is_plan ? delete_plan(desk, &found, arena) : error;
+    return is_plan ? delete_plan(router, &found, arena) : error;
 }
 
 struct error *
@@ -566,7 +567,7 @@ cross_copy_find_place(struct call *call, const struct connection_set *set, const
         struct connection *connection = set->slots[i].connection;
         struct found found = {0};
         if (connection)
-            error = find_row(desk_of(call), set, connection, name, arena, &found);
+            error = find_row(router_of(call), set, connection, name, arena, &found);
         if (found.record)
             *out = connection;
     }
@@ -617,13 +618,13 @@ cross_copy_hide(struct call *call, const struct connection_set *set,
                 const struct connection *connection, const char *(*id_of)(const void *entry),
                 void **entries, size_t count)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct store_list rows = {0};
     copy_record *record;
-    if (!atomic_load(&desk->has_choices)) /* nor are there copies */
+    if (!atomic_load(&router->has_choices)) /* nor are there copies */
         return NULL;
-    struct error *error = store_list(desk->options.store, UNFINISHED, NULL, 0, arena, &rows);
+    struct error *error = store_list(router->options.store, UNFINISHED, NULL, 0, arena, &rows);
     for (size_t i = 0; !error && i < rows.count; i++) {
         error = unpack_row(&rows.entries[i], arena, &record);
         for (size_t k = 0; !error && k < count; k++)
@@ -638,52 +639,52 @@ cross_copy_hide(struct call *call, const struct connection_set *set,
 static struct error *
 resume(void *context, const operation_record *operation)
 {
-    struct desk *desk = context;
+    struct router *router = context;
     struct arena arena AUTO(arena_clear);
     struct store_entry entry;
     copy_record *record = NULL;
     uint64_t ignored;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const char *index = arena_print(&arena, "chosen/%s", operation->id);
-    struct error *error = store_get(desk->options.store, index, &arena, &entry);
+    struct error *error = store_get(router->options.store, index, &arena, &entry);
     if (!error)
-        error = read_row(desk, arena_copy(&arena, entry.value, entry.value_size), &arena, &record,
+        error = read_row(router, arena_copy(&arena, entry.value, entry.value_size), &arena, &record,
                          &ignored);
     if (error || !record || record->had_secrets)
         return error;
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct connection *from = connection_set_find(set, record->from_connection);
     struct connection *to = connection_set_find(set, record->to_connection);
     if (!from || !to)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\" or \"%s\" is not there any more",
                          record->from_connection, record->to_connection);
-    log_info(desk->options.log, "taking up a copy again", LOG_TEXT("volume", operation->id));
-    struct ops_spec spec = spec_of(new_work(desk, set, from, to, record));
+    log_info(router->options.log, "taking up a copy again", LOG_TEXT("volume", operation->id));
+    struct ops_spec spec = spec_of(new_work(router, set, from, to, record));
     spec.resumed = operation;
-    return ops_start(desk->ops, &spec);
+    return ops_start(router->ops, &spec);
 }
 
 static struct error *
-count_plans(struct desk *desk)
+count_plans(struct router *router)
 {
     struct arena arena AUTO(arena_clear);
     struct store_list rows = {0};
     copy_record *record;
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error = store_list(desk->options.store, UNFINISHED, NULL, 0, &arena, &rows);
+    struct error *error = store_list(router->options.store, UNFINISHED, NULL, 0, &arena, &rows);
     for (size_t i = 0; !error && i < rows.count; i++) {
         error = unpack_row(&rows.entries[i], &arena, &record);
         if (!error && !record->volume)
-            atomic_fetch_add(&desk->plans, 1);
+            atomic_fetch_add(&router->plans, 1);
     }
     return error;
 }
 
 struct error *
-cross_copy_resume_all(struct desk *desk)
+cross_copy_resume_all(struct router *router)
 {
     static const struct ops_kind kinds[] = {{KIND, resume}};
-    struct error *error = count_plans(desk);
-    return error ? error : ops_resume(desk->ops, kinds, COUNT_OF(kinds), desk);
+    struct error *error = count_plans(router);
+    return error ? error : ops_resume(router->ops, kinds, COUNT_OF(kinds), router);
 }

@@ -18,7 +18,7 @@
 #define CONNECTIONS_CROSS_COPY_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 /* The connection that a copy of this name was or is being made for; NULL: there is none, as far as `set` goes. */
 MUST_CHECK struct error *cross_copy_find_place(struct call *call, const struct connection_set *set,
@@ -48,6 +48,6 @@ MUST_CHECK struct error *cross_copy_drop_plan(struct call *call, const struct co
                                               const char *name);
 
 /* At start: goes on with what a crash has interrupted. */
-MUST_CHECK struct error *cross_copy_resume_all(struct desk *desk);
+MUST_CHECK struct error *cross_copy_resume_all(struct router *router);
 
 #endif

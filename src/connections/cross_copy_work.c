@@ -58,7 +58,7 @@ remember(struct cross_copy_work *work, struct run *run)
     struct store_change change = {.key = work->key, .expected = STORE_ANY};
     change.value =
         message_bytes_pack(&work->record->base, call_arena(run->call), &change.value_size);
-    return store_write(work->desk->options.store, &change, 1, NULL);
+    return store_write(work->router->options.store, &change, 1, NULL);
 }
 
 static struct error *
@@ -80,7 +80,7 @@ make_helper(struct run *run)
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, &run->from_secrets, call_arena(run->call));
     struct error *error =
-        desk_create_on(work->desk, run->call, work->set, work->from, &request, &reply);
+        router_create_on(work->router, run->call, work->set, work->from, &request, &reply);
     if (error)
         return error_wrap(error, "make a helping copy of the source");
     work->record->helper = (Csi__V1__Volume *)duplicate(&reply.volume->base, &work->arena);
@@ -102,7 +102,7 @@ delete_volume(struct run *run, struct connection *connection, const char *volume
     request.volume_id = (char *)volume_id;
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, secrets_for(run, connection), call_arena(run->call));
-    return pass_call(run->work->desk, run->work->set, connection, run->call,
+    return pass_call(run->work->router, run->work->set, connection, run->call,
                      service_find_method("/csi.v1.Controller/DeleteVolume"), &request.base,
                      &reply.base);
 }
@@ -126,7 +126,7 @@ end_of(const struct run *run, bool is_target)
 {
     const struct cross_copy_work *work = run->work;
     return (struct attachment){
-        .desk = work->desk,
+        .router = work->router,
         .set = work->set,
         .connection = is_target ? work->to : work->from,
         .call = run->call,
@@ -243,7 +243,7 @@ static struct error *
 make_directories(struct run *run)
 {
     const char *parent = arena_print(call_arena(run->call), "%s/connections/.copies",
-                                     run->work->desk->options.data_directory);
+                                     run->work->router->options.data_directory);
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
         (mkdir(run->directory, 0700) != 0 && errno != EEXIST))
         return error_from_errno(errno, "make the directory %s", run->directory);
@@ -281,12 +281,12 @@ wait_until_known(const struct connection *connection, const struct progress *pro
 static void
 begin_run(struct cross_copy_work *work, struct run *run)
 {
-    *run = (struct run){.work = work, .call = call_new_detached(work->desk->options.runtime, 0)};
+    *run = (struct run){.work = work, .call = call_new_detached(work->router->options.runtime, 0)};
     csi__v1__volume__init(&run->source);
     if (!is_snapshot(work))
         run->source.volume_id = content_of(work)->volume->volume_id;
     run->directory = arena_print(call_arena(run->call), "%s/connections/.copies/%s",
-                                 work->desk->options.data_directory, work->record->work_name);
+                                 work->router->options.data_directory, work->record->work_name);
     run->from_secrets =
         pass_secrets_of(work->set, work->from, &work->secrets, call_arena(run->call));
     set_capability(run);
@@ -324,11 +324,11 @@ cross_copy_work_undo(struct cross_copy_work *work)
     if (!error && is_ours)
         error = delete_volume(&run, work->to, work->record->volume->volume_id);
     if (error)
-        log_error(work->desk->options.log, "the volume of a failed copy is left",
+        log_error(work->router->options.log, "the volume of a failed copy is left",
                   LOG_TEXT("volume", work->record->volume->volume_id),
                   LOG_TEXT("error", error->message));
     else if (!is_ours)
-        log_warn(work->desk->options.log,
+        log_warn(work->router->options.log,
                  "the volume of a failed copy is left: it may be somebody's",
                  LOG_TEXT("volume", work->record->volume->volume_id));
     call_free_detached(run.call);

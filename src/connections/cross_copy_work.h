@@ -5,13 +5,13 @@
 
 #include "backends/backend.h"
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 #include "proto/records.pb-c.h"
 
 typedef Skycap__Records__CrossCopyRecord copy_record;
 
 struct cross_copy_work {
-    struct desk *desk;
+    struct router *router;
     struct connection_set *set; /* references of its own, as the two that follow */
     struct connection *from;
     struct connection *to;

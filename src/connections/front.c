@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 #include "message/message_bytes.h"
 #include "volumes/storage.h"
 
@@ -21,7 +21,7 @@ struct front {
     struct store *shared; /* --store; NULL: it is the same */
     struct fact_changes *changes;
     struct connections *connections;
-    struct desk *desk;
+    struct router *router;
 };
 
 static struct error *
@@ -71,7 +71,7 @@ open_parts(struct front *front, const struct front_options *options)
     error = error_wrap(connections_open(&connections, &front->connections), "--connections");
     if (error)
         return error;
-    struct desk_options desk = {
+    struct router_options router = {
         .connections = front->connections,
         .store = front->store,
         .shared = front->shared ? front->shared : front->store,
@@ -85,7 +85,7 @@ open_parts(struct front *front, const struct front_options *options)
         .runtime = options->runtime,
         .log = options->log,
     };
-    return desk_open(&desk, &front->desk);
+    return router_open(&router, &front->router);
 }
 
 struct error *
@@ -104,18 +104,19 @@ front_open(const struct front_options *options, struct front **out)
 void
 front_add(struct front *front, struct server *server, unsigned sides)
 {
-    desk_add(server, front->desk, sides);
-    server_add_service(server, &skycap_v1_connections_service, &desk_connections_handlers,
-                       front->desk);
-    server_add_service(server, &skycap_v1_operations_service, &desk_operations_handlers,
-                       front->desk);
-    server_add_service(server, &skycap_v1_inventory_service, &desk_inventory_handlers, front->desk);
+    router_add(server, front->router, sides);
+    server_add_service(server, &skycap_v1_connections_service, &router_connections_handlers,
+                       front->router);
+    server_add_service(server, &skycap_v1_operations_service, &router_operations_handlers,
+                       front->router);
+    server_add_service(server, &skycap_v1_inventory_service, &router_inventory_handlers,
+                       front->router);
 }
 
 void
 front_stop(struct front *front)
 {
-    desk_stop(front->desk);
+    router_stop(front->router);
 }
 
 void
@@ -124,7 +125,7 @@ front_close(struct front *front)
     if (!front)
         return;
     store_stop(front->shared);
-    desk_close(front->desk);
+    router_close(front->router);
     connections_close(front->connections);
     fact_changes_release(front->changes);
     store_close(front->shared);
@@ -136,7 +137,7 @@ bool
 front_is_ready(const struct front *front, struct arena *arena, const char **degraded)
 {
     struct call *call = call_new_detached(front->runtime, 0);
-    bool is_ready = desk_is_ready(front->desk, call, degraded);
+    bool is_ready = router_is_ready(front->router, call, degraded);
     *degraded = arena_string(arena, *degraded);
     call_free_detached(call);
     return is_ready;
@@ -149,7 +150,7 @@ front_describe_node(const struct front *front, struct buffer *out)
     Csi__V1__NodeGetInfoResponse answer = CSI__V1__NODE_GET_INFO_RESPONSE__INIT;
     size_t size;
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error = desk_describe_node(front->desk, &arena, &answer);
+    struct error *error = router_describe_node(front->router, &arena, &answer);
     if (error)
         return error;
     const uint8_t *bytes = message_bytes_pack(&answer.base, &arena, &size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything behind `--connections`: the desk, the connections, and the stores in which the desk remembers things, opened and closed together. */
+/* Everything behind `--connections`: the router, the connections, and the stores in which the router remembers things, opened and closed together. */
 #ifndef CONNECTIONS_FRONT_H
 #define CONNECTIONS_FRONT_H
 
-#include "connections/desk.h"
+#include "connections/router.h"
 
 struct front;
 
@@ -33,7 +33,7 @@ void front_stop(struct front *front);
 /* After the server is gone; the runtime closes after it. */
 void front_close(struct front *front);
 
-/* As Probe says it; see desk_is_ready. The texts are in the arena. Any thread but the loop's. */
+/* As Probe says it; see router_is_ready. The texts are in the arena. Any thread but the loop's. */
 bool front_is_ready(const struct front *front, struct arena *arena, const char **degraded);
 
 /*

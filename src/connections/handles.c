@@ -65,7 +65,7 @@ is_row_of(const struct store_entry *entry, const char *handle)
 
 /* Finds or makes the row; *is_other: it is that of another handle. */
 static struct error *
-claim(struct store *store, const char *key, const char *handle, enum handles_news news,
+claim(struct store *store, const char *key, const char *handle, enum handles_state state,
       struct arena *arena, bool *is_other)
 {
     for (;;) {
@@ -75,7 +75,7 @@ claim(struct store *store, const char *key, const char *handle, enum handles_new
         if (error)
             return error;
         *is_other = found && !is_row_of(&entry, handle);
-        if (*is_other || news == HANDLES_IS_SOURCE || (found && news != HANDLES_IS_MADE))
+        if (*is_other || state == HANDLES_MAY_BE_GONE || (found && state != HANDLES_CREATED))
             return NULL;
         struct store_change change = {key, (const uint8_t *)handle, strlen(handle),
                                       found ? entry.revision : STORE_ABSENT};
@@ -88,7 +88,7 @@ claim(struct store *store, const char *key, const char *handle, enum handles_new
 
 struct error *
 handles_print_id(struct store *store, enum id_kind kind, const char *connection, const char *handle,
-                 enum handles_news news, struct arena *arena, char **id)
+                 enum handles_state state, struct arena *arena, char **id)
 {
     if (!handles_needs_row(connection, handle)) {
         *id = global_id_print(kind, connection, handle, arena);
@@ -98,7 +98,7 @@ handles_print_id(struct store *store, enum id_kind kind, const char *connection,
     for (unsigned i = 0; i < MAX_COLLISIONS; i++, number++) {
         bool is_other;
         *id = print_short(kind, connection, number, arena);
-        struct error *error = claim(store, row_key(*id, arena), handle, news, arena, &is_other);
+        struct error *error = claim(store, row_key(*id, arena), handle, state, arena, &is_other);
         if (error)
             return error_wrap(error, "remember the long handle of connection \"%s\"", connection);
         if (!is_other)

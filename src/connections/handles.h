@@ -21,17 +21,17 @@ bool handles_is_short(const char *handle);
 /* Is a row needed for the id of this handle of a driver's? */
 bool handles_needs_row(const char *connection, const char *handle);
 
-/* What a driver says of the thing whose handle it tells. */
-enum handles_news {
-    HANDLES_IS_THERE,
-    HANDLES_IS_MADE, /* just now: its row outlasts the end of a deletion of the one before it */
-    HANDLES_IS_SOURCE, /* of something else; it may be gone long since, so that no row is made for it */
+/* What an answer says about the object that has a handle. */
+enum handles_state {
+    HANDLES_EXISTS,
+    HANDLES_CREATED,     /* just now: its row survives a concurrent deletion of its predecessor */
+    HANDLES_MAY_BE_GONE, /* it is the source of another object: no row is made for it */
 };
 
 /* The id for a driver's handle. Durable when it returns. */
 MUST_CHECK struct error *handles_print_id(struct store *store, enum id_kind kind,
                                           const char *connection, const char *handle,
-                                          enum handles_news news, struct arena *arena, char **id);
+                                          enum handles_state state, struct arena *arena, char **id);
 
 /* Does the store know what a short handle stands for, or that it is deleted? If not the row was never made, or is lost. */
 MUST_CHECK struct error *handles_is_known(struct store *store, const char *id,

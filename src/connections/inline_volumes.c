@@ -64,10 +64,10 @@ struct row {
 };
 
 static struct error *
-read_row(const struct desk *desk, const char *key, struct arena *arena, struct row *out)
+read_row(const struct router *router, const char *key, struct arena *arena, struct row *out)
 {
     struct store_entry entry;
-    struct error *error = store_get(desk->options.store, key, arena, &entry);
+    struct error *error = store_get(router->options.store, key, arena, &entry);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", key + strlen("inline/"));
@@ -81,23 +81,23 @@ read_row(const struct desk *desk, const char *key, struct arena *arena, struct r
 }
 
 static struct error *
-write_row(const struct desk *desk, const char *key, const struct row *row, struct arena *arena)
+write_row(const struct router *router, const char *key, const struct row *row, struct arena *arena)
 {
     const char *text = arena_print(arena, "%s %s", row->connection, row->path);
     struct store_change change = {key, (const uint8_t *)text, strlen(text), STORE_ANY};
-    return store_write(desk->options.store, &change, 1, NULL);
+    return store_write(router->options.store, &change, 1, NULL);
 }
 
 /* ---- finding ---- */
 
 /* A row whose path is there still is kept: a publication at a second path may fail, and must not make the first one forgotten. */
 static struct error *
-find_for_publication(const struct desk *desk, const struct connection_set *set, const char *key,
+find_for_publication(const struct router *router, const struct connection_set *set, const char *key,
                      const Csi__V1__NodePublishVolumeRequest *publish,
                      const struct text_map *context, struct arena *arena, struct connection **out)
 {
     struct row row;
-    struct error *error = read_row(desk, key, arena, &row);
+    struct error *error = read_row(router, key, arena, &row);
     if (!error && !is_gone(row.path) && (*out = connection_set_find(set, row.connection)))
         return NULL;
     if (error && error->code != CODE_NOT_FOUND)
@@ -107,7 +107,7 @@ find_for_publication(const struct desk *desk, const struct connection_set *set, 
     if (error)
         return error;
     row = (struct row){(*out)->spec->name, publish->target_path};
-    return write_row(desk, key, &row, arena);
+    return write_row(router, key, &row, arena);
 }
 
 /* To unpublish again what is gone is no error. */
@@ -119,11 +119,11 @@ is_unpublished(const ProtobufCMessage *request)
 }
 
 static struct error *
-find_by_row(const struct desk *desk, const struct connection_set *set, const char *key,
+find_by_row(const struct router *router, const struct connection_set *set, const char *key,
             const ProtobufCMessage *request, struct arena *arena, struct connection **out)
 {
     struct row row;
-    struct error *error = read_row(desk, key, arena, &row);
+    struct error *error = read_row(router, key, arena, &row);
     if (error && error->code == CODE_NOT_FOUND && is_unpublished(request)) {
         error_free(error);
         return NULL;
@@ -138,7 +138,7 @@ find_by_row(const struct desk *desk, const struct connection_set *set, const cha
 }
 
 struct error *
-inline_volumes_find(const struct desk *desk, const struct connection_set *set,
+inline_volumes_find(const struct router *router, const struct connection_set *set,
                     const ProtobufCMessage *request, struct connection **out)
 {
     struct arena arena;
@@ -151,9 +151,9 @@ inline_volumes_find(const struct desk *desk, const struct connection_set *set,
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const Csi__V1__NodePublishVolumeRequest *publish = as_publication(request, &arena, &context);
     if (publish)
-        error = find_for_publication(desk, set, key, publish, &context, &arena, out);
+        error = find_for_publication(router, set, key, publish, &context, &arena, out);
     else
-        error = find_by_row(desk, set, key, request, &arena, out);
+        error = find_by_row(router, set, key, request, &arena, out);
     arena_clear(&arena);
     return error;
 }
@@ -173,7 +173,7 @@ inline_volumes_prepare(ProtobufCMessage *request, struct arena *arena)
 }
 
 struct error *
-inline_volumes_note(const struct desk *desk, const ProtobufCMessage *request)
+inline_volumes_note(const struct router *router, const ProtobufCMessage *request)
 {
     struct arena arena;
     struct row row;
@@ -185,7 +185,7 @@ inline_volumes_note(const struct desk *desk, const ProtobufCMessage *request)
     if (error)
         return error;
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    error = read_row(desk, key, &arena, &row);
+    error = read_row(router, key, &arena, &row);
     bool has_ended = !error && (strcmp(path, row.path) == 0 || is_gone(row.path));
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
@@ -193,5 +193,5 @@ inline_volumes_note(const struct desk *desk, const ProtobufCMessage *request)
     }
     arena_clear(&arena);
     struct store_change change = {key, NULL, 0, STORE_ANY};
-    return has_ended ? store_write(desk->options.store, &change, 1, NULL) : error;
+    return has_ended ? store_write(router->options.store, &change, 1, NULL) : error;
 }

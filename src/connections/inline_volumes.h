@@ -8,7 +8,7 @@
 #define CONNECTIONS_INLINE_VOLUMES_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 /* The volume_id of a request if it is none of ours: one that the orchestrator has made, maybe. NULL: it is, or there is none. */
 const char *inline_volumes_id(const ProtobufCMessage *request);
@@ -17,7 +17,7 @@ const char *inline_volumes_id(const ProtobufCMessage *request);
  * Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. NULL: what is to be unpublished
  * is not there (any more).
  */
-MUST_CHECK struct error *inline_volumes_find(const struct desk *desk,
+MUST_CHECK struct error *inline_volumes_find(const struct router *router,
                                              const struct connection_set *set,
                                              const ProtobufCMessage *request,
                                              struct connection **out);
@@ -26,7 +26,7 @@ MUST_CHECK struct error *inline_volumes_find(const struct desk *desk,
 void inline_volumes_prepare(ProtobufCMessage *request, struct arena *arena);
 
 /* The request was answered well: an unpublication ends the volume. */
-MUST_CHECK struct error *inline_volumes_note(const struct desk *desk,
+MUST_CHECK struct error *inline_volumes_note(const struct router *router,
                                              const ProtobufCMessage *request);
 
 #endif

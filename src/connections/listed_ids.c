@@ -11,7 +11,7 @@
 #define FIRST_ROOM 256
 
 struct reading {
-    struct desk *desk;
+    struct router *router;
     struct call *call;
     const struct connection *connection;
     struct listed_ids *ids;
@@ -58,7 +58,7 @@ read_page(struct reading *reading, char **token)
 {
     uint64_t left = call_time_left(reading->call);
     struct call *call =
-        call_new_detached(reading->desk->options.runtime, left == UINT64_MAX ? 0 : left + 1);
+        call_new_detached(reading->router->options.runtime, left == UINT64_MAX ? 0 : left + 1);
     Csi__V1__ListVolumesRequest request = CSI__V1__LIST_VOLUMES_REQUEST__INIT;
     Csi__V1__ListVolumesResponse page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
     request.starting_token = *token ? *token : "";
@@ -95,11 +95,11 @@ may_pass(const struct error *error)
 }
 
 struct error *
-listed_ids_read(struct desk *desk, struct call *call, const struct connection *connection,
+listed_ids_read(struct router *router, struct call *call, const struct connection *connection,
                 struct listed_ids *out)
 {
     *out = (struct listed_ids){0};
-    struct reading reading = {desk, call, connection, out, 0};
+    struct reading reading = {router, call, connection, out, 0};
     if (!connection_can(connection,
                         CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__LIST_VOLUMES))
         return NULL;
@@ -109,22 +109,23 @@ listed_ids_read(struct desk *desk, struct call *call, const struct connection *c
         return NULL;
     if (may_pass(error))
         return error_wrap(error, "list the volumes of connection \"%s\"", connection->spec->name);
-    log_warn(desk->options.log, "which volumes a driver has cannot be told",
+    log_warn(router->options.log, "which volumes a driver has cannot be told",
              LOG_TEXT("connection", connection->spec->name), LOG_TEXT("error", error->message));
     error_free(error);
     return NULL;
 }
 
 struct error *
-listed_ids_find(struct desk *desk, struct call *call, const struct listed_ids *ids, const char *id,
-                bool *found)
+listed_ids_find(struct router *router, struct call *call, const struct listed_ids *ids,
+                const char *id, bool *found)
 {
     struct global_id parts;
     const char *handle;
     *found = false;
     if (!global_id_parse(ID_VOLUME, id, &parts))
         return error_new(CODE_INTERNAL, "\"%s\" is no id", id);
-    struct error *error = handles_read(desk->options.shared, id, &parts, call_arena(call), &handle);
+    struct error *error =
+        handles_read(router->options.shared, id, &parts, call_arena(call), &handle);
     if (error)
         return error;
     uint64_t wanted = handles_hash(handle);

@@ -4,7 +4,7 @@
 #define CONNECTIONS_LISTED_IDS_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 #define LISTED_IDS_MAX 16384
 
@@ -15,12 +15,12 @@ struct listed_ids {
 };
 
 /* An error is one that may be gone when the caller asks again. */
-MUST_CHECK struct error *listed_ids_read(struct desk *desk, struct call *call,
+MUST_CHECK struct error *listed_ids_read(struct router *router, struct call *call,
                                          const struct connection *connection,
                                          struct listed_ids *out);
 
 /* `id`: as the orchestrator knows it. */
-MUST_CHECK struct error *listed_ids_find(struct desk *desk, struct call *call,
+MUST_CHECK struct error *listed_ids_find(struct router *router, struct call *call,
                                          const struct listed_ids *ids, const char *id, bool *found);
 
 #endif

@@ -20,7 +20,7 @@ lost_handles_can_find(const struct connection *connection, enum id_kind kind)
 /* ---- one list ---- */
 
 struct search {
-    const struct desk *desk;
+    const struct router *router;
     const struct connection *connection;
     struct call *call;
     struct global_id wanted;
@@ -52,7 +52,7 @@ look_at_page(struct search *search, char **token)
 {
     uint64_t left = call_time_left(search->call);
     struct call *call =
-        call_new_detached(search->desk->options.runtime, left == UINT64_MAX ? 0 : left + 1);
+        call_new_detached(search->router->options.runtime, left == UINT64_MAX ? 0 : left + 1);
     Csi__V1__ListVolumesRequest volumes = CSI__V1__LIST_VOLUMES_REQUEST__INIT;
     Csi__V1__ListVolumesResponse volume_page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
     Csi__V1__ListSnapshotsRequest snapshots = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
@@ -120,9 +120,9 @@ restore(struct search *search, const char *id)
                           "list of connection \"%s\"",
                           id, search->connection->spec->name);
     }
-    return search->found ? handles_print_id(search->desk->options.shared, search->kind,
+    return search->found ? handles_print_id(search->router->options.shared, search->kind,
                                             search->wanted.connection, search->found,
-                                            HANDLES_IS_THERE, call_arena(search->call), &given)
+                                            HANDLES_EXISTS, call_arena(search->call), &given)
                          : NULL;
 }
 
@@ -138,16 +138,16 @@ restore_if_lost(void *context, enum id_field field, char **id)
     if (!global_id_parse(search.kind, *id, &search.wanted) ||
         !handles_is_short(search.wanted.handle))
         return NULL;
-    struct error *error = handles_is_known(search.desk->options.shared, *id, &search.wanted,
+    struct error *error = handles_is_known(search.router->options.shared, *id, &search.wanted,
                                            call_arena(search.call), &is_known);
     return error || is_known ? error : restore(&search, *id);
 }
 
 struct error *
-lost_handles_restore(const struct desk *desk, const struct connection *connection,
+lost_handles_restore(const struct router *router, const struct connection *connection,
                      struct call *call, ProtobufCMessage *request)
 {
-    struct search search = {.desk = desk, .connection = connection, .call = call};
+    struct search search = {.router = router, .connection = connection, .call = call};
     if (connection->spec->driver->speaks_our_ids) /* they are never long */
         return NULL;
     return id_fields_walk(request, restore_if_lost, &search);

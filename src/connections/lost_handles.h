@@ -6,7 +6,7 @@
 #ifndef CONNECTIONS_LOST_HANDLES_H
 #define CONNECTIONS_LOST_HANDLES_H
 
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 #include "csi/ids.h"
 
 /* Does the driver have a list that things of this kind are in? */
@@ -16,7 +16,7 @@ bool lost_handles_can_find(const struct connection *connection, enum id_kind kin
  * Makes the rows of the request's short ids that are not there; those of things that the driver does not list stay lost. UNAVAILABLE: what an id stands for
  * cannot be found out. On a worker; not translated yet.
  */
-MUST_CHECK struct error *lost_handles_restore(const struct desk *desk,
+MUST_CHECK struct error *lost_handles_restore(const struct router *router,
                                               const struct connection *connection,
                                               struct call *call, ProtobufCMessage *request);
 

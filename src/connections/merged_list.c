@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "connections/questions.h"
+#include "connections/parallel_calls.h"
 
 #define MOST_SKIPPED 500000 /* a driver that puts more into one page is not believed */
 #define MOST_EMPTY 1000     /* nor one that has so many pages without anything on them */
@@ -89,13 +89,13 @@ ask_for_page(const struct listing *listing, struct source *source, const char *t
     source->token = token;
     source->most = most;
     source->page = (struct list_page){.next_token = ""};
-    struct question question = {ask_source, source, NULL};
+    struct parallel_call one = {ask_source, source, NULL};
     if (listing->count == 1 || !source->connection)
-        question.error = ask_source(call, source);
+        one.error = ask_source(call, source);
     else
-        questions_ask(call, &question, 1, questions_share_ns(call, listing->rest));
+        parallel_calls_run(call, &one, 1, parallel_calls_share_ns(call, listing->rest));
     *out = source->page;
-    return question.error;
+    return one.error;
 }
 
 /* Takes what fits. The token to go on from if not all of the page did, else NULL. */
@@ -206,7 +206,7 @@ static void
 ask_all(struct listing *listing)
 {
     struct call *call = listing->list->call;
-    struct question *questions = arena_alloc(listing->arena, listing->count * sizeof *questions);
+    struct parallel_call *calls = arena_alloc(listing->arena, listing->count * sizeof *calls);
     size_t count = 0;
     for (size_t i = 0; i < listing->count; i++) {
         struct source *source = &listing->sources[i];
@@ -216,11 +216,11 @@ ask_all(struct listing *listing)
         source->most = listing->room + source->start.skip;
         source->page = (struct list_page){.next_token = ""};
         source->has_page = true;
-        questions[count++] = (struct question){ask_source, source, NULL};
+        calls[count++] = (struct parallel_call){ask_source, source, NULL};
     }
-    questions_ask(call, questions, count, questions_share_ns(call, 1));
+    parallel_calls_run(call, calls, count, parallel_calls_share_ns(call, 1));
     for (size_t i = 0; i < count; i++)
-        ((struct source *)questions[i].context)->error = questions[i].error;
+        ((struct source *)calls[i].context)->error = calls[i].error;
 }
 
 static struct error *

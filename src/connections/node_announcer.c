@@ -14,32 +14,33 @@
 #define LONGEST_PAUSE_MS 30000u
 
 struct node_announcer {
-    struct desk *desk;
+    struct router *router;
     pthread_t thread;
 };
 
 static struct error *
-tell_of_node(const struct desk *desk, const struct connection_set *set, struct arena *arena)
+tell_of_node(const struct router *router, const struct connection_set *set, struct arena *arena)
 {
-    struct error *error = topology_keys_claim(desk, set, arena);
+    struct error *error = topology_keys_claim(router, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
         const struct connection *connection = set->slots[i].connection;
         if (!connection || connection->spec->driver->speaks_our_ids)
             continue;
         struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
         if (facts->node_id)
-            error = nodes_remember(desk, connection, facts->node_id, arena);
+            error = nodes_remember(router, connection, facts->node_id, arena);
     }
     return error;
 }
 
 struct error *
-node_announcer_run(const struct desk *desk, const struct connection_set *set, struct arena *arena)
+node_announcer_run(const struct router *router, const struct connection_set *set,
+                   struct arena *arena)
 {
-    struct error *error = known_facts_write(desk->options.store, set, arena);
-    if (error || !desk->options.is_node)
+    struct error *error = known_facts_write(router->options.store, set, arena);
+    if (error || !router->options.is_node)
         return error;
-    return tell_of_node(desk, set, arena);
+    return tell_of_node(router, set, arena);
 }
 
 static struct error *
@@ -47,16 +48,16 @@ announce(const struct node_announcer *announcer)
 {
     struct arena arena AUTO(arena_clear);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(announcer->desk->options.connections);
+        connections_current(announcer->router->options.connections);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    return node_announcer_run(announcer->desk, set, &arena);
+    return node_announcer_run(announcer->router, set, &arena);
 }
 
 static void *
 thread_main(void *argument)
 {
     const struct node_announcer *announcer = argument;
-    const struct desk_options *options = &announcer->desk->options;
+    const struct router_options *options = &announcer->router->options;
     uint32_t pause_ms = 0;
     uint64_t seen = 0;
     do {
@@ -72,10 +73,10 @@ thread_main(void *argument)
 }
 
 struct error *
-node_announcer_open(struct desk *desk, struct node_announcer **out)
+node_announcer_open(struct router *router, struct node_announcer **out)
 {
     struct node_announcer *announcer = memory_zeroed(sizeof *announcer);
-    announcer->desk = desk;
+    announcer->router = router;
     int failed = pthread_create(&announcer->thread, NULL, thread_main, announcer);
     if (failed) {
         free(announcer);
@@ -90,7 +91,7 @@ node_announcer_close(struct node_announcer *announcer)
 {
     if (!announcer)
         return;
-    fact_changes_stop(announcer->desk->options.changes);
+    fact_changes_stop(announcer->router->options.changes);
     pthread_join(announcer->thread, NULL);
     free(announcer);
 }

@@ -6,17 +6,17 @@
 #ifndef CONNECTIONS_NODE_ANNOUNCER_H
 #define CONNECTIONS_NODE_ANNOUNCER_H
 
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 struct node_announcer;
 
 /* All of it must outlive the announcer. */
-MUST_CHECK struct error *node_announcer_open(struct desk *desk, struct node_announcer **out);
+MUST_CHECK struct error *node_announcer_open(struct router *router, struct node_announcer **out);
 /* NULL is fine. Does not wait for a store that does not answer, if that has been stopped. */
 void node_announcer_close(struct node_announcer *announcer);
 
 /* What the thread does, once: durable when it returns. On a worker. */
-MUST_CHECK struct error *node_announcer_run(const struct desk *desk,
+MUST_CHECK struct error *node_announcer_run(const struct router *router,
                                             const struct connection_set *set, struct arena *arena);
 
 #endif

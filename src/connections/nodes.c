@@ -18,7 +18,7 @@ row_key(const struct connection *connection, const char *node_id, struct arena *
 }
 
 static struct error *
-find_row(const struct desk *desk, const struct connection *connection, const char *node_id,
+find_row(const struct router *router, const struct connection *connection, const char *node_id,
          struct arena *arena, char **out)
 {
     struct store_entry entry;
@@ -27,35 +27,35 @@ find_row(const struct desk *desk, const struct connection *connection, const cha
     if (strlen(key) > STORE_MAX_KEY)
         return NULL;
     bool found;
-    struct error *error = store_find(desk->options.shared, key, arena, &entry, &found);
+    struct error *error = store_find(router->options.shared, key, arena, &entry, &found);
     if (found)
         *out = arena_copy(arena, entry.value, entry.value_size);
     return error;
 }
 
 bool
-nodes_is_this(const struct desk *desk, const char *node_id)
+nodes_is_this(const struct router *router, const char *node_id)
 {
-    return desk->options.is_node && strcmp(node_id, desk->options.node_id) == 0;
+    return router->options.is_node && strcmp(node_id, router->options.node_id) == 0;
 }
 
 /* What the driver beside a controller calls the host of both, where copies across connections are made; NULL: another node is meant, or it has none. */
 static char *
-name_of_host(const struct desk *desk, const struct connection *connection, const char *node_id,
+name_of_host(const struct router *router, const struct connection *connection, const char *node_id,
              struct arena *arena)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    bool is_own = strcmp(node_id, desk->options.node_id) == 0 && facts->node_id;
+    bool is_own = strcmp(node_id, router->options.node_id) == 0 && facts->node_id;
     return is_own ? arena_string(arena, facts->node_id) : NULL;
 }
 
 struct error *
-nodes_translate_in(const struct desk *desk, const struct connection *connection,
+nodes_translate_in(const struct router *router, const struct connection *connection,
                    struct arena *arena, char **node_id)
 {
     if (connection->spec->driver->speaks_our_ids)
         return NULL;
-    if (nodes_is_this(desk, *node_id)) {
+    if (nodes_is_this(router, *node_id)) {
         struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
         if (facts->node_id) {
             *node_id = arena_string(arena, facts->node_id);
@@ -71,9 +71,9 @@ nodes_translate_in(const struct desk *desk, const struct connection *connection,
         return NULL;
     }
     char *found;
-    struct error *error = find_row(desk, connection, *node_id, arena, &found);
+    struct error *error = find_row(router, connection, *node_id, arena, &found);
     if (!error && !found)
-        found = name_of_host(desk, connection, *node_id, arena);
+        found = name_of_host(router, connection, *node_id, arena);
     if (!error && !found)
         error = error_new(CODE_NOT_FOUND,
                           "it is not known what the driver behind connection \"%s\" calls the node "
@@ -98,11 +98,12 @@ find_row_of(const struct store_list *rows, const char *drivers_name, size_t pref
 
 /* Our name, if the driver or the connection's file tells it. */
 static const char *
-find_known(const struct desk *desk, const struct connection *connection, const char *drivers_name)
+find_known(const struct router *router, const struct connection *connection,
+           const char *drivers_name)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (desk->options.is_node && facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
-        return desk->options.node_id;
+    if (router->options.is_node && facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
+        return router->options.node_id;
     const struct setting *map = node_ids(connection);
     for (const struct setting *s = map ? map->first : NULL; s; s = s->next)
         if (s->kind == SETTING_TEXT && strcmp(s->text, drivers_name) == 0)
@@ -111,46 +112,46 @@ find_known(const struct desk *desk, const struct connection *connection, const c
 }
 
 bool
-nodes_can_translate_out(const struct desk *desk, const struct connection *connection,
+nodes_can_translate_out(const struct router *router, const struct connection *connection,
                         const char *drivers_name)
 {
     return connection->spec->driver->speaks_our_ids ||
-           find_known(desk, connection, drivers_name) != NULL;
+           find_known(router, connection, drivers_name) != NULL;
 }
 
 struct error *
-nodes_translate_out(const struct desk *desk, const struct connection *connection,
+nodes_translate_out(const struct router *router, const struct connection *connection,
                     struct arena *arena, char **node_id)
 {
     if (connection->spec->driver->speaks_our_ids)
         return NULL;
-    const char *known = find_known(desk, connection, *node_id);
+    const char *known = find_known(router, connection, *node_id);
     if (known) {
         *node_id = arena_string(arena, known); /* the connection may go before the answer does */
         return NULL;
     }
     struct store_list rows;
     const char *prefix = row_key(connection, "", arena);
-    struct error *error = store_list(desk->options.shared, prefix, NULL, 0, arena, &rows);
+    struct error *error = store_list(router->options.shared, prefix, NULL, 0, arena, &rows);
     const char *found = error ? NULL : find_row_of(&rows, *node_id, strlen(prefix));
-    const char *host = name_of_host(desk, connection, desk->options.node_id, arena);
+    const char *host = name_of_host(router, connection, router->options.node_id, arena);
     if (found)
         *node_id = (char *)found;
     else if (!error && host && strcmp(host, *node_id) == 0)
-        *node_id = arena_string(arena, desk->options.node_id);
+        *node_id = arena_string(arena, router->options.node_id);
     return error;
 }
 
 struct error *
-nodes_remember(const struct desk *desk, const struct connection *connection,
+nodes_remember(const struct router *router, const struct connection *connection,
                const char *drivers_name, struct arena *arena)
 {
     char *known;
-    const char *key = row_key(connection, desk->options.node_id, arena);
-    struct error *error = find_row(desk, connection, desk->options.node_id, arena, &known);
+    const char *key = row_key(connection, router->options.node_id, arena);
+    struct error *error = find_row(router, connection, router->options.node_id, arena, &known);
     if (error || (known && strcmp(known, drivers_name) == 0))
         return error;
     struct store_change change = {key, (const uint8_t *)drivers_name, strlen(drivers_name),
                                   STORE_ANY};
-    return store_write(desk->options.shared, &change, 1, NULL);
+    return store_write(router->options.shared, &change, 1, NULL);
 }

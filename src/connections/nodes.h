@@ -8,27 +8,27 @@
 #define CONNECTIONS_NODES_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 /* Is it this process' own node? A controller alone has none: what nodes of that name have told goes before what the driver beside it says. */
-bool nodes_is_this(const struct desk *desk, const char *node_id);
+bool nodes_is_this(const struct router *router, const char *node_id);
 
 /* Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other nodes than this. */
-MUST_CHECK struct error *nodes_translate_in(const struct desk *desk,
+MUST_CHECK struct error *nodes_translate_in(const struct router *router,
                                             const struct connection *connection,
                                             struct arena *arena, char **node_id);
 
 /* Without reading the store? */
-bool nodes_can_translate_out(const struct desk *desk, const struct connection *connection,
+bool nodes_can_translate_out(const struct router *router, const struct connection *connection,
                              const char *drivers_name);
 
 /* The driver's becomes ours; one that is not known stays. */
-MUST_CHECK struct error *nodes_translate_out(const struct desk *desk,
+MUST_CHECK struct error *nodes_translate_out(const struct router *router,
                                              const struct connection *connection,
                                              struct arena *arena, char **node_id);
 
 /* Remembers what the driver calls this node. */
-MUST_CHECK struct error *nodes_remember(const struct desk *desk,
+MUST_CHECK struct error *nodes_remember(const struct router *router,
                                         const struct connection *connection,
                                         const char *drivers_name, struct arena *arena);
 

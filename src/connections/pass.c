@@ -5,12 +5,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "connections/access_modes.h"
 #include "connections/inline_volumes.h"
 #include "connections/lost_handles.h"
 #include "connections/map_field.h"
-#include "connections/modes.h"
-#include "connections/places.h"
 #include "connections/route.h"
+#include "connections/topology.h"
 #include "connections/topology_keys.h"
 #include "connections/validation.h"
 
@@ -49,7 +49,7 @@ pass_is_possible(const struct rule *rule, const struct connection *connection, s
     *error = NULL;
     if (!connection_is_known(connection) || (offered(rule, connection) >> rule->capability & 1))
         return true;
-    if (!rule->lacking_is_fine)
+    if (!rule->lacking_is_ok)
         *error = lacking_error(connection, rule->path);
     return false;
 }
@@ -157,7 +157,7 @@ conclude(const struct connection *connection, const char *path, uint64_t started
     if (!error)
         return NULL;
     atomic_fetch_add_explicit(&counters->failures, 1, memory_order_relaxed);
-    bool is_gone = error->code == CODE_NOT_FOUND && desk_find_rule(path)->stray_is_fine;
+    bool is_gone = error->code == CODE_NOT_FOUND && router_find_rule(path)->unknown_id_is_ok;
     if (!is_gone && error->code != CODE_UNIMPLEMENTED)
         return error;
     error_free(error);
@@ -166,49 +166,49 @@ conclude(const struct connection *connection, const char *path, uint64_t started
 
 /* `*keys` are those that the answer is to be translated with. */
 static struct error *
-translate_request(const struct desk *desk, const struct connection_set *set,
+translate_request(const struct router *router, const struct connection_set *set,
                   const struct connection *connection, const struct method *method,
                   ProtobufCMessage *request, struct arena *arena, struct text_map *keys)
 {
-    struct error *error = topology_keys_read(desk, set, connection, method, arena, keys);
+    struct error *error = topology_keys_read(router, set, connection, method, arena, keys);
     if (!error)
-        error = route_translate_in(desk, connection, request, arena);
+        error = route_translate_in(router, connection, request, arena);
     if (!error)
-        error = places_translate_in(connection, keys, request, arena);
+        error = topology_translate_in(connection, keys, request, arena);
     if (error)
         return error;
-    modes_translate_in(connection, method, request, arena);
+    access_modes_translate_in(connection, method, request, arena);
     validation_translate_in(connection, request, arena);
     scope_secrets(set, connection, request, arena);
     return NULL;
 }
 
 static struct error *
-translate_answer(const struct desk *desk, const struct connection *connection,
+translate_answer(const struct router *router, const struct connection *connection,
                  const struct text_map *keys, ProtobufCMessage *reply, const char *inline_id,
                  struct arena *arena)
 {
-    struct error *error = route_translate_out(desk, connection, reply, inline_id, arena);
+    struct error *error = route_translate_out(router, connection, reply, inline_id, arena);
     if (!error)
-        places_translate_out(connection, keys, desk->options.tells_1_13, reply, arena);
+        topology_translate_out(connection, keys, router->options.tells_1_13, reply, arena);
     return error;
 }
 
 /* Takes and gives the error. */
 static struct error *
-forget(const struct desk *desk, const struct handles_row *rows, struct arena *arena,
+forget(const struct router *router, const struct handles_row *rows, struct arena *arena,
        struct error *error)
 {
-    struct error *failure = handles_forget(desk->options.shared, rows, arena);
+    struct error *failure = handles_forget(router->options.shared, rows, arena);
     if (failure)
         error_free(error);
     return failure ? error_wrap(failure, "forget a long handle") : error;
 }
 
 struct error *
-pass_call(const struct desk *desk, const struct connection_set *set, struct connection *connection,
-          struct call *call, const struct method *method, ProtobufCMessage *request,
-          ProtobufCMessage *reply)
+pass_call(const struct router *router, const struct connection_set *set,
+          struct connection *connection, struct call *call, const struct method *method,
+          ProtobufCMessage *request, ProtobufCMessage *reply)
 {
     struct arena *arena = call_arena(call);
     const struct driver_ops *ops = connection->spec->driver;
@@ -217,11 +217,11 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     struct text_map keys;
     const Csi__V1__ValidateVolumeCapabilitiesRequest *asked = validation_keep(request, arena);
     uint64_t started_us = now_us();
-    struct error *error = lost_handles_restore(desk, connection, call, request);
+    struct error *error = lost_handles_restore(router, connection, call, request);
     if (!error)
-        error = route_find_rows(desk, connection, request, arena, &rows);
+        error = route_find_rows(router, connection, request, arena, &rows);
     if (!error)
-        error = translate_request(desk, set, connection, method, request, arena, &keys);
+        error = translate_request(router, set, connection, method, request, arena, &keys);
     if (error)
         return error;
     if (reply)
@@ -229,31 +229,31 @@ pass_call(const struct desk *desk, const struct connection_set *set, struct conn
     else
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
-        error = translate_answer(desk, connection, &keys, reply, inline_id, arena);
+        error = translate_answer(router, connection, &keys, reply, inline_id, arena);
     if (!error)
         validation_translate_out(asked, request, reply, arena);
     if (!error || error->code == CODE_NOT_FOUND)
-        error = forget(desk, rows, arena, error);
+        error = forget(router, rows, arena, error);
     return conclude(connection, method->path, started_us, error);
 }
 
 struct error *
-pass_own(const struct desk *desk, const struct connection_set *set, struct connection *connection,
-         struct call *call, const char *path, const ProtobufCMessage *request,
-         ProtobufCMessage *reply)
+pass_own(const struct router *router, const struct connection_set *set,
+         struct connection *connection, struct call *call, const char *path,
+         const ProtobufCMessage *request, ProtobufCMessage *reply)
 {
     struct arena *arena = call_arena(call);
     const struct method *method = service_find_method(path);
     struct text_map keys;
-    struct error *error = topology_keys_read(desk, set, connection, method, arena, &keys);
+    struct error *error = topology_keys_read(router, set, connection, method, arena, &keys);
     if (!error)
         error = connection->spec->driver->call(connection->driver, call, method, request, reply);
-    return error ? error : translate_answer(desk, connection, &keys, reply, NULL, arena);
+    return error ? error : translate_answer(router, connection, &keys, reply, NULL, arena);
 }
 
 /* A call that is relayed; in its arena, with references of its own. */
 struct passage {
-    const struct desk *desk;
+    const struct router *router;
     struct connection_set *set;
     struct connection *connection;
     const struct method *method;
@@ -265,13 +265,13 @@ struct passage {
 };
 
 static struct passage *
-passage_new(const struct desk *desk, struct connection_set *set, struct connection *connection,
+passage_new(const struct router *router, struct connection_set *set, struct connection *connection,
             const struct method *method, pass_check *check, const ProtobufCMessage *request,
             struct arena *arena)
 {
     struct passage *passage = arena_alloc(arena, sizeof *passage);
     *passage = (struct passage){
-        .desk = desk,
+        .router = router,
         .set = connection_set_share(set),
         .connection = connection_share(connection),
         .method = method,
@@ -294,17 +294,17 @@ passage_end(struct passage *passage, struct error *error)
 }
 
 static struct error *
-translate_relayed(const struct desk *desk, const struct connection *connection,
+translate_relayed(const struct router *router, const struct connection *connection,
                   const struct text_map *keys, pass_check *check, ProtobufCMessage *reply,
                   struct arena *arena)
 {
-    struct error *error = translate_answer(desk, connection, keys, reply, NULL, arena);
+    struct error *error = translate_answer(router, connection, keys, reply, NULL, arena);
     return error || !check ? error : check(connection, reply);
 }
 
 /* An answer whose ids need rows. Nothing is held on its behalf: there may be no thread for it. */
 struct late_answer {
-    const struct desk *desk;
+    const struct router *router;
     const char *connection;
     pass_check *check;
     struct text_map keys; /* in the call's arena */
@@ -316,12 +316,12 @@ translate_on_worker(struct call *call, const void *request, void *reply)
     (void)request;
     const struct late_answer *late = call_kept(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(late->desk->options.connections);
+        connections_current(late->router->options.connections);
     const struct connection *connection = connection_set_find(set, late->connection);
     if (!connection)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\" has just been removed",
                          late->connection);
-    return translate_relayed(late->desk, connection, &late->keys, late->check, reply,
+    return translate_relayed(late->router, connection, &late->keys, late->check, reply,
                              call_arena(call));
 }
 
@@ -331,7 +331,7 @@ translate_later(struct call *call, const struct passage *passage)
     struct arena *arena = call_arena(call);
     struct late_answer *late = arena_alloc(arena, sizeof *late);
     const char *name = arena_string(arena, passage->connection->spec->name);
-    *late = (struct late_answer){passage->desk, name, passage->check, passage->keys};
+    *late = (struct late_answer){passage->router, name, passage->check, passage->keys};
     call_keep(call, late);
     call_continue(call, translate_on_worker);
 }
@@ -340,10 +340,10 @@ static struct error *
 finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
 {
     struct passage *passage = context;
-    if (!error && !route_can_translate_out(passage->desk, passage->connection, reply))
+    if (!error && !route_can_translate_out(passage->router, passage->connection, reply))
         translate_later(call, passage);
     else if (!error)
-        error = translate_relayed(passage->desk, passage->connection, &passage->keys,
+        error = translate_relayed(passage->router, passage->connection, &passage->keys,
                                   passage->check, reply, call_arena(call));
     if (!error)
         validation_translate_out(passage->asked, passage->sent, reply, call_arena(call));
@@ -351,14 +351,14 @@ finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct e
 }
 
 struct error *
-pass_relay(const struct desk *desk, struct connection_set *set, struct connection *connection,
+pass_relay(const struct router *router, struct connection_set *set, struct connection *connection,
            struct call *call, const struct method *method, ProtobufCMessage *request,
            pass_check *check)
 {
     struct arena *arena = call_arena(call);
-    struct passage *passage = passage_new(desk, set, connection, method, check, request, arena);
+    struct passage *passage = passage_new(router, set, connection, method, check, request, arena);
     struct error *error =
-        translate_request(desk, set, connection, method, request, arena, &passage->keys);
+        translate_request(router, set, connection, method, request, arena, &passage->keys);
     if (!error)
         error = connection->spec->driver->relay(connection->driver, call, method, request,
                                                 finish_relay, passage);

@@ -32,7 +32,7 @@ route_kind_of(enum id_field field)
 /* ---- finding ---- */
 
 struct search {
-    const struct desk *desk;
+    const struct router *router;
     const struct connection_set *set;
     struct route *route;
 };
@@ -57,12 +57,12 @@ look_at_id(void *context, enum id_field field, char **id)
     if (error)
         return error;
     if (field == ID_FIELD_NODE) {
-        route->needs_thread |= !nodes_is_this(search->desk, *id);
+        route->needs_thread |= !nodes_is_this(search->router, *id);
         return NULL;
     }
     if (!global_id_parse(route_kind_of(field), *id, &parts)) {
-        if (!route->stray)
-            route->stray = *id;
+        if (!route->unknown_id)
+            route->unknown_id = *id;
         return NULL;
     }
     struct connection *found = connection_set_find(search->set, parts.connection);
@@ -80,18 +80,18 @@ look_at_id(void *context, enum id_field field, char **id)
 }
 
 struct error *
-route_find(const struct desk *desk, const struct connection_set *set,
+route_find(const struct router *router, const struct connection_set *set,
            const ProtobufCMessage *message, struct route *out)
 {
     *out = (struct route){0};
-    struct search search = {desk, set, out};
+    struct search search = {router, set, out};
     return id_fields_walk((ProtobufCMessage *)message, look_at_id, &search);
 }
 
 /* ---- translating ---- */
 
 struct translation {
-    const struct desk *desk;
+    const struct router *router;
     const struct connection *connection;
     struct arena *arena;
     const char *inline_id; /* on the way out; NULL: none */
@@ -103,7 +103,7 @@ struct translation {
 static struct error *
 translate_node_in(const struct translation *t, char **id)
 {
-    struct error *error = nodes_translate_in(t->desk, t->connection, t->arena, id);
+    struct error *error = nodes_translate_in(t->router, t->connection, t->arena, id);
     if (error && error->code == CODE_NOT_FOUND && t->takes_away)
         error->code = CODE_UNAVAILABLE;
     return error;
@@ -121,7 +121,7 @@ translate_id_in(void *context, enum id_field field, char **id)
     /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
     if (!global_id_parse(route_kind_of(field), *id, &parts))
         return NULL;
-    struct error *error = handles_read(t->desk->options.shared, *id, &parts, t->arena, &handle);
+    struct error *error = handles_read(t->router->options.shared, *id, &parts, t->arena, &handle);
     if (!error)
         *id = ops->speaks_our_ids ? ids_print(route_kind_of(field), handle, t->arena)
                                   : (char *)handle;
@@ -129,12 +129,12 @@ translate_id_in(void *context, enum id_field field, char **id)
 }
 
 struct error *
-route_translate_in(const struct desk *desk, const struct connection *connection,
+route_translate_in(const struct router *router, const struct connection *connection,
                    ProtobufCMessage *message, struct arena *arena)
 {
     bool takes_away =
         message->descriptor == &csi__v1__controller_unpublish_volume_request__descriptor;
-    struct translation translation = {desk, connection, arena, NULL, takes_away};
+    struct translation translation = {router, connection, arena, NULL, takes_away};
     return id_fields_walk(message, translate_id_in, &translation);
 }
 
@@ -146,7 +146,7 @@ translate_id_out(void *context, enum id_field field, char **id)
     const char *handle = *id;
     size_t size = strlen(*id);
     if (field == ID_FIELD_NODE)
-        return nodes_translate_out(t->desk, t->connection, t->arena, id);
+        return nodes_translate_out(t->router, t->connection, t->arena, id);
     if (t->inline_id && strcmp(*id, t->inline_id) == 0)
         return NULL;
     if (spec->driver->speaks_our_ids)
@@ -157,11 +157,11 @@ translate_id_out(void *context, enum id_field field, char **id)
                          "bytes)",
                          spec->name, size);
     bool is_source = field == ID_FIELD_SOURCE_VOLUME || field == ID_FIELD_SOURCE_SNAPSHOT;
-    enum handles_news news = is_source    ? HANDLES_IS_SOURCE
-                             : t->is_made ? HANDLES_IS_MADE
-                                          : HANDLES_IS_THERE;
-    return handles_print_id(t->desk->options.shared, route_kind_of(field), spec->name, handle, news,
-                            t->arena, id);
+    enum handles_state state = is_source    ? HANDLES_MAY_BE_GONE
+                               : t->is_made ? HANDLES_CREATED
+                                            : HANDLES_EXISTS;
+    return handles_print_id(t->router->options.shared, route_kind_of(field), spec->name, handle,
+                            state, t->arena, id);
 }
 
 struct look_out {
@@ -175,27 +175,27 @@ look_at_answer(void *context, enum id_field field, char **id)
     struct look_out *look = context;
     const struct translation *t = &look->translation;
     if (field == ID_FIELD_NODE)
-        look->can &= nodes_can_translate_out(t->desk, t->connection, *id);
+        look->can &= nodes_can_translate_out(t->router, t->connection, *id);
     else
         look->can &= !handles_needs_row(t->connection->spec->name, *id);
     return NULL;
 }
 
 bool
-route_can_translate_out(const struct desk *desk, const struct connection *connection,
+route_can_translate_out(const struct router *router, const struct connection *connection,
                         const ProtobufCMessage *message)
 {
-    struct look_out look = {{desk, connection, NULL}, true};
+    struct look_out look = {{router, connection, NULL}, true};
     error_free(id_fields_walk((ProtobufCMessage *)message, look_at_answer, &look));
     return look.can;
 }
 
 struct error *
-route_translate_out(const struct desk *desk, const struct connection *connection,
+route_translate_out(const struct router *router, const struct connection *connection,
                     ProtobufCMessage *message, const char *inline_id, struct arena *arena)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
-    struct translation translation = {desk, connection, arena, inline_id};
+    struct translation translation = {router, connection, arena, inline_id};
     translation.is_made = type == &csi__v1__create_volume_response__descriptor ||
                           type == &csi__v1__create_snapshot_response__descriptor ||
                           type == &csi__v1__create_volume_group_snapshot_response__descriptor;
@@ -205,7 +205,7 @@ route_translate_out(const struct desk *desk, const struct connection *connection
 /* ---- rows of what is deleted ---- */
 
 struct deletion {
-    const struct desk *desk;
+    const struct router *router;
     const struct connection *connection;
     struct arena *arena;
     struct handles_row **rows;
@@ -216,7 +216,7 @@ static struct error *
 find_rows_of(const struct deletion *d, enum id_kind kind, const char *short_handle,
              const char *handle)
 {
-    struct store *store = d->desk->options.shared;
+    struct store *store = d->router->options.shared;
     const struct connection_spec *spec = d->connection->spec;
     bool leaves_mark = !lost_handles_can_find(d->connection, kind);
     struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
@@ -236,16 +236,16 @@ find_rows(void *context, enum id_field field, char **id)
     if (field == ID_FIELD_NODE || !global_id_parse(route_kind_of(field), *id, &parts) ||
         !handles_is_short(parts.handle))
         return NULL;
-    struct error *error = handles_read(d->desk->options.shared, *id, &parts, d->arena, &handle);
+    struct error *error = handles_read(d->router->options.shared, *id, &parts, d->arena, &handle);
     return error ? error : find_rows_of(d, route_kind_of(field), parts.handle, handle);
 }
 
 struct error *
-route_find_rows(const struct desk *desk, const struct connection *connection,
+route_find_rows(const struct router *router, const struct connection *connection,
                 const ProtobufCMessage *message, struct arena *arena, struct handles_row **rows)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
-    struct deletion deletion = {desk, connection, arena, rows};
+    struct deletion deletion = {router, connection, arena, rows};
     *rows = NULL;
     if (type != &csi__v1__delete_volume_request__descriptor &&
         type != &csi__v1__delete_snapshot_request__descriptor &&

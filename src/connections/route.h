@@ -4,16 +4,16 @@
 #define CONNECTIONS_ROUTE_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
 #include "connections/handles.h"
 #include "connections/id_fields.h"
+#include "connections/router_internal.h"
 
 /* Of an id; not of a node's. */
 enum id_kind route_kind_of(enum id_field field);
 
 struct route {
     struct connection *connection; /* in the set; NULL: no id names one */
-    const char *stray;             /* the first id that is none of ours; NULL: all are */
+    const char *unknown_id;        /* the first id that is none of ours; NULL: all are */
     bool needs_thread;             /* rows must be read to translate the ids */
 };
 
@@ -22,27 +22,27 @@ struct route {
  * that is longer than CSI allows.
  * Never waits.
  */
-MUST_CHECK struct error *route_find(const struct desk *desk, const struct connection_set *set,
+MUST_CHECK struct error *route_find(const struct router *router, const struct connection_set *set,
                                     const ProtobufCMessage *message, struct route *out);
 
 /* Ids become those that the driver knows; in place, texts in the arena. Waits only where route_find said so. */
-MUST_CHECK struct error *route_translate_in(const struct desk *desk,
+MUST_CHECK struct error *route_translate_in(const struct router *router,
                                             const struct connection *connection,
                                             ProtobufCMessage *message, struct arena *arena);
 
 /* Can the ids of a driver's answer be translated without waiting? */
-bool route_can_translate_out(const struct desk *desk, const struct connection *connection,
+bool route_can_translate_out(const struct router *router, const struct connection *connection,
                              const ProtobufCMessage *message);
 
 /* Ids that a driver has answered with become ours. INTERNAL: it has answered with something that is no id. Waits, unless
    route_can_translate_out. */
-MUST_CHECK struct error *route_translate_out(const struct desk *desk,
+MUST_CHECK struct error *route_translate_out(const struct router *router,
                                              const struct connection *connection,
                                              ProtobufCMessage *message, const char *inline_id,
                                              struct arena *arena);
 
 /* Of a request to delete something, not translated yet: the rows that its ids have, for handles_forget when that is done. None of other requests. */
-MUST_CHECK struct error *route_find_rows(const struct desk *desk,
+MUST_CHECK struct error *route_find_rows(const struct router *router,
                                          const struct connection *connection,
                                          const ProtobufCMessage *message, struct arena *arena,
                                          struct handles_row **rows);

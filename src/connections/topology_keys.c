@@ -2,7 +2,7 @@
 /*
  * Keys of topologies: see topology_keys.h.
  *
- * A row is made once and stays, also when its connection's file goes. It changes in one case only: two connections have told a key as the same, because
+ * A row is made once and stays, also when its connection's file goes. It changes in one case only: two connections have exposed a key as the same, because
  * they agreed on its value, and then do not agree any more. To keep it would put volumes where they are not.
  */
 #include "connections/topology_keys.h"
@@ -19,7 +19,7 @@
 struct row {
     const char *connection;
     const char *key; /* the driver's own */
-    const char *told;
+    const char *exposed;
     uint64_t revision;
 };
 
@@ -66,7 +66,7 @@ copy_rows(const struct rows *rows, size_t more, struct arena *arena)
     for (size_t i = 0; i < rows->count; i++)
         copy.items[i] = (struct row){
             arena_string(arena, rows->items[i].connection), arena_string(arena, rows->items[i].key),
-            arena_string(arena, rows->items[i].told), rows->items[i].revision};
+            arena_string(arena, rows->items[i].exposed), rows->items[i].revision};
     return copy;
 }
 
@@ -85,9 +85,9 @@ read_rows(struct store *store, const char *connection, struct arena *arena, stru
         const struct store_entry *entry = &list.entries[i];
         char *key = arena_string(arena, entry->key + strlen(ROWS));
         const char *name = strsep(&key, "/");
-        const char *told = arena_copy(arena, entry->value, entry->value_size);
+        const char *exposed = arena_copy(arena, entry->value, entry->value_size);
         if (key)
-            out->items[out->count++] = (struct row){name, key, told, entry->revision};
+            out->items[out->count++] = (struct row){name, key, exposed, entry->revision};
     }
     return NULL;
 }
@@ -152,10 +152,10 @@ needs_keys(const struct driver_facts *facts, const struct method *method)
 
 /* All that the driver tells. */
 static bool
-are_claimed(const struct desk *desk, const struct connection *connection,
+are_claimed(const struct router *router, const struct connection *connection,
             const struct driver_facts *facts)
 {
-    struct topology_keys *keys = desk->topology_keys;
+    struct topology_keys *keys = router->topology_keys;
     bool are = true;
     pthread_mutex_lock(&keys->lock);
     for (size_t i = 0; i < facts->topology.count; i++)
@@ -165,26 +165,26 @@ are_claimed(const struct desk *desk, const struct connection *connection,
 }
 
 bool
-topology_keys_are_at_hand(const struct desk *desk, const struct connection *connection,
+topology_keys_are_at_hand(const struct router *router, const struct connection *connection,
                           const struct method *method)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     return !needs_keys(facts, method) ||
-           (desk->options.is_node && are_claimed(desk, connection, facts));
+           (router->options.is_node && are_claimed(router, connection, facts));
 }
 
 struct text_map
-topology_keys_claimed(const struct desk *desk, const struct connection *connection,
+topology_keys_claimed(const struct router *router, const struct connection *connection,
                       struct arena *arena)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    struct topology_keys *keys = desk->topology_keys;
+    struct topology_keys *keys = router->topology_keys;
     struct text_map out = {0};
     pthread_mutex_lock(&keys->lock);
     for (size_t i = 0; i < facts->topology.count; i++) {
         const char *key = arena_string(arena, facts->topology.pairs[i].key);
         const struct row *row = find_row(&keys->rows, connection, key);
-        text_map_set(&out, arena, key, row ? arena_string(arena, row->told) : key);
+        text_map_set(&out, arena, key, row ? arena_string(arena, row->exposed) : key);
     }
     pthread_mutex_unlock(&keys->lock);
     return out;
@@ -193,14 +193,14 @@ topology_keys_claimed(const struct desk *desk, const struct connection *connecti
 /* ---- claims ---- */
 
 struct claim {
-    const struct desk *desk;
+    const struct router *router;
     const struct connection_set *set;
     struct arena *arena;
     struct rows rows;
     bool is_late; /* another process has written meanwhile: read again */
 };
 
-/* What a connection's driver tells of this node; NULL: it is not there, or has not told. */
+/* What a connection's driver tells of this node; NULL: it is not there, or has not exposed. */
 static const char *
 value_of(const struct claim *claim, const char *connection, const char *key)
 {
@@ -222,7 +222,7 @@ is_taken(const struct claim *claim, const struct connection *connection, const c
 {
     for (size_t i = 0; i < claim->rows.count; i++) {
         const struct row *other = &claim->rows.items[i];
-        if (strcmp(other->told, key) != 0 ||
+        if (strcmp(other->exposed, key) != 0 ||
             connection_set_find(claim->set, other->connection) == connection)
             continue;
         const char *others = value_of(claim, other->connection, other->key);
@@ -237,8 +237,9 @@ static struct error *
 write_row(struct claim *claim, const struct row *row, uint64_t *revision)
 {
     const char *key = arena_print(claim->arena, ROWS "%s/%s", row->connection, row->key);
-    struct store_change change = {key, (const uint8_t *)row->told, strlen(row->told), *revision};
-    struct error *error = store_write(claim->desk->options.shared, &change, 1, revision);
+    struct store_change change = {key, (const uint8_t *)row->exposed, strlen(row->exposed),
+                                  *revision};
+    struct error *error = store_write(claim->router->options.shared, &change, 1, revision);
     if (!error || error->code != CODE_ABORTED)
         return error_wrap(error, "write the name of a topology key");
     error_free(error);
@@ -252,18 +253,18 @@ claim_key(struct claim *claim, const struct connection *connection, const struct
     const char *name = connection->spec->name;
     struct row *own = find_row_by(&claim->rows, name, pair->key);
     const struct row *before = find_row(&claim->rows, connection, pair->key);
-    const char *told = before ? before->told : pair->key;
-    if (strcmp(told, pair->key) == 0 &&
+    const char *exposed = before ? before->exposed : pair->key;
+    if (strcmp(exposed, pair->key) == 0 &&
         is_taken(claim, connection, pair->key, pair->value, before != NULL))
-        told = arena_print(claim->arena, "%s.%s", name, pair->key);
-    if (own && strcmp(own->told, told) == 0)
+        exposed = arena_print(claim->arena, "%s.%s", name, pair->key);
+    if (own && strcmp(own->exposed, exposed) == 0)
         return NULL;
-    if (before && strcmp(before->told, told) != 0)
+    if (before && strcmp(before->exposed, exposed) != 0)
         log_warn(
-            claim->desk->options.log,
+            claim->router->options.log,
             "two connections do not agree on a topology key any more; one of them gets another",
-            LOG_TEXT("connection", name), LOG_TEXT("key", pair->key), LOG_TEXT("now", told));
-    struct row row = {name, arena_string(claim->arena, pair->key), told,
+            LOG_TEXT("connection", name), LOG_TEXT("key", pair->key), LOG_TEXT("now", exposed));
+    struct row row = {name, arena_string(claim->arena, pair->key), exposed,
                       own ? own->revision : STORE_ABSENT};
     struct error *error = write_row(claim, &row, &row.revision);
     if (error || claim->is_late)
@@ -290,7 +291,8 @@ static struct error *
 claim_all(struct claim *claim)
 {
     claim->is_late = false;
-    struct error *error = read_rows(claim->desk->options.shared, NULL, claim->arena, &claim->rows);
+    struct error *error =
+        read_rows(claim->router->options.shared, NULL, claim->arena, &claim->rows);
     for (size_t i = 0; !error && !claim->is_late && i < claim->set->count; i++)
         if (claim->set->slots[i].connection)
             error = claim_connection(claim, claim->set->slots[i].connection);
@@ -307,10 +309,11 @@ keep_rows(struct topology_keys *keys, const struct rows *rows)
 }
 
 struct error *
-topology_keys_claim(const struct desk *desk, const struct connection_set *set, struct arena *arena)
+topology_keys_claim(const struct router *router, const struct connection_set *set,
+                    struct arena *arena)
 {
-    struct topology_keys *keys = desk->topology_keys;
-    struct claim claim = {.desk = desk, .set = set, .arena = arena};
+    struct topology_keys *keys = router->topology_keys;
+    struct claim claim = {.router = router, .set = set, .arena = arena};
     struct error *error = NULL;
     pthread_mutex_lock(&keys->claiming);
     for (unsigned tries = 0; tries == 0 || (!error && claim.is_late && tries < MAX_TRIES); tries++)
@@ -327,25 +330,25 @@ topology_keys_claim(const struct desk *desk, const struct connection_set *set, s
 
 /* A controller alone: what the nodes have claimed, and what its own driver may tell beyond that. */
 static struct error *
-read_of_connection(const struct desk *desk, const struct connection *connection,
+read_of_connection(const struct router *router, const struct connection *connection,
                    struct arena *arena, struct text_map *out)
 {
     const struct text_list *aliases = &connection->spec->aliases;
-    *out = topology_keys_claimed(desk, connection, arena);
+    *out = topology_keys_claimed(router, connection, arena);
     for (size_t i = aliases->count + 1; i-- > 0;) { /* the name itself last: it counts */
         struct rows rows;
         const char *name = i ? aliases->items[i - 1] : connection->spec->name;
-        struct error *error = read_rows(desk->options.shared, name, arena, &rows);
+        struct error *error = read_rows(router->options.shared, name, arena, &rows);
         if (error)
             return error;
         for (size_t k = 0; k < rows.count; k++)
-            text_map_set(out, arena, rows.items[k].key, rows.items[k].told);
+            text_map_set(out, arena, rows.items[k].key, rows.items[k].exposed);
     }
     return NULL;
 }
 
 struct error *
-topology_keys_read(const struct desk *desk, const struct connection_set *set,
+topology_keys_read(const struct router *router, const struct connection_set *set,
                    const struct connection *connection, const struct method *method,
                    struct arena *arena, struct text_map *out)
 {
@@ -354,11 +357,11 @@ topology_keys_read(const struct desk *desk, const struct connection_set *set,
     *out = (struct text_map){0};
     if (!needs_keys(facts, method))
         return NULL;
-    if (!desk->options.is_node)
-        return read_of_connection(desk, connection, arena, out);
-    if (!are_claimed(desk, connection, facts))
-        error = topology_keys_claim(desk, set, arena);
+    if (!router->options.is_node)
+        return read_of_connection(router, connection, arena, out);
+    if (!are_claimed(router, connection, facts))
+        error = topology_keys_claim(router, set, arena);
     if (!error)
-        *out = topology_keys_claimed(desk, connection, arena);
+        *out = topology_keys_claimed(router, connection, arena);
     return error;
 }

@@ -11,32 +11,32 @@
 #define CONNECTIONS_TOPOLOGY_KEYS_H
 
 #include "connections/connection.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 
 struct topology_keys *topology_keys_new(void);
 /* NULL is fine. */
 void topology_keys_free(struct topology_keys *keys);
 
 /* Can the keys for a call of this method be had without waiting? Any thread. */
-bool topology_keys_are_at_hand(const struct desk *desk, const struct connection *connection,
+bool topology_keys_are_at_hand(const struct router *router, const struct connection *connection,
                                const struct method *method);
 
 /*
  * The driver's keys, with what they are told as; those that no call of this method needs are left out. On a worker, unless they are at hand. UNAVAILABLE: the
  * store cannot be asked.
  */
-MUST_CHECK struct error *topology_keys_read(const struct desk *desk,
+MUST_CHECK struct error *topology_keys_read(const struct router *router,
                                             const struct connection_set *set,
                                             const struct connection *connection,
                                             const struct method *method, struct arena *arena,
                                             struct text_map *out);
 
 /* For a node: makes the rows that are not there, by the connections' names, and gives the keys of all. On a worker. */
-MUST_CHECK struct error *topology_keys_claim(const struct desk *desk,
+MUST_CHECK struct error *topology_keys_claim(const struct router *router,
                                              const struct connection_set *set, struct arena *arena);
 
 /* Of a connection all of whose keys have been claimed. */
-struct text_map topology_keys_claimed(const struct desk *desk, const struct connection *connection,
-                                      struct arena *arena);
+struct text_map topology_keys_claimed(const struct router *router,
+                                      const struct connection *connection, struct arena *arena);
 
 #endif

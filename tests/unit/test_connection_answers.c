@@ -2,9 +2,9 @@
 /* What is written into an answer stays when the connection that it came from goes: answers are sent after their call has let go of all connections. */
 #include "check.h"
 #include "connection_sets.h"
-#include "connections/desk_internal.h"
 #include "connections/nodes.h"
-#include "connections/places.h"
+#include "connections/router_internal.h"
+#include "connections/topology.h"
 
 static struct arena arena;
 static struct runtime *runtime;
@@ -24,7 +24,7 @@ places_of_a_file_are_copied(void)
         make_set("driver: csi\noptions: {endpoint: 'unix:///x'}\ntopology: [{zone: east}]\n");
     Csi__V1__Volume volume = CSI__V1__VOLUME__INIT;
     struct text_map none = {0};
-    places_translate_out(set->slots[0].connection, &none, false, &volume.base, &arena);
+    topology_translate_out(set->slots[0].connection, &none, false, &volume.base, &arena);
     connection_set_release(set);
     CHECK_NUMBER(volume.n_accessible_topology, 1);
     CHECK_TEXT(volume.accessible_topology[0]->segments[0]->key, "zone");
@@ -36,9 +36,9 @@ names_of_nodes_in_a_file_are_copied(void)
 {
     struct connection_set *set =
         make_set("driver: csi\noptions: {endpoint: 'unix:///x', node-ids: {worker-1: i-01}}\n");
-    struct desk desk = {.options.node_id = "here"};
+    struct router router = {.options.node_id = "here"};
     char *node_id = arena_string(&arena, "i-01");
-    struct error *error = nodes_translate_out(&desk, set->slots[0].connection, &arena, &node_id);
+    struct error *error = nodes_translate_out(&router, set->slots[0].connection, &arena, &node_id);
     CHECK(!error);
     connection_set_release(set);
     CHECK_TEXT(node_id, "worker-1");

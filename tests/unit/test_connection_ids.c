@@ -141,16 +141,18 @@ check_round(struct store *store, const char *handle, bool is_short)
     const char *back = NULL;
     struct global_id parts;
     CHECK(
-        !handles_print_id(store, ID_VOLUME, "a-connection", handle, HANDLES_IS_MADE, &arena, &id));
+        !handles_print_id(store, ID_VOLUME, "a-connection", handle, HANDLES_CREATED, &arena, &id));
     CHECK(strlen(id) <= GLOBAL_ID_MAX);
     CHECK(global_id_parse(ID_VOLUME, id, &parts));
     CHECK(handles_is_short(parts.handle) == is_short);
     CHECK(handles_needs_row("a-connection", handle) == is_short);
     CHECK(!handles_read(store, id, &parts, &arena, &back));
     CHECK_TEXT(back, handle);
-    static const enum handles_news news[] = {HANDLES_IS_THERE, HANDLES_IS_MADE, HANDLES_IS_SOURCE};
-    for (size_t i = 0; i < COUNT_OF(news); i++) {
-        CHECK(!handles_print_id(store, ID_VOLUME, "a-connection", handle, news[i], &arena, &again));
+    static const enum handles_state state[] = {HANDLES_EXISTS, HANDLES_CREATED,
+                                               HANDLES_MAY_BE_GONE};
+    for (size_t i = 0; i < COUNT_OF(state); i++) {
+        CHECK(
+            !handles_print_id(store, ID_VOLUME, "a-connection", handle, state[i], &arena, &again));
         CHECK_TEXT(again, id);
     }
 }
@@ -199,10 +201,10 @@ count_rows(struct store *store)
 }
 
 static char *
-print(struct store *store, enum id_kind kind, const char *connection, enum handles_news news)
+print(struct store *store, enum id_kind kind, const char *connection, enum handles_state state)
 {
     char *id;
-    CHECK(!handles_print_id(store, kind, connection, LONG, news, &arena, &id));
+    CHECK(!handles_print_id(store, kind, connection, LONG, state, &arena, &id));
     return id;
 }
 
@@ -221,9 +223,9 @@ find_row(struct store *store, const char *id)
 static void
 test_forgetting(struct store *store)
 {
-    const char *id = print(store, ID_VOLUME, "a", HANDLES_IS_MADE);
-    print(store, ID_VOLUME, "b", HANDLES_IS_THERE);
-    print(store, ID_SNAPSHOT, "a", HANDLES_IS_MADE);
+    const char *id = print(store, ID_VOLUME, "a", HANDLES_CREATED);
+    print(store, ID_VOLUME, "b", HANDLES_EXISTS);
+    print(store, ID_SNAPSHOT, "a", HANDLES_CREATED);
     CHECK_NUMBER(count_rows(store), 3);
     struct handles_row *rows = find_row(store, id);
     CHECK(rows && !rows->next);
@@ -233,9 +235,9 @@ test_forgetting(struct store *store)
     CHECK(!handles_forget(store, rows, &arena)); /* a repetition */
     CHECK(!find_row(store, id));
     /* As the source of something it is told as before, and none is made for it. */
-    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_SOURCE), id);
+    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_MAY_BE_GONE), id);
     CHECK_NUMBER(count_rows(store), 2);
-    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_THERE), id);
+    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_EXISTS), id);
     CHECK_NUMBER(count_rows(store), 3);
 }
 
@@ -243,9 +245,9 @@ test_forgetting(struct store *store)
 static void
 test_made_again(struct store *store)
 {
-    const char *id = print(store, ID_VOLUME, "a", HANDLES_IS_MADE);
+    const char *id = print(store, ID_VOLUME, "a", HANDLES_CREATED);
     struct handles_row *rows = find_row(store, id);
-    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_IS_MADE), id);
+    CHECK_TEXT(print(store, ID_VOLUME, "a", HANDLES_CREATED), id);
     CHECK(!handles_forget(store, rows, &arena));
     CHECK(find_row(store, id));
 }
@@ -264,7 +266,7 @@ is_known(struct store *store, const char *id)
 static void
 test_marks(struct store *store)
 {
-    const char *id = print(store, ID_VOLUME, "m", HANDLES_IS_MADE);
+    const char *id = print(store, ID_VOLUME, "m", HANDLES_CREATED);
     const char *key = arena_print(&arena, "deleted/%s", id);
     struct handles_row *rows = find_row(store, id);
     rows->leaves_mark = true;
@@ -283,7 +285,7 @@ test_marks(struct store *store)
 static void
 test_alike(struct store *store)
 {
-    const char *id = print(store, ID_VOLUME, "c", HANDLES_IS_MADE);
+    const char *id = print(store, ID_VOLUME, "c", HANDLES_CREATED);
     char next[GLOBAL_ID_MAX];
     struct global_id parts;
     CHECK(global_id_parse(ID_VOLUME, id, &parts));

@@ -6,7 +6,7 @@
 #include "connection_sets.h"
 
 static struct runtime *runtime;
-static struct desk desk;
+static struct router router;
 static struct connection *connection;
 
 /* What the driver answers with. */
@@ -61,7 +61,7 @@ read_list(struct call *call, size_t count, size_t in_page, enum code code, struc
     volume_count = count;
     page_size = in_page;
     answer_code = code;
-    struct error *error AUTO(error_cleanup) = listed_ids_read(&desk, call, connection, ids);
+    struct error *error AUTO(error_cleanup) = listed_ids_read(&router, call, connection, ids);
     return error ? error->code : CODE_OK;
 }
 
@@ -69,7 +69,7 @@ static bool
 has(struct call *call, const struct listed_ids *ids, const char *id)
 {
     bool found;
-    CHECK(!listed_ids_find(&desk, call, ids, id, &found));
+    CHECK(!listed_ids_find(&router, call, ids, id, &found));
     return found;
 }
 
@@ -130,7 +130,7 @@ main(void)
 {
     struct log log = {.fd = 2, .level = LOG_ERROR};
     CHECK(!runtime_open(&(struct runtime_options){.log = &log}, &runtime));
-    desk.options = (struct desk_options){.runtime = runtime, .log = &log};
+    router.options = (struct router_options){.runtime = runtime, .log = &log};
     struct connection_set *set = connection_set_new(1);
     connection = add_connection(set, silent_driver_new(runtime, "1", NULL, NULL), "a",
                                 "driver: csi\noptions: {endpoint: 'unix:///x'}\n");

@@ -13,13 +13,13 @@ static struct runtime *runtime;
 static const struct log log_of_errors = {.fd = 2, .level = LOG_ERROR};
 
 /* A process, with the store that it shares with others. */
-static struct desk
+static struct router
 make_desk(struct store *store, bool is_node)
 {
-    struct desk desk = {.topology_keys = topology_keys_new()};
-    desk.options = (struct desk_options){
+    struct router router = {.topology_keys = topology_keys_new()};
+    router.options = (struct router_options){
         .store = store, .shared = store, .is_node = is_node, .log = &log_of_errors};
-    return desk;
+    return router;
 }
 
 struct member {
@@ -41,13 +41,13 @@ make_set(const struct member *members, size_t count)
 
 /* What the keys of these are told as, with blanks between them. */
 static const char *
-claim(const struct desk *desk, const struct member *members, size_t count)
+claim(const struct router *router, const struct member *members, size_t count)
 {
     const char *text = "";
     struct connection_set *set = make_set(members, count);
-    CHECK(!topology_keys_claim(desk, set, &arena));
+    CHECK(!topology_keys_claim(router, set, &arena));
     for (size_t i = 0; i < count; i++) {
-        struct text_map keys = topology_keys_claimed(desk, set->slots[i].connection, &arena);
+        struct text_map keys = topology_keys_claimed(router, set->slots[i].connection, &arena);
         const char *told = text_map_find(&keys, KEY);
         text = arena_print(&arena, "%s%s%s", text, i ? " " : "", told ? told : "-");
     }
@@ -55,8 +55,8 @@ claim(const struct desk *desk, const struct member *members, size_t count)
     return text;
 }
 
-#define CLAIM(desk, ...)                                                                           \
-    claim(desk, (const struct member[]){__VA_ARGS__},                                              \
+#define CLAIM(router, ...)                                                                         \
+    claim(router, (const struct member[]){__VA_ARGS__},                                            \
           sizeof((const struct member[]){__VA_ARGS__}) / sizeof(struct member))
 
 static void
@@ -64,19 +64,19 @@ keys_stay_when_files_come_and_go(void)
 {
     struct store *store;
     CHECK(!store_open("memory:", NULL, &store));
-    struct desk desk = make_desk(store, true);
-    CHECK_TEXT(CLAIM(&desk, {"m", "1"}), KEY);
-    CHECK_TEXT(CLAIM(&desk, {"a", "2"}, {"m", "1"}), "a." KEY " " KEY);
-    CHECK_TEXT(CLAIM(&desk, {"a", "2"}), "a." KEY);
-    CHECK_TEXT(CLAIM(&desk, {"a", "2"}, {"m", "3"}, {"z", "3"}), "a." KEY " " KEY " " KEY);
+    struct router router = make_desk(store, true);
+    CHECK_TEXT(CLAIM(&router, {"m", "1"}), KEY);
+    CHECK_TEXT(CLAIM(&router, {"a", "2"}, {"m", "1"}), "a." KEY " " KEY);
+    CHECK_TEXT(CLAIM(&router, {"a", "2"}), "a." KEY);
+    CHECK_TEXT(CLAIM(&router, {"a", "2"}, {"m", "3"}, {"z", "3"}), "a." KEY " " KEY " " KEY);
     /* One that cannot be compared with may tell something else elsewhere. */
-    CHECK_TEXT(CLAIM(&desk, {"c", "3"}), "c." KEY);
-    CHECK_TEXT(CLAIM(&desk, {"m", NULL}, {"z", "4"}), "- " KEY);
-    topology_keys_free(desk.topology_keys);
+    CHECK_TEXT(CLAIM(&router, {"c", "3"}), "c." KEY);
+    CHECK_TEXT(CLAIM(&router, {"m", NULL}, {"z", "4"}), "- " KEY);
+    topology_keys_free(router.topology_keys);
     /* The next process reads it. */
-    desk = make_desk(store, true);
-    CHECK_TEXT(CLAIM(&desk, {"a", "2"}, {"m", "1"}, {"z", "1"}), "a." KEY " " KEY " " KEY);
-    topology_keys_free(desk.topology_keys);
+    router = make_desk(store, true);
+    CHECK_TEXT(CLAIM(&router, {"a", "2"}, {"m", "1"}, {"z", "1"}), "a." KEY " " KEY " " KEY);
+    topology_keys_free(router.topology_keys);
     store_close(store);
 }
 
@@ -85,7 +85,7 @@ connections_that_fall_out_are_told_apart(void)
 {
     struct store *store;
     CHECK(!store_open("memory:", NULL, &store));
-    struct desk one = make_desk(store, true), two = make_desk(store, true);
+    struct router one = make_desk(store, true), two = make_desk(store, true);
     CHECK_TEXT(CLAIM(&one, {"a", "1"}, {"b", "1"}), KEY " " KEY);
     one.options.log = two.options.log = &(struct log){.fd = -1, .level = LOG_ERROR};
     CHECK_TEXT(CLAIM(&two, {"a", "1"}, {"b", "2"}), KEY " b." KEY);
@@ -100,17 +100,17 @@ a_new_name_keeps_the_keys(void)
 {
     struct store *store;
     CHECK(!store_open("memory:", NULL, &store));
-    struct desk desk = make_desk(store, true);
-    CHECK_TEXT(CLAIM(&desk, {"a", "1"}, {"b", "2"}), KEY " b." KEY);
+    struct router router = make_desk(store, true);
+    CHECK_TEXT(CLAIM(&router, {"a", "1"}, {"b", "2"}), KEY " b." KEY);
     struct connection_set *set = connection_set_new(1);
     struct connection *renamed = add_connection(set, silent_driver_new(runtime, "node", KEY, "2"),
                                                 "new", FILE_OF("aliases: [b]\n"));
-    CHECK(!topology_keys_claim(&desk, set, &arena));
-    struct text_map keys = topology_keys_claimed(&desk, renamed, &arena);
+    CHECK(!topology_keys_claim(&router, set, &arena));
+    struct text_map keys = topology_keys_claimed(&router, renamed, &arena);
     CHECK_TEXT(text_map_find(&keys, KEY), "b." KEY);
     connection_set_release(set);
-    CHECK_TEXT(CLAIM(&desk, {"new", "2"}), "b." KEY); /* also without the alias */
-    topology_keys_free(desk.topology_keys);
+    CHECK_TEXT(CLAIM(&router, {"new", "2"}), "b." KEY); /* also without the alias */
+    topology_keys_free(router.topology_keys);
     store_close(store);
 }
 
@@ -121,7 +121,7 @@ a_controller_reads_what_nodes_have_told(void)
     struct store *store;
     struct text_map keys;
     CHECK(!store_open("memory:", NULL, &store));
-    struct desk node = make_desk(store, true), controller = make_desk(store, false);
+    struct router node = make_desk(store, true), controller = make_desk(store, false);
     const struct method *create = service_find_method("csi.v1.Controller/CreateVolume");
     const struct method *delete = service_find_method("csi.v1.Controller/DeleteVolume");
     struct connection_set *set = make_set((struct member[]){{"a", NULL}, {"b", NULL}}, 2);

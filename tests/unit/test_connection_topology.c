@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topology across connections: what a node tells, what a driver gets to see, what is judged for it. */
-#include "connections/places.h"
+#include "connections/topology.h"
 
 #include "check.h"
 #include "connection_sets.h"
@@ -62,11 +62,11 @@ static void
 test_node(const struct fixture *f)
 {
     struct text_map told = {0};
-    CHECK(!places_make(&told, &arena));
-    places_add_node(f->a, &f->keys_of_a, &told, &arena);
-    places_add_node(f->b, &f->keys_of_b, &told, &arena);
-    places_add_node(f->c, &f->none, &told, &arena);
-    CHECK_TEXT(text_of(places_make(&told, &arena)), "b.x.io/node=two x.io/node=one");
+    CHECK(!topology_make(&told, &arena));
+    topology_add_node(f->a, &f->keys_of_a, &told, &arena);
+    topology_add_node(f->b, &f->keys_of_b, &told, &arena);
+    topology_add_node(f->c, &f->none, &told, &arena);
+    CHECK_TEXT(text_of(topology_make(&told, &arena)), "b.x.io/node=two x.io/node=one");
 }
 
 static struct error *
@@ -78,7 +78,7 @@ translate(struct connection *connection, const struct text_map *keys, Csi__V1__T
     wanted.requisite = requisite;
     wanted.n_requisite = count;
     request.accessibility_requirements = &wanted;
-    struct error *error = places_translate_in(connection, keys, &request.base, &arena);
+    struct error *error = topology_translate_in(connection, keys, &request.base, &arena);
     *out = error ? NULL : request.accessibility_requirements;
     return error;
 }
@@ -102,9 +102,9 @@ test_requirements(const struct fixture *f)
     CHECK(!translate(f->c, &f->none, zones, 2, &seen));
     struct error *error AUTO(error_cleanup) = translate(f->c, &f->none, zones, 1, &seen);
     CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);
-    CHECK(places_fit(f->c, NULL, &arena));
-    CHECK(places_fit(f->c, zones[1], &arena));
-    CHECK(!places_fit(f->c, zones[0], &arena));
+    CHECK(topology_fits(f->c, NULL, &arena));
+    CHECK(topology_fits(f->c, zones[1], &arena));
+    CHECK(!topology_fits(f->c, zones[0], &arena));
 }
 
 /* A driver whose keys no node has told yet sees all of it: whoever drops a place may put the volume into another. */
@@ -118,10 +118,10 @@ test_unknown_keys(const struct fixture *f)
     CHECK_TEXT(text_of(seen->requisite[0]), "b.x.io/node=two x.io/node=one");
     Csi__V1__GetCapacityRequest request = CSI__V1__GET_CAPACITY_REQUEST__INIT;
     request.accessible_topology = node;
-    CHECK(!places_translate_in(f->b, &f->keys_of_b, &request.base, &arena));
+    CHECK(!topology_translate_in(f->b, &f->keys_of_b, &request.base, &arena));
     CHECK_TEXT(text_of(request.accessible_topology), "x.io/node=two");
     request.accessible_topology = node;
-    CHECK(!places_translate_in(f->b, &f->none, &request.base, &arena));
+    CHECK(!topology_translate_in(f->b, &f->none, &request.base, &arena));
     CHECK_TEXT(text_of(request.accessible_topology), "b.x.io/node=two x.io/node=one");
 }
 
@@ -132,10 +132,10 @@ test_answers(const struct fixture *f)
     Csi__V1__Topology *is[] = {place("x.io/node", "two", NULL, NULL)};
     volume.accessible_topology = is;
     volume.n_accessible_topology = 1;
-    places_translate_out(f->b, &f->keys_of_b, false, &volume.base, &arena);
+    topology_translate_out(f->b, &f->keys_of_b, false, &volume.base, &arena);
     CHECK_TEXT(text_of(volume.accessible_topology[0]), "b.x.io/node=two");
     Csi__V1__Volume bare = CSI__V1__VOLUME__INIT;
-    places_translate_out(f->c, &f->none, false, &bare.base, &arena);
+    topology_translate_out(f->c, &f->none, false, &bare.base, &arena);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
     CHECK_TEXT(text_of(bare.accessible_topology[1]), "zone=west");
 }
@@ -155,12 +155,12 @@ test_snapshots(const struct fixture *f)
     group.snapshots = snapshots;
     group.n_snapshots = COUNT_OF(snapshots);
     answer.group_snapshot = &group;
-    places_translate_out(f->b, &f->keys_of_b, true, &answer.base, &arena);
+    topology_translate_out(f->b, &f->keys_of_b, true, &answer.base, &arena);
     CHECK_TEXT(text_of(told.accessible_topology[0]), "b.x.io/node=two");
     CHECK_NUMBER(bare.n_accessible_topology, 0);
-    places_translate_out(f->c, &f->none, true, &bare.base, &arena);
+    topology_translate_out(f->c, &f->none, true, &bare.base, &arena);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
-    places_translate_out(f->b, &f->keys_of_b, false, &answer.base, &arena);
+    topology_translate_out(f->b, &f->keys_of_b, false, &answer.base, &arena);
     CHECK_NUMBER(told.n_accessible_topology + bare.n_accessible_topology, 0);
 }
 
@@ -180,5 +180,5 @@ main(void)
     connection_set_release(fixture.set);
     runtime_close(runtime);
     arena_clear(&arena);
-    return check_report("connection places");
+    return check_report("connection topology");
 }

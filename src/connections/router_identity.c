@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The desk: who it is, and what it can: whatever one of the connections can, as their drivers said last. Nothing here waits: the drivers'
+ * The router: who it is, and what it can: whatever one of the connections can, as their drivers said last. Nothing here waits: the drivers'
  * keepers do the asking.
  */
 #include <string.h>
 
 #include "base/version.h"
-#include "connections/desk_internal.h"
+#include "connections/router_internal.h"
 #include "csi/messages.h"
 
 /* Capabilities that came with CSI 1.13: told only to those who know them. */
@@ -50,7 +50,7 @@ add_connection(const struct connection *connection, struct union_of_all *all)
 }
 
 static void
-add_up(const struct desk *desk, const struct connection_set *set, struct union_of_all *all)
+add_up(const struct router *router, const struct connection_set *set, struct union_of_all *all)
 {
     *all = (struct union_of_all){.node_of_each = UINT64_MAX};
     for (size_t i = 0; i < set->count; i++)
@@ -65,7 +65,7 @@ add_up(const struct desk *desk, const struct connection_set *set, struct union_o
     if (!(all->node_of_each & NODE_BIT(VOLUME_MOUNT_GROUP)))
         all->node &= ~NODE_BIT(VOLUME_MOUNT_GROUP);
     all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
-    if (desk->options.tells_1_13)
+    if (router->options.tells_1_13)
         return;
     all->services &= ~SERVICES_OF_1_13;
     all->controller &= ~CONTROLLER_OF_1_13;
@@ -76,22 +76,22 @@ add_up(const struct desk *desk, const struct connection_set *set, struct union_o
 static struct error *
 find_all(struct call *call, struct union_of_all *all)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
-    add_up(desk, set, all);
+        connections_current(router->options.connections);
+    add_up(router, set, all);
     return all->unknown ? connection_unknown_error(all->unknown) : NULL;
 }
 
 /* ---- Identity ---- */
 
 struct error *
-desk_plugin_info(struct call *call, const void *in, void *out)
+router_plugin_info(struct call *call, const void *in, void *out)
 {
     (void)in;
     Csi__V1__GetPluginInfoResponse *reply = out;
-    struct desk *desk = desk_of(call);
-    reply->name = (char *)desk->options.driver_name;
+    struct router *router = router_of(call);
+    reply->name = (char *)router->options.driver_name;
     reply->vendor_version = (char *)SKYCAP_VERSION;
     return NULL;
 }
@@ -111,7 +111,7 @@ desk_plugin_info(struct call *call, const void *in, void *out)
 #define BITS 64
 
 struct error *
-desk_plugin_capabilities(struct call *call, const void *in, void *out)
+router_plugin_capabilities(struct call *call, const void *in, void *out)
 {
     (void)in;
     Csi__V1__GetPluginCapabilitiesResponse *reply = out;
@@ -157,10 +157,10 @@ is_slot_ready(struct call *call, const struct connection_slot *slot)
 }
 
 bool
-desk_is_ready(const struct desk *desk, struct call *call, const char **degraded)
+router_is_ready(const struct router *router, struct call *call, const char **degraded)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     size_t count = 0, ready = 0;
     *degraded = "";
     for (size_t i = 0; i < set->count; i++) {
@@ -178,7 +178,7 @@ desk_is_ready(const struct desk *desk, struct call *call, const char **degraded)
 
 /* The metrics and `skycap connection list` tell more. */
 struct error *
-desk_probe(struct call *call, const void *in, void *out)
+router_probe(struct call *call, const void *in, void *out)
 {
     (void)in;
     Csi__V1__ProbeResponse *reply = out;
@@ -186,7 +186,7 @@ desk_probe(struct call *call, const void *in, void *out)
     const char *degraded;
     reply->ready = arena_alloc(arena, sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
-    reply->ready->value = desk_is_ready(desk_of(call), call, &degraded);
+    reply->ready->value = router_is_ready(router_of(call), call, &degraded);
     if (!degraded[0])
         return NULL;
     return call_add_trailer(call, "skycap-degraded", degraded, strlen(degraded));
@@ -195,7 +195,7 @@ desk_probe(struct call *call, const void *in, void *out)
 /* ---- the other services ---- */
 
 struct error *
-desk_controller_capabilities(struct call *call, const void *in, void *out)
+router_controller_capabilities(struct call *call, const void *in, void *out)
 {
     (void)in;
     Csi__V1__ControllerGetCapabilitiesResponse *reply = out;
@@ -214,16 +214,16 @@ desk_controller_capabilities(struct call *call, const void *in, void *out)
 }
 
 struct error *
-desk_node_capabilities(struct call *call, const void *in, void *out)
+router_node_capabilities(struct call *call, const void *in, void *out)
 {
     (void)in;
     Csi__V1__NodeGetCapabilitiesResponse *reply = out;
     struct arena *arena = call_arena(call);
     struct union_of_all all;
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
-    add_up(desk, set, &all);
+        connections_current(router->options.connections);
+    add_up(router, set, &all);
     /* A kubelet asks before every mount, those of other connections too. Staging is passed on, and is done where a driver has no use for it. */
     if (all.unknown)
         all.node |= NODE_BIT(STAGE_UNSTAGE_VOLUME);
@@ -236,7 +236,7 @@ desk_node_capabilities(struct call *call, const void *in, void *out)
 }
 
 struct error *
-desk_group_capabilities(struct call *call, const void *in, void *out)
+router_group_capabilities(struct call *call, const void *in, void *out)
 {
     (void)in;
     Csi__V1__GroupControllerGetCapabilitiesResponse *reply = out;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The desk: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve it themselves; what third-party drivers have is told as
- * far as their CSI lists tell it (desk_foreign.c). They tell no names: their volumes and snapshots are known by id alone, unless ids follow from names.
+ * The router: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve it themselves; what third-party drivers have is told as
+ * far as their CSI lists tell it (driver_inventory.c). They tell no names: their volumes and snapshots are known by id alone, unless ids follow from names.
  */
 #include <string.h>
 
-#include "connections/desk_foreign.h"
+#include "connections/driver_inventory.h"
 #include "connections/global_id.h"
 #include "connections/merged_list.h"
 #include "connections/pass.h"
@@ -30,14 +30,14 @@ struct kind {
 
 /* Whether it is still being filled from another connection, which its driver does not know. */
 static struct error *
-finish_volume(struct call *call, void *told)
+finish_volume(struct call *call, void *item)
 {
-    struct desk *desk = desk_of(call);
-    volume_info *info = told;
+    struct router *router = router_of(call);
+    volume_info *info = item;
     operation_record *copy;
-    if (!atomic_load(&desk->has_choices)) /* nor are there copies */
+    if (!atomic_load(&router->has_choices)) /* nor are there copies */
         return NULL;
-    struct error *error = ops_get(desk->ops, info->volume->volume_id, call_arena(call), &copy);
+    struct error *error = ops_get(router->ops, info->volume->volume_id, call_arena(call), &copy);
     if (!error && copy->state == OPERATION_STATE(RUNNING))
         info->ready = false;
     if (error && error->code == CODE_NOT_FOUND) {
@@ -63,8 +63,8 @@ static const struct kind volume_kind = {
     .id_kind = ID_VOLUME,
     .word = "volume",
     .get = "skycap.v1.Inventory/GetVolume",
-    .get_foreign = desk_foreign_get_volume,
-    .find_foreign = desk_foreign_find_volume,
+    .get_foreign = driver_inventory_get_volume,
+    .find_foreign = driver_inventory_find_volume,
     .finish = finish_volume,
     .id_of = id_of_volume,
 };
@@ -72,7 +72,7 @@ static const struct kind snapshot_kind = {
     .id_kind = ID_SNAPSHOT,
     .word = "snapshot",
     .get = "skycap.v1.Inventory/GetSnapshot",
-    .get_foreign = desk_foreign_get_snapshot,
+    .get_foreign = driver_inventory_get_snapshot,
     .id_of = id_of_snapshot,
 };
 
@@ -107,7 +107,8 @@ ask_engine(struct call *call, const struct connection_set *set, struct connectio
     protobuf_c_message_init(method->input, request);
     protobuf_c_message_init(method->output, reply);
     *(const char **)((char *)request + method->input->fields[0].offset) = text;
-    struct error *error = pass_own(desk_of(call), set, connection, call, kind->get, request, reply);
+    struct error *error =
+        pass_own(router_of(call), set, connection, call, kind->get, request, reply);
     if (!error)
         *info = *(void **)((char *)reply + method->output->fields[0].offset);
     return error;
@@ -228,7 +229,7 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
            Skycap__V1__GetVolumeResponse *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk_of(call)->options.connections);
+        connections_current(router_of(call)->options.connections);
     void *info = NULL;
     struct error *error = find(call, set, &volume_kind, request->volume, &info);
     reply->volume = info;
@@ -240,7 +241,7 @@ can_list_volumes(const struct merged_list *list, struct connection *connection)
 {
     (void)list;
     return has_inventory(connection) || !connection_is_known(connection) ||
-           desk_foreign_has_volumes(connection);
+           driver_inventory_has_volumes(connection);
 }
 
 static struct error *
@@ -251,7 +252,7 @@ list_engines_volumes(const struct merged_list *list, struct connection *connecti
     Skycap__V1__ListVolumesResponse reply = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
     request.max_entries = (int32_t)most;
     request.starting_token = (char *)token;
-    struct error *error = pass_own(desk_of(list->call), list->set, connection, list->call,
+    struct error *error = pass_own(router_of(list->call), list->set, connection, list->call,
                                    "skycap.v1.Inventory/ListVolumes", &request.base, &reply.base);
     *out = (struct list_page){(void **)reply.volumes, reply.n_volumes, reply.next_token};
     return error;
@@ -263,7 +264,7 @@ list_volumes_page(const struct merged_list *list, struct connection *connection,
 {
     struct error *error = has_inventory(connection)
                               ? list_engines_volumes(list, connection, token, most, out)
-                              : desk_foreign_list_volumes(list, connection, token, most, out);
+                              : driver_inventory_list_volumes(list, connection, token, most, out);
     for (size_t i = 0; i < out->count && !error; i++)
         error = finish_volume(list->call, out->entries[i]);
     return error;
@@ -273,11 +274,11 @@ static struct error *
 list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
              Skycap__V1__ListVolumesResponse *reply)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct merged_list list = {.call = call,
-                               .log = desk->options.log,
+                               .log = router->options.log,
                                .set = set,
                                .can = can_list_volumes,
                                .ask = list_volumes_page};
@@ -299,7 +300,7 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
              Skycap__V1__GetSnapshotResponse *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk_of(call)->options.connections);
+        connections_current(router_of(call)->options.connections);
     void *info = NULL;
     struct error *error = find(call, set, &snapshot_kind, request->snapshot, &info);
     reply->snapshot = info;
@@ -342,7 +343,7 @@ can_list_snapshots(const struct merged_list *list, struct connection *connection
     if (filter->connection && filter->connection != connection)
         return false;
     return has_inventory(connection) || !connection_is_known(connection) ||
-           desk_foreign_has_snapshots(connection);
+           driver_inventory_has_snapshots(connection);
 }
 
 static struct error *
@@ -354,12 +355,12 @@ list_snapshots_page(const struct merged_list *list, struct connection *connectio
     Skycap__V1__ListSnapshotsResponse reply = SKYCAP__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
     struct global_id parts;
     if (!has_inventory(connection))
-        return desk_foreign_list_snapshots(list, connection, filter->id, token, most, out);
+        return driver_inventory_list_snapshots(list, connection, filter->id, token, most, out);
     request.max_entries = (int32_t)most;
     request.starting_token = (char *)token;
     if (global_id_parse(ID_VOLUME, filter->id, &parts))
         request.of_volume = ids_print(ID_VOLUME, parts.handle, call_arena(list->call));
-    struct error *error = pass_own(desk_of(list->call), list->set, connection, list->call,
+    struct error *error = pass_own(router_of(list->call), list->set, connection, list->call,
                                    "skycap.v1.Inventory/ListSnapshots", &request.base, &reply.base);
     *out = (struct list_page){(void **)reply.snapshots, reply.n_snapshots, reply.next_token};
     return error;
@@ -369,12 +370,12 @@ static struct error *
 list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *request,
                Skycap__V1__ListSnapshotsResponse *reply)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct filter filter;
     struct merged_list list = {.call = call,
-                               .log = desk->options.log,
+                               .log = router->options.log,
                                .set = set,
                                .context = &filter,
                                .can = can_list_snapshots,
@@ -392,7 +393,7 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
     return NULL;
 }
 
-const struct skycap_v1_inventory desk_inventory_handlers = {
+const struct skycap_v1_inventory router_inventory_handlers = {
     .get_volume = {get_volume},
     .list_volumes = {list_volumes},
     .get_snapshot = {get_snapshot},

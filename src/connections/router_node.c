@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The desk: what this node is to all connections together. */
+/* The router: what this node is to all connections together. */
 #include "connections/node_announcer.h"
+#include "connections/parallel_calls.h"
 #include "connections/pass.h"
-#include "connections/places.h"
-#include "connections/questions.h"
+#include "connections/topology.h"
 #include "connections/topology_keys.h"
 
 /* The smallest limit is that of the node: it cannot be told for whose volumes it holds. */
@@ -19,13 +19,13 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
  * all is known it is not answered.
  */
 struct error *
-desk_describe_node(const struct desk *desk, struct arena *arena,
-                   Csi__V1__NodeGetInfoResponse *reply)
+router_describe_node(const struct router *router, struct arena *arena,
+                     Csi__V1__NodeGetInfoResponse *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
-    struct text_map told = {0};
-    struct error *error = node_announcer_run(desk, set, arena);
+        connections_current(router->options.connections);
+    struct text_map segments = {0};
+    struct error *error = node_announcer_run(router, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
         struct connection *connection = set->slots[i].connection;
         if (!connection)
@@ -33,20 +33,20 @@ desk_describe_node(const struct desk *desk, struct arena *arena,
         if (connection_is_node_awaited(connection))
             return connection_unknown_error(connection);
         struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-        struct text_map keys = topology_keys_claimed(desk, connection, arena);
-        places_add_node(connection, &keys, &told, arena);
+        struct text_map keys = topology_keys_claimed(router, connection, arena);
+        topology_add_node(connection, &keys, &segments, arena);
         take_limit(reply, facts->max_volumes_per_node);
     }
-    reply->node_id = (char *)desk->options.node_id;
-    reply->accessible_topology = places_make(&told, arena);
+    reply->node_id = (char *)router->options.node_id;
+    reply->accessible_topology = topology_make(&segments, arena);
     return error;
 }
 
 struct error *
-desk_node_info(struct call *call, const void *in, void *out)
+router_node_info(struct call *call, const void *in, void *out)
 {
     (void)in;
-    return desk_describe_node(desk_of(call), call_arena(call), out);
+    return router_describe_node(router_of(call), call_arena(call), out);
 }
 
 /* ---- the health of what is behind ---- */
@@ -83,7 +83,7 @@ struct health_part {
     const struct connection_set *set;
     struct connection *connection;
     const ProtobufCMessage *asked;
-    Csi__V1__NodeGetStorageHealthResponse told;
+    Csi__V1__NodeGetStorageHealthResponse answer;
 };
 
 static struct error *
@@ -92,8 +92,8 @@ ask_health(struct call *call, void *context)
     struct health_part *part = context;
     void *request =
         arena_copy(call_arena(call), part->asked, part->asked->descriptor->sizeof_message);
-    return pass_call(desk_of(call), part->set, part->connection, call, call_method(call), request,
-                     &part->told.base);
+    return pass_call(router_of(call), part->set, part->connection, call, call_method(call), request,
+                     &part->answer.base);
 }
 
 /* Whether its driver is to be asked; one that is not ready is told at once. */
@@ -104,7 +104,7 @@ can_ask_health(struct connection *connection, Csi__V1__NodeGetStorageHealthRespo
     static const struct rule rule = {
         .need = NEED_NODE,
         .capability = CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_STORAGE_HEALTH,
-        .lacking_is_fine = true,
+        .lacking_is_ok = true,
     };
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     struct error *lacking;
@@ -116,29 +116,29 @@ can_ask_health(struct connection *connection, Csi__V1__NodeGetStorageHealthRespo
 
 /* Of each that was asked: what it has said, or that it has not. Takes the errors. */
 static void
-append_answers(Csi__V1__NodeGetStorageHealthResponse *reply, const struct question *questions,
+append_answers(Csi__V1__NodeGetStorageHealthResponse *reply, const struct parallel_call *calls,
                size_t count, struct arena *arena)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct health_part *part = questions[i].context;
-        struct error *error AUTO(error_cleanup) = questions[i].error;
+        const struct health_part *part = calls[i].context;
+        struct error *error AUTO(error_cleanup) = calls[i].error;
         if (error)
             append_down(reply, part->connection, error->message, arena);
         else
-            append(reply, part->told.backend_health, part->told.n_backend_health, arena);
+            append(reply, part->answer.backend_health, part->answer.n_backend_health, arena);
     }
 }
 
 /* All that the drivers tell, and the connections that are down, or do not tell. All are asked at once: one that hangs takes no time from the others. */
 struct error *
-desk_storage_health(struct call *call, const void *in, void *out)
+router_storage_health(struct call *call, const void *in, void *out)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct health_part *parts = arena_alloc(arena, set->count * sizeof *parts);
-    struct question *questions = arena_alloc(arena, set->count * sizeof *questions);
+    struct parallel_call *calls = arena_alloc(arena, set->count * sizeof *calls);
     size_t count = 0;
     for (size_t i = 0; i < set->count; i++) {
         struct connection *connection = set->slots[i].connection;
@@ -146,10 +146,10 @@ desk_storage_health(struct call *call, const void *in, void *out)
             continue;
         parts[count] = (struct health_part){set, connection, in,
                                             CSI__V1__NODE_GET_STORAGE_HEALTH_RESPONSE__INIT};
-        questions[count] = (struct question){ask_health, &parts[count], NULL};
+        calls[count] = (struct parallel_call){ask_health, &parts[count], NULL};
         count++;
     }
-    questions_ask(call, questions, count, questions_share_ns(call, 1));
-    append_answers(out, questions, count, arena);
+    parallel_calls_run(call, calls, count, parallel_calls_share_ns(call, 1));
+    append_answers(out, calls, count, arena);
     return NULL;
 }

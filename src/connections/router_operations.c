@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The desk: skycap.v1.Operations over all connections. The desk has operations of its own, copies from one connection to another, whose ids are those of
+ * The router: skycap.v1.Operations over all connections. The router has operations of its own, copies from one connection to another, whose ids are those of
  * the volumes that they make; a connection with an engine of its own has those of the engine, whose ids v:local/HANDLE are told as v:NAME/HANDLE. A
  * third-party driver has none.
  *
@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "connections/desk_internal.h"
 #include "connections/global_id.h"
 #include "connections/merged_list.h"
 #include "connections/pass.h"
+#include "connections/router_internal.h"
 #include "csi/checks.h"
 #include "csi/operations.h"
 
@@ -46,7 +46,7 @@ tell_id(const struct connection *connection, struct arena *arena, char **id)
     }
 }
 
-/* As the orchestrator knows it. NULL: it is the desk's own, and known by that name already. */
+/* As the orchestrator knows it. NULL: it is the router's own, and known by that name already. */
 static void
 translate_out(const struct connection *connection, struct arena *arena, operation_message *message)
 {
@@ -74,14 +74,14 @@ find_connection(const struct connection_set *set, const char *id, struct arena *
 
 /* ---- asking ---- */
 
-/* Of the desk's own; NULL without an error: there is none. */
+/* Of the router's own; NULL without an error: there is none. */
 static struct error *
 find_own(struct call *call, const char *id, operation_record **out)
 {
     *out = NULL;
     struct error *error = checks_id("id", id);
     if (!error)
-        error = ops_get(desk_of(call)->ops, id, call_arena(call), out);
+        error = ops_get(router_of(call)->ops, id, call_arena(call), out);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         error = NULL;
@@ -94,16 +94,16 @@ static struct error *
 ask_engine(struct call *call, const char *method, ProtobufCMessage *request, char **id,
            operation_message *reply)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     const char *asked = *id;
     struct connection *connection;
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct error *error = find_connection(set, asked, arena, &connection, id);
     if (error)
         return error;
-    error = pass_own(desk, set, connection, call, method, request, &reply->base);
+    error = pass_own(router, set, connection, call, method, request, &reply->base);
     if (!error)
         translate_out(connection, arena, reply);
     if (!error || error->code != CODE_NOT_FOUND)
@@ -130,7 +130,7 @@ static struct error *
 cancel(struct call *call, const Skycap__V1__CancelOperationRequest *request,
        operation_message *reply)
 {
-    struct ops *ops = desk_of(call)->ops;
+    struct ops *ops = router_of(call)->ops;
     operation_record *own;
     Skycap__V1__CancelOperationRequest asked = *request;
     struct error *error = find_own(call, request->id, &own);
@@ -161,7 +161,7 @@ list_own(const struct merged_list *list, const char *token, size_t most, struct 
     struct arena *arena = call_arena(list->call);
     struct ops_page page;
     struct error *error =
-        ops_list(desk_of(list->call)->ops, token[0] ? token : NULL, most, arena, &page);
+        ops_list(router_of(list->call)->ops, token[0] ? token : NULL, most, arena, &page);
     if (error)
         return error;
     out->entries = arena_alloc(arena, page.count * sizeof(void *));
@@ -186,7 +186,7 @@ list_page(const struct merged_list *list, struct connection *connection, const c
     Skycap__V1__ListOperationsResponse reply = SKYCAP__V1__LIST_OPERATIONS_RESPONSE__INIT;
     request.starting_token = (char *)token;
     request.max_entries = (int32_t)most;
-    struct error *error = pass_own(desk_of(list->call), list->set, connection, list->call,
+    struct error *error = pass_own(router_of(list->call), list->set, connection, list->call,
                                    "skycap.v1.Operations/List", &request.base, &reply.base);
     if (error)
         return error;
@@ -200,11 +200,11 @@ static struct error *
 list_operations(struct call *call, const Skycap__V1__ListOperationsRequest *request,
                 Skycap__V1__ListOperationsResponse *reply)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct merged_list list = {.call = call,
-                               .log = desk->options.log,
+                               .log = router->options.log,
                                .set = set,
                                .has_own = true,
                                .can = has_operations,
@@ -224,16 +224,17 @@ list_operations(struct call *call, const Skycap__V1__ListOperationsRequest *requ
 
 /* Operations that are watched. */
 struct source {
-    struct connection *connection; /* a reference; NULL: the desk's own */
+    struct connection *connection; /* a reference; NULL: the router's own */
     struct ops_watch *watch;
 };
 
 /* `id` as the engine's room knows it; NULL: all. */
 static struct error *
-source_open(struct desk *desk, struct connection *connection, const char *id, struct source *out)
+source_open(struct router *router, struct connection *connection, const char *id,
+            struct source *out)
 {
     struct ops *ops =
-        connection ? connection->spec->driver->operations(connection->driver) : desk->ops;
+        connection ? connection->spec->driver->operations(connection->driver) : router->ops;
     *out = (struct source){0};
     struct error *error = ops_watch_open(ops, id, &out->watch);
     if (!error && connection)
@@ -285,7 +286,7 @@ follow(struct call *call, struct connection *connection, const char *id)
 {
     struct source source AUTO(source_close);
     bool has_changed, has_ended = false;
-    struct error *error = source_open(desk_of(call), connection, id, &source);
+    struct error *error = source_open(router_of(call), connection, id, &source);
     while (!error && !has_ended && !call_is_cancelled(call))
         error = pass_on_change(call, &source, LOOK_MS, &has_changed, &has_ended);
     return error;
@@ -295,13 +296,13 @@ follow(struct call *call, struct connection *connection, const char *id)
 static struct error *
 watch_engines(struct call *call, const char *id)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection *connection;
     char *engines_id;
     Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
     operation_message now = SKYCAP__V1__OPERATION__INIT;
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     request.id = (char *)id;
     struct error *error =
         ask_engine(call, "skycap.v1.Operations/Get", &request.base, &request.id, &now);
@@ -317,7 +318,7 @@ watch_engines(struct call *call, const char *id)
 
 struct sources {
     struct connection_set *set; /* that they are of; NULL: of none yet */
-    struct source *items;       /* the desk's own first */
+    struct source *items;       /* the router's own first */
     size_t count;
 };
 
@@ -331,10 +332,10 @@ sources_close(struct sources *sources)
 }
 
 static struct error *
-add_source(struct sources *sources, struct desk *desk, struct connection *connection)
+add_source(struct sources *sources, struct router *router, struct connection *connection)
 {
     sources->items = memory_resize(sources->items, (sources->count + 1) * sizeof *sources->items);
-    struct error *error = source_open(desk, connection, NULL, &sources->items[sources->count]);
+    struct error *error = source_open(router, connection, NULL, &sources->items[sources->count]);
     if (!error)
         sources->count++;
     return error;
@@ -375,9 +376,9 @@ drop_old_sources(struct sources *sources)
 
 /* Connections come and go meanwhile. */
 static struct error *
-refresh_sources(struct sources *sources, struct desk *desk)
+refresh_sources(struct sources *sources, struct router *router)
 {
-    struct connection_set *now = connections_current(desk->options.connections);
+    struct connection_set *now = connections_current(router->options.connections);
     if (now == sources->set) {
         connection_set_release(now);
         return NULL;
@@ -385,12 +386,12 @@ refresh_sources(struct sources *sources, struct desk *desk)
     connection_set_release(sources->set);
     sources->set = now;
     drop_old_sources(sources);
-    struct error *error = sources->count ? NULL : add_source(sources, desk, NULL);
+    struct error *error = sources->count ? NULL : add_source(sources, router, NULL);
     for (size_t i = 0; i < now->count && !error; i++) {
         struct connection *connection = now->slots[i].connection;
         if (connection && connection->spec->driver->operations &&
             !is_watched(sources, connection->driver))
-            error = add_source(sources, desk, connection);
+            error = add_source(sources, router, connection);
     }
     return error;
 }
@@ -412,7 +413,7 @@ watch_all(struct call *call)
     struct sources sources AUTO(sources_close) = {0};
     struct error *error = NULL;
     while (!error && !call_is_cancelled(call)) {
-        error = refresh_sources(&sources, desk_of(call));
+        error = refresh_sources(&sources, router_of(call));
         for (size_t i = 0; i < sources.count && !error; i++) {
             uint32_t slice_ms = (uint32_t)(ROUND_MS / sources.count);
             error = pass_on_changes(call, &sources.items[i], slice_ms ? slice_ms : 1);
@@ -433,7 +434,7 @@ watch(struct call *call, const Skycap__V1__WatchOperationsRequest *request)
     return own ? follow(call, NULL, own->id) : watch_engines(call, request->id);
 }
 
-const struct skycap_v1_operations desk_operations_handlers = {
+const struct skycap_v1_operations router_operations_handlers = {
     .get = {get},
     .list = {list_operations},
     .watch = {watch},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The desk: new volumes, and how much room there is for them.
+ * The router: new volumes, and how much room there is for them.
  *
  * Where labels choose, the connections that fit are tried in their order until one takes the volume. Which one is tried is written down before it is
  * asked (`choice/NAME`): a repeated request goes there first, whatever has changed meanwhile, and elsewhere only if that one says that it has no
@@ -11,12 +11,12 @@
 
 #include "connections/choice.h"
 #include "connections/cross_copy.h"
-#include "connections/desk_internal.h"
 #include "connections/map_field.h"
+#include "connections/parallel_calls.h"
 #include "connections/pass.h"
-#include "connections/places.h"
-#include "connections/questions.h"
 #include "connections/route.h"
+#include "connections/router_internal.h"
+#include "connections/topology.h"
 #include "connections/topology_keys.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
@@ -33,7 +33,7 @@ static const struct rule create_rule = {
 static const struct rule capacity_rule = {
     .need = NEED_CONTROLLER,
     .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__GET_CAPACITY,
-    .lacking_is_fine = true,
+    .lacking_is_ok = true,
 };
 
 /* ---- the request as one connection is to see it ---- */
@@ -61,14 +61,14 @@ check_made(const struct connection *connection, const ProtobufCMessage *message)
 }
 
 struct error *
-desk_create_on(struct desk *desk, struct call *call, const struct connection_set *set,
-               struct connection *connection, const create_request *asked, create_response *reply)
+router_create_on(struct router *router, struct call *call, const struct connection_set *set,
+                 struct connection *connection, const create_request *asked, create_response *reply)
 {
     struct arena *arena = call_arena(call);
     create_request *request = (create_request *)arena_copy(arena, asked, sizeof *asked);
     struct error *error = prepare(connection, request, arena);
     if (!error)
-        error = pass_call(desk, set, connection, call, service_find_method(create_rule.path),
+        error = pass_call(router, set, connection, call, service_find_method(create_rule.path),
                           &request->base, &reply->base);
     return error ? error : check_made(connection, &reply->base);
 }
@@ -83,7 +83,7 @@ choice_key(const char *name, struct arena *arena)
 
 /* `*revision` is that of the row: another process may choose for the same name, and who is second is ABORTED. */
 static struct error *
-recall_choice(struct desk *desk, const struct connection_set *set, const char *name,
+recall_choice(struct router *router, const struct connection_set *set, const char *name,
               struct arena *arena, struct connection **out, uint64_t *revision)
 {
     struct store_entry entry;
@@ -91,7 +91,7 @@ recall_choice(struct desk *desk, const struct connection_set *set, const char *n
     *out = NULL;
     *revision = STORE_ABSENT;
     struct error *error =
-        store_find(desk->options.shared, choice_key(name, arena), arena, &entry, &found);
+        store_find(router->options.shared, choice_key(name, arena), arena, &entry, &found);
     if (error || !found)
         return error;
     *revision = entry.revision;
@@ -105,25 +105,26 @@ recall_choice(struct desk *desk, const struct connection_set *set, const char *n
 
 /* `*revision` is that of the row, before and after. */
 static struct error *
-write_row(struct desk *desk, const char *key, const char *value, uint64_t *revision)
+write_row(struct router *router, const char *key, const char *value, uint64_t *revision)
 {
     struct store_change change = {key, (const uint8_t *)value, value ? strlen(value) : 0,
                                   *revision};
-    return store_write(desk->options.shared, &change, 1, revision);
+    return store_write(router->options.shared, &change, 1, revision);
 }
 
 void
-desk_look_for_choices(struct desk *desk)
+router_look_for_choices(struct router *router)
 {
     struct arena arena;
     struct store_list rows;
-    if (desk->options.shared != desk->options.store) /* other processes may write some any time */
+    if (router->options.shared !=
+        router->options.store) /* other processes may write some any time */
         return;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error AUTO(error_cleanup) =
-        store_list(desk->options.store, "chosen/", NULL, 1, &arena, &rows);
+        store_list(router->options.store, "chosen/", NULL, 1, &arena, &rows);
     if (!error)
-        atomic_store(&desk->has_choices, rows.count > 0);
+        atomic_store(&router->has_choices, rows.count > 0);
     arena_clear(&arena);
 }
 
@@ -143,9 +144,9 @@ forget_choice_in(struct store *store, const char *volume_id, struct arena *arena
 
 /* Choices are shared; copies, which have such rows too, are the process' own. */
 struct error *
-desk_forget_choice(struct desk *desk, const char *volume_id, struct arena *arena)
+router_forget_choice(struct router *router, const char *volume_id, struct arena *arena)
 {
-    const struct desk_options *options = &desk->options;
+    const struct router_options *options = &router->options;
     struct error *error = forget_choice_in(options->store, volume_id, arena);
     if (!error && options->shared != options->store)
         error = forget_choice_in(options->shared, volume_id, arena);
@@ -183,17 +184,17 @@ static struct error *
 try_selected(struct call *call, const struct connection_set *set, struct connection *connection,
              const create_request *request, create_response *reply, uint64_t *revision)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     uint64_t any = STORE_ANY;
     const char *key = choice_key(request->name, arena);
-    struct error *error = write_row(desk, key, connection->spec->name, revision);
+    struct error *error = write_row(router, key, connection->spec->name, revision);
     if (!error)
-        error = desk_create_on(desk, call, set, connection, request, reply);
-    atomic_store(&desk->has_choices, true);
+        error = router_create_on(router, call, set, connection, request, reply);
+    atomic_store(&router->has_choices, true);
     if (!error)
         error =
-            write_row(desk, arena_print(arena, "chosen/%s", reply->volume->volume_id), key, &any);
+            write_row(router, arena_print(arena, "chosen/%s", reply->volume->volume_id), key, &any);
     return error;
 }
 
@@ -223,11 +224,11 @@ ask_first(struct choice *choice, struct connection *before)
 
 /* Takes the error. Where no connection has the volume there is nothing to be remembered. */
 static struct error *
-forget_refused(struct desk *desk, const char *name, struct arena *arena, uint64_t revision,
+forget_refused(struct router *router, const char *name, struct arena *arena, uint64_t revision,
                struct error *error)
 {
     struct error *failure AUTO(error_cleanup) =
-        write_row(desk, choice_key(name, arena), NULL, &revision);
+        write_row(router, choice_key(name, arena), NULL, &revision);
     return failure ? error_wrap(error, "%s", failure->message) : error;
 }
 
@@ -236,15 +237,15 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
                 const create_request *request, create_response *reply)
 {
     struct arena *arena = call_arena(call);
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection *before;
     const char *reasons = "";
     uint64_t revision;
     struct key *key AUTO(keys_release) = NULL;
     /* Of two for one name each could find another that takes it. */
-    struct error *error = keys_take(&desk->choosing, "volume", request->name, &key);
+    struct error *error = keys_take(&router->choosing, "volume", request->name, &key);
     if (!error)
-        error = recall_choice(desk, set, request->name, arena, &before, &revision);
+        error = recall_choice(router, set, request->name, arena, &before, &revision);
     if (error)
         return error;
     if (before)
@@ -257,7 +258,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
             return NULL;
         if (connection == before ? !is_not_there(connection, error) : !is_worth_another(error))
             return connection != before && is_final(error)
-                       ? forget_refused(desk, request->name, arena, revision, error)
+                       ? forget_refused(router, request->name, arena, revision, error)
                        : error;
         reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
                               connection->spec->name, error->message);
@@ -265,7 +266,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
         error_free(error);
         csi__v1__create_volume_response__init(reply);
     }
-    return forget_refused(desk, request->name, arena, revision,
+    return forget_refused(router, request->name, arena, revision,
                           error_new(code, "no connection takes the volume: %s", reasons));
 }
 
@@ -280,9 +281,9 @@ find_source(struct call *call, const struct connection_set *set, const create_re
     if (!request->volume_content_source)
         return NULL;
     struct error *error =
-        route_find(desk_of(call), set, &request->volume_content_source->base, &route);
-    if (!error && route.stray)
-        error = error_new(CODE_NOT_FOUND, "there is no source \"%s\"", route.stray);
+        route_find(router_of(call), set, &request->volume_content_source->base, &route);
+    if (!error && route.unknown_id)
+        error = error_new(CODE_NOT_FOUND, "there is no source \"%s\"", route.unknown_id);
     *out = route.connection;
     return error;
 }
@@ -335,9 +336,9 @@ static struct error *
 create_on_worker(struct call *call, const void *in, void *out)
 {
     const create_request *request = in;
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct connection *source;
     struct choice choice;
     struct error *error = choose(call, set, request, &source, &choice);
@@ -353,18 +354,18 @@ create_on_worker(struct call *call, const void *in, void *out)
         return error;
     if (choice.is_selected && !source)
         return create_selected(call, set, &choice, request, out);
-    return desk_create_on(desk, call, set, choice.items[0], request, out);
+    return router_create_on(router, call, set, choice.items[0], request, out);
 }
 
 /* On the loop: where there is but one place for the volume and its driver can relay, no thread is needed. */
 struct error *
-desk_create_volume(struct call *call, const void *in, void *out)
+router_create_volume(struct call *call, const void *in, void *out)
 {
     (void)out;
     create_request *request = (create_request *)in;
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct connection *source;
     struct choice choice;
     struct error *error = choose(call, set, request, &source, &choice);
@@ -372,15 +373,15 @@ desk_create_volume(struct call *call, const void *in, void *out)
         return error;
     struct connection *connection = choice.items[0];
     /* There is always one; the analyzer does not see it. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (source || choice.is_selected || atomic_load(&desk->plans) ||
+    if (source || choice.is_selected || atomic_load(&router->plans) ||
         !connection->spec->driver->relay ||
-        !topology_keys_are_at_hand(desk, connection, call_method(call))) {
+        !topology_keys_are_at_hand(router, connection, call_method(call))) {
         call_continue(call, create_on_worker);
         return NULL;
     }
     error = prepare(connection, request, call_arena(call));
     return error ? error
-                 : pass_relay(desk, set, connection, call, call_method(call), &request->base,
+                 : pass_relay(router, set, connection, call, call_method(call), &request->base,
                               check_made);
 }
 
@@ -392,7 +393,7 @@ capacity_of(struct call *call, const struct connection_set *set, struct connecti
 {
     struct arena *arena = call_arena(call);
     struct error *error;
-    if (!places_fit(connection, asked->accessible_topology, arena))
+    if (!topology_fits(connection, asked->accessible_topology, arena))
         return NULL;
     if (!pass_is_possible(&capacity_rule, connection, &error)) {
         reply->available_capacity = connection->spec->capacity_bytes;
@@ -401,7 +402,7 @@ capacity_of(struct call *call, const struct connection_set *set, struct connecti
     Csi__V1__GetCapacityRequest *request =
         (Csi__V1__GetCapacityRequest *)arena_copy(arena, asked, sizeof *asked);
     choice_merge_parameters(connection, &request->base, arena);
-    return pass_call(desk_of(call), set, connection, call, call_method(call), &request->base,
+    return pass_call(router_of(call), set, connection, call, call_method(call), &request->base,
                      &reply->base);
 }
 
@@ -459,27 +460,27 @@ add_capacities(struct call *call, const struct connection_set *set, const struct
 {
     struct arena *arena = call_arena(call);
     struct capacity_part *parts = arena_alloc(arena, choice->count * sizeof *parts);
-    struct question *questions = arena_alloc(arena, choice->count * sizeof *questions);
+    struct parallel_call *calls = arena_alloc(arena, choice->count * sizeof *calls);
     for (size_t i = 0; i < choice->count; i++) {
         parts[i] = (struct capacity_part){set, choice->items[i], asked,
                                           CSI__V1__GET_CAPACITY_RESPONSE__INIT};
-        questions[i] = (struct question){ask_capacity, &parts[i], NULL};
+        calls[i] = (struct parallel_call){ask_capacity, &parts[i], NULL};
     }
-    questions_ask(call, questions, choice->count, questions_share_ns(call, 1));
+    parallel_calls_run(call, calls, choice->count, parallel_calls_share_ns(call, 1));
     for (size_t i = 0; i < choice->count; i++) {
-        if (!questions[i].error)
+        if (!calls[i].error)
             add_capacity(sum, &parts[i].reply);
-        error_free(questions[i].error);
+        error_free(calls[i].error);
     }
 }
 
 struct error *
-desk_get_capacity(struct call *call, const void *in, void *out)
+router_get_capacity(struct call *call, const void *in, void *out)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct map_field field;
     struct choice choice;
     map_field_find((ProtobufCMessage *)in, "parameters", &field);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topology across connections: see places.h. */
-#include "connections/places.h"
+/* Topology across connections: see topology.h. */
+#include "connections/topology.h"
 
 #include <string.h>
 
@@ -26,21 +26,21 @@ make_topology(const struct text_map *segments, struct arena *arena)
 /* ---- the node ---- */
 
 void
-places_add_node(const struct connection *connection, const struct text_map *keys,
-                struct text_map *told, struct arena *arena)
+topology_add_node(const struct connection *connection, const struct text_map *keys,
+                  struct text_map *segments, struct arena *arena)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     for (size_t i = 0; i < keys->count; i++) {
         const char *value = text_map_find(&facts->topology, keys->pairs[i].key);
         if (value)
-            text_map_set(told, arena, keys->pairs[i].value, arena_string(arena, value));
+            text_map_set(segments, arena, keys->pairs[i].value, arena_string(arena, value));
     }
 }
 
 Csi__V1__Topology *
-places_make(const struct text_map *told, struct arena *arena)
+topology_make(const struct text_map *segments, struct arena *arena)
 {
-    return told->count ? make_topology(told, arena) : NULL;
+    return segments->count ? make_topology(segments, arena) : NULL;
 }
 
 /* ---- requirements ---- */
@@ -58,8 +58,8 @@ agree(const struct text_map *a, const struct text_map *b)
 }
 
 bool
-places_fit(const struct connection *connection, const Csi__V1__Topology *topology,
-           struct arena *arena)
+topology_fits(const struct connection *connection, const Csi__V1__Topology *topology,
+              struct arena *arena)
 {
     const struct connection_spec *spec = connection->spec;
     if (!topology || !spec->topology_count)
@@ -99,7 +99,7 @@ translate_terms(const struct connection *connection, const struct text_map *keys
     size_t kept = 0;
     *fitting = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!places_fit(connection, terms[i], arena))
+        if (!topology_fits(connection, terms[i], arena))
             continue;
         Csi__V1__Topology *seen = translate_one_in(connection, keys, terms[i], arena);
         *fitting += seen || connection->spec->topology_count;
@@ -123,7 +123,7 @@ driver_may_have(const struct connection *connection,
     return !connection_is_known(connection) || connection_services(connection) >> service & 1;
 }
 
-/* The requirement of a request, and the service that a driver has if it can do something with it; NULL: the request is not about places. */
+/* The requirement of a request, and the service that a driver has if it can do something with it; NULL: the request is not about topologies. */
 static Csi__V1__TopologyRequirement **
 find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__Type *service)
 {
@@ -153,8 +153,8 @@ translate_capacity_in(const struct connection *connection, const struct text_map
 }
 
 struct error *
-places_translate_in(const struct connection *connection, const struct text_map *keys,
-                    ProtobufCMessage *request, struct arena *arena)
+topology_translate_in(const struct connection *connection, const struct text_map *keys,
+                      ProtobufCMessage *request, struct arena *arena)
 {
     Csi__V1__PluginCapability__Service__Type service;
     if (request->descriptor == &csi__v1__get_capacity_request__descriptor)
@@ -191,15 +191,15 @@ translate_one_out(const struct text_map *keys, Csi__V1__Topology *topology)
 {
     for (size_t i = 0; i < topology->n_segments; i++) {
         Csi__V1__Topology__SegmentsEntry *segment = topology->segments[i];
-        const char *told = text_map_find(keys, segment->key);
-        if (told)
-            segment->key = (char *)told;
+        const char *segments = text_map_find(keys, segment->key);
+        if (segments)
+            segment->key = (char *)segments;
     }
 }
 
 /* The answer is sent when the connection may be gone. */
 static Csi__V1__Topology *
-copy_place(const struct text_map *place, struct arena *arena)
+copy_topology(const struct text_map *place, struct arena *arena)
 {
     struct text_map copy = {0};
     for (size_t i = 0; i < place->count; i++)
@@ -209,23 +209,23 @@ copy_place(const struct text_map *place, struct arena *arena)
 }
 
 /* The places of one volume. */
-struct places {
+struct topologies {
     Csi__V1__Topology ***terms;
     size_t *count;
 };
 
 static void
-translate_places_out(const struct connection *connection, const struct text_map *keys,
-                     struct places places, struct arena *arena)
+translate_topologies_out(const struct connection *connection, const struct text_map *keys,
+                         struct topologies topologies, struct arena *arena)
 {
     const struct connection_spec *spec = connection->spec;
-    for (size_t i = 0; i < *places.count; i++)
-        translate_one_out(keys, (*places.terms)[i]);
-    if (*places.count || !spec->topology_count)
+    for (size_t i = 0; i < *topologies.count; i++)
+        translate_one_out(keys, (*topologies.terms)[i]);
+    if (*topologies.count || !spec->topology_count)
         return;
-    *places.terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
+    *topologies.terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
     for (size_t i = 0; i < spec->topology_count; i++)
-        (*places.terms)[(*places.count)++] = copy_place(&spec->topology[i], arena);
+        (*topologies.terms)[(*topologies.count)++] = copy_topology(&spec->topology[i], arena);
 }
 
 struct walk {
@@ -238,11 +238,12 @@ struct walk {
 static void
 translate_snapshot_out(const struct walk *walk, Csi__V1__Snapshot *snapshot)
 {
-    struct places places = {&snapshot->accessible_topology, &snapshot->n_accessible_topology};
+    struct topologies topologies = {&snapshot->accessible_topology,
+                                    &snapshot->n_accessible_topology};
     if (walk->tells_1_13)
-        translate_places_out(walk->connection, walk->keys, places, walk->arena);
+        translate_topologies_out(walk->connection, walk->keys, topologies, walk->arena);
     else
-        *places.count = 0;
+        *topologies.count = 0;
 }
 
 static void walk_message(const struct walk *walk, ProtobufCMessage *message);
@@ -268,8 +269,9 @@ walk_message(const struct walk *walk, ProtobufCMessage *message)
         translate_snapshot_out(walk, (Csi__V1__Snapshot *)message);
     } else if (message->descriptor == &csi__v1__volume__descriptor) {
         Csi__V1__Volume *volume = (Csi__V1__Volume *)message;
-        struct places places = {&volume->accessible_topology, &volume->n_accessible_topology};
-        translate_places_out(walk->connection, walk->keys, places, walk->arena);
+        struct topologies topologies = {&volume->accessible_topology,
+                                        &volume->n_accessible_topology};
+        translate_topologies_out(walk->connection, walk->keys, topologies, walk->arena);
     } else {
         for (unsigned i = 0; i < message->descriptor->n_fields; i++)
             walk_field(walk, message, &message->descriptor->fields[i]);
@@ -277,8 +279,8 @@ walk_message(const struct walk *walk, ProtobufCMessage *message)
 }
 
 void
-places_translate_out(const struct connection *connection, const struct text_map *keys,
-                     bool tells_1_13, ProtobufCMessage *answer, struct arena *arena)
+topology_translate_out(const struct connection *connection, const struct text_map *keys,
+                       bool tells_1_13, ProtobufCMessage *answer, struct arena *arena)
 {
     struct walk walk = {connection, keys, tells_1_13, arena};
     walk_message(&walk, answer);

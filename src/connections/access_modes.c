@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Access modes that a driver need not know: see modes.h. */
-#include "connections/modes.h"
+/* Access modes that a driver need not know: see access_modes.h. */
+#include "connections/access_modes.h"
 
 #include <string.h>
 
@@ -67,8 +67,8 @@ translate_list(ProtobufCMessage *request, const ProtobufCFieldDescriptor *field,
 }
 
 void
-modes_translate_in(const struct connection *connection, const struct method *method,
-                   ProtobufCMessage *request, struct arena *arena)
+access_modes_translate_in(const struct connection *connection, const struct method *method,
+                          ProtobufCMessage *request, struct arena *arena)
 {
     const ProtobufCFieldDescriptor *one = find_field(request, "volume_capability");
     const ProtobufCFieldDescriptor *list = find_field(request, "volume_capabilities");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What third-party drivers have: see desk_foreign.h. */
-#include "connections/desk_foreign.h"
+/* What third-party drivers have: see driver_inventory.h. */
+#include "connections/driver_inventory.h"
 
 #include <string.h>
 
@@ -25,13 +25,13 @@ is_unknown(const struct connection *connection)
 }
 
 bool
-desk_foreign_has_volumes(const struct connection *connection)
+driver_inventory_has_volumes(const struct connection *connection)
 {
     return CAN(connection, LIST_VOLUMES);
 }
 
 bool
-desk_foreign_has_snapshots(const struct connection *connection)
+driver_inventory_has_snapshots(const struct connection *connection)
 {
     return CAN(connection, LIST_SNAPSHOTS);
 }
@@ -40,7 +40,7 @@ static struct error *
 ask(struct call *call, const struct connection_set *set, struct connection *connection,
     const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
 {
-    return pass_call(desk_of(call), set, connection, call, service_find_method(method), request,
+    return pass_call(router_of(call), set, connection, call, service_find_method(method), request,
                      reply);
 }
 
@@ -121,8 +121,8 @@ list_volumes(struct call *call, const struct connection_set *set, struct connect
 }
 
 struct error *
-desk_foreign_list_volumes(const struct merged_list *list, struct connection *connection,
-                          const char *token, size_t most, struct list_page *out)
+driver_inventory_list_volumes(const struct merged_list *list, struct connection *connection,
+                              const char *token, size_t most, struct list_page *out)
 {
     return list_volumes(list->call, list->set, connection, token, most, out);
 }
@@ -175,8 +175,8 @@ ask_for_volume(struct call *call, const struct connection_set *set, struct conne
 }
 
 struct error *
-desk_foreign_get_volume(struct call *call, const struct connection_set *set,
-                        struct connection *connection, const char *id, void **out)
+driver_inventory_get_volume(struct call *call, const struct connection_set *set,
+                            struct connection *connection, const char *id, void **out)
 {
     struct arena *arena = call_arena(call);
     if (CAN(connection, GET_VOLUME) || is_unknown(connection))
@@ -191,8 +191,8 @@ desk_foreign_get_volume(struct call *call, const struct connection_set *set,
 }
 
 struct error *
-desk_foreign_find_volume(struct call *call, const struct connection_set *set,
-                         struct connection *connection, const char *name, void **out)
+driver_inventory_find_volume(struct call *call, const struct connection_set *set,
+                             struct connection *connection, const char *name, void **out)
 {
     const struct driver_ops *ops = connection->spec->driver;
     struct arena *arena = call_arena(call);
@@ -225,9 +225,9 @@ take_snapshots(const snapshots_response *reply, struct arena *arena, struct list
 }
 
 struct error *
-desk_foreign_list_snapshots(const struct merged_list *list, struct connection *connection,
-                            const char *of_volume, const char *token, size_t most,
-                            struct list_page *out)
+driver_inventory_list_snapshots(const struct merged_list *list, struct connection *connection,
+                                const char *of_volume, const char *token, size_t most,
+                                struct list_page *out)
 {
     Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
     snapshots_response reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
@@ -280,8 +280,8 @@ filter_snapshots(struct call *call, const struct connection_set *set, struct con
 }
 
 struct error *
-desk_foreign_get_snapshot(struct call *call, const struct connection_set *set,
-                          struct connection *connection, const char *id, void **out)
+driver_inventory_get_snapshot(struct call *call, const struct connection_set *set,
+                              struct connection *connection, const char *id, void **out)
 {
     struct arena *arena = call_arena(call);
     if (CAN(connection, GET_SNAPSHOT) || is_unknown(connection))

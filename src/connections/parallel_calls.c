@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several connections at the same time: see questions.h. */
-#include "connections/questions.h"
+/* Several connections at the same time: see parallel_calls.h. */
+#include "connections/parallel_calls.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -12,23 +12,23 @@
 #define SECOND_NS 1000000000L
 #define STACK_BYTES (256u * 1024)
 
-struct asking {
+struct wait {
     pthread_mutex_t lock;
-    pthread_cond_t one_ended;
-    size_t running;
+    pthread_cond_t ended;
+    size_t left;
 };
 
-struct asked {
-    struct question *question;
-    struct asking *asking;
+struct running {
+    struct parallel_call *parallel;
+    struct wait *wait;
     struct call *call;
     pthread_t thread;
     bool has_thread;
 };
 
-/* Of one that is asked alone a little is kept back too: its answer must get home. */
+/* A single call gets less than all of the time too: its answer must still reach the client. */
 uint64_t
-questions_share_ns(const struct call *call, size_t rest)
+parallel_calls_share_ns(const struct call *call, size_t rest)
 {
     uint64_t left = call_time_left(call);
     uint64_t share = rest > 1 ? left / (rest + 1) : left / 4 * 3;
@@ -36,25 +36,25 @@ questions_share_ns(const struct call *call, size_t rest)
 }
 
 static void *
-answer(void *argument)
+run_one(void *argument)
 {
-    struct asked *asked = argument;
-    struct asking *asking = asked->asking;
-    asked->question->error = asked->question->ask(asked->call, asked->question->context);
-    pthread_mutex_lock(&asking->lock);
-    asking->running--;
-    pthread_cond_signal(&asking->one_ended);
-    pthread_mutex_unlock(&asking->lock);
+    struct running *one = argument;
+    struct wait *wait = one->wait;
+    one->parallel->error = one->parallel->ask(one->call, one->parallel->context);
+    pthread_mutex_lock(&wait->lock);
+    wait->left--;
+    pthread_cond_signal(&wait->ended);
+    pthread_mutex_unlock(&wait->lock);
     return NULL;
 }
 
 static void
-start(struct asked *asked)
+start(struct running *one)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    asked->has_thread = pthread_create(&asked->thread, &attributes, answer, asked) == 0;
+    one->has_thread = pthread_create(&one->thread, &attributes, run_one, one) == 0;
     pthread_attr_destroy(&attributes);
 }
 
@@ -72,36 +72,36 @@ next_look(void)
 }
 
 static void
-wait_for_all(const struct call *call, struct asking *asking, struct asked *all, size_t count)
+wait_for_all(const struct call *call, struct wait *wait, struct running *all, size_t count)
 {
-    pthread_mutex_lock(&asking->lock);
-    while (asking->running) {
+    pthread_mutex_lock(&wait->lock);
+    while (wait->left) {
         struct timespec until = next_look();
-        pthread_cond_clockwait(&asking->one_ended, &asking->lock, CLOCK_MONOTONIC, &until);
+        pthread_cond_clockwait(&wait->ended, &wait->lock, CLOCK_MONOTONIC, &until);
         for (size_t i = 0; call_is_cancelled(call) && i < count; i++)
             call_cancel_detached(all[i].call);
     }
-    pthread_mutex_unlock(&asking->lock);
+    pthread_mutex_unlock(&wait->lock);
 }
 
 void
-questions_ask(struct call *call, struct question *questions, size_t count, uint64_t share_ns)
+parallel_calls_run(struct call *call, struct parallel_call *calls, size_t count, uint64_t share_ns)
 {
-    struct asking asking = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, count};
-    struct asked *all = arena_zeroed(call_arena(call), count * sizeof *all);
+    struct wait wait = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, count};
+    struct running *all = arena_zeroed(call_arena(call), count * sizeof *all);
     for (size_t i = 0; i < count; i++) {
-        all[i] = (struct asked){&questions[i], &asking, call_new_part(call, share_ns)};
+        all[i] = (struct running){&calls[i], &wait, call_new_part(call, share_ns)};
         start(&all[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (!all[i].has_thread) /* there are no more threads: one after the other, then */
-            answer(&all[i]);
-    wait_for_all(call, &asking, all, count);
+            run_one(&all[i]);
+    wait_for_all(call, &wait, all, count);
     for (size_t i = 0; i < count; i++) {
         if (all[i].has_thread)
             pthread_join(all[i].thread, NULL);
         call_join_part(call, all[i].call);
     }
-    pthread_cond_destroy(&asking.one_ended);
-    pthread_mutex_destroy(&asking.lock);
+    pthread_cond_destroy(&wait.ended);
+    pthread_mutex_destroy(&wait.lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The desk: skycap.v1.Connections, how each connection is. What may be secret, the options and parameters of the files, is not told. */
-#include "connections/desk_internal.h"
+/* The router: skycap.v1.Connections, how each connection is. What may be secret, the options and parameters of the files, is not told. */
+#include "connections/router_internal.h"
 #include "message/message_map.h"
 
 typedef Skycap__V1__ConnectionInfo connection_info;
@@ -154,7 +154,7 @@ list(struct call *call, const Skycap__V1__ListConnectionsRequest *request,
     (void)request;
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk_of(call)->options.connections);
+        connections_current(router_of(call)->options.connections);
     reply->connections = arena_alloc(arena, set->count * sizeof(void *));
     for (size_t i = 0; i < set->count; i++)
         reply->connections[reply->n_connections++] = make_info(set, &set->slots[i], arena);
@@ -166,7 +166,7 @@ reload(struct call *call, const Skycap__V1__ReloadConnectionsRequest *request,
        Skycap__V1__ListConnectionsResponse *reply)
 {
     (void)request;
-    struct error *error = connections_reload(desk_of(call)->options.connections);
+    struct error *error = connections_reload(router_of(call)->options.connections);
     return error ? error : list(call, NULL, reply);
 }
 
@@ -174,11 +174,11 @@ static struct error *
 forget(struct call *call, const Skycap__V1__ForgetConnectionRequest *request,
        Skycap__V1__ListConnectionsResponse *reply)
 {
-    struct error *error = connections_forget(desk_of(call)->options.connections, request->name);
+    struct error *error = connections_forget(router_of(call)->options.connections, request->name);
     return error ? error : list(call, NULL, reply);
 }
 
-const struct skycap_v1_connections desk_connections_handlers = {
+const struct skycap_v1_connections router_connections_handlers = {
     .list = {list},
     .reload = {reload},
     .forget = {forget},

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The desk: CSI's lists over all connections; merged_list.h tells how they are put together. */
+/* The router: CSI's lists over all connections; merged_list.h tells how they are put together. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "connections/cross_copy.h"
-#include "connections/desk_internal.h"
 #include "connections/merged_list.h"
 #include "connections/pass.h"
 #include "connections/route.h"
+#include "connections/router_internal.h"
 
 #define MOST_ENTRIES 5000 /* in one answer, whatever is asked for */
 
@@ -107,7 +107,7 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
     ProtobufCMessage *page = arena_alloc(arena, method->output->sizeof_message);
     protobuf_c_message_init(method->output, page);
     struct error *error =
-        pass_call(desk_of(list->call), list->set, connection, list->call, method, request, page);
+        pass_call(router_of(list->call), list->set, connection, list->call, method, request, page);
     if (error)
         return error;
     struct list_answer answer = answer_fields(page);
@@ -120,12 +120,12 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
 static struct error *
 run_list(struct call *call, const void *request, void *reply, const struct rule *rule)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct asked asked = {request, rule};
     struct merged_list list = {.call = call,
-                               .log = desk->options.log,
+                               .log = router->options.log,
                                .set = set,
                                .context = &asked,
                                .can = can_list,
@@ -146,16 +146,16 @@ run_list(struct call *call, const void *request, void *reply, const struct rule 
 #define LIST_RULE(name)                                                                            \
     (&(const struct rule){.need = NEED_CONTROLLER,                                                 \
                           .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name, \
-                          .lacking_is_fine = true})
+                          .lacking_is_ok = true})
 
 struct error *
-desk_list_volumes(struct call *call, const void *in, void *out)
+router_list_volumes(struct call *call, const void *in, void *out)
 {
     return run_list(call, in, out, LIST_RULE(LIST_VOLUMES));
 }
 
 struct error *
-desk_list_volume_health(struct call *call, const void *in, void *out)
+router_list_volume_health(struct call *call, const void *in, void *out)
 {
     return run_list(call, in, out, LIST_RULE(LIST_VOLUME_HEALTH));
 }
@@ -164,17 +164,17 @@ desk_list_volume_health(struct call *call, const void *in, void *out)
 static struct error *
 list_filtered(struct call *call, const void *request, void *reply)
 {
-    struct desk *desk = desk_of(call);
+    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(desk->options.connections);
+        connections_current(router->options.connections);
     struct route route;
     /* A connection that there is not has none, and no snapshot is of two. */
-    struct error *nowhere AUTO(error_cleanup) = route_find(desk, set, request, &route);
+    struct error *nowhere AUTO(error_cleanup) = route_find(router, set, request, &route);
     struct error *lacking, *error;
-    if (nowhere || !route.connection || route.stray ||
+    if (nowhere || !route.connection || route.unknown_id ||
         !pass_is_possible(LIST_RULE(LIST_SNAPSHOTS), route.connection, &lacking))
         return NULL;
-    error = pass_call(desk, set, route.connection, call, call_method(call),
+    error = pass_call(router, set, route.connection, call, call_method(call),
                       (ProtobufCMessage *)request, reply);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
@@ -184,7 +184,7 @@ list_filtered(struct call *call, const void *request, void *reply)
 }
 
 struct error *
-desk_list_snapshots(struct call *call, const void *in, void *out)
+router_list_snapshots(struct call *call, const void *in, void *out)
 {
     const Csi__V1__ListSnapshotsRequest *asked = in;
     if (asked->snapshot_id[0] || asked->source_volume_id[0])
