@@ -24,12 +24,6 @@ __attribute__((noreturn)) void memory_exhausted(void);
 /* For a server's main: one heap for all threads, which does not shrink and grow with every large message. */
 void memory_tune(void);
 
-/*
- * For the same main, once it serves: what only the start needed is not in the process's memory any more. Code that is needed again comes back from
- * the page cache, page by page.
- */
-void memory_drop_start(void);
-
 /* For `char *text AUTO(memory_cleanup)`: frees any pointer variable's block. */
 void memory_cleanup(void *pointer_to_block);
 

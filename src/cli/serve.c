@@ -467,7 +467,6 @@ serve(const struct serve_settings *settings)
     if (error)
         return error;
     log_start(&process, settings);
-    memory_drop_start();
     wait_for_end(&process, &signals);
     stop_process(&process);
     return NULL;

@@ -2,7 +2,7 @@
 /* The meeting place of a handler's thread and the loop: see mailbox.h. */
 #include "rpc/grpc/mailbox.h"
 
-#include "rpc/loop/baton.h"
+#include "rpc/loop/loop_threads.h"
 
 void
 mailbox_init(struct mailbox *box)
@@ -44,7 +44,7 @@ must_tell(struct mailbox *box)
 static void
 wait_for_loop(struct mailbox *box)
 {
-    baton_give_up();
+    loop_threads_yield();
     pthread_cond_wait(&box->changed, &box->lock);
 }
 

@@ -164,7 +164,7 @@ on_poll(uv_poll_t *poll, int status, int events)
 {
     struct conn *conn = poll->data;
     loop_note_awake(conn->loop);
-    conn->loop->has_heard = true;
+    conn->loop->had_input = true;
     if (conn->is_dead)
         return;
     if (events & UV_WRITABLE) {

@@ -11,7 +11,6 @@
 
 #define RELIEF_MS 1
 #define INBOX_ROUNDS 4
-#define CALLS_IN_COMPANY 16u
 #define EARLY_FLUSH_HEADERS 8u
 #define TRIM_PAD_BYTES (64u << 10)
 
@@ -85,7 +84,7 @@ loop_run(struct loop *loop, void (*function)(void *argument), void *argument)
         .finished = PTHREAD_COND_INITIALIZER,
     };
     loop_post(loop, &run.task);
-    baton_give_up();
+    loop_threads_yield();
     pthread_mutex_lock(&run.lock);
     while (!run.done)
         pthread_cond_wait(&run.finished, &run.lock);
@@ -103,12 +102,12 @@ relieve_workers(uv_timer_t *timer)
 bool
 loop_submit_work(struct loop *loop, struct work *work)
 {
-    if (loop->pile_count >= workers_room(loop->workers))
+    if (loop->batch_count >= workers_room(loop->workers))
         return false;
     work->next = NULL;
-    *loop->pile_last = work;
-    loop->pile_last = &work->next;
-    loop->pile_count++;
+    *loop->batch_last = work;
+    loop->batch_last = &work->next;
+    loop->batch_count++;
     loop->running_calls++;
     return true;
 }
@@ -139,20 +138,20 @@ loop_trim_heap(struct loop *loop)
 }
 
 static struct work *
-take_pile(struct loop *loop)
+take_batch(struct loop *loop)
 {
-    loop->pile_last = &loop->pile;
-    loop->pile_count = 0;
-    return STEAL(loop->pile);
+    loop->batch_last = &loop->batch;
+    loop->batch_count = 0;
+    return STEAL(loop->batch);
 }
 
 static void
-hand_over_pile(struct loop *loop)
+hand_over_batch(struct loop *loop)
 {
-    if (!loop->pile)
+    if (!loop->batch)
         return;
-    size_t count = loop->pile_count;
-    bool behind = workers_submit(loop->workers, take_pile(loop), count);
+    size_t count = loop->batch_count;
+    bool behind = workers_submit(loop->workers, take_batch(loop), count);
     if (behind && !uv_is_active((uv_handle_t *)&loop->relief))
         uv_timer_start(&loop->relief, relieve_workers, RELIEF_MS, RELIEF_MS);
 }
@@ -250,9 +249,9 @@ end_turn(uv_prepare_t *prepare)
     struct loop *loop = prepare->data;
     unsigned rounds = 0;
     do {
-        hand_over_pile(loop);
+        hand_over_batch(loop);
         flush_outputs(loop);
-    } while ((run_inbox(loop) || loop->pile) && ++rounds < INBOX_ROUNDS);
+    } while ((run_inbox(loop) || loop->batch) && ++rounds < INBOX_ROUNDS);
     if (rounds == INBOX_ROUNDS)
         uv_async_send(&loop->wake); /* the sockets have their turn first */
     log_flush(loop->log);
@@ -273,35 +272,18 @@ close_handles(struct loop *loop)
 
 /* ---- a lone call, run by the loop's own thread ---- */
 
-/*
- * Is this turn's call alone, and have the last ones been? Callers that come side by side are served side by side, by the workers: their commits
- * are one, and none waits for another's handler. `has_waited`: while a handler ran here. Streams do not count, most of the time they wait
- * for something.
- */
+/* False: the other thread runs the loop now. What the work posts is run, and written, at the end of the
+   next turn, which begins at once. */
 static bool
-is_lone(struct loop *loop, bool has_waited)
+run_work_here(struct loop *loop)
 {
-    size_t streams = atomic_load_explicit(&loop->admission.streams.used, memory_order_relaxed);
-    bool in_company =
-        has_waited || loop->pile_count > 1 || loop->running_calls > streams + loop->pile_count;
-    if (in_company)
-        loop->company = CALLS_IN_COMPANY;
-    else if (loop->company)
-        loop->company--;
-    return !loop->company;
-}
-
-/* False: the deputy has the loop now. What the work posts is run, and written, at the end of the next turn, which begins at once. */
-static bool
-run_lone_work(struct loop *loop)
-{
-    struct work *work = take_pile(loop);
+    struct work *work = take_batch(loop);
     flush_outputs(loop);
     loop_note_awake(loop);
-    bool has_baton = baton_run_work(&loop->baton, work);
-    if (has_baton)
-        lookout_note_work(&loop->lookout, timers_now());
-    return has_baton;
+    bool is_still_ours = loop_threads_run_work(&loop->threads, work);
+    if (is_still_ours)
+        lone_caller_note_work(&loop->lone, timers_now());
+    return is_still_ours;
 }
 
 static bool
@@ -312,35 +294,42 @@ has_events(const struct loop *loop)
 }
 
 /*
- * Sleeps until something comes, or looks for it: only for the sake of one call at a time. `has_served`: the one call under way has been run here, and
- * has but to be answered, by this turn.
+ * Sleeps until something comes, or polls for it. `ran_work`: the one call under way has been run by this
+ * thread, and this turn answers it.
  */
 static void
-run_turn(struct loop *loop, bool has_served)
+run_turn(struct loop *loop, bool ran_work)
 {
-    bool is_free = has_served || !loop->running_calls;
-    bool looks = is_free && lookout_is_on(&loop->lookout, timers_now());
-    loop->has_heard = false;
-    uv_run(&loop->uv, looks ? UV_RUN_NOWAIT : UV_RUN_ONCE);
-    if (loop->has_heard)
-        lookout_note_event(&loop->lookout, timers_now());
-    else if (looks)
-        sched_yield(); /* whoever can use this core has it */
+    bool is_free = ran_work || !loop->running_calls;
+    bool polls = is_free && lone_caller_polls(&loop->lone, timers_now());
+    loop->had_input = false;
+    uv_run(&loop->uv, polls ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+    if (loop->had_input)
+        lone_caller_note_event(&loop->lone, timers_now());
+    else if (polls)
+        sched_yield(); /* to whoever can use this core */
 }
 
-/* Runs the loop: see baton.h. */
 static bool
-carry(void *argument)
+may_run_here(struct loop *loop)
+{
+    return loop->batch_count == 1 && loop->batch->is_short && lone_caller_is_alone(&loop->lone) &&
+           loop_threads_start_standby(&loop->threads);
+}
+
+/* See loop_threads.h. */
+static bool
+run_loop(void *argument)
 {
     struct loop *loop = argument;
-    bool runs_here = false, has_waited = false;
+    bool runs_here = false;
     while (!loop->stop) {
         run_turn(loop, runs_here);
-        runs_here = loop->pile && is_lone(loop, has_waited) && loop->pile->is_short &&
-                    baton_find_deputy(&loop->baton);
-        if (runs_here && !run_lone_work(loop))
+        runs_here = may_run_here(loop);
+        if (runs_here && !run_work_here(loop))
             return false;
-        has_waited = runs_here && has_events(loop);
+        if (runs_here && has_events(loop))
+            lone_caller_note_company(&loop->lone);
     }
     close_handles(loop);
     return true;
@@ -386,7 +375,7 @@ start(struct loop *loop, const struct loop_options *options)
     if (failed)
         return error_new(CODE_RESOURCE_EXHAUSTED, "start the event loop: %s", uv_strerror(failed));
     loop->workers = workers_new(options->max_workers, options->max_queued_calls);
-    struct error *error = baton_open(&loop->baton, carry, loop);
+    struct error *error = loop_threads_open(&loop->threads, run_loop, loop);
     if (error) {
         close_handles(loop);
         uv_loop_close(&loop->uv);
@@ -403,7 +392,7 @@ loop_open(const struct loop_options *options, struct loop **out)
     admission_init(&loop->admission, options->max_buffered_bytes,
                    options->max_workers > 1 ? options->max_workers / 2 : 1);
     loop->inbox_last = &loop->inbox;
-    loop->pile_last = &loop->pile;
+    loop->batch_last = &loop->batch;
     loop->read_buffer = memory_new(LOOP_READ_BYTES);
     loop->write_buffer = memory_new(LOOP_WRITE_BYTES);
     pthread_mutex_init(&loop->inbox_lock, NULL);
@@ -436,7 +425,7 @@ loop_close(struct loop *loop)
     loop_run(loop, stop_relief, loop);
     workers_free(STEAL(loop->workers));
     loop_run(loop, request_stop, loop);
-    baton_close(&loop->baton);
+    loop_threads_close(&loop->threads);
     uv_loop_close(&loop->uv);
     free_loop(loop);
 }

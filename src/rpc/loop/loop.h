@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The event loop: one thread that owns all sockets, HTTP/2 sessions and timers. Internal to rpc/. Which thread that is may change between two
- * turns (baton.h).
+ * turns (loop_threads.h).
  *
  * Rules of the thread: whatever lives on the loop is touched by the loop thread only. Another thread hands a `struct task` to
  * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (loop_want_flush) and goes out at the end of the turn, or
@@ -17,9 +17,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "rpc/loop/admission.h"
-#include "rpc/loop/baton.h"
 #include "rpc/loop/blocks.h"
-#include "rpc/loop/lookout.h"
+#include "rpc/loop/lone_caller.h"
+#include "rpc/loop/loop_threads.h"
 #include "rpc/loop/timers.h"
 #include "rpc/loop/workers.h"
 
@@ -40,7 +40,7 @@ struct task {
 
 struct loop {
     uv_loop_t uv;
-    struct baton baton; /* its threads, of which one at a time is the loop's */
+    struct loop_threads threads;
     uv_async_t wake;
     uv_prepare_t end_of_turn;
     uv_timer_t timer;
@@ -54,14 +54,12 @@ struct loop {
     struct output *outputs; /* that have something to write */
     unsigned unflushed;     /* header blocks that were read since outputs were flushed last */
     struct workers *workers;
-    struct work *pile; /* work of this turn, for the workers */
-    struct work **pile_last;
-    size_t pile_count;
-    struct lookout lookout;
-    bool has_heard;       /* from a socket, in this turn */
-    size_t open_calls;    /* of all servers */
+    struct work *batch; /* what this turn has submitted */
+    struct work **batch_last;
+    size_t batch_count;
+    struct lone_caller lone;
+    bool had_input;       /* from a socket, in this turn */
     size_t running_calls; /* that were submitted as work and have not come back */
-    unsigned company;     /* so many calls more are for the workers: some were seen side by side */
     struct admission admission;
     struct blocks blocks; /* loop thread only */
     struct work trim;

@@ -5,15 +5,6 @@
 #include "message/message_json.h"
 #include "rpc/server/call_internal.h"
 
-/*
- * How much doubt there is that a method is short; each run that is takes 1 away. A run that loses the loop to the deputy costs its own caller no more than a
- * worker's would, and others a millisecond: only when it takes several times as long is that one to be saved.
- */
-#define SLOW_NS (5 * BATON_PATIENCE_NS)
-#define DOUBT_OF_A_SLOW_RUN 4u
-#define TOO_MUCH_DOUBT 8u
-#define MOST_DOUBT 16u
-
 /* ---- the handler's side ---- */
 
 void
@@ -134,19 +125,6 @@ run_handler(struct call *call)
 
 static struct error *submit(struct call *call);
 
-/* A method of which more than one run in five is slow is for the workers: while the loop's own thread runs a slow one, everybody else waits. */
-static void
-judge_speed(const struct call *call)
-{
-    struct server_method *target = call->target;
-    if (!target)
-        return;
-    if (call->handler_ns < SLOW_NS)
-        target->doubt -= target->doubt > 0;
-    else if (target->doubt < MOST_DOUBT)
-        target->doubt += DOUBT_OF_A_SLOW_RUN;
-}
-
 static bool
 take_stream(struct call *call)
 {
@@ -208,7 +186,8 @@ finish_task(struct task *task)
 {
     struct call *call = CONTAINER_OF(task, struct call, finished);
     loop_note_work_done(call->loop);
-    judge_speed(call);
+    if (call->target)
+        handler_time_add(&call->target->time, call->handler_ns);
     call_finish(call);
 }
 
@@ -243,7 +222,7 @@ submit(struct call *call)
         return error_new(CODE_RESOURCE_EXHAUSTED, "too many streaming calls run; try again later");
     call->work.run = run_work;
     call->work.is_short =
-        call->target && !call->has_mailbox && call->target->doubt < TOO_MUCH_DOUBT;
+        call->target && !call->has_mailbox && handler_time_is_short(&call->target->time);
     if (loop_submit_work(call->loop, &call->work)) {
         call->state = CALL_RUNNING;
         return NULL;

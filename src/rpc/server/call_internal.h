@@ -182,6 +182,8 @@ struct call *call_new(struct conn *conn);
 void call_set_budget(struct call *call, struct budget *budget);
 bool call_takes_stream(const struct call *call);
 bool call_sends_stream(const struct call *call);
+/* Either of the two. */
+bool call_is_streaming(const struct call *call);
 struct method_metrics *call_metrics(const struct call *call);
 /* A handler owns its part of the call. */
 bool call_is_running(const struct call *call);

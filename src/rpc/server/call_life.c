@@ -32,6 +32,12 @@ call_sends_stream(const struct call *call)
 }
 
 bool
+call_is_streaming(const struct call *call)
+{
+    return call_takes_stream(call) || call_sends_stream(call);
+}
+
+bool
 call_is_running(const struct call *call)
 {
     return call->state == CALL_WAITING || call->state == CALL_RUNNING ||
@@ -184,8 +190,6 @@ call_new(struct conn *conn)
     arena_init(&call->wire_arena, NULL, 0, SIZE_MAX);
     arena_init(&call->message_arena, NULL, 0, limit);
     drain_add_call(&server->drain);
-    if (++server->loop->open_calls > 1)
-        lookout_note_company(&server->loop->lookout);
     return call;
 }
 
@@ -211,7 +215,6 @@ free_call(struct call *call)
     charge_clear(&call->message_decoded);
     peer_release(call->peer);
     blocks_free(&server->loop->blocks, call);
-    server->loop->open_calls--;
     drain_remove_call(&server->drain);
 }
 
@@ -221,7 +224,10 @@ call_maybe_free(struct call *call)
     if (call->answer != ANSWER_GONE || call_is_running(call))
         return;
     assert(!call->cancelled && !call->parent.children);
-    if (call->state != CALL_NEW)
+    if (call->state != CALL_NEW) {
         call_metrics(call)->in_flight--;
+        if (!call_is_streaming(call))
+            lone_caller_end_call(&call->loop->lone);
+    }
     free_call(call);
 }

@@ -103,6 +103,8 @@ open_call(struct call *call)
     struct error *error = ask_guard(call);
     call->state = CALL_OPEN;
     call_metrics(call)->in_flight++;
+    if (!call_is_streaming(call))
+        lone_caller_begin_call(&call->loop->lone);
     if (!error)
         error = check_head(call);
     if (error) {
@@ -113,7 +115,7 @@ open_call(struct call *call)
     arm_deadline(call);
     if (call->answer >= ANSWER_ENDED)
         return;
-    if (call_takes_stream(call) || call_sends_stream(call)) {
+    if (call_is_streaming(call)) {
         mailbox_init(&call->mailbox);
         call->has_mailbox = true;
     }

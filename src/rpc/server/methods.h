@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "message/service.h"
+#include "rpc/loop/lone_caller.h"
 #include "rpc/runtime/metrics.h"
 
 struct server_method {
@@ -15,7 +16,7 @@ struct server_method {
     void *context;
     bool on_loop;
     bool has_reserve; /* see admission.h */
-    unsigned doubt;   /* that its handlers come back soon: see call_handler.c */
+    struct handler_time time;
     struct method_metrics *metrics;
 };
 
