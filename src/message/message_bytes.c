@@ -9,7 +9,7 @@ allocate(void *arena, size_t size)
 }
 
 static void
-leave_to_arena(void *arena, void *block)
+free_nothing(void *arena, void *block)
 {
     (void)arena;
     (void)block;
@@ -28,6 +28,6 @@ ProtobufCMessage *
 message_bytes_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
                      struct arena *arena)
 {
-    ProtobufCAllocator allocator = {allocate, leave_to_arena, arena};
+    ProtobufCAllocator allocator = {allocate, free_nothing, arena};
     return protobuf_c_message_unpack(type, &allocator, size, bytes);
 }

@@ -30,7 +30,7 @@ check_metadata(const struct metadata *metadata)
 }
 
 static void
-check_good(const struct request_head *head)
+check_good(const struct request_header *head)
 {
     REQUIRE(head->method && is_text(head->method));
     REQUIRE(head->scheme && is_text(head->scheme));
@@ -43,7 +43,7 @@ check_good(const struct request_head *head)
 }
 
 static void
-check_head(struct request_head *head)
+check_head(struct request_header *head)
 {
     request_finish(head);
     check_metadata(&head->metadata);
@@ -56,7 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, size};
     struct arena arena AUTO(arena_clear);
-    struct request_head head;
+    struct request_header head;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     request_init(&head);
     while (input.size) {

@@ -59,7 +59,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (line.size)
             add_line(&response, &arena, &line);
         else
-            REQUIRE(response_end_block(&response, &arena) == response.saw_head);
+            REQUIRE(response_end_block(&response, &arena) == response.saw_header);
     }
     check_metadata(&response.headers);
     check_metadata(&response.trailers);

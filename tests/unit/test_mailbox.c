@@ -65,13 +65,13 @@ the_loop_is_told_once_until_it_has_heard(void)
     deliver_and_hold(&box);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(!tell);
-    mailbox_hear(&box);
+    mailbox_acknowledge(&box);
     CHECK(put(&box, 1, &tell) && tell);
-    mailbox_hear(&box);
+    mailbox_acknowledge(&box);
     deliver_and_hold(&box);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(tell);
-    mailbox_hear(&box);
+    mailbox_acknowledge(&box);
     mailbox_end_out(&box, &tell);
     CHECK(tell);
     mailbox_clear(&box, &budget);
@@ -104,7 +104,7 @@ the_loop_is_told_of_takes_that_are_worth_it(void)
     CHECK(!tell);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(tell);
-    mailbox_hear(&box);
+    mailbox_acknowledge(&box);
     mailbox_hold(&box, SIZE_MAX, 0);
     message_free(mailbox_take(&box, &tell), &budget);
     CHECK(!tell);
@@ -297,7 +297,7 @@ static size_t
 write_what_was_put(struct side *side, bool *ended)
 {
     struct chunk_queue queue = {0};
-    mailbox_hear(&side->box);
+    mailbox_acknowledge(&side->box);
     *ended = mailbox_collect(&side->box, &queue);
     size_t size = queue.size;
     chunk_queue_clear(&queue);

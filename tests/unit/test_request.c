@@ -11,14 +11,14 @@ struct sample {
 static struct arena arena;
 
 static void
-add(struct request_head *head, const char *name, const char *value)
+add(struct request_header *head, const char *name, const char *value)
 {
     struct field field = {name, strlen(name), value, strlen(value)};
     request_read_fields(head, &arena, &field, 1);
 }
 
 static void
-add_all(struct request_head *head, const struct sample *fields)
+add_all(struct request_header *head, const struct sample *fields)
 {
     for (; fields->name; fields++)
         add(head, fields->name, fields->value);
@@ -36,7 +36,7 @@ static const struct sample good[] = {
 
 /* A good head with one more field. */
 static void
-read_with(struct request_head *head, const char *name, const char *value)
+read_with(struct request_header *head, const char *name, const char *value)
 {
     request_init(head);
     add_all(head, good);
@@ -47,7 +47,7 @@ read_with(struct request_head *head, const char *name, const char *value)
 static void
 check_malformed(const char *name, const char *value, bool expected)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, name, value);
     if ((head.malformed != NULL) != expected)
         fprintf(stderr, "with %s: %s\n", name, value);
@@ -57,7 +57,7 @@ check_malformed(const char *name, const char *value, bool expected)
 static void
 a_good_request_is_read(void)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, "x-key", "value");
     CHECK(!head.malformed);
     CHECK_TEXT(head.method, "POST");
@@ -79,7 +79,7 @@ any_authority_will_do(void)
     static const char *const authorities[] = {"", "/run/csi.sock", "unix:///run/csi.sock",
                                               "%2Frun%2Fcsi.sock", "localhost:0"};
     for (size_t i = 0; i < COUNT_OF(authorities); i++) {
-        struct request_head head;
+        struct request_header head;
         request_init(&head);
         add(&head, ":authority", authorities[i]);
         add_all(&head,
@@ -95,7 +95,7 @@ static void
 each_pseudo_field_but_authority_is_needed(void)
 {
     for (size_t missing = 0; missing < 4; missing++) {
-        struct request_head head;
+        struct request_header head;
         request_init(&head);
         for (size_t i = 0; good[i].name; i++)
             if (i != missing)
@@ -122,7 +122,7 @@ pseudo_fields_come_once_and_first(void)
     check_malformed(":path", "/again", true);
     check_malformed(":status", "200", true);
     check_malformed(":protocol", "websocket", true);
-    struct request_head head;
+    struct request_header head;
     request_init(&head);
     add_all(&head, (const struct sample[]){{":method", "POST"},
                                            {":method", "POST"},
@@ -141,7 +141,7 @@ paths_begin_with_a_slash(void)
         bool is_malformed;
     } paths[] = {{"/", false}, {"*", false}, {"", true}, {"csi.v1.Identity/Probe", true}};
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        struct request_head head;
+        struct request_header head;
         request_init(&head);
         add_all(&head, (const struct sample[]){{":method", "POST"},
                                                {":scheme", "http"},
@@ -162,7 +162,7 @@ names_and_values_have_only_the_characters_of_http2(void)
     check_malformed("x key", "v", true);
     check_malformed("x-key", "line\nline", true);
     check_malformed("x-key", "\r", true);
-    struct request_head head;
+    struct request_header head;
     request_init(&head);
     add_all(&head, good);
     request_read_fields(&head, &arena, &(struct field){"x-key", 5, "a\0b", 3}, 1);
@@ -184,7 +184,7 @@ fields_of_one_connection_are_refused(void)
 static void
 a_content_length_is_one_number(void)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, "content-length", "123456789012345678");
     CHECK(!head.malformed);
     CHECK_NUMBER(head.content_length, 123456789012345678);
@@ -200,7 +200,7 @@ a_content_length_is_one_number(void)
 static void
 the_timeout_is_read_or_found_bad(void)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, "grpc-timeout", "250m");
     CHECK(head.has_timeout && !head.bad_timeout);
     CHECK_NUMBER(head.timeout_ns, 250000000);
@@ -211,7 +211,7 @@ the_timeout_is_read_or_found_bad(void)
 static void
 the_encoding_is_one_that_we_know_or_not(void)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, "grpc-encoding", "gzip");
     CHECK_NUMBER(head.encoding, ENCODING_GZIP);
     read_with(&head, "grpc-encoding", "identity");
@@ -223,7 +223,7 @@ the_encoding_is_one_that_we_know_or_not(void)
 static void
 what_is_no_grpc_gets_an_http_status(void)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, "x", "y");
     head.method = "GET";
     CHECK_NUMBER(request_http_status(&head), 405);
@@ -240,7 +240,7 @@ what_is_no_grpc_gets_an_http_status(void)
 static void
 trailers_are_checked_and_not_kept(void)
 {
-    struct request_head head;
+    struct request_header head;
     read_with(&head, "x-key", "value");
     size_t count = head.metadata.count;
     head.in_trailers = true;

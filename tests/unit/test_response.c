@@ -97,7 +97,7 @@ a_status_that_is_none_is_told(void)
         add(&response, "grpc-status", statuses[i]);
         CHECK(response_end_block(&response, &arena));
         struct error *error AUTO(error_cleanup) = response_status(&response, 0, NULL);
-        CHECK_TEXT(error->message, "the server answered with a grpc-status that is none");
+        CHECK_TEXT(error->message, "the server sent an invalid grpc-status");
         response_clear(&response);
     }
 }

@@ -203,7 +203,7 @@ a_status_that_is_none_is_unknown(void)
     struct fault fault;
     fault_open(&fault);
     raw_send_trailers_only(fault.fd, 1, "many");
-    fault_close(&fault, CODE_UNKNOWN, "a grpc-status that is none");
+    fault_close(&fault, CODE_UNKNOWN, "an invalid grpc-status");
 }
 
 static void

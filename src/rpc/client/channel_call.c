@@ -19,7 +19,7 @@ static void
 take_news(struct task *task)
 {
     struct client_call *call = CONTAINER_OF(task, struct client_call, news);
-    mailbox_hear(&call->mailbox);
+    mailbox_acknowledge(&call->mailbox);
     if (call->is_finished || !call->stream.conn) {
         client_call_release(call);
         return;
@@ -35,7 +35,7 @@ take_news(struct task *task)
 
 /* The task holds the call: the thread may let go of it before the loop gets to the news. */
 static void
-tell_loop(struct client_call *call, bool wanted)
+notify_loop(struct client_call *call, bool wanted)
 {
     if (!wanted)
         return;
@@ -51,27 +51,27 @@ client_call_send(struct client_call *call, const ProtobufCMessage *message)
     struct error *error = framing_pack(message, &chunk);
     if (error)
         return error;
-    bool tell;
-    bool open = mailbox_put(&call->mailbox, chunk, &tell);
-    tell_loop(call, tell);
+    bool notify;
+    bool open = mailbox_put(&call->mailbox, chunk, &notify);
+    notify_loop(call, notify);
     return open ? NULL : error_new(CODE_CANCELLED, "%s: the call has ended", call->method->path);
 }
 
 void
 client_call_close_send(struct client_call *call)
 {
-    bool tell;
-    mailbox_end_out(&call->mailbox, &tell);
-    tell_loop(call, tell);
+    bool notify;
+    mailbox_end_out(&call->mailbox, &notify);
+    notify_loop(call, notify);
 }
 
 struct error *
 client_call_recv(struct client_call *call, struct arena *arena, void *out)
 {
     ProtobufCMessage *decoded = NULL;
-    bool tell;
-    struct message *message = mailbox_take(&call->mailbox, &tell);
-    tell_loop(call, tell);
+    bool notify;
+    struct message *message = mailbox_take(&call->mailbox, &notify);
+    notify_loop(call, notify);
     struct error *error = NULL;
     if (message)
         error = client_call_unpack(call, message, arena, NULL, &decoded);
@@ -82,11 +82,11 @@ client_call_recv(struct client_call *call, struct arena *arena, void *out)
 struct error *
 client_call_finish(struct client_call *call)
 {
-    bool tell;
+    bool notify;
     struct message *message;
-    while ((message = mailbox_take(&call->mailbox, &tell))) {
+    while ((message = mailbox_take(&call->mailbox, &notify))) {
         message_free(message, &call->account->bytes);
-        tell_loop(call, tell);
+        notify_loop(call, notify);
     }
     mailbox_wait_closed(&call->mailbox);
     return STEAL(call->result);

@@ -202,7 +202,7 @@ on_written(struct stream *stream, size_t size)
 static bool
 may_try_again(const struct client_call *call, uint32_t http2_error)
 {
-    return !call->is_finished && call->only_message && !call->response.saw_head &&
+    return !call->is_finished && call->only_message && !call->response.saw_header &&
            call->attempts < MAX_ATTEMPTS &&
            (http2_error == NGHTTP2_REFUSED_STREAM || call->stream.never_sent);
 }
@@ -220,7 +220,7 @@ final_status(const struct client_call *call, uint32_t http2_error, const char *w
     if (call->stream.headers_too_large)
         return say_where(call, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
     struct error *error = response_status(&call->response, http2_error, why);
-    if (error && call->response.saw_status && !call->response.is_garbled)
+    if (error && call->response.saw_status && !call->response.is_invalid_status)
         return error;
     return say_where(call, error ? error : message_reader_finish(&call->reader));
 }
@@ -397,10 +397,10 @@ struct error *
 client_call_take_reply(struct client_call *call, struct arena *arena, struct charge *charge,
                        void *reply)
 {
-    bool tell;
+    bool notify;
     ProtobufCMessage *decoded = NULL;
-    struct message *message = mailbox_take(&call->mailbox, &tell);
-    struct message *second = message ? mailbox_take(&call->mailbox, &tell) : NULL;
+    struct message *message = mailbox_take(&call->mailbox, &notify);
+    struct message *second = message ? mailbox_take(&call->mailbox, &notify) : NULL;
     struct error *error = NULL;
     if (!message)
         error =

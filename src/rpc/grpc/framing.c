@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC message framing and protobuf en- and decoding: see framing.h. */
+/* gRPC message framing, protobuf encoding and decoding: see framing.h. */
 #include "rpc/grpc/framing.h"
 
 #include <stdlib.h>
@@ -9,12 +9,15 @@
 #include "message/message_text.h"
 #include "rpc/grpc/gzip.h"
 
-#define FIRST_CAPACITY (16u * 1024)
-/* Growing copies what has come. So it happens once for most messages, and costs a peer that promises and does not send little. */
+#define INITIAL_CAPACITY (16u * 1024)
+/*
+ * Growing copies the bytes received so far. With these steps most messages grow at most once, and a
+ * peer that announces a large message but sends little costs little memory.
+ */
 #define SECOND_CAPACITY (128u * 1024)
-/* Deflate makes nothing smaller than a 1032nd of it. */
-#define MOST_INFLATION 1032u
-/* Decoded bytes are charged in such steps, behind those that are part of every call. */
+/* Deflate compresses at most by this factor. */
+#define MAX_INFLATION 1032u
+/* Decoded bytes beyond those charged with every call are charged in steps of this size. */
 #define DECODED_STEP_BYTES (16u * 1024)
 #define FLAG_PLAIN 0
 #define FLAG_COMPRESSED 1
@@ -47,14 +50,13 @@ charge(struct budget *budget, size_t size)
     if (budget_take(budget, size))
         return NULL;
     return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "too many bytes of requests wait in memory; try again later");
+                     "the memory limit for buffered requests is reached; try again later");
 }
 
-/* Makes room for more of the message. */
 static struct error *
 grow(struct message_reader *reader)
 {
-    size_t wanted = !reader->partial                     ? FIRST_CAPACITY
+    size_t wanted = !reader->partial                     ? INITIAL_CAPACITY
                     : reader->capacity < SECOND_CAPACITY ? SECOND_CAPACITY
                                                          : reader->capacity * 2;
     if (wanted > reader->expected)
@@ -79,7 +81,7 @@ check_flag(const struct message_reader *reader)
     if (flag == FLAG_PLAIN)
         return NULL;
     if (flag != FLAG_COMPRESSED)
-        return error_new(CODE_INTERNAL, "message with unknown flags 0x%02x", flag);
+        return error_new(CODE_INTERNAL, "a message has unknown flags 0x%02x", flag);
     if (reader->encoding == ENCODING_UNKNOWN)
         return error_new(CODE_UNIMPLEMENTED,
                          "message compressed with an encoding other than identity and gzip");
@@ -172,7 +174,7 @@ message_inflate(struct message **message, struct budget *budget, size_t limit)
     const struct message *packed = *message;
     if (!packed->is_compressed)
         return NULL;
-    size_t most = packed->size < limit / MOST_INFLATION ? packed->size * MOST_INFLATION : limit;
+    size_t most = packed->size < limit / MAX_INFLATION ? packed->size * MAX_INFLATION : limit;
     struct error *error = charge(budget, sizeof(struct message) + most);
     if (error)
         return error;
@@ -195,7 +197,8 @@ framing_pack(const ProtobufCMessage *message, struct chunk **out)
 {
     size_t size = protobuf_c_message_get_packed_size(message);
     if (size > UINT32_MAX)
-        return error_new(CODE_RESOURCE_EXHAUSTED, "message of %zu bytes cannot be sent", size);
+        return error_new(CODE_RESOURCE_EXHAUSTED, "a message of %zu bytes is too large to send",
+                         size);
     struct chunk *chunk = chunk_new(FRAMING_PREFIX_BYTES + size);
     chunk->bytes[0] = FLAG_PLAIN;
     for (unsigned i = 0; i < 4; i++)
@@ -211,7 +214,7 @@ struct decoder {
     bool is_refused; /* by the budget */
 };
 
-/* The first bytes are charged with the call. */
+/* The first ADMISSION_CALL_BYTES are charged with the call itself. */
 static bool
 charge_decoded(struct decoder *decoder, size_t size)
 {
@@ -241,7 +244,7 @@ allocate_in_arena(void *argument, size_t size)
 }
 
 static void
-leave_to_arena(void *decoder, void *block)
+free_nothing(void *decoder, void *block)
 {
     (void)decoder;
     (void)block;
@@ -266,15 +269,15 @@ framing_unpack(const ProtobufCMessageDescriptor *type, const struct message *mes
 {
     struct decoder decoder = {.arena = arena, .charge = charge};
     ProtobufCAllocator allocator = {
-        .alloc = allocate_in_arena, .free = leave_to_arena, .allocator_data = &decoder};
+        .alloc = allocate_in_arena, .free = free_nothing, .allocator_data = &decoder};
     *out = protobuf_c_message_unpack(type, &allocator, message->size, message->bytes);
     if (*out)
         return check_text(type, message);
     if (decoder.is_refused)
         return error_new(CODE_RESOURCE_EXHAUSTED,
-                         "too many bytes of requests wait in memory; try again later");
+                         "the memory limit for buffered requests is reached; try again later");
     if (arena->has_refused)
         return error_new(CODE_RESOURCE_EXHAUSTED,
-                         "%s: the message needs more memory than a call may have", type->name);
+                         "%s: the decoded message exceeds the memory limit of a call", type->name);
     return error_new(CODE_INTERNAL, "%s: the message cannot be decoded", type->name);
 }

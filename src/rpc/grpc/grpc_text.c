@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small texts of gRPC: see grpc_text.h. */
+/* Text formats of gRPC: see grpc_text.h. */
 #include "rpc/grpc/grpc_text.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #define TIMEOUT_MAX_DIGITS 8
 #define TIMEOUT_MAX_VALUE 99999999u
 
-/* The finest first. */
+/* Finest unit first. */
 static const struct {
     char letter;
     uint64_t nanoseconds;
@@ -50,7 +50,7 @@ divide_rounding_up(uint64_t value, uint64_t divisor)
     return value / divisor + (value % divisor != 0);
 }
 
-/* Digits and a letter; snprintf, once for every call, takes ten times as long. */
+/* Runs once per call; snprintf takes ten times as long. */
 static size_t
 print_number_with_unit(uint64_t number, char letter, char out[16])
 {
@@ -71,7 +71,7 @@ grpc_text_print_timeout(uint64_t nanoseconds, char out[16])
     size_t i = 0;
     if (!nanoseconds)
         nanoseconds = 1;
-    /* The last unit always fits: all of 64 bits are five million hours. */
+    /* The last unit always fits: 64 bits of nanoseconds are five million hours. */
     while (divide_rounding_up(nanoseconds, units[i].nanoseconds) > TIMEOUT_MAX_VALUE)
         i++;
     return print_number_with_unit(divide_rounding_up(nanoseconds, units[i].nanoseconds),
@@ -79,12 +79,12 @@ grpc_text_print_timeout(uint64_t nanoseconds, char out[16])
 }
 
 static bool
-stands_for_itself(char character)
+is_unescaped(char character)
 {
     return character >= 0x20 && character <= 0x7e && character != '%';
 }
 
-/* A character of UTF-8, or one byte where there is none. */
+/* The size of a UTF-8 character, or 1 for an invalid byte. */
 static size_t
 character_size(const char *text, size_t size)
 {
@@ -93,7 +93,10 @@ character_size(const char *text, size_t size)
     return length ? length : 1;
 }
 
-/* HTTP/2 forbids values that begin or end with a blank (RFC 9113, 8.2.1): a peer would take the whole answer for a broken one. */
+/*
+ * HTTP/2 forbids values that begin or end with a space (RFC 9113, 8.2.1): a peer would refuse the
+ * whole response.
+ */
 static void
 drop_last_blanks(struct buffer *out, size_t start)
 {
@@ -109,7 +112,7 @@ grpc_text_encode_message(const char *text, size_t limit, struct buffer *out)
     while (left) {
         size_t length = character_size(text, left);
         bool is_end_blank = text[0] == ' ' && (text == begin || left == 1);
-        size_t cost = stands_for_itself(text[0]) && !is_end_blank ? 1 : 3 * length;
+        size_t cost = is_unescaped(text[0]) && !is_end_blank ? 1 : 3 * length;
         if (cost > limit) {
             drop_last_blanks(out, start);
             return;
@@ -124,7 +127,7 @@ grpc_text_encode_message(const char *text, size_t limit, struct buffer *out)
     }
 }
 
-/* -1 if it is no hexadecimal digit. */
+/* Returns -1 if it is not a hexadecimal digit. */
 static int
 hex_value(char digit)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inflating gzip with a cap: see gzip.h. The only file that names zlib. */
+/* Decompressing gzip with a limit: see gzip.h. The only file that uses zlib. */
 #include "rpc/grpc/gzip.h"
 
 #include <zlib.h>
@@ -20,7 +20,7 @@ gzip_inflate(const uint8_t *bytes, size_t size, uint8_t *out, size_t limit, size
                                          .next_out = out,
                                          .avail_out = (uInt)limit};
     if (inflateInit2(&stream, GZIP_WINDOW_BITS) != Z_OK)
-        return error_new(CODE_RESOURCE_EXHAUSTED, "no memory to inflate a message");
+        return error_new(CODE_RESOURCE_EXHAUSTED, "no memory to decompress a message");
     int state = inflate(&stream, Z_FINISH);
     *out_size = limit - stream.avail_out;
     if (state == Z_STREAM_END)

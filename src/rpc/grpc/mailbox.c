@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The meeting place of a handler's thread and the loop: see mailbox.h. */
+/* Queues between a handler's thread and the loop: see mailbox.h. */
 #include "rpc/grpc/mailbox.h"
 
 #include "rpc/loop/loop_threads.h"
@@ -31,16 +31,16 @@ mailbox_clear(struct mailbox *box, struct budget *budget)
     pthread_mutex_destroy(&box->lock);
 }
 
-/* With the lock held: says true once until the loop has collected. */
+/* Lock held. Returns true once until the loop has acknowledged. */
 static bool
-must_tell(struct mailbox *box)
+must_notify(struct mailbox *box)
 {
-    bool first = !box->told && !box->closed;
-    box->told |= first;
+    bool first = !box->is_notified && !box->closed;
+    box->is_notified |= first;
     return first;
 }
 
-/* With the lock held. A handler that runs on the loop's own thread lets another one have the loop. */
+/* Lock held. A handler that runs on the loop thread first hands the loop to another thread. */
 static void
 wait_for_loop(struct mailbox *box)
 {
@@ -49,34 +49,34 @@ wait_for_loop(struct mailbox *box)
 }
 
 struct message *
-mailbox_take(struct mailbox *box, bool *tell_loop)
+mailbox_take(struct mailbox *box, bool *notify_loop)
 {
     pthread_mutex_lock(&box->lock);
     while (!box->in && !box->in_ended && !box->closed)
         wait_for_loop(box);
     struct message *message = box->in;
-    *tell_loop = false;
+    *notify_loop = false;
     if (message) {
         box->in = message->next;
         if (!box->in)
             box->in_last = &box->in;
         box->in_bytes -= message->size + FRAMING_PREFIX_BYTES;
         bool can_credit = box->held >= box->in_bytes + MAILBOX_CREDIT_BYTES;
-        *tell_loop = can_credit && !box->in_ended && must_tell(box);
+        *notify_loop = can_credit && !box->in_ended && must_notify(box);
     }
     pthread_mutex_unlock(&box->lock);
     return message;
 }
 
 bool
-mailbox_put(struct mailbox *box, struct chunk *chunk, bool *tell_loop)
+mailbox_put(struct mailbox *box, struct chunk *chunk, bool *notify_loop)
 {
     pthread_mutex_lock(&box->lock);
     box->out_full |= box->out_bytes >= MAILBOX_OUT_BYTES;
     while (box->out_full && !box->closed)
         wait_for_loop(box);
     bool open = !box->closed;
-    *tell_loop = open && must_tell(box);
+    *notify_loop = open && must_notify(box);
     if (open) {
         chunk->next = NULL;
         *box->out_last = chunk;
@@ -90,11 +90,11 @@ mailbox_put(struct mailbox *box, struct chunk *chunk, bool *tell_loop)
 }
 
 void
-mailbox_end_out(struct mailbox *box, bool *tell_loop)
+mailbox_end_out(struct mailbox *box, bool *notify_loop)
 {
     pthread_mutex_lock(&box->lock);
     box->out_ended = true;
-    *tell_loop = must_tell(box);
+    *notify_loop = must_notify(box);
     pthread_mutex_unlock(&box->lock);
 }
 
@@ -138,10 +138,10 @@ mailbox_close(struct mailbox *box)
 }
 
 void
-mailbox_hear(struct mailbox *box)
+mailbox_acknowledge(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
-    box->told = false;
+    box->is_notified = false;
     pthread_mutex_unlock(&box->lock);
 }
 
@@ -166,7 +166,7 @@ size_t
 mailbox_hold(struct mailbox *box, size_t uncredited, size_t pending)
 {
     pthread_mutex_lock(&box->lock);
-    /* While no whole message waits, the one that has begun may go on, however large it is. */
+    /* With no complete message waiting, an incomplete one may continue, however large it is. */
     size_t held = box->in_bytes ? box->in_bytes + pending : 0;
     box->held = held < uncredited ? held : uncredited;
     held = box->held;

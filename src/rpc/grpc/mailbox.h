@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a thread that runs a handler (or calls a peer) and the loop thread meet: messages in, chunks out, each bounded.
+ * Queues between the loop thread and a thread that runs a handler or calls a peer: messages in,
+ * chunks out, both bounded.
  *
- * The thread blocks in mailbox_take until a message is there, and in mailbox_put while too much waits to be sent: that is the
- * back pressure. The loop never blocks. Functions of the thread's side say when the loop must be told (by a task).
+ * The thread blocks in mailbox_take until a message arrives, and in mailbox_put while too many
+ * bytes wait to be sent (backpressure). The loop never blocks. The thread's functions report in
+ * `*notify_loop` whether the caller must post a task to the loop.
  */
 #ifndef RPC_GRPC_MAILBOX_H
 #define RPC_GRPC_MAILBOX_H
@@ -14,10 +16,16 @@
 #include "rpc/grpc/framing.h"
 #include "rpc/http2/chunk.h"
 
-/* mailbox_put waits once this many bytes wait to be sent, until half of them have gone: then there is something to do for a while. */
+/*
+ * mailbox_put blocks at this many unsent bytes until half of them are sent, so that the thread then
+ * has work for a while.
+ */
 #define MAILBOX_OUT_BYTES (256u * 1024)
 
-/* The loop is told of taken messages when it can give back so much window: its peer, which has more of it, does not wait for less. */
+/*
+ * The loop is notified of taken messages only when it can return this much window. The peer has
+ * more window left than this, so it does not stall.
+ */
 #define MAILBOX_CREDIT_BYTES (32u * 1024)
 
 struct mailbox {
@@ -26,51 +34,58 @@ struct mailbox {
     struct message *in;
     struct message **in_last;
     size_t in_bytes;
-    size_t held;   /* bytes for which the peer has no window back */
-    bool in_ended; /* the peer will send no more */
+    size_t held;   /* received bytes not yet returned to the peer's window */
+    bool in_ended; /* the peer sends no more */
     struct chunk *out;
     struct chunk **out_last;
-    size_t out_bytes; /* put and not yet written to the socket */
-    bool out_ended;   /* the thread will put no more */
-    bool out_full;    /* puts wait */
-    bool told;        /* the loop has been told of news and has not collected it yet */
-    bool closed;      /* the stream is over: takes give what is left, puts are dropped */
+    size_t out_bytes; /* queued and not yet written to the socket */
+    bool out_ended;   /* the thread queues no more */
+    bool out_full;    /* mailbox_put blocks */
+    bool is_notified; /* the loop has been notified and has not collected yet */
+    /* the stream is closed: mailbox_take drains the queue, mailbox_put drops its chunks */
+    bool closed;
 };
 
 void mailbox_init(struct mailbox *box);
 void mailbox_clear(struct mailbox *box, struct budget *budget);
 
-/* ---- the thread's side ---- */
+/* ---- called by the thread ---- */
 
-/* The next message, or NULL when there will be none. `*tell_loop`: window can be given back. */
-struct message *mailbox_take(struct mailbox *box, bool *tell_loop);
+/*
+ * Returns the next message, or NULL if no more will come. `*notify_loop`: window can be returned.
+ */
+struct message *mailbox_take(struct mailbox *box, bool *notify_loop);
 
-/* Takes the chunk. False: the stream is over. */
-bool mailbox_put(struct mailbox *box, struct chunk *chunk, bool *tell_loop);
+/* Takes over the chunk. Returns false if the stream is closed. */
+bool mailbox_put(struct mailbox *box, struct chunk *chunk, bool *notify_loop);
 
-/* No more puts. `*tell_loop` as above. */
-void mailbox_end_out(struct mailbox *box, bool *tell_loop);
+/* Ends the outgoing queue. */
+void mailbox_end_out(struct mailbox *box, bool *notify_loop);
 
-/* Blocks until the loop has closed the mailbox. */
+/* Blocks until the loop closes the mailbox. */
 void mailbox_wait_closed(struct mailbox *box);
 
-/* ---- the loop's side ---- */
+/* ---- called by the loop ---- */
 
 void mailbox_deliver(struct mailbox *box, struct message *message);
 void mailbox_end_in(struct mailbox *box);
 void mailbox_close(struct mailbox *box);
 
-/* The loop has got the word that it was told to expect; the next news is told again. */
-void mailbox_hear(struct mailbox *box);
+/* Acknowledges a notification: the next change notifies the loop again. */
+void mailbox_acknowledge(struct mailbox *box);
 
-/* Moves what was put behind the queue; tells whether it was the last. */
+/*
+ * Moves the queued chunks to the end of `queue`. Returns true if the thread has ended its output.
+ */
 bool mailbox_collect(struct mailbox *box, struct chunk_queue *queue);
 
-/* For how many of `uncredited` bytes no window can be given back: those of messages that wait to be taken, and behind them `pending` bytes of
-   the next. */
+/*
+ * Returns how many of the `uncredited` bytes must not be returned to the window yet: those of
+ * messages not taken, and the `pending` bytes of the next message after them.
+ */
 size_t mailbox_hold(struct mailbox *box, size_t uncredited, size_t pending);
 
-/* `size` bytes have been written to the socket. */
+/* Call when `size` bytes have been written to the socket. */
 void mailbox_note_written(struct mailbox *box, size_t size);
 
 #endif

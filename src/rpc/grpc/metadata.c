@@ -8,8 +8,11 @@
 #include "base/buffer.h"
 #include "rpc/grpc/grpc_text.h"
 
-/* In memory a value takes a hundred times the room of the comma before it, so the limit of header bytes does not bound them. */
-#define MOST_JOINED_VALUES 256u
+/*
+ * In memory a value takes a hundred times the bytes of its comma on the wire, so the limit on
+ * header bytes is not enough.
+ */
+#define MAX_JOINED_VALUES 256u
 
 static void
 copy_with_end(char *to, const void *bytes, size_t size)
@@ -19,7 +22,7 @@ copy_with_end(char *to, const void *bytes, size_t size)
     to[size] = '\0';
 }
 
-/* An entry and its texts are one block. */
+/* The entry, its key and its value are one allocation. */
 void
 metadata_add_bytes(struct metadata *metadata, struct arena *arena, const char *key, size_t key_size,
                    const void *value, size_t value_size)
@@ -49,15 +52,15 @@ metadata_add(struct metadata *metadata, struct arena *arena, const char *key, co
     if (!metadata_key_is_binary(key, key_size) &&
         !grpc_text_is_valid_metadata_value(value, value_size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "metadata \"%s\": the value is not printable ASCII without blanks at its "
-                         "ends; a key that ends in -bin may carry bytes",
+                         "metadata \"%s\": the value must be printable ASCII without leading or "
+                         "trailing spaces; use a key that ends in -bin for other bytes",
                          key);
     metadata_add_bytes(metadata, arena, key, key_size, value, value_size);
     return NULL;
 }
 
 static struct metadata_entry *
-find_from(struct metadata_entry *entry, const char *key)
+find_key(struct metadata_entry *entry, const char *key)
 {
     while (entry && strcmp(entry->key, key) != 0)
         entry = entry->next;
@@ -67,7 +70,7 @@ find_from(struct metadata_entry *entry, const char *key)
 const char *
 metadata_find(const struct metadata *metadata, const char *key)
 {
-    struct metadata_entry *entry = find_from(metadata->first, key);
+    struct metadata_entry *entry = find_key(metadata->first, key);
     return entry ? entry->value : NULL;
 }
 
@@ -75,8 +78,8 @@ size_t
 metadata_count(const struct metadata *metadata, const char *key)
 {
     size_t count = 0;
-    struct metadata_entry *entry = find_from(metadata->first, key);
-    for (; entry; entry = find_from(entry->next, key))
+    struct metadata_entry *entry = find_key(metadata->first, key);
+    for (; entry; entry = find_key(entry->next, key))
         count++;
     return count;
 }
@@ -88,8 +91,8 @@ metadata_key_is_binary(const char *key, size_t key_size)
 }
 
 /*
- * HTTP lets anybody on the way join the values of one key with commas: puts what follows the comma into an entry of its own. False: there was
- * none.
+ * HTTP allows intermediaries to join the values of a key with commas. Moves everything after the
+ * first comma into a new entry. Returns false if there is no comma.
  */
 static bool
 split_joined(struct metadata *metadata, struct arena *arena, struct metadata_entry *entry)
@@ -117,10 +120,10 @@ metadata_decode_binary(struct metadata *metadata, struct arena *arena)
     for (struct metadata_entry *entry = metadata->first; entry; entry = entry->next) {
         if (!metadata_key_is_binary(entry->key, entry->key_size))
             continue;
-        if (split_joined(metadata, arena, entry) && ++joined > MOST_JOINED_VALUES)
+        if (split_joined(metadata, arena, entry) && ++joined > MAX_JOINED_VALUES)
             return error_new(CODE_RESOURCE_EXHAUSTED,
                              "metadata \"%s\": more than %u values are joined by commas",
-                             entry->key, MOST_JOINED_VALUES);
+                             entry->key, MAX_JOINED_VALUES);
         struct buffer plain AUTO(buffer_clear) = {0};
         if (!base64_decode(entry->value, entry->value_size, &plain))
             return error_new(CODE_INTERNAL, "metadata \"%s\" is not valid base64", entry->key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gRPC metadata: an ordered list of keys and values. A value of a key that ends in "-bin" is bytes; it is base64 on the wire and plain
- * here, once metadata_decode_binary has run over the list. Lives in an arena.
+ * gRPC metadata: an ordered list of keys and values, allocated in an arena. Values of keys that end
+ * in "-bin" are bytes: base64 on the wire, decoded here by metadata_decode_binary.
  */
 #ifndef RPC_GRPC_METADATA_H
 #define RPC_GRPC_METADATA_H
@@ -14,11 +14,11 @@
 
 struct metadata_entry {
     struct metadata_entry *next;
-    const char *key; /* lower case; NUL-terminated, as the value is */
+    const char *key; /* lower case; key and value are NUL-terminated */
     size_t key_size;
     const char *value;
     size_t value_size;
-    bool is_secret; /* its sender keeps it out of HPACK's tables */
+    bool is_secret; /* the sender keeps it out of HPACK tables */
 };
 
 struct metadata {
@@ -27,7 +27,7 @@ struct metadata {
     size_t count;
 };
 
-/* Puts an entry, which lives as long as the list, at its end. */
+/* Appends an entry, which must live as long as the list. */
 static inline void
 metadata_append(struct metadata *metadata, struct metadata_entry *entry)
 {
@@ -44,17 +44,19 @@ metadata_append(struct metadata *metadata, struct metadata_entry *entry)
 void metadata_add_bytes(struct metadata *metadata, struct arena *arena, const char *key,
                         size_t key_size, const void *value, size_t value_size);
 
-/* The same, for what our own code or a user says: INVALID_ARGUMENT for a key or value that may not be sent. */
+/* The same for our own or user input. INVALID_ARGUMENT for a key or value that must not be sent. */
 MUST_CHECK struct error *metadata_add(struct metadata *metadata, struct arena *arena,
                                       const char *key, const void *value, size_t value_size);
 
-/* The first value of the key (lower case) as a string, or NULL. */
+/* Returns the first value of the key (lower case) as a string, or NULL. */
 const char *metadata_find(const struct metadata *metadata, const char *key);
 size_t metadata_count(const struct metadata *metadata, const char *key);
 
 bool metadata_key_is_binary(const char *key, size_t key_size);
 
-/* INTERNAL if a -bin value is no base64, RESOURCE_EXHAUSTED if more of them are joined by commas than anybody needs. */
+/*
+ * INTERNAL: a -bin value is not base64. RESOURCE_EXHAUSTED: too many values are joined by commas.
+ */
 MUST_CHECK struct error *metadata_decode_binary(struct metadata *metadata, struct arena *arena);
 
 #endif

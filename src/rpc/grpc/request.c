@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request: see request.h. */
+/* The header block of a request: see request.h. */
 #include "rpc/grpc/request.h"
 
 #include <nghttp2/nghttp2.h>
@@ -8,9 +8,9 @@
 #include "rpc/grpc/grpc_text.h"
 
 void
-request_init(struct request_head *head)
+request_init(struct request_header *header)
 {
-    *head = (struct request_head){.content_length = -1};
+    *header = (struct request_header){.content_length = -1};
 }
 
 static bool
@@ -20,16 +20,16 @@ is(const char *name, size_t name_size, const char *wanted)
 }
 
 static void
-call_malformed(struct request_head *head, const char *what)
+set_malformed(struct request_header *header, const char *what)
 {
-    if (!head->malformed)
-        head->malformed = what;
+    if (!header->malformed)
+        header->malformed = what;
 }
 
 /* ---- names ---- */
 
 enum name {
-    NAME_OTHER, /* not one of those below: its name has to be looked at */
+    NAME_OTHER, /* any other name; must be validated */
     NAME_METHOD,
     NAME_SCHEME,
     NAME_PATH,
@@ -39,13 +39,13 @@ enum name {
     NAME_CONTENT_LENGTH,
     NAME_TIMEOUT,
     NAME_ENCODING,
-    NAME_OF_CONNECTION, /* of one HTTP/1 connection: it has no place in HTTP/2 */
-    NAME_PLAIN,         /* metadata that most clients send */
+    NAME_CONNECTION_SPECIFIC, /* connection-specific in HTTP/1, forbidden in HTTP/2 */
+    NAME_PLAIN,               /* metadata that most clients send */
 };
 
 #define IS(wanted) (memcmp(name, wanted, sizeof(wanted) - 1) == 0)
 
-/* By length first: this is asked eight times for every call. */
+/* Switches on the length first: this runs eight times per call. */
 static enum name
 find_name(const char *name, size_t name_size)
 {
@@ -57,12 +57,12 @@ find_name(const char *name, size_t name_size)
     case 7:
         return IS(":method")   ? NAME_METHOD
                : IS(":scheme") ? NAME_SCHEME
-               : IS("upgrade") ? NAME_OF_CONNECTION
+               : IS("upgrade") ? NAME_CONNECTION_SPECIFIC
                                : NAME_OTHER;
     case 10:
         return IS(":authority")                       ? NAME_AUTHORITY
                : IS("user-agent")                     ? NAME_PLAIN
-               : IS("connection") || IS("keep-alive") ? NAME_OF_CONNECTION
+               : IS("connection") || IS("keep-alive") ? NAME_CONNECTION_SPECIFIC
                                                       : NAME_OTHER;
     case 12:
         return IS("content-type")   ? NAME_CONTENT_TYPE
@@ -73,9 +73,9 @@ find_name(const char *name, size_t name_size)
     case 14:
         return IS("content-length") ? NAME_CONTENT_LENGTH : NAME_OTHER;
     case 16:
-        return IS("proxy-connection") ? NAME_OF_CONNECTION : NAME_OTHER;
+        return IS("proxy-connection") ? NAME_CONNECTION_SPECIFIC : NAME_OTHER;
     case 17:
-        return IS("transfer-encoding") ? NAME_OF_CONNECTION : NAME_OTHER;
+        return IS("transfer-encoding") ? NAME_CONNECTION_SPECIFIC : NAME_OTHER;
     case 20:
         return IS("grpc-accept-encoding") ? NAME_PLAIN : NAME_OTHER;
     default:
@@ -87,7 +87,7 @@ find_name(const char *name, size_t name_size)
 
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
-/* Are all eight from the space to the tilde? */
+/* Are all eight bytes between the space and the tilde? */
 static bool
 are_plain(const char *bytes)
 {
@@ -104,9 +104,12 @@ is_white(char character)
     return character == ' ' || character == '\t';
 }
 
-/* Most values are plain text, and that is seen eight bytes at a time. White space at an end is malformed (RFC 9113, 8.2.1). */
+/*
+ * Checks eight bytes at a time, since most values are plain ASCII. White space at either end is
+ * malformed (RFC 9113, 8.2.1).
+ */
 static bool
-is_good_value(const char *value, size_t size)
+is_valid_value(const char *value, size_t size)
 {
     if (size && (is_white(value[0]) || is_white(value[size - 1])))
         return false;
@@ -120,126 +123,127 @@ is_good_value(const char *value, size_t size)
 /* ---- fields ---- */
 
 static void
-read_pseudo_field(struct request_head *head, enum name name, const char *value)
+read_pseudo_field(struct request_header *header, enum name name, const char *value)
 {
-    const char **place = name == NAME_PATH        ? &head->path
-                         : name == NAME_METHOD    ? &head->method
-                         : name == NAME_SCHEME    ? &head->scheme
-                         : name == NAME_AUTHORITY ? &head->authority
+    const char **place = name == NAME_PATH        ? &header->path
+                         : name == NAME_METHOD    ? &header->method
+                         : name == NAME_SCHEME    ? &header->scheme
+                         : name == NAME_AUTHORITY ? &header->authority
                                                   : NULL;
     if (!place)
-        call_malformed(head, "unknown pseudo-header field");
-    else if (head->in_trailers)
-        call_malformed(head, "pseudo-header field in trailers");
-    else if (head->saw_regular_field)
-        call_malformed(head, "pseudo-header field after a regular one");
+        set_malformed(header, "unknown pseudo-header field");
+    else if (header->in_trailers)
+        set_malformed(header, "pseudo-header field in trailers");
+    else if (header->saw_regular_field)
+        set_malformed(header, "pseudo-header field after a regular one");
     else if (*place)
-        call_malformed(head, "pseudo-header field sent twice");
+        set_malformed(header, "pseudo-header field sent twice");
     else
         *place = value;
 }
 
 static void
-read_content_length(struct request_head *head, const char *value, size_t value_size)
+read_content_length(struct request_header *header, const char *value, size_t value_size)
 {
     int64_t length = 0;
-    bool valid = value_size > 0 && value_size <= 18 && head->content_length < 0;
+    bool valid = value_size > 0 && value_size <= 18 && header->content_length < 0;
     for (size_t i = 0; valid && i < value_size; i++) {
         valid = value[i] >= '0' && value[i] <= '9';
         length = length * 10 + (value[i] - '0');
     }
     if (valid)
-        head->content_length = length;
+        header->content_length = length;
     else
-        call_malformed(head, "bad content-length");
+        set_malformed(header, "bad content-length");
 }
 
 static void
-read_encoding(struct request_head *head, const char *value, size_t value_size)
+read_encoding(struct request_header *header, const char *value, size_t value_size)
 {
     if (is(value, value_size, "gzip"))
-        head->encoding = ENCODING_GZIP;
+        header->encoding = ENCODING_GZIP;
     else if (!is(value, value_size, "identity"))
-        head->encoding = ENCODING_UNKNOWN;
+        header->encoding = ENCODING_UNKNOWN;
 }
 
 static void
-read_known_field(struct request_head *head, enum name name, const char *value, size_t value_size)
+read_known_field(struct request_header *header, enum name name, const char *value,
+                 size_t value_size)
 {
     if (name == NAME_TE) {
         if (!is(value, value_size, "trailers"))
-            call_malformed(head, "te other than trailers");
+            set_malformed(header, "te other than trailers");
     } else if (name == NAME_TIMEOUT) {
-        head->has_timeout = true;
-        head->bad_timeout = !grpc_text_parse_timeout(value, value_size, &head->timeout_ns);
+        header->has_timeout = true;
+        header->bad_timeout = !grpc_text_parse_timeout(value, value_size, &header->timeout_ns);
     } else if (name == NAME_ENCODING) {
-        read_encoding(head, value, value_size);
+        read_encoding(header, value, value_size);
     } else if (name == NAME_CONTENT_LENGTH) {
-        read_content_length(head, value, value_size);
-    } else if (name == NAME_OF_CONNECTION) {
-        call_malformed(head, "connection-specific field");
-    } else if (name == NAME_CONTENT_TYPE && !head->in_trailers) {
-        head->content_type = value;
+        read_content_length(header, value, value_size);
+    } else if (name == NAME_CONNECTION_SPECIFIC) {
+        set_malformed(header, "connection-specific field");
+    } else if (name == NAME_CONTENT_TYPE && !header->in_trailers) {
+        header->content_type = value;
     }
 }
 
-/* True: it is one of the metadata. */
+/* Returns true if the field is metadata. */
 static bool
-read_field(struct request_head *head, const struct field *field)
+read_field(struct request_header *header, const struct field *field)
 {
     enum name name = find_name(field->name, field->name_size);
     if (name == NAME_OTHER &&
         !nghttp2_check_header_name((const uint8_t *)field->name, field->name_size))
-        call_malformed(head, "bad field name");
-    if (!is_good_value(field->value, field->value_size))
-        call_malformed(head, "bad field value");
-    if (head->malformed)
+        set_malformed(header, "bad field name");
+    if (!is_valid_value(field->value, field->value_size))
+        set_malformed(header, "bad field value");
+    if (header->malformed)
         return false;
     if (field->name_size && field->name[0] == ':') {
-        read_pseudo_field(head, name, field->value);
+        read_pseudo_field(header, name, field->value);
         return false;
     }
-    head->saw_regular_field = true;
-    read_known_field(head, name, field->value, field->value_size);
-    return !head->in_trailers;
+    header->saw_regular_field = true;
+    read_known_field(header, name, field->value, field->value_size);
+    return !header->in_trailers;
 }
 
 void
-request_read_fields(struct request_head *head, struct arena *arena, const struct field *fields,
+request_read_fields(struct request_header *header, struct arena *arena, const struct field *fields,
                     size_t count)
 {
     struct metadata_entry *entry =
-        head->in_trailers ? NULL : arena_alloc(arena, count * sizeof *entry);
+        header->in_trailers ? NULL : arena_alloc(arena, count * sizeof *entry);
     for (const struct field *field = fields; field < fields + count; field++) {
-        if (!read_field(head, field) || !entry)
+        if (!read_field(header, field) || !entry)
             continue;
         *entry = (struct metadata_entry){.key = field->name,
                                          .key_size = field->name_size,
                                          .value = field->value,
                                          .value_size = field->value_size,
                                          .is_secret = field->is_secret};
-        metadata_append(&head->metadata, entry++);
+        metadata_append(&header->metadata, entry++);
     }
 }
 
 void
-request_finish(struct request_head *head)
+request_finish(struct request_header *header)
 {
-    if (head->in_trailers)
+    if (header->in_trailers)
         return;
-    if (!head->method || !head->scheme)
-        call_malformed(head, "a pseudo-header field is missing");
-    else if (!head->path || (head->path[0] != '/' && strcmp(head->path, "*") != 0))
-        call_malformed(head, "no :path");
+    if (!header->method || !header->scheme)
+        set_malformed(header, "a pseudo-header field is missing");
+    else if (!header->path || (header->path[0] != '/' && strcmp(header->path, "*") != 0))
+        set_malformed(header, "no :path");
 }
 
 int
-request_http_status(const struct request_head *head)
+request_http_status(const struct request_header *header)
 {
-    if (strcmp(head->method, "POST") != 0)
+    if (strcmp(header->method, "POST") != 0)
         return 405;
-    if (!head->content_type ||
-        !grpc_text_is_grpc_content_type(head->content_type, strlen(head->content_type)))
+    if (!header->content_type ||
+        !grpc_text_is_grpc_content_type(header->content_type, strlen(header->content_type)))
         return 415;
     return 0;
 }

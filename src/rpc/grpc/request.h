@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a request, as a server reads it: header fields come one by one, then the head is judged as a whole.
+ * The header block of a request, on the server: reads the fields one by one, then validates the
+ * block as a whole.
  *
- * These checks replace nghttp2's own, which are switched off for servers because they refuse the forms of :authority that real gRPC
- * clients send over unix sockets. Everything else that HTTP/2 demands of a request is demanded here.
+ * This replaces nghttp2's validation, which is switched off for servers: it refuses forms of
+ * :authority that real gRPC clients send over unix sockets. All other rules of HTTP/2 are enforced
+ * here.
  */
 #ifndef RPC_GRPC_REQUEST_H
 #define RPC_GRPC_REQUEST_H
@@ -17,13 +19,13 @@
 #include "rpc/grpc/metadata.h"
 #include "rpc/http2/field_block.h"
 
-struct request_head {
+struct request_header {
     const char *method; /* NULL: not sent */
     const char *path;
     const char *scheme;
     const char *authority;
     const char *content_type;
-    const char *malformed; /* what breaks HTTP/2's rules: the stream is reset with PROTOCOL_ERROR */
+    const char *malformed; /* the HTTP/2 rule that was broken: reset with PROTOCOL_ERROR */
     bool saw_regular_field;
     bool in_trailers;
     bool has_timeout;
@@ -31,19 +33,22 @@ struct request_head {
     uint64_t timeout_ns;
     int64_t content_length; /* -1: not sent */
     enum message_encoding encoding;
-    struct metadata metadata; /* every regular field, in order */
+    struct metadata metadata; /* all regular fields, in order */
 };
 
-void request_init(struct request_head *head);
+void request_init(struct request_header *header);
 
-/* Those of the head are referred to: their texts live as long as it does. Nothing is kept of trailers. */
-void request_read_fields(struct request_head *head, struct arena *arena, const struct field *fields,
-                         size_t count);
+/*
+ * Reads a block of fields. The header keeps pointers to their text, so the text must live as long
+ * as the header. Trailers are checked, but nothing of them is kept.
+ */
+void request_read_fields(struct request_header *header, struct arena *arena,
+                         const struct field *fields, size_t count);
 
-/* When the head is complete: finds what is missing (see `malformed`). */
-void request_finish(struct request_head *head);
+/* Call after the last field: sets `malformed` if a required field is missing. */
+void request_finish(struct request_header *header);
 
-/* 0: a gRPC request. Otherwise the HTTP status to answer: 405, 415. */
-int request_http_status(const struct request_head *head);
+/* Returns 0 for a gRPC request, or the HTTP status to answer with: 405 or 415. */
+int request_http_status(const struct request_header *header);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server answers: see response.h. */
+/* A server's response: see response.h. */
 #include "rpc/grpc/response.h"
 
 #include <stdlib.h>
@@ -29,8 +29,8 @@ read_grpc_field(struct response *response, const struct field *field)
     if (is(field->name, field->name_size, "grpc-status")) {
         int number = grpc_text_parse_number(field->value, field->value_size, CODE_COUNT);
         response->saw_status = true;
-        response->is_garbled = number >= CODE_COUNT;
-        response->code = response->is_garbled ? CODE_UNKNOWN : (enum code)number;
+        response->is_invalid_status = number >= CODE_COUNT;
+        response->code = response->is_invalid_status ? CODE_UNKNOWN : (enum code)number;
     } else if (is(field->name, field->name_size, "grpc-message")) {
         buffer_clear(&response->message);
         grpc_text_decode_message(field->value, field->value_size, &response->message);
@@ -58,14 +58,14 @@ response_add_field(struct response *response, struct arena *arena, const struct 
         return;
     }
     bool interim =
-        !response->saw_head && response->http_status >= 100 && response->http_status < 200;
+        !response->saw_header && response->http_status >= 100 && response->http_status < 200;
     if (interim || read_grpc_field(response, field))
         return;
-    metadata_add_bytes(response->saw_head ? &response->trailers : &response->headers, arena,
+    metadata_add_bytes(response->saw_header ? &response->trailers : &response->headers, arena,
                        field->name, field->name_size, field->value, field->value_size);
 }
 
-/* A value that is no base64 stays as it came: the answer is good without it. */
+/* A value that is not base64 is left encoded: the response is usable without it. */
 static void
 decode_binary(struct metadata *metadata, struct arena *arena)
 {
@@ -75,10 +75,10 @@ decode_binary(struct metadata *metadata, struct arena *arena)
 bool
 response_end_block(struct response *response, struct arena *arena)
 {
-    if (!response->saw_head && response->http_status >= 100 && response->http_status < 200)
+    if (!response->saw_header && response->http_status >= 100 && response->http_status < 200)
         return false;
-    decode_binary(response->saw_head ? &response->trailers : &response->headers, arena);
-    response->saw_head = true;
+    decode_binary(response->saw_header ? &response->trailers : &response->headers, arena);
+    response->saw_header = true;
     return true;
 }
 
@@ -87,8 +87,8 @@ status_error(const struct response *response)
 {
     if (response->code == CODE_OK)
         return NULL;
-    if (response->is_garbled && !response->message.size)
-        return error_new(CODE_UNKNOWN, "the server answered with a grpc-status that is none");
+    if (response->is_invalid_status && !response->message.size)
+        return error_new(CODE_UNKNOWN, "the server sent an invalid grpc-status");
     struct error *error =
         error_new(response->code, "%.*s", (int)response->message.size,
                   response->message.size ? (const char *)response->message.bytes : "");
@@ -106,13 +106,12 @@ response_status(const struct response *response, uint32_t http2_error, const cha
 {
     if (response->saw_status)
         return status_error(response);
-    if (response->saw_head && response->http_status != 200)
+    if (response->saw_header && response->http_status != 200)
         return error_new(grpc_text_code_of_http_status(response->http_status),
                          "the server answered with HTTP status %d and no grpc-status",
                          response->http_status);
-    if (response->saw_head && !response->is_grpc)
-        return error_new(CODE_UNKNOWN,
-                         "the server's answer is not gRPC (its content-type says so)");
+    if (response->saw_header && !response->is_grpc)
+        return error_new(CODE_UNKNOWN, "the server's response is not gRPC, by its content-type");
     if (why)
         return error_new(grpc_text_code_of_rst(http2_error), "the server ended the stream: %s",
                          why);

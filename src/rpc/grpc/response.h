@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server answers, read field by field, and the gRPC status that it amounts to, also when the server (or something on the way that is
- * no gRPC server at all) does not behave.
+ * Collects a server's response field by field and maps it to a gRPC status. Copes with servers that
+ * misbehave, and with intermediaries that do not speak gRPC.
  */
 #ifndef RPC_GRPC_RESPONSE_H
 #define RPC_GRPC_RESPONSE_H
@@ -16,11 +16,11 @@
 #include "rpc/http2/field_block.h"
 
 struct response {
-    int http_status; /* of the block that is being read */
-    bool saw_head;   /* a block that is no 1xx has come */
-    bool is_grpc;    /* content-type says so */
+    int http_status; /* of the block being read */
+    bool saw_header; /* a final (not 1xx) header block has been read */
+    bool is_grpc;    /* by its content-type */
     bool saw_status;
-    bool is_garbled; /* the status is no number of a status */
+    bool is_invalid_status; /* grpc-status is not a known status number */
     enum code code;
     struct buffer message; /* decoded grpc-message */
     struct buffer details;
@@ -31,13 +31,19 @@ struct response {
 
 void response_clear(struct response *response);
 
-/* What is needed of the field is copied. */
+/* Copies what it needs of the field. */
 void response_add_field(struct response *response, struct arena *arena, const struct field *field);
 
-/* A block is complete: its -bin values are decoded. False: it was an interim one (1xx), and the real one is still to come. */
+/*
+ * Ends a header block and decodes its -bin values. Returns false after an interim (1xx) block: the
+ * final headers are still to come.
+ */
 bool response_end_block(struct response *response, struct arena *arena);
 
-/* The status once the stream has ended: of the trailers if they were regular, else what HTTP/2 says. NULL: OK. */
+/*
+ * Returns the status of a stream that has ended: from the trailers, or else from the HTTP/2 error.
+ * NULL means OK.
+ */
 MUST_CHECK struct error *response_status(const struct response *response, uint32_t http2_error,
                                          const char *why);
 

@@ -169,7 +169,7 @@ pack_request(struct call *call, struct chunk **out)
     relayed->charged = 0;
     chunk_release(*out);
     return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "too many bytes of requests wait in memory; try again later");
+                     "the memory limit for buffered requests is reached; try again later");
 }
 
 static void

@@ -71,7 +71,7 @@ struct call {
     struct server *server; /* NULL: no client made the call */
     struct loop *loop;
     struct peer *peer;
-    struct request_head head;
+    struct request_header head;
     struct kept_fields *fields;   /* what the head refers to */
     struct budget *budget;        /* that all of the call is charged to: see admission.h */
     size_t head_charged;          /* for the call and its head */

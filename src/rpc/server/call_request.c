@@ -14,7 +14,7 @@ static struct error *
 too_many_bytes(void)
 {
     return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "too many bytes of requests wait in memory; try again later");
+                     "the memory limit for buffered requests is reached; try again later");
 }
 
 /* ---- the deadline ---- */

@@ -11,14 +11,14 @@ static void
 take_news(struct task *task)
 {
     struct call *call = CONTAINER_OF(task, struct call, news);
-    mailbox_hear(&call->mailbox);
+    mailbox_acknowledge(&call->mailbox);
     call_reply_collect(call);
     if (call->answer != ANSWER_GONE)
         call_credit(call);
 }
 
 static void
-tell_loop(struct call *call, bool wanted)
+notify_loop(struct call *call, bool wanted)
 {
     if (!wanted)
         return;
@@ -30,9 +30,9 @@ struct error *
 call_recv(struct call *call, void *out)
 {
     ProtobufCMessage *decoded = NULL;
-    bool tell;
-    struct message *message = mailbox_take(&call->mailbox, &tell);
-    tell_loop(call, tell);
+    bool notify;
+    struct message *message = mailbox_take(&call->mailbox, &notify);
+    notify_loop(call, notify);
     arena_clear(&call->message_arena);
     charge_clear(&call->message_decoded);
     struct error *error = NULL;
@@ -59,10 +59,10 @@ call_send(struct call *call, const ProtobufCMessage *message)
         chunk_release(chunk);
         return error;
     }
-    bool tell;
+    bool notify;
     call->sent_any = true;
-    bool open = mailbox_put(&call->mailbox, chunk, &tell);
-    tell_loop(call, tell);
+    bool open = mailbox_put(&call->mailbox, chunk, &notify);
+    notify_loop(call, notify);
     return open ? NULL : call_cancelled_error();
 }
 
@@ -72,15 +72,15 @@ bool
 call_push(struct call *call, const ProtobufCMessage *message)
 {
     struct chunk *chunk = NULL;
-    bool tell, is_free = call->answer < ANSWER_ENDED && !atomic_load(&call->out_charged);
+    bool notify, is_free = call->answer < ANSWER_ENDED && !atomic_load(&call->out_charged);
     struct error *error = is_free ? framing_pack(message, &chunk) : NULL;
     if (!error && chunk)
         error = call_reply_charge(call, chunk->size);
     bool is_sent = !error && chunk;
     if (is_sent) {
         call_log_message(call, "reply", message);
-        mailbox_put(&call->mailbox, STEAL(chunk), &tell);
-        mailbox_hear(&call->mailbox);
+        mailbox_put(&call->mailbox, STEAL(chunk), &notify);
+        mailbox_acknowledge(&call->mailbox);
         call_reply_collect(call);
     }
     if (chunk)

@@ -51,7 +51,7 @@ struct server *server_new(struct runtime *runtime, const struct server_options *
 void server_add_service(struct server *server, const struct service *service, const void *handlers,
                         void *context);
 
-/* Calls of this method tell whether the process lives, and have a reserve of memory (admission.h). Once its service has been added. */
+/* Calls of this method notify whether the process lives, and have a reserve of memory (admission.h). Once its service has been added. */
 void server_reserve_for(struct server *server, const struct method *method);
 
 /* Runs for every method that no service has. It answers, or says rpc_proxy and returns NULL. Before the first server_listen. */
