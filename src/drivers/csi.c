@@ -300,7 +300,7 @@ open_end(struct csi_driver *csi, const char *endpoint, size_t index)
         .tls = is_local ? NULL : csi->tls,
         .tls_name = csi->options.tls.name,
         .connect_timeout_ms = csi->options.probe_timeout_ms,
-        .longest_pause_ms = LONGEST_PAUSE_MS,
+        .max_backoff_ms = LONGEST_PAUSE_MS,
         .keepalive_ms = is_local ? 0 : KEEPALIVE_MS,
     };
     csi->ends[index].breaker = &csi->breakers[index];

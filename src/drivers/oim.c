@@ -157,7 +157,7 @@ open_channel(struct oim_driver *oim)
         .tls = oim->tls,
         .tls_name = oim->tls ? expected_name(oim) : NULL,
         .connect_timeout_ms = oim->options.probe_timeout_ms,
-        .longest_pause_ms = LONGEST_PAUSE_MS,
+        .max_backoff_ms = LONGEST_PAUSE_MS,
         .keepalive_ms = address_is_local(&address) ? 0 : KEEPALIVE_MS,
     };
     oim->end.breaker = &oim->breaker;

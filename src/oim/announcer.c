@@ -214,7 +214,7 @@ announcer_open(const struct announcer_options *options, struct announcer **out)
     /* The pauses between attempts are made here, not there. */
     const struct channel_options channel = {.tls = options->tls,
                                             .tls_name = options->tls ? RIGHTS_REGISTRY : NULL,
-                                            .longest_pause_ms = FIRST_PAUSE_MS / 2};
+                                            .max_backoff_ms = FIRST_PAUSE_MS / 2};
     struct error *error =
         channel_open(options->runtime, options->registry, &channel, &announcer->channel);
     if (error) {

@@ -396,7 +396,7 @@ open_channel(struct controllers *controllers, struct controller *controller)
     struct channel_options options = {
         .tls = controllers->tls,
         .tls_name = name,
-        .longest_pause_ms = LONGEST_PAUSE_MS,
+        .max_backoff_ms = LONGEST_PAUSE_MS,
         .keepalive_ms = address_is_local(&address) ? 0 : KEEPALIVE_MS,
     };
     return channel_open(controllers->runtime, address_of(controller), &options,
@@ -427,7 +427,7 @@ pass(struct controllers *controllers, struct controller *controller, struct call
         return error_wrap(error, "controller \"%s\"", controller->text);
     }
     if (controller->has_news)
-        channel_end_pause(controller->channel);
+        channel_end_backoff(controller->channel);
     controller->has_news = false;
     controller->used_at = timers_now();
     rpc_proxy(call, controller->channel);

@@ -54,9 +54,9 @@ etcd_client_open(struct etcd_client *client, const struct etcd_place *place,
     const struct channel_options channel_options = {
         .tls = options->tls,
         .connect_timeout_ms = CONNECT_MS,
-        .longest_pause_ms = RECONNECT_MS,
+        .max_backoff_ms = RECONNECT_MS,
         .keepalive_ms = PING_MS,
-        .keepalive_answer_ms = PING_ANSWER_MS,
+        .keepalive_timeout_ms = PING_ANSWER_MS,
     };
     client->place = place;
     client->members = memory_zeroed(place->count * sizeof *client->members);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A channel: when to connect, which connection calls get, when to give up. See channel.h. */
+/* Connection management of a channel: connecting, sharing, backoff, keepalive. See channel.h. */
 #include "rpc/client/channel.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "rpc/runtime/runtime_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define FIRST_PAUSE_NS SECOND_NS
-#define LONGEST_PAUSE_NS (120 * SECOND_NS)
-#define PING_ANSWER_NS (20 * SECOND_NS)
+#define INITIAL_BACKOFF_NS SECOND_NS
+#define MAX_BACKOFF_NS (120 * SECOND_NS)
+#define PING_TIMEOUT_NS (20 * SECOND_NS)
 #define MAX_HEADER_BYTES (64u << 10)
 
 static void connect_now(struct channel *channel);
@@ -31,8 +31,8 @@ channel_release(struct channel *channel)
 {
     if (atomic_fetch_sub_explicit(&channel->references, 1, memory_order_acq_rel) != 1)
         return;
-    /* The analyzer takes each release for the last. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-    loop_disarm(channel->loop, &channel->pause);
+    /* The analyzer ignores the reference count. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    loop_disarm(channel->loop, &channel->backoff);
     loop_disarm(channel->loop, &channel->watch);
     free(channel->tls_name);
     free(channel->target);
@@ -85,9 +85,9 @@ fail_waiters(struct channel *channel, bool all)
     }
 }
 
-/* Takes no new calls on the connection; what runs on it goes on. */
+/* Sends no new calls to the connection; those in progress continue. */
 static void
-retire(struct channel *channel, struct conn *conn)
+stop_using(struct channel *channel, struct conn *conn)
 {
     if (channel->conn != conn)
         return;
@@ -105,16 +105,16 @@ stop_connecting(struct channel *channel)
     channel_release(channel); /* the attempt's reference; the caller has one */
 }
 
-/* Ends a retired channel that nobody waits for: what runs on its connections goes on. */
+/* Ends a retired channel that has no waiters. Calls in progress continue. */
 static void
 end_if_retired(struct channel *channel)
 {
     if (!channel->is_retired || channel->waiters)
         return;
     for (struct conn *conn = channel->conns; conn; conn = conn->next) {
-        retire(channel, conn);
+        stop_using(channel, conn);
         if (!conn->stream_count)
-            conn_kill(conn, "the channel is not used any more");
+            conn_kill(conn, "the channel is no longer used");
         else if (!conn->refuses_streams)
             conn_refuse_new_streams(conn);
     }
@@ -130,23 +130,28 @@ channel_stop_waiting(struct waiter *waiter)
     end_if_retired(waiter->channel);
 }
 
-/* A connection has numbers for a thousand million calls; then it finishes what it has, and a new one takes over. So does it for one that has died
-   in this turn of the loop. */
+/*
+ * A connection has ids for about 2^30 streams. When they are used up, it finishes its calls, and a
+ * new connection replaces it. The same goes for one that died in this loop turn.
+ */
 static void
-retire_if_used_up(struct channel *channel)
+replace_if_used_up(struct channel *channel)
 {
     struct conn *conn = channel->conn;
     if (!conn || (!conn->is_dead && nghttp2_session_get_next_stream_id(conn->session) < INT32_MAX))
         return;
-    retire(channel, conn);
+    stop_using(channel, conn);
     conn_refuse_new_streams(conn);
 }
 
-/* A call whose connection is full waits here and not in nghttp2's queue, which it could not leave. */
+/*
+ * If the connection has reached its stream limit, calls wait here. nghttp2's own queue does not
+ * allow them to be withdrawn.
+ */
 static bool
 may_begin(struct channel *channel)
 {
-    retire_if_used_up(channel);
+    replace_if_used_up(channel);
     return channel->state == CHANNEL_READY && conn_can_open_stream(channel->conn);
 }
 
@@ -164,17 +169,17 @@ serve_waiters(struct channel *channel)
 }
 
 void
-channel_want(struct channel *channel, struct waiter *waiter)
+channel_request_conn(struct channel *channel, struct waiter *waiter)
 {
     if (channel->is_closed) {
-        waiter->failed(waiter, error_new(CODE_CANCELLED, "the channel has been closed"));
+        waiter->failed(waiter, error_new(CODE_CANCELLED, "the channel was closed"));
         return;
     }
     if (!channel->waiters && may_begin(channel)) {
         waiter->ready(waiter, channel->conn);
         return;
     }
-    if (channel->state == CHANNEL_PAUSING && !waiter->wait_for_ready) {
+    if (channel->state == CHANNEL_BACKOFF && !waiter->wait_for_ready) {
         waiter->failed(waiter, failure(channel));
         return;
     }
@@ -183,18 +188,18 @@ channel_want(struct channel *channel, struct waiter *waiter)
         connect_now(channel);
 }
 
-/* ---- failure and pauses ---- */
+/* ---- failure and backoff ---- */
 
 static void
-on_pause_over(struct timer *timer)
+on_backoff_over(struct timer *timer)
 {
-    struct channel *channel = CONTAINER_OF(timer, struct channel, pause);
+    struct channel *channel = CONTAINER_OF(timer, struct channel, backoff);
     channel->state = CHANNEL_IDLE;
     if (channel->waiters)
         connect_now(channel);
 }
 
-/* +-20 %, so that many clients do not come back at the same moment. */
+/* Varies by +-20 %, so that many clients do not reconnect at the same time. */
 static uint64_t
 with_jitter(uint64_t time_ns)
 {
@@ -203,33 +208,34 @@ with_jitter(uint64_t time_ns)
 }
 
 static uint64_t
-first_pause(const struct channel *channel)
+initial_backoff(const struct channel *channel)
 {
-    return channel->longest_pause_ns < FIRST_PAUSE_NS ? channel->longest_pause_ns : FIRST_PAUSE_NS;
+    return channel->max_backoff_ns < INITIAL_BACKOFF_NS ? channel->max_backoff_ns
+                                                        : INITIAL_BACKOFF_NS;
 }
 
 void
-channel_end_pause(struct channel *channel)
+channel_end_backoff(struct channel *channel)
 {
-    if (channel->state != CHANNEL_PAUSING)
+    if (channel->state != CHANNEL_BACKOFF)
         return;
-    loop_disarm(channel->loop, &channel->pause);
-    channel->pause_ns = first_pause(channel);
-    on_pause_over(&channel->pause);
+    loop_disarm(channel->loop, &channel->backoff);
+    channel->backoff_ns = initial_backoff(channel);
+    on_backoff_over(&channel->backoff);
 }
 
 static void
-pause_after_failure(struct channel *channel, const char *why)
+back_off(struct channel *channel, const char *why)
 {
     free(channel->last_failure);
     channel->last_failure = memory_string(why);
     log_debug(channel->loop->log, "cannot connect", LOG_TEXT("target", channel->target),
               LOG_TEXT("why", why));
-    channel->state = CHANNEL_PAUSING;
-    loop_arm(channel->loop, &channel->pause, timers_now() + with_jitter(channel->pause_ns));
-    channel->pause_ns = channel->pause_ns * 8 / 5;
-    if (channel->pause_ns > channel->longest_pause_ns)
-        channel->pause_ns = channel->longest_pause_ns;
+    channel->state = CHANNEL_BACKOFF;
+    loop_arm(channel->loop, &channel->backoff, timers_now() + with_jitter(channel->backoff_ns));
+    channel->backoff_ns = channel->backoff_ns * 8 / 5;
+    if (channel->backoff_ns > channel->max_backoff_ns)
+        channel->backoff_ns = channel->max_backoff_ns;
     fail_waiters(channel, channel->is_closed);
 }
 
@@ -241,7 +247,7 @@ on_going_away(struct conn *conn, uint32_t http2_error, const char *text)
     struct channel *channel = conn->owner;
     if (http2_error == NGHTTP2_ENHANCE_YOUR_CALM && strcmp(text, "too_many_pings") == 0)
         channel->keepalive_ns *= 2;
-    retire(channel, conn);
+    stop_using(channel, conn);
     serve_waiters(channel);
 }
 
@@ -270,16 +276,19 @@ on_conn_closed(struct conn *conn, const char *why)
     if (conn->next)
         conn->next->link = conn->link;
     channel->metrics->client_connections--;
-    if (channel->young == conn) {
-        channel->young = NULL;
+    if (channel->newest == conn) {
+        channel->newest = NULL;
         loop_disarm(channel->loop, &channel->watch);
     }
-    retire(channel, conn);
-    /* One that never spoke is a failure to connect; any other loss is mended by connecting again. */
+    stop_using(channel, conn);
+    /*
+     * If the peer never sent SETTINGS, connecting has failed; after any other loss, reconnect at
+     * once.
+     */
     bool is_the_attempt = channel->state == CHANNEL_IDLE ||
                           (channel->state == CHANNEL_CONNECTING && !channel->connector.attempt);
     if (!conn->received_settings && is_the_attempt)
-        pause_after_failure(channel, why);
+        back_off(channel, why);
     else
         serve_waiters(channel);
     channel_release(channel);
@@ -292,22 +301,22 @@ static const struct conn_events client_conn_events = {
     .closed = on_conn_closed,
 };
 
-/* Keepalive: while calls wait on a connection that has been silent, ask whether anybody is there. */
+/* Keepalive: pings a silent connection that has calls in progress. */
 static void
 watch_conn(struct timer *timer)
 {
     struct channel *channel = CONTAINER_OF(timer, struct channel, watch);
-    struct conn *conn = channel->young;
+    struct conn *conn = channel->newest;
     uint64_t now = timers_now();
     if (!conn->received_settings) {
         conn_kill(conn, "the server does not speak HTTP/2");
         return;
     }
-    channel->pause_ns = first_pause(channel);
+    channel->backoff_ns = initial_backoff(channel);
     if (!channel->keepalive_ns)
         return;
     if (channel->pinged_at && conn->last_read_at < channel->pinged_at) {
-        conn_kill(conn, "the server has not answered a ping");
+        conn_kill(conn, "the server did not answer a keepalive ping");
         return;
     }
     channel->pinged_at = 0;
@@ -316,7 +325,7 @@ watch_conn(struct timer *timer)
         nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL);
         conn_mark_dirty(conn);
         channel->pinged_at = now;
-        due = now + channel->keepalive_answer_ns;
+        due = now + channel->keepalive_timeout_ns;
     }
     loop_arm(channel->loop, timer, due > now ? due : now + channel->keepalive_ns);
 }
@@ -338,7 +347,7 @@ add_conn(struct channel *channel, int fd)
     if (conn->next)
         conn->next->link = &conn->next;
     conn->link = &channel->conns;
-    channel->conns = channel->young = conn;
+    channel->conns = channel->newest = conn;
     loop_arm(channel->loop, &channel->watch, timers_now() + channel->connect_timeout_ns);
     channel->metrics->client_connections++;
     channel->metrics->client_connections_total++;
@@ -350,7 +359,7 @@ on_connected(struct connector *connector, int fd, struct error *error)
 {
     struct channel *channel = CONTAINER_OF(connector, struct channel, connector);
     if (error)
-        pause_after_failure(channel, error->message);
+        back_off(channel, error->message);
     else
         add_conn(channel, fd);
     error_free(error);
@@ -365,7 +374,7 @@ connect_now(struct channel *channel)
     connector_start(&channel->connector, &channel->address, channel->connect_timeout_ns);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static char *
 make_authority(const struct address *address)
@@ -399,16 +408,15 @@ channel_open(struct runtime *runtime, const char *target, const struct channel_o
     channel->connect_timeout_ns =
         (options->connect_timeout_ms ? options->connect_timeout_ms : 10000) * UINT64_C(1000000);
     channel->keepalive_ns = options->keepalive_ms * UINT64_C(1000000);
-    channel->keepalive_answer_ns = options->keepalive_answer_ms
-                                       ? options->keepalive_answer_ms * UINT64_C(1000000)
-                                       : PING_ANSWER_NS;
+    channel->keepalive_timeout_ns = options->keepalive_timeout_ms
+                                        ? options->keepalive_timeout_ms * UINT64_C(1000000)
+                                        : PING_TIMEOUT_NS;
     channel->max_message_bytes = options->max_message_bytes ? options->max_message_bytes : 4u << 20;
     channel->last_waiter = &channel->waiters;
-    channel->longest_pause_ns = options->longest_pause_ms
-                                    ? options->longest_pause_ms * UINT64_C(1000000)
-                                    : LONGEST_PAUSE_NS;
-    channel->pause_ns = first_pause(channel);
-    channel->pause.fire = on_pause_over;
+    channel->max_backoff_ns =
+        options->max_backoff_ms ? options->max_backoff_ms * UINT64_C(1000000) : MAX_BACKOFF_NS;
+    channel->backoff_ns = initial_backoff(channel);
+    channel->backoff.fire = on_backoff_over;
     channel->watch.fire = watch_conn;
     *out = channel;
     return NULL;
@@ -419,12 +427,12 @@ close_on_loop(void *argument)
 {
     struct channel *channel = argument;
     channel->is_closed = true;
-    loop_disarm(channel->loop, &channel->pause);
+    loop_disarm(channel->loop, &channel->backoff);
     free(channel->last_failure);
-    channel->last_failure = memory_string("the channel has been closed");
+    channel->last_failure = memory_string("the channel was closed");
     fail_waiters(channel, true);
     for (struct conn *conn = channel->conns; conn; conn = conn->next)
-        conn_kill(conn, "the channel has been closed");
+        conn_kill(conn, "the channel was closed");
     stop_connecting(channel);
     channel_release(channel); /* NOLINT(clang-analyzer-unix.Malloc) */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calling a gRPC server. A channel is one address; it connects when the first call needs it, shares the connection among all
- * calls, and connects again, with growing pauses, when it is lost. Calls block their thread: they are for workers and the command line,
- * never for the loop thread.
+ * Client side of gRPC. A channel stands for one address. It connects when the first call needs it,
+ * shares the connection among all calls, and reconnects with exponential backoff. Calls block their
+ * thread: use them from workers and the command line, never from the loop thread.
  */
 #ifndef RPC_CLIENT_CHANNEL_H
 #define RPC_CLIENT_CHANNEL_H
@@ -21,75 +21,86 @@ struct channel;
 struct client_call;
 struct parent_call;
 
-/* Zero means the default that stands beside it. */
+/* 0 selects the default given in the comment. */
 struct channel_options {
-    struct tls_context *tls;     /* NULL: plaintext. Must outlive the channel. */
-    const char *tls_name;        /* the name that the server must prove; NULL: the target's host */
+    struct tls_context *tls; /* NULL: plaintext; must outlive the channel */
+    /* name that the server's certificate must have; NULL: the target's host */
+    const char *tls_name;
     uint32_t connect_timeout_ms; /* 10 s */
-    uint32_t longest_pause_ms;   /* 120 s: between attempts to connect, the first pause being 1 s */
-    uint32_t keepalive_ms;       /* never: ask a silent server whether it lives, while calls wait */
-    uint32_t keepalive_answer_ms; /* 20 s: how long it has to answer */
-    size_t max_message_bytes;     /* 4 MiB */
+    uint32_t max_backoff_ms;     /* 120 s; limit of the reconnect backoff, which starts at 1 s */
+    /* never; ping a silent server after this time while calls are in progress */
+    uint32_t keepalive_ms;
+    uint32_t keepalive_timeout_ms; /* 20 s; limit for the ping's ack */
+    size_t max_message_bytes;      /* 4 MiB */
 };
 
-/* Only the form of the target can be wrong now; whether somebody is there, the first call tells. */
+/* Checks only the syntax of the target; the first call connects. */
 MUST_CHECK struct error *channel_open(struct runtime *runtime, const char *target,
                                       const struct channel_options *options, struct channel **out);
 
-/* Calls that still run end with UNAVAILABLE. */
+/* Calls in progress end with UNAVAILABLE. */
 void channel_close(struct channel *channel);
 
 /*
- * The caller will make no more calls on it: it closes when those that it has, also those that wait for a connection, have ended by themselves. Any thread, also the
- * loop's; does not wait. NULL is fine.
+ * Closes the channel once its calls have ended, including those that still wait for a connection.
+ * The caller must not start new ones. Any thread, including the loop thread; does not block. NULL
+ * is ignored.
  */
 void channel_retire(struct channel *channel);
 
-/* The server was heard of by other means: if attempts to connect pause, the next call does not wait for the end of the pause. Loop thread. */
-void channel_end_pause(struct channel *channel);
+/* Ends the reconnect backoff early, because the server is known to be up. Loop thread. */
+void channel_end_backoff(struct channel *channel);
 
-/* Zero everywhere is a plain call. */
+/* All zero: a plain call. */
 struct call_options {
-    uint64_t timeout_ns;             /* 0: no deadline but the parent's */
+    uint64_t timeout_ns;             /* 0: only the parent's deadline applies */
     const struct metadata *metadata; /* sent with the call */
-    /* The call on whose behalf this one is made (call_as_parent); NULL: none. Its deadline and its
-       cancellation hold for this one too. */
+    /*
+     * The call on whose behalf this one is made (call_as_parent), or NULL. Its deadline and
+     * cancellation apply to this call too.
+     */
     struct parent_call *parent;
-    bool wait_for_ready; /* wait for the server to come up instead of failing at once */
+    bool wait_for_ready; /* wait until the server is reachable instead of failing at once */
 };
 
-/* One request, one reply. The reply (*reply, of the method's output type) lives in the arena. */
+/* A unary call. The reply (*reply, of the method's output type) lives in the arena. */
 MUST_CHECK struct error *channel_call(struct channel *channel, const struct method *method,
                                       const ProtobufCMessage *request,
                                       const struct call_options *options, struct arena *arena,
                                       void *reply);
 
-/* ---- streams, of any kind ---- */
+/* ---- streaming calls ---- */
 
 MUST_CHECK struct error *client_call_open(struct channel *channel, const struct method *method,
                                           const struct call_options *options,
                                           struct client_call **out);
 
-/* Waits while the server does not take what was sent before. CANCELLED when the call has ended: client_call_finish tells how. */
+/*
+ * Blocks while flow control holds back earlier messages. CANCELLED if the call has ended;
+ * client_call_finish returns its status.
+ */
 MUST_CHECK struct error *client_call_send(struct client_call *call,
                                           const ProtobufCMessage *message);
 
-/* No more messages from this side. */
+/* Half-closes the call: no more messages from this side. */
 void client_call_close_send(struct client_call *call);
 
-/* The server's next message in *message, in the arena; NULL when there are no more: then client_call_finish tells the status. */
+/*
+ * Sets *message to the server's next message, in the arena, or to NULL if there are no more. Then
+ * client_call_finish returns the status.
+ */
 MUST_CHECK struct error *client_call_recv(struct client_call *call, struct arena *arena,
                                           void *message);
 
-/* Any thread, at any time before client_call_free. */
+/* Any thread, any time before client_call_free. */
 void client_call_cancel(struct client_call *call);
 
-/* Waits for the end; the status as an error. Messages that nobody received are dropped. */
+/* Waits for the end and returns the status. Drops messages that were not received. */
 MUST_CHECK struct error *client_call_finish(struct client_call *call);
 
-/* What the server sent, once client_call_recv has given a message or the call has finished. */
+/* Valid once client_call_recv has returned a message or the call has finished. */
 const struct metadata *client_call_headers(const struct client_call *call);
-/* Once the call has finished. */
+/* Valid once the call has finished. */
 const struct metadata *client_call_trailers(const struct client_call *call);
 
 void client_call_free(struct client_call *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to a server by a thread that waits for them: see channel.h. What the loop does for them is in client_call.c. */
+/* Blocking calls to a server: see channel.h. The loop's side is in client_call.c. */
 #include <string.h>
 
 #include "rpc/client/channel.h"
@@ -16,9 +16,9 @@ client_call_open(struct channel *channel, const struct method *method,
 }
 
 static void
-take_news(struct task *task)
+on_mailbox_changed(struct task *task)
 {
-    struct client_call *call = CONTAINER_OF(task, struct client_call, news);
+    struct client_call *call = CONTAINER_OF(task, struct client_call, mailbox_task);
     mailbox_acknowledge(&call->mailbox);
     if (call->is_finished || !call->stream.conn) {
         client_call_release(call);
@@ -33,15 +33,15 @@ take_news(struct task *task)
     client_call_release(call);
 }
 
-/* The task holds the call: the thread may let go of it before the loop gets to the news. */
+/* The task holds a reference: the thread may drop its own before the loop runs the task. */
 static void
 notify_loop(struct client_call *call, bool wanted)
 {
     if (!wanted)
         return;
     atomic_fetch_add_explicit(&call->references, 1, memory_order_relaxed);
-    call->news.run = take_news;
-    loop_post(call->loop, &call->news);
+    call->mailbox_task.run = on_mailbox_changed;
+    loop_post(call->loop, &call->mailbox_task);
 }
 
 struct error *

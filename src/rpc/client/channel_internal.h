@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a channel, for the files of rpc/ that make it up: channel*.c, connector.c, client_call.c, proxy.c, relay.c. */
+/* Implementation of channels, for channel*.c, client_call.c, proxy.c and relay.c only. */
 #ifndef RPC_CLIENT_CHANNEL_INTERNAL_H
 #define RPC_CLIENT_CHANNEL_INTERNAL_H
 
@@ -11,65 +11,66 @@
 #include "rpc/http2/connector.h"
 #include "rpc/runtime/metrics.h"
 
-/* Something that wants a connection: a client's call or a proxied one. */
+/* A client's call or proxied call that needs a connection. */
 struct waiter {
     struct waiter *next;
-    struct waiter **link; /* NULL: does not wait */
+    struct waiter **link; /* NULL: not waiting */
     struct channel *channel;
     bool wait_for_ready;
     void (*ready)(struct waiter *waiter, struct conn *conn);
-    /* Takes the error. */
+    /* Takes over the error. */
     void (*failed)(struct waiter *waiter, struct error *error);
 };
 
-enum channel_state { CHANNEL_IDLE, CHANNEL_CONNECTING, CHANNEL_READY, CHANNEL_PAUSING };
+enum channel_state { CHANNEL_IDLE, CHANNEL_CONNECTING, CHANNEL_READY, CHANNEL_BACKOFF };
 
 struct channel {
-    atomic_uint
-        references; /* the user's, one per connection, waiter's owner and attempt to connect */
+    /* held by the user, each connection, each waiter's owner, the connection attempt */
+    atomic_uint references;
     struct loop *loop;
     struct metrics *metrics;
     struct address address;
     struct tls_context *tls;
     char *tls_name;
-    char *target;    /* as it was given, for messages */
-    char *authority; /* what calls say in :authority */
+    char *target;    /* as given, for messages */
+    char *authority; /* value of :authority */
     uint64_t connect_timeout_ns;
-    uint64_t longest_pause_ns;
+    uint64_t max_backoff_ns;
     uint64_t keepalive_ns;
-    uint64_t keepalive_answer_ns;
+    uint64_t keepalive_timeout_ns;
     size_t max_message_bytes;
     enum channel_state state;
     bool is_closed;
-    bool is_retired; /* closes when nothing uses it any more */
+    bool is_retired; /* closes once it has no calls and no waiters */
     struct task retirement;
     struct connector connector;
-    struct conn *conn;  /* the one that new calls use; NULL unless ready */
-    struct conn *young; /* the one that has been made last, to be watched; NULL once it is gone */
-    struct conn *conns; /* all, with those that only finish what they have */
+    struct conn *conn;   /* used for new calls; NULL unless CHANNEL_READY */
+    struct conn *newest; /* the latest connection, watched by `watch`; NULL once closed */
+    struct conn *conns;  /* all, including those that only finish their calls */
     struct waiter *waiters;
     struct waiter **last_waiter;
-    uint64_t pause_ns;
-    struct timer pause;
-    struct timer watch; /* of the current connection */
-    uint64_t pinged_at; /* 0: no answer is awaited */
+    uint64_t backoff_ns;
+    struct timer backoff;
+    struct timer watch; /* of the newest connection */
+    uint64_t pinged_at; /* 0: no ping is outstanding */
     char *last_failure;
 };
 
-/* A server that knows the deadline cancels the stream when it passes, which may be a little earlier than here. */
+/* A server that knows the deadline may cancel the stream slightly before it passes here. */
 static inline bool
 channel_is_deadline(uint32_t http2_error, uint64_t deadline_at)
 {
-    const uint64_t a_little = 10000000;
-    return http2_error == NGHTTP2_CANCEL && deadline_at && timers_now() + a_little >= deadline_at;
+    const uint64_t tolerance_ns = 10000000;
+    return http2_error == NGHTTP2_CANCEL && deadline_at &&
+           timers_now() + tolerance_ns >= deadline_at;
 }
 
 struct channel *channel_share(struct channel *channel);
 /* Loop thread. */
 void channel_release(struct channel *channel);
 
-/* Loop thread: gives the waiter a connection, now or later, or fails it. */
-void channel_want(struct channel *channel, struct waiter *waiter);
+/* Loop thread. Calls the waiter's `ready` or `failed`, now or later. */
+void channel_request_conn(struct channel *channel, struct waiter *waiter);
 void channel_stop_waiting(struct waiter *waiter);
 
 #endif

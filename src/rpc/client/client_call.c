@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop's side of a call to a server: see client_call_internal.h. */
+/* The loop's side of calls to a server: see client_call_internal.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ client_call_release(struct client_call *call)
 {
     if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) != 1)
         return;
-    /* The analyzer does not count references. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    /* The analyzer ignores the reference count. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     mailbox_clear(&call->mailbox, &call->account->bytes);
     message_reader_clear(&call->reader);
     chunk_queue_clear(&call->stream.out);
@@ -33,10 +33,10 @@ client_call_release(struct client_call *call)
     free(call);
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
 static void
-leave_parent(struct client_call *call)
+remove_from_parent(struct client_call *call)
 {
     if (!call->child_link)
         return;
@@ -46,7 +46,7 @@ leave_parent(struct client_call *call)
     call->child_link = NULL;
 }
 
-/* Takes the error. The stream may live on for a while; nothing of it reaches the caller any more. */
+/* Takes over the error. The stream may outlive this, but its events no longer reach the caller. */
 static void
 finish(struct client_call *call, struct error *error)
 {
@@ -57,9 +57,10 @@ finish(struct client_call *call, struct error *error)
     call->is_finished = true;
     call->result = error;
     loop_disarm(call->loop, &call->deadline);
-    leave_parent(call);
+    remove_from_parent(call);
     channel_stop_waiting(&call->waiter);
-    chunk_release(STEAL(call->only_message)); /* here, because the connection may hold it too */
+    /* on the loop: the connection may hold a reference too */
+    chunk_release(STEAL(call->single_message));
     struct channel *channel = STEAL(call->channel);
     bool has_stream = call->stream.conn != NULL;
     if (has_stream && !(call->stream.in_ended && stream_is_sent(&call->stream)))
@@ -72,9 +73,9 @@ finish(struct client_call *call, struct error *error)
     channel_release(channel);
 }
 
-/* For what the server did not say itself. Takes the error. */
+/* Adds method and target to an error that the server did not send itself. Takes over the error. */
 static struct error *
-say_where(const struct client_call *call, struct error *error)
+add_context(const struct client_call *call, struct error *error)
 {
     return error_wrap(error, "%s to %s", call->method->path, call->target);
 }
@@ -82,7 +83,7 @@ say_where(const struct client_call *call, struct error *error)
 static struct error *
 deadline_error(const struct client_call *call)
 {
-    return say_where(call, error_new(CODE_DEADLINE_EXCEEDED, "no answer before the deadline"));
+    return add_context(call, error_new(CODE_DEADLINE_EXCEEDED, "no answer before the deadline"));
 }
 
 static void
@@ -112,7 +113,7 @@ client_call_cancel_children(struct parent_call *parent)
     }
 }
 
-/* ---- the answer ---- */
+/* ---- response ---- */
 
 static void
 on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
@@ -124,14 +125,14 @@ on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
         for (size_t i = 0; i < block->count; i++)
             response_add_field(&call->response, &call->arena, &block->fields[i]);
     if (call->header_bytes > MAX_HEADER_BYTES)
-        finish(call, say_where(call, error_new(CODE_RESOURCE_EXHAUSTED,
-                                               "the headers of the answer are too large")));
+        finish(call, add_context(call, error_new(CODE_RESOURCE_EXHAUSTED,
+                                                 "the response headers are too large")));
     else if (!call->is_finished && response_end_block(&call->response, &call->arena))
         call->reader.encoding = call->response.encoding;
 }
 
 static bool
-gives_one_message(const struct method *method)
+has_single_reply(const struct method *method)
 {
     return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
 }
@@ -145,9 +146,9 @@ feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
         struct error *error = message_reader_feed(&call->reader, bytes, size, &taken, &message);
         if (error)
             return error;
-        if (call->has_reply && gives_one_message(call->method)) {
+        if (call->has_reply && has_single_reply(call->method)) {
             message_free(message, &call->account->bytes);
-            return error_new(CODE_INTERNAL, "more than one message came");
+            return error_new(CODE_INTERNAL, "received more than one message");
         }
         if (message) {
             call->has_reply = true;
@@ -185,7 +186,7 @@ on_data(struct stream *stream, const uint8_t *bytes, size_t size)
     call->uncredited += size;
     struct error *error = feed_reader(call, bytes, size);
     if (error)
-        finish(call, say_where(call, error_wrap(error, "the server's answer")));
+        finish(call, add_context(call, error_wrap(error, "the server's answer")));
     else
         client_call_credit(call);
 }
@@ -194,15 +195,15 @@ static void
 on_written(struct stream *stream, size_t size)
 {
     struct client_call *call = of_stream(stream);
-    if (!call->has_only_message && size)
+    if (!call->has_single_message && size)
         mailbox_note_written(&call->mailbox, size);
 }
 
-/* gRPC lets a client try again what the server certainly has not begun. */
+/* gRPC allows a transparent retry if the server has certainly not processed the call. */
 static bool
-may_try_again(const struct client_call *call, uint32_t http2_error)
+may_retry(const struct client_call *call, uint32_t http2_error)
 {
-    return !call->is_finished && call->only_message && !call->response.saw_header &&
+    return !call->is_finished && call->single_message && !call->response.saw_header &&
            call->attempts < MAX_ATTEMPTS &&
            (http2_error == NGHTTP2_REFUSED_STREAM || call->stream.never_sent);
 }
@@ -218,14 +219,14 @@ final_status(const struct client_call *call, uint32_t http2_error, const char *w
     if (channel_is_deadline(http2_error, call->deadline_at) && !call->response.saw_status)
         return deadline_error(call);
     if (call->stream.headers_too_large)
-        return say_where(call, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
+        return add_context(call, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
     struct error *error = response_status(&call->response, http2_error, why);
     if (error && call->response.saw_status && !call->response.is_invalid_status)
         return error;
-    return say_where(call, error ? error : message_reader_finish(&call->reader));
+    return add_context(call, error ? error : message_reader_finish(&call->reader));
 }
 
-/* The server has said all: the call is over, whatever this side still wanted to send. */
+/* The server has ended its side: the call is over, even if this side has more to send. */
 static void
 on_ended(struct stream *stream)
 {
@@ -240,10 +241,10 @@ static void
 on_closed(struct stream *stream, uint32_t http2_error, const char *why)
 {
     struct client_call *call = of_stream(stream);
-    if (may_try_again(call, http2_error)) {
+    if (may_retry(call, http2_error)) {
         stream->in_ended = stream->out_ended = stream->is_sent = false;
         stream->waits_for_data = stream->never_sent = false;
-        channel_want(call->channel, &call->waiter);
+        channel_request_conn(call->channel, &call->waiter);
         return;
     }
     if (call->is_finished)
@@ -260,7 +261,7 @@ static const struct stream_events client_call_events = {
     .closed = on_closed,
 };
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static void
 begin(struct waiter *waiter, struct conn *conn)
@@ -278,9 +279,9 @@ begin(struct waiter *waiter, struct conn *conn)
         finish(call, error);
         return;
     }
-    if (call->only_message) {
-        call->only_message->references++;
-        stream_push(&call->stream, call->only_message);
+    if (call->single_message) {
+        call->single_message->references++;
+        stream_push(&call->stream, call->single_message);
         stream_end(&call->stream, NULL, 0);
     } else if (mailbox_collect(&call->mailbox, &call->stream.out)) {
         stream_end(&call->stream, NULL, 0);
@@ -294,7 +295,7 @@ fail_to_begin(struct waiter *waiter, struct error *error)
 }
 
 static void
-join_parent(struct client_call *call)
+add_to_parent(struct client_call *call)
 {
     struct parent_call *parent = call->parent;
     if (!parent)
@@ -309,7 +310,7 @@ join_parent(struct client_call *call)
 }
 
 static bool
-is_too_late(const struct client_call *call)
+is_over(const struct client_call *call)
 {
     return (call->deadline_at && call->deadline_at <= timers_now()) ||
            (call->parent &&
@@ -319,14 +320,14 @@ is_too_late(const struct client_call *call)
 void
 client_call_start(struct client_call *call)
 {
-    join_parent(call);
-    if (is_too_late(call)) {
+    add_to_parent(call);
+    if (is_over(call)) {
         client_call_end_cancelled(call);
         return;
     }
     if (call->deadline_at)
         loop_arm(call->loop, &call->deadline, call->deadline_at);
-    channel_want(call->channel, &call->waiter);
+    channel_request_conn(call->channel, &call->waiter);
 }
 
 static void
@@ -371,11 +372,11 @@ client_call_new(struct channel *channel, const struct method *method,
 void
 client_call_set_message(struct client_call *call, struct chunk *message)
 {
-    call->only_message = message;
-    call->has_only_message = true;
+    call->single_message = message;
+    call->has_single_message = true;
 }
 
-/* ---- the reply ---- */
+/* ---- reply ---- */
 
 struct error *
 client_call_unpack(const struct client_call *call, struct message *message, struct arena *arena,
@@ -387,10 +388,10 @@ client_call_unpack(const struct client_call *call, struct message *message, stru
     if (!error)
         error = framing_unpack(call->method->output, message, arena, charge, out);
     message_free(message, budget);
-    /* It was not the caller's argument. */
+    /* The server sent it: the caller's argument is not at fault. */
     if (error && error->code == CODE_INVALID_ARGUMENT)
         error->code = CODE_INTERNAL;
-    return say_where(call, error_wrap(error, "the server's answer"));
+    return add_context(call, error_wrap(error, "the server's answer"));
 }
 
 struct error *
@@ -404,9 +405,9 @@ client_call_take_reply(struct client_call *call, struct arena *arena, struct cha
     struct error *error = NULL;
     if (!message)
         error =
-            say_where(call, error_new(CODE_INTERNAL, "the server answered OK without a message"));
+            add_context(call, error_new(CODE_INTERNAL, "the server answered OK without a message"));
     else if (second)
-        error = say_where(
+        error = add_context(
             call, error_new(CODE_INTERNAL, "the server answered with more than one message"));
     else
         error = client_call_unpack(call, STEAL(message), arena, charge, &decoded);

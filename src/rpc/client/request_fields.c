@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header fields of a request that we send: see request_fields.h. */
+/* Header fields of an outgoing request: see request_fields.h. */
 #include "rpc/client/request_fields.h"
 
 #include <string.h>
@@ -33,8 +33,8 @@ request_fields_begin(struct request_fields *fields, struct arena *arena,
 {
     fields->arena = arena;
     fields->count = 0;
-    fields->items = OWN_FIELDS + more <= COUNT_OF(fields->few)
-                        ? fields->few
+    fields->items = OWN_FIELDS + more <= COUNT_OF(fields->inline_items)
+                        ? fields->inline_items
                         : arena_alloc(arena, (OWN_FIELDS + more) * sizeof *fields->items);
     add_text(fields, ":method", "POST");
     add_text(fields, ":scheme", channel->tls ? "https" : "http");
@@ -50,9 +50,9 @@ request_fields_add_grpc(struct request_fields *fields)
     add_text(fields, "user-agent", "skycap/" SKYCAP_VERSION);
 }
 
-/* The field that was added last. */
+/* Applies to the field added last. */
 static void
-keep_out_of_tables(struct request_fields *fields)
+never_index(struct request_fields *fields)
 {
     fields->items[fields->count - 1].flags |= NGHTTP2_NV_FLAG_NO_INDEX;
 }
@@ -66,8 +66,8 @@ request_fields_add_timeout(struct request_fields *fields, uint64_t deadline_at)
     char *text = arena_alloc(fields->arena, 16);
     size_t size = grpc_text_print_timeout(deadline_at > now ? deadline_at - now : 1, text);
     add(fields, "grpc-timeout", strlen("grpc-timeout"), text, size);
-    /* It never comes again: in the table it would only push out what does. */
-    keep_out_of_tables(fields);
+    /* Each value is unique: an entry in the HPACK table would only evict useful ones. */
+    never_index(fields);
 }
 
 void
@@ -75,7 +75,7 @@ request_fields_add_raw(struct request_fields *fields, const struct metadata_entr
 {
     add(fields, entry->key, entry->key_size, entry->value, entry->value_size);
     if (entry->is_secret)
-        keep_out_of_tables(fields);
+        never_index(fields);
 }
 
 void

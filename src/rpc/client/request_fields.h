@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header fields of a request that we send, of our own or on behalf of another client. */
+/*
+ * Builds the header fields of an outgoing request, either our own or forwarded for another client.
+ */
 #ifndef RPC_CLIENT_REQUEST_FIELDS_H
 #define RPC_CLIENT_REQUEST_FIELDS_H
 
@@ -7,28 +9,31 @@
 
 #include "rpc/client/channel_internal.h"
 
-/* nghttp2 copies the list, but not its texts. */
+/* nghttp2 copies the array, but not the text. */
 struct request_fields {
     struct arena *arena;
     nghttp2_nv *items;
     size_t count;
-    nghttp2_nv few[24]; /* the list, unless it is longer */
+    nghttp2_nv inline_items[24]; /* used as `items` if large enough */
 };
 
-/* :method, :scheme, :path and :authority, with room for gRPC's own and `more` other fields. What has to be made for them lives in the arena. */
+/*
+ * Adds :method, :scheme, :path and :authority, and reserves room for gRPC's fields and `more`
+ * others. Text that must be allocated lives in the arena.
+ */
 void request_fields_begin(struct request_fields *fields, struct arena *arena,
                           const struct channel *channel, const char *path, size_t more);
 
-/* te, content-type, user-agent. */
+/* Adds te, content-type and user-agent. */
 void request_fields_add_grpc(struct request_fields *fields);
 
-/* grpc-timeout with what is left of the time; 0: none. */
+/* Adds grpc-timeout with the time left until the deadline; nothing if `deadline_at` is 0. */
 void request_fields_add_timeout(struct request_fields *fields, uint64_t deadline_at);
 
-/* -bin values are encoded. */
+/* Encodes -bin values. */
 void request_fields_add_metadata(struct request_fields *fields, const struct metadata *metadata);
 
-/* As they came from another client. */
+/* Adds a field unchanged, as another client sent it. */
 void request_fields_add_raw(struct request_fields *fields, const struct metadata_entry *entry);
 
 #endif

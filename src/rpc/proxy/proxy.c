@@ -456,7 +456,7 @@ begin_passing(struct call *call)
     call->stream.events = &downstream_events;
     take_raw(proxied);
     if (!proxied->upstream_over)
-        channel_want(proxied->channel, &proxied->waiter);
+        channel_request_conn(proxied->channel, &proxied->waiter);
 }
 
 void

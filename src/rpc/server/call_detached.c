@@ -123,7 +123,7 @@ call_detached_complete(struct call *call, const struct method *method, void *rep
 static void
 cancel_on_loop(struct task *task)
 {
-    client_call_cancel_children(&CONTAINER_OF(task, struct call, news)->parent);
+    client_call_cancel_children(&CONTAINER_OF(task, struct call, mailbox_task)->parent);
 }
 
 void
@@ -131,8 +131,8 @@ call_cancel_detached(struct call *call)
 {
     if (atomic_exchange_explicit(&call->parent.is_cancelled, true, memory_order_acq_rel))
         return;
-    call->news.run = cancel_on_loop;
-    loop_post(call->loop, &call->news);
+    call->mailbox_task.run = cancel_on_loop;
+    loop_post(call->loop, &call->mailbox_task);
 }
 
 static void

@@ -129,7 +129,7 @@ struct call {
     struct turn turn;
     struct work work;
     struct task finished;
-    struct task news;
+    struct task mailbox_task;
     struct mailbox mailbox; /* last: it is set up only if has_mailbox */
 };
 

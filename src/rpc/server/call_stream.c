@@ -8,9 +8,9 @@
 /* ---- for the handler's thread ---- */
 
 static void
-take_news(struct task *task)
+on_mailbox_changed(struct task *task)
 {
-    struct call *call = CONTAINER_OF(task, struct call, news);
+    struct call *call = CONTAINER_OF(task, struct call, mailbox_task);
     mailbox_acknowledge(&call->mailbox);
     call_reply_collect(call);
     if (call->answer != ANSWER_GONE)
@@ -22,8 +22,8 @@ notify_loop(struct call *call, bool wanted)
 {
     if (!wanted)
         return;
-    call->news.run = take_news;
-    loop_post(call->loop, &call->news);
+    call->mailbox_task.run = on_mailbox_changed;
+    loop_post(call->loop, &call->mailbox_task);
 }
 
 struct error *
