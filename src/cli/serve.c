@@ -292,8 +292,8 @@ static struct error *
 open_server(struct process *process, const struct serve_settings *settings)
 {
     process->server = server_new(
-        process->runtime,
-        &(struct server_options){.max_message_bytes = settings->max_message_bytes, .waits = true});
+        process->runtime, &(struct server_options){.max_message_bytes = settings->max_message_bytes,
+                                                   .accept_later = true});
     struct error *error = listen_everywhere(process, settings);
     return error ? error : open_http(process, settings);
 }

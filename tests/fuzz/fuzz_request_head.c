@@ -30,25 +30,25 @@ check_metadata(const struct metadata *metadata)
 }
 
 static void
-check_good(const struct request_header *head)
+check_good(const struct request_header *header)
 {
-    REQUIRE(head->method && is_text(head->method));
-    REQUIRE(head->scheme && is_text(head->scheme));
-    REQUIRE(head->path && (head->path[0] == '/' || strcmp(head->path, "*") == 0));
-    REQUIRE(head->content_length >= -1);
-    REQUIRE(!head->bad_timeout || head->has_timeout);
-    int status = request_http_status(head);
+    REQUIRE(header->method && is_text(header->method));
+    REQUIRE(header->scheme && is_text(header->scheme));
+    REQUIRE(header->path && (header->path[0] == '/' || strcmp(header->path, "*") == 0));
+    REQUIRE(header->content_length >= -1);
+    REQUIRE(!header->bad_timeout || header->has_timeout);
+    int status = request_http_status(header);
     REQUIRE(status == 0 || status == 405 || status == 415);
-    REQUIRE(status != 0 || strcmp(head->method, "POST") == 0);
+    REQUIRE(status != 0 || strcmp(header->method, "POST") == 0);
 }
 
 static void
-check_head(struct request_header *head)
+check_head(struct request_header *header)
 {
-    request_finish(head);
-    check_metadata(&head->metadata);
-    if (!head->malformed)
-        check_good(head);
+    request_finish(header);
+    check_metadata(&header->metadata);
+    if (!header->malformed)
+        check_good(header);
 }
 
 int
@@ -56,16 +56,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, size};
     struct arena arena AUTO(arena_clear);
-    struct request_header head;
+    struct request_header header;
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    request_init(&head);
+    request_init(&header);
     while (input.size) {
         struct input line;
         size_t name_size;
         line.bytes = input_until(&input, '\n', &line.size);
         if (!line.size) {
-            check_head(&head);
-            head.in_trailers = true;
+            check_head(&header);
+            header.in_trailers = true;
             continue;
         }
         const uint8_t *name = line.bytes;
@@ -76,8 +76,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct field field = {arena_copy(&arena, name, name_size), name_size,
                               arena_copy(&arena, name + skipped, line.size - skipped),
                               line.size - skipped};
-        request_read_fields(&head, &arena, &field, 1);
+        request_read_fields(&header, &arena, &field, 1);
     }
-    check_head(&head);
+    check_head(&header);
     return 0;
 }

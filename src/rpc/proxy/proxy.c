@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passing a call on to another server, stream to stream: header fields, bytes and trailers go through as they are; messages are
- * never looked at. Loop thread only.
+ * Forwards a call to another server, stream to stream: fields, bytes and trailers pass unchanged,
+ * and messages are not decoded. Loop thread only.
  *
- * FLOW CONTROL. Bytes that come from one side are queued on the other; a side's stream window is given back only when its bytes have been
- * written to the other's socket. So a slow reader at one end stops the writer at the other, and what is held is at most one stream window
- * each way, charged to the client's connection.
+ * FLOW CONTROL. Bytes received from one side are queued on the other. A side's stream window is
+ * updated only after its bytes were written to the other side's socket. So a slow reader at one end
+ * blocks the writer at the other (backpressure). At most one stream window is buffered in each
+ * direction, charged to the client's connection.
  *
- * LIFE. `struct proxied` holds the stream to the server behind (upstream) and points to the call (downstream). It is freed when both streams are
- * gone.
+ * LIFE. `struct proxied` contains the stream to the server (upstream) and points to the call
+ * (downstream). It is freed when both streams are closed.
  */
 #include "rpc/proxy/proxy.h"
 
@@ -24,24 +25,24 @@
 #define MAX_HEADER_BYTES (64u << 10)
 #define FIRST_BLOCK_BYTES 512
 
-/* A head of an answer that takes no more is counted with the call. */
-#define SMALL_HEAD_BYTES 4096u
+/* Response headers up to this size are covered by the charge for the call. */
+#define SMALL_HEADER_BYTES 4096u
 
 struct proxied {
-    struct stream upstream; /* first */
+    struct stream upstream; /* must be first */
     struct waiter waiter;
-    struct call *call; /* NULL: the client's stream is gone */
-    struct peer *peer; /* the client, who is charged */
+    struct call *call; /* NULL: the client's stream is closed */
+    struct peer *peer; /* the client, which is charged */
     struct budget *budget;
     struct channel *channel;
     struct arena arena;
-    struct kept_fields *fields; /* of the answer */
+    struct kept_fields *fields; /* of the response */
     size_t header_bytes;
-    size_t charged; /* in the budget: bytes held, of both directions, and large heads */
-    bool head_passed;
-    bool end_passed;
-    bool upstream_over;
-    enum code code; /* that the server behind has answered */
+    size_t charged; /* bytes buffered in both directions, and large headers */
+    bool header_sent;
+    bool is_ended;
+    bool upstream_closed;
+    enum code code; /* the upstream server's status */
 };
 
 static struct proxied *
@@ -59,7 +60,7 @@ of_downstream(struct stream *stream)
 static void
 maybe_free(struct proxied *proxied)
 {
-    if (proxied->call || !proxied->upstream_over)
+    if (proxied->call || !proxied->upstream_closed)
         return;
     budget_give_back(proxied->budget, proxied->charged);
     peer_release(proxied->peer);
@@ -71,36 +72,36 @@ maybe_free(struct proxied *proxied)
     blocks_free(blocks, proxied);
 }
 
-/* Takes the error: the proxy itself answers the client. */
+/* Answers the client in place of the upstream server. Takes over the error. */
 static void
 answer(struct proxied *proxied, struct error *error)
 {
-    if (proxied->call && !proxied->end_passed)
+    if (proxied->call && !proxied->is_ended)
         call_reply_status(proxied->call, error);
     else
         error_free(error);
-    proxied->end_passed = true;
+    proxied->is_ended = true;
 }
 
 static void
 cancel(struct proxied *proxied)
 {
-    proxied->end_passed = true;
+    proxied->is_ended = true;
     channel_stop_waiting(&proxied->waiter);
     if (proxied->upstream.conn)
         stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
     else
-        proxied->upstream_over = true;
+        proxied->upstream_closed = true;
 }
 
 static void
-give_up(struct proxied *proxied, const char *why)
+refuse_call(struct proxied *proxied, const char *why)
 {
     answer(proxied, error_new(CODE_RESOURCE_EXHAUSTED, "%s", why));
     cancel(proxied);
 }
 
-/* False: there is no memory for it, and the call is over. */
+/* Returns false, and ends the call, if the budget is used up. */
 static bool
 charge(struct proxied *proxied, size_t size)
 {
@@ -108,14 +109,14 @@ charge(struct proxied *proxied, size_t size)
     if (fits)
         proxied->charged += size;
     else
-        give_up(proxied, "too many bytes of proxied calls wait in memory");
+        refuse_call(proxied, "the memory limit for proxied calls is reached; try again later");
     return fits;
 }
 
-/* ---- bytes, both ways ---- */
+/* ---- data, both directions ---- */
 
 static void
-pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, size_t size)
+forward_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, size_t size)
 {
     if (!charge(proxied, size))
         return;
@@ -124,14 +125,14 @@ pass_bytes(struct proxied *proxied, struct stream *to, const uint8_t *bytes, siz
 }
 
 static void
-note_passed(struct proxied *proxied, struct stream *from, size_t size)
+on_forwarded(struct proxied *proxied, struct stream *from, size_t size)
 {
     proxied->charged -= size;
     budget_give_back(proxied->budget, size);
     stream_consume(from, size);
 }
 
-/* ---- from the server behind ---- */
+/* ---- upstream events ---- */
 
 static nghttp2_nv *
 copy_fields(struct proxied *proxied, const struct field_block *block)
@@ -158,11 +159,11 @@ read_status(struct proxied *proxied, const struct field_block *block)
 }
 
 static void
-note_end(struct proxied *proxied)
+finish_response(struct proxied *proxied)
 {
     struct call *call = proxied->call;
-    proxied->end_passed = true;
-    /* The answer is complete; what the client still sends is for nobody. */
+    proxied->is_ended = true;
+    /* The response is complete: nobody needs what the client still sends. */
     if (!stream_is_sent(&proxied->upstream))
         stream_reset(&proxied->upstream, NGHTTP2_CANCEL);
     call_end_answer(call);
@@ -173,18 +174,18 @@ static bool
 is_interim(const struct proxied *proxied, const struct field_block *block)
 {
     const struct field *status =
-        proxied->head_passed ? NULL : field_block_find(block, ":status", strlen(":status"));
+        proxied->header_sent ? NULL : field_block_find(block, ":status", strlen(":status"));
     return status && status->value[0] == '1';
 }
 
 static void
-pass_block(struct proxied *proxied, struct field_block *block, bool end)
+forward_block(struct proxied *proxied, struct field_block *block, bool end)
 {
     struct stream *down = &proxied->call->stream;
     nghttp2_nv *fields = copy_fields(proxied, block);
     field_block_keep(block, &proxied->fields, &proxied->arena);
-    if (!proxied->head_passed) {
-        proxied->head_passed = true;
+    if (!proxied->header_sent) {
+        proxied->header_sent = true;
         proxied->call->answer = ANSWER_BEGUN;
         stream_send_headers(down, fields, block->count, end);
     } else {
@@ -193,15 +194,15 @@ pass_block(struct proxied *proxied, struct field_block *block, bool end)
     }
     if (end) {
         read_status(proxied, block);
-        note_end(proxied);
+        finish_response(proxied);
     }
 }
 
 static bool
-charge_head(struct proxied *proxied, const struct field_block *block)
+charge_header(struct proxied *proxied, const struct field_block *block)
 {
     size_t size = field_block_memory(block);
-    return size <= SMALL_HEAD_BYTES || charge(proxied, size);
+    return size <= SMALL_HEADER_BYTES || charge(proxied, size);
 }
 
 static void
@@ -210,18 +211,18 @@ on_up_headers(struct stream *stream, struct field_block *block, bool end_of_stre
     struct proxied *proxied = of_upstream(stream);
     proxied->header_bytes += block->bytes;
     if (proxied->header_bytes > MAX_HEADER_BYTES)
-        give_up(proxied, "the headers of the answer are too large");
-    else if (proxied->call && !proxied->end_passed && !is_interim(proxied, block) &&
-             charge_head(proxied, block))
-        pass_block(proxied, block, end_of_stream);
+        refuse_call(proxied, "the response headers are too large");
+    else if (proxied->call && !proxied->is_ended && !is_interim(proxied, block) &&
+             charge_header(proxied, block))
+        forward_block(proxied, block, end_of_stream);
 }
 
 static void
 on_up_data(struct stream *stream, const uint8_t *bytes, size_t size)
 {
     struct proxied *proxied = of_upstream(stream);
-    if (proxied->call && !proxied->end_passed)
-        pass_bytes(proxied, &proxied->call->stream, bytes, size);
+    if (proxied->call && !proxied->is_ended)
+        forward_bytes(proxied, &proxied->call->stream, bytes, size);
     else
         stream_consume(stream, size);
 }
@@ -230,10 +231,10 @@ static void
 on_up_ended(struct stream *stream)
 {
     struct proxied *proxied = of_upstream(stream);
-    if (!proxied->call || proxied->end_passed)
+    if (!proxied->call || proxied->is_ended)
         return;
     stream_end(&proxied->call->stream, NULL, 0);
-    note_end(proxied);
+    finish_response(proxied);
 }
 
 static void
@@ -241,7 +242,7 @@ on_up_written(struct stream *stream, size_t size)
 {
     struct proxied *proxied = of_upstream(stream);
     if (proxied->call)
-        note_passed(proxied, &proxied->call->stream, size);
+        on_forwarded(proxied, &proxied->call->stream, size);
 }
 
 static enum code
@@ -258,8 +259,8 @@ static void
 on_up_closed(struct stream *stream, uint32_t http2_error, const char *why)
 {
     struct proxied *proxied = of_upstream(stream);
-    proxied->upstream_over = true;
-    if (!proxied->end_passed)
+    proxied->upstream_closed = true;
+    if (!proxied->is_ended)
         answer(proxied, error_new(code_of_end(proxied, http2_error), "%s: %s",
                                   proxied->channel->target, why ? why : "the stream ended early"));
     maybe_free(proxied);
@@ -273,13 +274,16 @@ static const struct stream_events upstream_events = {
     .closed = on_up_closed,
 };
 
-/* ---- from the client ---- */
+/* ---- downstream events ---- */
 
-/* A malformed request is not passed on (RFC 9113, 8.1.1): the server behind must not take what it has of it for a whole one. */
+/*
+ * A malformed request must not be forwarded (RFC 9113, 8.1.1): the upstream server could mistake
+ * the part it got for a complete request.
+ */
 static void
 refuse(struct call *call, const char *why)
 {
-    call->head.malformed = why;
+    call->header.malformed = why;
     cancel(call->proxied);
     call_reset_malformed(call);
 }
@@ -288,8 +292,8 @@ static void
 on_down_trailers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = (struct call *)stream;
-    request_read_fields(&call->head, &call->arena, block->fields, block->count);
-    if (call->head.malformed || !end_of_stream)
+    request_read_fields(&call->header, &call->arena, block->fields, block->count);
+    if (call->header.malformed || !end_of_stream)
         refuse(call, "trailers");
 }
 
@@ -298,24 +302,24 @@ on_down_data(struct stream *stream, const uint8_t *bytes, size_t size)
 {
     struct call *call = (struct call *)stream;
     struct proxied *proxied = call->proxied;
-    if (call->head.malformed)
+    if (call->header.malformed)
         return;
     call->body_bytes += (int64_t)size;
-    if (call->head.content_length >= 0 && call->body_bytes > call->head.content_length)
+    if (call->header.content_length >= 0 && call->body_bytes > call->header.content_length)
         refuse(call, "more bytes than content-length says");
-    else if (proxied->upstream_over || proxied->end_passed)
+    else if (proxied->upstream_closed || proxied->is_ended)
         stream_consume(stream, size);
     else
-        pass_bytes(proxied, &proxied->upstream, bytes, size);
+        forward_bytes(proxied, &proxied->upstream, bytes, size);
 }
 
 static void
 on_down_ended(struct stream *stream)
 {
     struct call *call = (struct call *)stream;
-    if (call->head.malformed)
+    if (call->header.malformed)
         return;
-    if (call->head.content_length >= 0 && call->body_bytes != call->head.content_length)
+    if (call->header.content_length >= 0 && call->body_bytes != call->header.content_length)
         refuse(call, "fewer bytes than content-length says");
     else
         stream_end(&call->proxied->upstream, NULL, 0);
@@ -325,7 +329,7 @@ static void
 on_down_written(struct stream *stream, size_t size)
 {
     struct proxied *proxied = of_downstream(stream);
-    note_passed(proxied, &proxied->upstream, size);
+    on_forwarded(proxied, &proxied->upstream, size);
 }
 
 static void
@@ -352,11 +356,11 @@ static const struct stream_events downstream_events = {
     .closed = on_down_closed,
 };
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-/* Told anew for this hop, or meant for the last one only. */
+/* Fields that are set anew for this hop, or belong to the previous hop only. */
 static bool
-is_own_field(const struct metadata_entry *entry)
+is_hop_field(const struct metadata_entry *entry)
 {
     return (entry->key_size == 12 && memcmp(entry->key, "grpc-timeout", 12) == 0) ||
            (entry->key_size == 4 && memcmp(entry->key, "host", 4) == 0);
@@ -368,16 +372,16 @@ begin(struct waiter *waiter, struct conn *conn)
     struct proxied *proxied = CONTAINER_OF(waiter, struct proxied, waiter);
     struct call *call = proxied->call;
     struct request_fields fields;
-    request_fields_begin(&fields, &proxied->arena, proxied->channel, call->head.path,
-                         call->head.metadata.count);
+    request_fields_begin(&fields, &proxied->arena, proxied->channel, call->header.path,
+                         call->header.metadata.count);
     request_fields_add_timeout(&fields, call->parent.deadline_at);
-    for (struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
-        if (!is_own_field(e))
+    for (struct metadata_entry *e = call->header.metadata.first; e; e = e->next)
+        if (!is_hop_field(e))
             request_fields_add_raw(&fields, e);
     struct error *error =
         stream_begin_request(&proxied->upstream, conn, fields.items, fields.count);
     if (error) {
-        proxied->upstream_over = true;
+        proxied->upstream_closed = true;
         answer(proxied, error);
     }
 }
@@ -386,22 +390,22 @@ static void
 fail_to_begin(struct waiter *waiter, struct error *error)
 {
     struct proxied *proxied = CONTAINER_OF(waiter, struct proxied, waiter);
-    proxied->upstream_over = true;
+    proxied->upstream_closed = true;
     answer(proxied, error);
 }
 
-/* What the client has sent while nobody knew where to. */
+/* Forwards what the client sent before the destination was known. */
 static void
-take_raw(struct proxied *proxied)
+forward_raw_body(struct proxied *proxied)
 {
     struct call *call = proxied->call;
-    while (call->raw.size) {
+    while (call->raw_body.size) {
         const uint8_t *bytes;
         struct chunk *chunk;
-        size_t size = chunk_queue_peek(&call->raw, SIZE_MAX, &bytes, &chunk);
+        size_t size = chunk_queue_peek(&call->raw_body, SIZE_MAX, &bytes, &chunk);
         budget_give_back(call->budget, size);
-        pass_bytes(proxied, &proxied->upstream, bytes, size);
-        chunk_queue_advance(&call->raw, size);
+        forward_bytes(proxied, &proxied->upstream, bytes, size);
+        chunk_queue_advance(&call->raw_body, size);
     }
     if (call->stream.in_ended)
         stream_end(&proxied->upstream, NULL, 0);
@@ -437,16 +441,15 @@ drop(struct call *call)
     channel_release(STEAL(call->proxy_to));
 }
 
-/* The fallback handler is back. */
+/* Called after the fallback handler has returned. */
 static void
-begin_passing(struct call *call)
+begin_forwarding(struct call *call)
 {
     call->state = CALL_RETURNED;
     bool is_ours = call->proxy_to->loop == call->loop;
     if (!is_ours || call->answer >= ANSWER_ENDED) {
         drop(call);
-        call_reply_status(call, error_new(CODE_INTERNAL, "the channel to pass the call to is of "
-                                                         "another runtime"));
+        call_reply_status(call, error_new(CODE_INTERNAL, "the channel belongs to another runtime"));
         call_maybe_free(call);
         return;
     }
@@ -454,8 +457,8 @@ begin_passing(struct call *call)
     call->proxied = proxied;
     call->cancelled = on_cancelled;
     call->stream.events = &downstream_events;
-    take_raw(proxied);
-    if (!proxied->upstream_over)
+    forward_raw_body(proxied);
+    if (!proxied->upstream_closed)
         channel_request_conn(proxied->channel, &proxied->waiter);
 }
 
@@ -463,5 +466,5 @@ void
 rpc_proxy(struct call *call, struct channel *channel)
 {
     call->proxy_to = channel_share(channel);
-    call->next = (struct next_step){begin_passing, drop};
+    call->next = (struct next_step){begin_forwarding, drop};
 }

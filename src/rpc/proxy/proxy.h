@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passing a call on to another server, stream to stream, without looking at its messages. */
+/* Forwards a call to another server, stream to stream, without decoding its messages. */
 #ifndef RPC_PROXY_PROXY_H
 #define RPC_PROXY_PROXY_H
 
@@ -7,8 +7,9 @@
 #include "rpc/server/call.h"
 
 /*
- * From a fallback handler: once the handler has returned NULL, the call goes to the server behind the
- * channel. The channel must be of the server's own runtime; the call fails with INTERNAL otherwise.
+ * For a fallback handler: after it has returned NULL, the call is forwarded to the server behind
+ * the channel. The channel must belong to the server's own runtime; otherwise the call fails with
+ * INTERNAL.
  */
 void rpc_proxy(struct call *call, struct channel *channel);
 

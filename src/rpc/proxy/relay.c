@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passing one message on: see relay.h.
+ * Relaying a unary call: see relay.h.
  *
- * DESIGN. A relayed call is the server's call, whose handler counts as running, and a client's call beside it: the same that channel_call makes, but
- * nobody waits for its end, which comes back as a callback on the loop. So retries, deadlines, limits and what garbled answers amount to
- * are client_call.c's. What waits in memory meanwhile, the decoded request and its packed form, is charged to the client: no number
- * of threads bounds it.
+ * DESIGN. A relayed call consists of the server's call, whose handler counts as running, and a
+ * client call like that of channel_call. No thread waits for the client call; a callback on the
+ * loop reports its end. So retries, deadlines, limits and the treatment of invalid responses are
+ * those of client_call.c. The decoded request and its packed form are charged to the client,
+ * because no number of threads bounds how many wait in memory.
  */
 #include "rpc/proxy/relay.h"
 
@@ -17,16 +18,16 @@
 struct relayed {
     struct relay relay;
     struct scope scope;
-    struct channel *channel; /* NULL: not one that the call can go to; or it is on its way */
+    struct channel *channel; /* NULL: the call cannot be relayed, or has been started */
     size_t charged;
-    struct client_call *client; /* once it has finished */
-    ProtobufCMessage *reply;    /* NULL: an error in its place */
+    struct client_call *client; /* set when finished */
+    ProtobufCMessage *reply;    /* NULL: failed with `error` */
     struct error *error;
 };
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
-/* Takes the error. */
+/* Takes over the error. */
 static void
 end(struct call *call, ProtobufCMessage *reply, struct error *error)
 {
@@ -43,7 +44,7 @@ end(struct call *call, ProtobufCMessage *reply, struct error *error)
 }
 
 static void
-pass_metadata(struct metadata *to, struct arena *arena, const struct metadata *from)
+forward_metadata(struct metadata *to, struct arena *arena, const struct metadata *from)
 {
     for (const struct metadata_entry *e = from->first; e; e = e->next)
         if (strcmp(e->key, "content-length") != 0)
@@ -55,7 +56,7 @@ take_reply(struct call *call)
 {
     struct relayed *relayed = call->relayed;
     struct client_call *client = relayed->client;
-    /* The reply may be as large, decoded, as any other: twice the limit. */
+    /* Like any decoded message, the reply may take twice the limit. */
     call->arena.limit = call->arena.used + 2 * client->reader.max_message_bytes;
     relayed->error = STEAL(client->result);
     if (!relayed->error)
@@ -64,12 +65,12 @@ take_reply(struct call *call)
 }
 
 static void
-pass_reply(struct call *call)
+forward_reply(struct call *call)
 {
     struct relayed *relayed = call->relayed;
     struct client_call *client = relayed->client;
-    pass_metadata(&call->reply_headers, &call->arena, &client->response.headers);
-    pass_metadata(&call->reply_trailers, &call->arena, &client->response.trailers);
+    forward_metadata(&call->reply_headers, &call->arena, &client->response.headers);
+    forward_metadata(&call->reply_trailers, &call->arena, &client->response.trailers);
     end(call, relayed->error ? NULL : relayed->reply, relayed->error);
     client_call_release(client);
 }
@@ -79,7 +80,7 @@ end_inflating(struct task *task)
 {
     struct call *call = CONTAINER_OF(task, struct call, finished);
     loop_note_work_done(call->loop);
-    pass_reply(call);
+    forward_reply(call);
 }
 
 static void
@@ -91,7 +92,7 @@ run_inflating(struct work *work)
     loop_post(call->loop, &call->finished);
 }
 
-/* The loop inflates nothing. */
+/* Compressed replies go to a worker: the loop does not decompress. */
 static void
 on_finished(struct client_call *client)
 {
@@ -103,31 +104,38 @@ on_finished(struct client_call *client)
     if (message && message->is_compressed && loop_submit_work(call->loop, &call->work))
         return;
     if (message && message->is_compressed)
-        client->result =
-            error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+        client->result = error_new(CODE_RESOURCE_EXHAUSTED,
+                                   "too many calls are waiting for a thread; try again later");
     take_reply(call);
-    pass_reply(call);
+    forward_reply(call);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-/* Told anew for this hop, or true of the client's form of the message only. */
+/* Fields that are set anew for this hop, or describe the client's encoding of the message. */
 static bool
-is_own_field(const struct metadata_entry *entry)
+is_hop_field(const struct metadata_entry *entry)
 {
-#define OWN(name)                                                                                  \
+#define FIELD(name)                                                                                \
     {                                                                                              \
         name, sizeof(name) - 1                                                                     \
     }
     static const struct {
         const char *name;
         size_t size;
-    } own[] = {
-        OWN("te"),   OWN("content-type"),   OWN("grpc-timeout"),  OWN("user-agent"),
-        OWN("host"), OWN("content-length"), OWN("grpc-encoding"), OWN("grpc-accept-encoding"),
+    } hop_fields[] = {
+        FIELD("te"),
+        FIELD("content-type"),
+        FIELD("grpc-timeout"),
+        FIELD("user-agent"),
+        FIELD("host"),
+        FIELD("content-length"),
+        FIELD("grpc-encoding"),
+        FIELD("grpc-accept-encoding"),
     };
-    for (size_t i = 0; i < COUNT_OF(own); i++)
-        if (entry->key_size == own[i].size && memcmp(entry->key, own[i].name, own[i].size) == 0)
+    for (size_t i = 0; i < COUNT_OF(hop_fields); i++)
+        if (entry->key_size == hop_fields[i].size &&
+            memcmp(entry->key, hop_fields[i].name, hop_fields[i].size) == 0)
             return true;
     return false;
 }
@@ -142,8 +150,8 @@ make_client_call(struct call *call, struct chunk *request)
         .parent = &call->parent,
     };
     struct client_call *client = client_call_new(relayed->channel, relayed->scope.method, &options);
-    for (const struct metadata_entry *e = call->head.metadata.first; e; e = e->next)
-        if (!is_own_field(e))
+    for (const struct metadata_entry *e = call->header.metadata.first; e; e = e->next)
+        if (!is_hop_field(e))
             metadata_add_bytes(&client->metadata, &client->arena, e->key, e->key_size, e->value,
                                e->value_size);
     client_call_set_message(client, request);
@@ -159,11 +167,12 @@ pack_request(struct call *call, struct chunk **out)
     const ProtobufCMessage *request =
         relayed->relay.request ? relayed->relay.request : relayed->scope.request;
     if (!relayed->channel)
-        return error_new(CODE_INTERNAL, "the call cannot be relayed, or not to this channel");
+        return error_new(CODE_INTERNAL, "this call cannot be relayed, or not over this channel");
     struct error *error = framing_pack(request, out);
     if (error)
         return error;
-    relayed->charged = (*out)->size; /* beside the decoded request, which is charged already */
+    /* in addition to the decoded request, which is charged already */
+    relayed->charged = (*out)->size;
     if (budget_take(call->budget, relayed->charged))
         return NULL;
     relayed->charged = 0;
@@ -200,13 +209,13 @@ rpc_relay(struct call *call, struct channel *channel, const struct relay *relay)
 {
     const struct method *method = call->scope.method;
     bool is_whole_call = !call->server || (call->target && call->target->method == method);
-    bool can_go =
+    bool can_relay =
         method && is_whole_call && method->kind == METHOD_UNARY && channel->loop == call->loop;
     call->relayed = arena_alloc(&call->arena, sizeof *call->relayed);
     *call->relayed = (struct relayed){
         .relay = *relay,
         .scope = call->scope,
-        .channel = can_go ? channel_share(channel) : NULL,
+        .channel = can_relay ? channel_share(channel) : NULL,
     };
     call->next = (struct next_step){begin, drop};
 }

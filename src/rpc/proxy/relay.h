@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passing one message on: a handler looks at the request of a unary call, changes it, sends it to another server, and sees the
- * answer before the client does. It all happens on the loop, without a thread that waits.
+ * Relays a unary call: a handler changes the request, sends it to another server, and sees the
+ * reply before the client does. Everything happens on the loop; no thread blocks.
  *
  *     static struct error *
- *     delete_volume(struct call *call, const Csi__V1__DeleteVolumeRequest *request, Csi__V1__DeleteVolumeResponse *reply)
+ *     delete_volume(struct call *call, const Csi__V1__DeleteVolumeRequest *request,
+ *                   Csi__V1__DeleteVolumeResponse *reply)
  *     {
  *         Csi__V1__DeleteVolumeRequest *inner = arena_alloc(call_arena(call), sizeof *inner);
  *         *inner = *request;
@@ -24,35 +25,41 @@
 #include "rpc/server/call.h"
 
 struct relay {
-    /* What to send: of the method's input type, in the call's arena. NULL: what came. Unknown fields go along. */
+    /*
+     * The message to send: of the method's input type, in the call's arena, unknown fields
+     * included. NULL: the request as received.
+     */
     const ProtobufCMessage *request;
 
     /*
-     * Runs exactly once, on the loop, where it must not wait, with the call_context that there was at rpc_relay. Gets the answer, one of these two:
-     *   reply   of the method's output type, in the call's arena; may be changed in place, unknown fields are kept
-     *   error   taken: what the server answered (code, message and details), or why there is no answer. It is CANCELLED when the
-     *           client has cancelled or gone; whatever is returned then reaches nobody.
-     * Returns what to answer; NULL: `reply`, or, after an error, the reply that the handler was given. It may also say rpc_relay
-     * once more, or call_continue (`run` gets `reply`), and return NULL. NULL instead of a function: the answer goes back as it came.
+     * Called exactly once, on the loop, with the call_context of the time of rpc_relay; must not
+     * block. Gets one of:
+     *   reply   of the method's output type, in the call's arena; may be changed in place, unknown
+     *           fields are kept
+     *   error   taken over: the server's status (code, message and details), or why there is none.
+     *           CANCELLED if the client cancelled or disconnected; the result is then discarded.
+     * Returns the status of the answer. NULL answers with `reply` or, after an error, with the
+     * reply that the handler was given. It may also call rpc_relay again, or call_continue (`run`
+     * gets `reply`), and return NULL. If `finish` is NULL, the answer is forwarded unchanged.
      */
     struct error *(*finish)(struct call *call, void *context, ProtobufCMessage *reply,
                             struct error *error);
     void *context;
 
-    const struct metadata *metadata; /* sent beside the client's own; NULL: none */
-    uint64_t
-        timeout_ns; /* DEADLINE_EXCEEDED after so long; 0: only the call's own deadline counts */
+    const struct metadata *metadata; /* sent in addition to the client's; NULL: none */
+    uint64_t timeout_ns; /* DEADLINE_EXCEEDED after this time; 0: only the call's deadline */
 };
 
 /*
- * From the handler of a unary method: once it has returned NULL, the request goes to the server behind the channel, to the same
- * method, with the client's metadata and what is left of its time. Cancelling crosses over, and so do the answer's headers
- * and trailers. Told anew are the fields that belong to one hop or to the message: te, content-type and -length, user-agent, host, grpc-timeout, grpc-encoding,
- * grpc-accept-encoding.
+ * For the handler of a unary method: after it has returned NULL, the request is sent to the same
+ * method of the server behind the channel, with the client's metadata and remaining time.
+ * Cancellation is propagated, and so are the answer's headers and trailers. Fields that belong to
+ * one hop or to the encoding of the message are not forwarded: te, content-type, content-length,
+ * user-agent, host, grpc-timeout, grpc-encoding, grpc-accept-encoding.
  *
- * It does not wait for a server that is not there: UNAVAILABLE. `relay` is copied. The channel must be of the call's own runtime; INTERNAL, by
- * `finish`, otherwise, and where another method's handler has been delegated to. Nothing happens, not even `finish`, if the handler
- * returns an error.
+ * Does not wait for an unreachable server: UNAVAILABLE. `relay` is copied. The channel must belong
+ * to the call's runtime, and the handler must not be a delegate of another method's; otherwise
+ * `finish` gets INTERNAL. No effect, not even `finish`, if the handler returns an error.
  */
 void rpc_relay(struct call *call, struct channel *channel, const struct relay *relay);
 

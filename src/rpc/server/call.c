@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What handlers ask of their call: see call.h. */
+/* A call as its handler sees it: see call.h. */
 #include <string.h>
 
 #include "rpc/server/call_internal.h"
@@ -19,7 +19,7 @@ call_arena(struct call *call)
 const char *
 call_path(const struct call *call)
 {
-    return call->scope.method ? call->scope.method->path : call->head.path;
+    return call->scope.method ? call->scope.method->path : call->header.path;
 }
 
 const struct method *
@@ -49,19 +49,20 @@ call_peer(const struct call *call)
 const struct metadata *
 call_metadata(const struct call *call)
 {
-    return &call->head.metadata;
+    return &call->header.metadata;
 }
 
 void
 call_add_field(struct call *call, const char *key, const char *value)
 {
-    metadata_add_bytes(&call->head.metadata, &call->arena, key, strlen(key), value, strlen(value));
+    metadata_add_bytes(&call->header.metadata, &call->arena, key, strlen(key), value,
+                       strlen(value));
 }
 
 bool
 call_is_cancelled(const struct call *call)
 {
-    /* A server's call is cancelled by the timer of its deadline, which has answered the client first. */
+    /* A server's call is cancelled by its deadline timer, which answers the client first. */
     return atomic_load_explicit(&call->parent.is_cancelled, memory_order_acquire) ||
            (!call->server && call_time_left(call) == 0);
 }
@@ -86,7 +87,8 @@ call_add_header(struct call *call, const char *key, const void *value, size_t va
 {
     if (call->sent_any)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "header \"%s\": the headers have gone out with the first message", key);
+                         "header \"%s\": the headers were already sent with the first message",
+                         key);
     return metadata_add(&call->reply_headers, &call->arena, key, value, value_size);
 }
 
@@ -100,5 +102,5 @@ void
 call_continue(struct call *call,
               struct error *(*run)(struct call *call, const void *request, void *reply))
 {
-    call->go_on = (struct continuation){.run = run, .scope = call->scope};
+    call->continuation = (struct continuation){.run = run, .scope = call->scope};
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call as its handler sees it. A handler is a plain function that may block; it runs on a thread that is its own while it
- * runs (or on the loop where its service says so, and then must not block). What it allocates for the call comes from the call's arena.
+ * A call as its handler sees it. A handler is a plain function that may block. It has a thread of
+ * its own while it runs, or runs on the loop if its service says so; then it must not block. It
+ * allocates from the call's arena.
  *
- * All functions here are for the handler's own thread, while the handler runs, unless they say otherwise.
+ * Call these functions on the handler's thread while the handler runs, unless stated otherwise.
  */
 #ifndef RPC_SERVER_CALL_H
 #define RPC_SERVER_CALL_H
@@ -23,83 +24,103 @@ struct method;
 struct parent_call;
 struct runtime;
 
-/* What was given beside the handlers: to server_add_service, or to call_delegate. */
+/* The context passed to server_add_service or call_delegate. */
 void *call_context(const struct call *call);
 
 struct arena *call_arena(struct call *call);
-/* Of the method whose handler runs: "/csi.v1.Identity/Probe". */
+/* The path of the method whose handler runs: "/csi.v1.Identity/Probe". */
 const char *call_path(const struct call *call);
-/* That the client has called, as it was given to server_add_service; NULL: one that the server does not know. */
+/*
+ * The method that the client called, as given to server_add_service. NULL: unknown to the server.
+ */
 const struct method *call_method(const struct call *call);
 
-/* Something of the handler's own, from one of its functions to the next (call_continue); NULL at first. */
+/*
+ * A pointer of the handler's own, kept from one of its functions to the next (call_continue); NULL
+ * at first.
+ */
 void call_keep(struct call *call, void *kept);
 void *call_kept(const struct call *call);
 
 const struct peer *call_peer(const struct call *call);
 
-/* What the client sent; -bin values are decoded for methods that the server knows. */
+/* The request's metadata; -bin values are decoded for methods that the server knows. */
 const struct metadata *call_metadata(const struct call *call);
 
-/* The client has gone, has cancelled, or its deadline has passed: nobody waits for the answer. */
+/*
+ * Has the client disconnected or cancelled, or has the deadline passed? Then nobody waits for the
+ * answer.
+ */
 bool call_is_cancelled(const struct call *call);
 
-/* For call_options: calls that are made on behalf of this one. NULL for NULL. */
+/* For call_options: makes calls on behalf of this one. NULL for NULL. */
 struct parent_call *call_as_parent(struct call *call);
 
-/* Time that is left, in nanoseconds; UINT64_MAX without a deadline. */
+/* Nanoseconds until the deadline; UINT64_MAX without one. */
 uint64_t call_time_left(const struct call *call);
 
-/* One more among what the client sent, for whoever the call is passed on to. */
+/* Adds a field to the request's metadata, for the server that the call is forwarded to. */
 void call_add_field(struct call *call, const char *key, const char *value);
 
-/* Metadata of the answer. Headers go out with the first message, trailers with the status. */
+/*
+ * Adds metadata to the answer. Headers are sent with the first message, trailers with the status.
+ */
 MUST_CHECK struct error *call_add_header(struct call *call, const char *key, const void *value,
                                          size_t value_size);
 MUST_CHECK struct error *call_add_trailer(struct call *call, const char *key, const void *value,
                                           size_t value_size);
 
-/* Streaming: waits for the client's next message; NULL in *message at the end. It is valid until the next call_recv. */
+/*
+ * Streaming: blocks until the client's next message arrives; sets *message to NULL at the end. The
+ * message is valid until the next call_recv.
+ */
 MUST_CHECK struct error *call_recv(struct call *call, void *message);
 
-/* Streaming: sends a message (`&m->base`); waits while the client does not take what was sent before. */
+/* Streaming: sends a message (`&m->base`). Blocks while flow control holds back earlier ones. */
 MUST_CHECK struct error *call_send(struct call *call, const ProtobufCMessage *message);
 
 /*
- * Running the handler that another table has for a method, with its context, on behalf of this call; `request` and `reply` are of the
- * method's types, NULL where its kind has none. For methods that take one message: unary ones, and, where the call itself streams, those that
- * stream their answer. May be nested. UNIMPLEMENTED: the table has no such handler. A handler that is run so may say call_continue: then return
- * NULL at once.
+ * Runs the handler that another table has for a method, with its context, on behalf of this call.
+ * `request` and `reply` are of the method's types, or NULL if its kind has none. Works for unary
+ * methods, and for server-streaming ones if the call itself streams. May be nested. UNIMPLEMENTED:
+ * the table has no such handler. The delegate may use call_continue; then return NULL at once.
  */
 MUST_CHECK struct error *call_delegate(struct call *call, const struct method *method,
                                        const void *handlers, void *context, const void *request,
                                        void *reply);
 
 /*
- * From a handler on the loop that finds that it has to wait: once it has returned NULL, `run` goes on with the call on a worker, with the same request,
- * reply and context (those of now). It may send where the method streams its answer, which a handler on the loop must not. The
- * call ends with RESOURCE_EXHAUSTED when too many calls wait for a thread. Nothing happens if the handler returns an error.
+ * For a handler on the loop that has to block: once it has returned NULL, `run` continues the call
+ * on a worker, with the current request, reply and context. `run` may send if the method streams
+ * its answer; a handler on the loop must not. The call ends with RESOURCE_EXHAUSTED if too many
+ * calls wait for a thread. No effect if the handler returns an error.
  */
 void call_continue(struct call *call,
                    struct error *(*run)(struct call *call, const void *request, void *reply));
 
 /*
- * A call that no client made, for running unary handlers from elsewhere by call_delegate: on a thread that may wait, one at a time; what they leave behind
- * by call_continue or rpc_relay is done when call_delegate returns. It has an arena, the peer "internal", no metadata, and a deadline if timeout_ns
- * is not 0; headers and trailers are taken and dropped. As a parent in call_options it counts as any other call.
+ * Creates a call without a client, to run unary handlers by call_delegate, one at a time, on a
+ * thread that may block. call_delegate returns only when work started by call_continue or rpc_relay
+ * is done. The call has an arena, the peer "internal", no metadata, and a deadline unless
+ * timeout_ns is 0. Headers and trailers are discarded. It can be a parent in call_options like any
+ * other call.
  */
 struct call *call_new_detached(struct runtime *runtime, uint64_t timeout_ns);
-/* Any thread, also the loop's, at any time before call_free_detached. */
+/* Any thread, including the loop's, any time before call_free_detached. */
 void call_cancel_detached(struct call *call);
 /* Any thread; before runtime_close. */
 void call_free_detached(struct call *call);
 
 /*
- * A detached call that does a part of this one's work, maybe on another thread: it has the whole's context, method and metadata, and at most timeout_ns; 0: no
- * deadline of its own. Not for longer than the whole lasts.
+ * Creates a detached call for a part of this one's work, possibly on another thread. It has the
+ * context, method and metadata of `whole`, and a deadline unless timeout_ns is 0. Must end before
+ * `whole` does.
  */
 struct call *call_new_part(struct call *whole, uint64_t timeout_ns);
-/* The whole's thread, when the part is done: what is in its arena is the whole's from now on. The part is freed. */
+/*
+ * On the thread of `whole`, when the part is done: moves the part's arena to `whole` and frees the
+ * part.
+ */
 void call_join_part(struct call *whole, struct call *part);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running the handlers of another table on behalf of a call: see call.h. */
+/* Delegating a call to the handlers of another table: see call.h. */
 #include "rpc/server/call_internal.h"
 
 struct error *
@@ -9,7 +9,8 @@ call_delegate(struct call *call, const struct method *method, const void *handle
     if (!method->exists(handlers))
         return error_new(CODE_UNIMPLEMENTED, "%s is not served here", method->path);
     if (method->kind != METHOD_UNARY && !call->has_mailbox)
-        return error_new(CODE_INTERNAL, "%s streams, and the call does not", method->path);
+        return error_new(CODE_INTERNAL, "%s is a streaming method, but the call is unary",
+                         method->path);
     struct scope before = call->scope;
     call->scope = (struct scope){context, method, request, reply};
     struct error *error = method->run(handlers, call, request, reply);

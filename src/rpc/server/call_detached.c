@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that no client made: see call.h.
+ * Calls without a client: see call.h.
  *
- * LIFE. The thread that made the call frees it, but it is the loop that does it, by a task: what the thread has asked of the loop before (to
- * cancel, to end a child) is done by then.
+ * LIFE. The creating thread asks the loop to free the call by a task. Tasks run in order, so what
+ * the thread requested before (cancellation, the end of a child) is done by then.
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "rpc/server/call_internal.h"
 
 struct detached {
-    struct call call; /* first */
+    struct call call; /* must be first */
     struct peer peer;
     sem_t relay_ended;
 };
@@ -42,8 +42,8 @@ new_on_loop(struct loop *loop, uint64_t timeout_ns)
     call->started_at = timers_now();
     if (timeout_ns && timeout_ns < UINT64_MAX - call->started_at)
         call->parent.deadline_at = call->started_at + timeout_ns;
-    request_init(&call->head);
-    call->head.path = "";
+    request_init(&call->header);
+    call->header.path = "";
     arena_init(&call->arena, NULL, 0, SIZE_MAX);
     sem_init(&detached->relay_ended, 0, 0);
     return call;
@@ -61,7 +61,7 @@ call_new_part(struct call *whole, uint64_t timeout_ns)
     struct call *part = new_on_loop(whole->loop, timeout_ns);
     part->scope = whole->scope;
     part->target = whole->target;
-    part->head.metadata = whole->head.metadata;
+    part->header.metadata = whole->header.metadata;
     return part;
 }
 
@@ -72,7 +72,7 @@ call_join_part(struct call *whole, struct call *part)
     call_free_detached(part);
 }
 
-/* ---- what a handler leaves behind ---- */
+/* ---- continuations and relays ---- */
 
 static void
 begin_next(void *argument)
@@ -106,11 +106,11 @@ call_detached_complete(struct call *call, const struct method *method, void *rep
                        struct error *error)
 {
     struct scope before = call->scope;
-    while (!error && (call->go_on.run || call->next.begin))
-        error = call->go_on.run ? call_run_continuation(call) : wait_for_next(call);
+    while (!error && (call->continuation.run || call->next.begin))
+        error = call->continuation.run ? call_run_continuation(call) : wait_for_next(call);
     if (call->next.begin)
         loop_run(call->loop, drop_next, call);
-    call->go_on = (struct continuation){0};
+    call->continuation = (struct continuation){0};
     call->scope = before;
     const ProtobufCMessage *relayed = STEAL(call->output);
     if (!error && relayed)
@@ -118,7 +118,7 @@ call_detached_complete(struct call *call, const struct method *method, void *rep
     return error;
 }
 
-/* ---- the end ---- */
+/* ---- cancel and free ---- */
 
 static void
 cancel_on_loop(struct task *task)

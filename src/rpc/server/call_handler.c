@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running the handler of a call, on a worker or on the loop: see call_internal.h. */
+/* Runs the handler of a call, on a worker or on the loop: see call_internal.h. */
 #include <assert.h>
 
 #include "message/message_json.h"
 #include "rpc/server/call_internal.h"
 
-/* ---- the handler's side ---- */
+/* ---- handler's thread ---- */
 
 void
 call_log_message(const struct call *call, const char *what, const ProtobufCMessage *message)
@@ -15,23 +15,23 @@ call_log_message(const struct call *call, const char *what, const ProtobufCMessa
         return;
     struct buffer text AUTO(buffer_clear) = {0};
     message_json_print(message, MESSAGE_JSON_HIDE_SECRETS, &text);
-    log_debug(log, what, LOG_TEXT("method", call->head.path), LOG_TEXT("peer", call->peer->address),
-              LOG_TEXT("body", buffer_text(&text)));
+    log_debug(log, what, LOG_TEXT("method", call->header.path),
+              LOG_TEXT("peer", call->peer->address), LOG_TEXT("body", buffer_text(&text)));
 }
 
 static bool
-takes_one_message(const struct method *method)
+has_single_request(const struct method *method)
 {
     return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
 }
 
 static bool
-gives_one_message(const struct method *method)
+has_single_reply(const struct method *method)
 {
     return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
 }
 
-/* One message at a time, whoever's it is: see admission.h. */
+/* Decompresses one message at a time for all calls: see admission.h. */
 static struct error *
 inflate(struct call *call, struct message **message)
 {
@@ -59,11 +59,11 @@ call_unpack(struct call *call, struct message *message, struct arena *arena, str
     return error;
 }
 
-/* Once: a heavy one has been unpacked before its handler runs. */
+/* No effect if a heavy request was unpacked before its handler runs. */
 static struct error *
 unpack_request(struct call *call)
 {
-    if (!takes_one_message(call->target->method) || !call->request)
+    if (!has_single_request(call->target->method) || !call->request)
         return NULL;
     ProtobufCMessage *request;
     struct error *error =
@@ -75,7 +75,7 @@ unpack_request(struct call *call)
 static void
 make_reply(struct call *call)
 {
-    if (!gives_one_message(call->target->method))
+    if (!has_single_reply(call->target->method))
         return;
     const ProtobufCMessageDescriptor *type = call->target->method->output;
     call->output = arena_alloc(&call->arena, type->sizeof_message);
@@ -97,16 +97,16 @@ run_method(struct call *call)
 struct error *
 call_run_continuation(struct call *call)
 {
-    struct continuation go_on = call->go_on;
-    call->go_on = (struct continuation){0};
-    call->scope = go_on.scope;
-    return go_on.run(call, call->scope.request, call->scope.reply);
+    struct continuation continuation = call->continuation;
+    call->continuation = (struct continuation){0};
+    call->scope = continuation.scope;
+    return continuation.run(call, call->scope.request, call->scope.reply);
 }
 
 struct error *
 call_pack_reply(struct call *call)
 {
-    if (!call->output || !call->server || call->go_on.run || call->next.begin)
+    if (!call->output || !call->server || call->continuation.run || call->next.begin)
         return NULL;
     call_log_message(call, "reply", call->output);
     return framing_pack(call->output, &call->reply);
@@ -115,43 +115,46 @@ call_pack_reply(struct call *call)
 static struct error *
 run_handler(struct call *call)
 {
-    struct error *error = call->go_on.run ? call_run_continuation(call)
-                          : call->target  ? run_method(call)
-                                          : call->server->fallback.run(call);
+    struct error *error = call->continuation.run ? call_run_continuation(call)
+                          : call->target         ? run_method(call)
+                                                 : call->server->fallback.run(call);
     return error ? error : call_pack_reply(call);
 }
 
-/* ---- back on the loop ---- */
+/* ---- loop thread ---- */
 
 static struct error *submit(struct call *call);
 
 static bool
-take_stream(struct call *call)
+take_stream_slot(struct call *call)
 {
-    call->holds_stream = budget_take(&call->peer->account->streams, 1);
-    return call->holds_stream;
+    call->has_stream_slot = budget_take(&call->peer->account->streams, 1);
+    return call->has_stream_slot;
 }
 
 static void
-give_stream_back(struct call *call)
+release_stream_slot(struct call *call)
 {
-    if (call->holds_stream)
+    if (call->has_stream_slot)
         budget_give_back(&call->peer->account->streams, 1);
-    call->holds_stream = false;
+    call->has_stream_slot = false;
 }
 
-/* Hands the call to what its handler has chosen. False: the call is to be answered here. */
+/*
+ * Starts what the handler has chosen as the next step. Returns false if the call is to be answered
+ * now.
+ */
 static bool
 take_next_step(struct call *call)
 {
     struct next_step next = call->next;
-    bool goes_on = next.begin && !call->result;
+    bool continues = next.begin && !call->result;
     call->next = (struct next_step){0};
-    if (goes_on)
-        next.begin(call); /* which may be the end of it */
+    if (continues)
+        next.begin(call); /* may free the call */
     else if (next.begin)
         next.drop(call);
-    return goes_on;
+    return continues;
 }
 
 static void
@@ -169,14 +172,14 @@ call_finish(struct call *call)
         call->detached_ended(call);
         return;
     }
-    give_stream_back(call);
-    if (call->go_on.run && !call->result) {
+    release_stream_slot(call);
+    if (call->continuation.run && !call->result) {
         struct error *error = submit(call);
         if (!error)
             return;
         call->result = error;
     }
-    bool is_parked = call->leave && !call->result;
+    bool is_parked = call->park_cancelled && !call->result;
     if (!is_parked && !take_next_step(call))
         answer(call);
 }
@@ -205,21 +208,23 @@ run_work(struct work *work)
 struct error *
 call_cancelled_error(void)
 {
-    return error_new(CODE_CANCELLED, "the client has gone or has cancelled the call");
+    return error_new(CODE_CANCELLED, "the client disconnected or cancelled the call");
 }
 
 static struct error *
 queue_is_full(void)
 {
-    return error_new(CODE_RESOURCE_EXHAUSTED, "too many calls wait for a thread; try again later");
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "too many calls are waiting for a thread; try again later");
 }
 
-/* NULL: the handler has a thread, or will have one. */
+/* Returns NULL if the handler has a thread or will get one. */
 static struct error *
 submit(struct call *call)
 {
-    if (call->has_mailbox && !take_stream(call))
-        return error_new(CODE_RESOURCE_EXHAUSTED, "too many streaming calls run; try again later");
+    if (call->has_mailbox && !take_stream_slot(call))
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "too many streaming calls are running; try again later");
     call->work.run = run_work;
     call->work.is_short =
         call->target && !call->has_mailbox && handler_time_is_short(&call->target->time);
@@ -227,7 +232,7 @@ submit(struct call *call)
         call->state = CALL_RUNNING;
         return NULL;
     }
-    give_stream_back(call);
+    release_stream_slot(call);
     return queue_is_full();
 }
 
@@ -247,7 +252,7 @@ start_handler(struct call *call)
         call_finish(call);
         return;
     }
-    /* Once it is submitted the call's result is that of the thread that runs it. */
+    /* After submit, call->result belongs to the worker's thread. */
     struct error *error = submit(call);
     if (error) {
         call->result = error;
@@ -255,7 +260,7 @@ start_handler(struct call *call)
     }
 }
 
-/* ---- heavy requests, which are unpacked first: see admission.h ---- */
+/* ---- heavy requests, unpacked on a worker first: see admission.h ---- */
 
 static bool
 is_heavy(const struct call *call)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a server's call: see call_internal.h for the order of the files.
+ * The life of a server call: see call_internal.h for the order of the files.
  *
- * LIFE. A call is made when its stream opens. It is freed on the loop thread when the stream is gone
- * and no handler runs; whichever comes last frees it. A handler whose client has gone runs on (CSI
- * knows no cancellation) and its answer is dropped.
+ * LIFE. A call is created when its stream opens. It is freed on the loop thread once the stream is
+ * closed and no handler runs. If the client disconnects, the handler runs to its end (CSI has no
+ * cancellation) and its answer is dropped.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "rpc/server/call_internal.h"
 
 #define FIRST_BLOCK_BYTES 1536
-#define REFUSALS_NS 1000000000u
+#define REFUSALS_LOG_NS 1000000000u
 
-/* ---- what it is ---- */
+/* ---- properties ---- */
 
 bool
 call_takes_stream(const struct call *call)
@@ -56,7 +56,7 @@ call_metrics(const struct call *call)
     return call->target ? call->target->metrics : call->server->unknown_metrics;
 }
 
-/* ---- what it holds ---- */
+/* ---- resources ---- */
 
 void
 call_set_budget(struct call *call, struct budget *budget)
@@ -82,7 +82,7 @@ call_credit(struct call *call)
     call->uncredited = held;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 void
 call_cancel(struct call *call)
@@ -110,32 +110,32 @@ void
 call_reset_malformed(struct call *call)
 {
     bool is_counted = call->state != CALL_NEW;
-    /* The client takes the reset for this code. */
+    /* The code that clients derive from this reset. */
     if (call_end_answer(call) && is_counted)
         call_count(call, grpc_text_code_of_rst(NGHTTP2_PROTOCOL_ERROR),
-                   "the request breaks a rule of HTTP/2", timers_now());
+                   "the request violates HTTP/2", timers_now());
     stream_reset(&call->stream, NGHTTP2_PROTOCOL_ERROR);
 }
 
-/* A flood of requests that are refused, or never come as a whole, must not become a flood of lines. */
+/* A flood of requests that are refused or never complete must not flood the log. */
 static enum log_level
 level_of(const struct call *call, enum code code)
 {
     if (code == CODE_INTERNAL || code == CODE_UNKNOWN || code == CODE_DATA_LOSS)
         return LOG_WARN;
-    bool is_nothing =
+    bool is_noise =
         !was_started(call) && (code == CODE_RESOURCE_EXHAUSTED || code == CODE_CANCELLED ||
                                (code == CODE_DEADLINE_EXCEEDED && !call->stream.in_ended));
-    return is_nothing ? LOG_DEBUG : LOG_INFO;
+    return is_noise ? LOG_DEBUG : LOG_INFO;
 }
 
-/* Refusals are logged once a second, all together. */
+/* Logs all refusals of a second in one line. */
 static void
 log_refusals(const struct call *call, const char *message, uint64_t now)
 {
     struct admission *admission = &call->loop->admission;
     admission->refusals++;
-    if (now - admission->refusals_told_at < REFUSALS_NS)
+    if (now - admission->refusals_told_at < REFUSALS_LOG_NS)
         return;
     log_warn(call->loop->log, "calls are refused", LOG_TEXT("peer", call->peer->address),
              LOG_NUMBER("calls", admission->refusals), LOG_TEXT("error", message));
@@ -149,11 +149,11 @@ log_call(const struct call *call, enum code code, const char *message, uint64_t 
     const struct log *log = call->loop->log;
     enum log_level level = level_of(call, code);
     if (message)
-        LOG_LATER(log, level, "call", LOG_TEXT("method", call->head.path),
+        LOG_LATER(log, level, "call", LOG_TEXT("method", call->header.path),
                   LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
                   LOG_NUMBER("us", nanoseconds / 1000), LOG_TEXT("error", message));
     else
-        LOG_LATER(log, level, "call", LOG_TEXT("method", call->head.path),
+        LOG_LATER(log, level, "call", LOG_TEXT("method", call->header.path),
                   LOG_TEXT("peer", call->peer->address), LOG_TEXT("code", error_code_name(code)),
                   LOG_NUMBER("us", nanoseconds / 1000));
 }
@@ -168,7 +168,7 @@ call_count(struct call *call, enum code code, const char *message, uint64_t now)
         log_refusals(call, message, now);
 }
 
-/* ---- making and freeing ---- */
+/* ---- create and free ---- */
 
 struct call *
 call_new(struct conn *conn)
@@ -181,10 +181,13 @@ call_new(struct conn *conn)
     call->peer = peer_share(conn->peer);
     call->parent.account = call->peer->account;
     call->started_at = conn->last_read_at;
-    request_init(&call->head);
+    request_init(&call->header);
     message_reader_init(&call->reader, NULL, server->options.max_message_bytes);
     call_set_budget(call, &call->peer->account->bytes);
-    /* Decoded, a message takes more room than on the wire; beyond twice its limit it is an attack. */
+    /*
+     * A decoded message takes more memory than on the wire, but more than twice the limit is an
+     * attack.
+     */
     size_t limit = 2 * server->options.max_message_bytes;
     arena_init(&call->arena, call + 1, FIRST_BLOCK_BYTES, limit);
     arena_init(&call->wire_arena, NULL, 0, SIZE_MAX);
@@ -199,15 +202,15 @@ free_call(struct call *call)
     struct server *server = call->server;
     message_reader_clear(&call->reader);
     message_free(call->request, call->budget);
-    budget_give_back(call->budget, call->raw.size);
-    chunk_queue_clear(&call->raw);
+    budget_give_back(call->budget, call->raw_body.size);
+    chunk_queue_clear(&call->raw_body);
     call_discharge(call, atomic_load(&call->out_charged));
     chunk_release(call->reply);
     error_free(call->result);
     if (call->has_mailbox)
         mailbox_clear(&call->mailbox, call->budget);
     field_block_release(&call->fields);
-    budget_give_back(call->budget, call->head_charged);
+    budget_give_back(call->budget, call->header_charged);
     arena_clear(&call->arena);
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answering a call, on the loop thread: headers, messages, status.
+ * Answers a call, on the loop thread: header, messages, status.
  *
- * An error before any message is one HEADERS frame that ends the stream (Trailers-Only); otherwise headers, data, trailers.
+ * An error before any message is a single HEADERS frame that ends the stream (Trailers-Only).
+ * Otherwise header, data and trailers are sent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,10 @@
 #include "rpc/grpc/grpc_text.h"
 #include "rpc/server/call_internal.h"
 
-/* Clients of the gRPC C core take 8 KiB of headers by default: message and details stay well below. */
+/*
+ * Clients based on the gRPC C core accept 8 KiB of headers by default, so message and details stay
+ * well below.
+ */
 #define MAX_MESSAGE_BYTES 2048
 #define MAX_DETAILS_BYTES 4096
 
@@ -22,12 +26,15 @@
         (uint8_t *)(name_), (uint8_t *)(value_), sizeof(name_) - 1, sizeof(value_) - 1, NO_COPY    \
     }
 
-static const nghttp2_nv head_fields[] = {
+static const nghttp2_nv header_fields[] = {
     FIELD(":status", "200"),
     FIELD("content-type", "application/grpc"),
 };
 
-/* Told only to a client that has sent something else: in every answer it would cost all on the way more than it is worth. */
+/*
+ * Sent only to a client that used another encoding: in every answer it would cost more than it is
+ * worth.
+ */
 static const nghttp2_nv accepted_encodings = FIELD("grpc-accept-encoding", "identity,gzip");
 
 static nghttp2_nv ok_trailers[] = {FIELD("grpc-status", "0")};
@@ -89,7 +96,7 @@ fields_add_status(struct fields *fields, struct arena *arena, const struct error
 
 /* ---- answers ---- */
 
-/* A handler that still runs owns its metadata: an answer that does not wait for it goes without. */
+/* A running handler owns its metadata, so an answer sent meanwhile omits them. */
 static const struct metadata *
 metadata_if_finished(const struct call *call, const struct metadata *metadata)
 {
@@ -97,33 +104,33 @@ metadata_if_finished(const struct call *call, const struct metadata *metadata)
     return call_is_running(call) ? &none : metadata;
 }
 
-#define HEAD_FIELDS (COUNT_OF(head_fields) + 1)
+#define HEADER_FIELDS (COUNT_OF(header_fields) + 1)
 
 static bool
-must_tell_encodings(const struct call *call)
+must_send_encodings(const struct call *call)
 {
-    return call->head.encoding == ENCODING_UNKNOWN;
+    return call->header.encoding == ENCODING_UNKNOWN;
 }
 
 static void
-fields_add_head(struct fields *fields, const struct call *call)
+fields_add_header(struct fields *fields, const struct call *call)
 {
-    memcpy(fields->items, head_fields, sizeof head_fields);
-    fields->count = COUNT_OF(head_fields);
-    if (must_tell_encodings(call))
+    memcpy(fields->items, header_fields, sizeof header_fields);
+    fields->count = COUNT_OF(header_fields);
+    if (must_send_encodings(call))
         fields->items[fields->count++] = accepted_encodings;
 }
 
 static void
-send_head(struct call *call, const struct metadata *metadata)
+send_header(struct call *call, const struct metadata *metadata)
 {
     call->answer = ANSWER_BEGUN;
-    if (!metadata->count && !must_tell_encodings(call)) {
-        stream_send_headers(&call->stream, head_fields, COUNT_OF(head_fields), false);
+    if (!metadata->count && !must_send_encodings(call)) {
+        stream_send_headers(&call->stream, header_fields, COUNT_OF(header_fields), false);
         return;
     }
-    struct fields fields = fields_new(&call->wire_arena, HEAD_FIELDS + metadata->count);
-    fields_add_head(&fields, call);
+    struct fields fields = fields_new(&call->wire_arena, HEADER_FIELDS + metadata->count);
+    fields_add_header(&fields, call);
     fields_add_metadata(&fields, &call->wire_arena, metadata);
     stream_send_headers(&call->stream, fields.items, fields.count, false);
 }
@@ -133,9 +140,9 @@ send_trailers_only(struct call *call, const struct error *error)
 {
     const struct metadata *headers = metadata_if_finished(call, &call->reply_headers);
     const struct metadata *trailers = metadata_if_finished(call, &call->reply_trailers);
-    struct fields fields = fields_new(&call->wire_arena, HEAD_FIELDS + STATUS_FIELDS +
+    struct fields fields = fields_new(&call->wire_arena, HEADER_FIELDS + STATUS_FIELDS +
                                                              headers->count + trailers->count);
-    fields_add_head(&fields, call);
+    fields_add_header(&fields, call);
     fields_add_metadata(&fields, &call->wire_arena, headers);
     fields_add_status(&fields, &call->wire_arena, error);
     fields_add_metadata(&fields, &call->wire_arena, trailers);
@@ -163,8 +170,9 @@ struct error *
 call_reply_charge(struct call *call, size_t size)
 {
     if (!budget_take(call->budget, size))
-        return error_new(CODE_RESOURCE_EXHAUSTED,
-                         "too many bytes of answers wait for clients that do not take them");
+        return error_new(
+            CODE_RESOURCE_EXHAUSTED,
+            "the memory limit for unsent answers is reached; clients do not read them");
     atomic_fetch_add_explicit(&call->out_charged, size, memory_order_relaxed);
     return NULL;
 }
@@ -176,11 +184,11 @@ call_reply_collect(struct call *call)
         return;
     mailbox_collect(&call->mailbox, &call->stream.out);
     if (call->stream.out.size && call->answer == ANSWER_NONE)
-        send_head(call, &call->reply_headers);
+        send_header(call, &call->reply_headers);
     stream_resume(&call->stream);
 }
 
-/* The one message of the answer. */
+/* Sends the single message of the answer. */
 static struct error *
 send_reply(struct call *call)
 {
@@ -189,7 +197,7 @@ send_reply(struct call *call)
     struct error *error = call_reply_charge(call, call->reply->size);
     if (error)
         return error;
-    send_head(call, &call->reply_headers);
+    send_header(call, &call->reply_headers);
     stream_push(&call->stream, STEAL(call->reply));
     return NULL;
 }
@@ -207,7 +215,7 @@ call_reply_status(struct call *call, struct error *taken)
         send_trailers_only(call, error);
     } else {
         if (call->answer == ANSWER_NONE)
-            send_head(call, metadata_if_finished(call, &call->reply_headers));
+            send_header(call, metadata_if_finished(call, &call->reply_headers));
         send_trailers(call, error);
     }
     call_end_answer(call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call as its client sends it: header, messages, end. See call_internal.h. */
+/* Receives a request: header, messages, end. See call_internal.h. */
 #include <string.h>
 
 #include "rpc/server/call_internal.h"
@@ -17,23 +17,22 @@ too_many_bytes(void)
                      "the memory limit for buffered requests is reached; try again later");
 }
 
-/* ---- the deadline ---- */
+/* ---- deadline ---- */
 
 static void
 on_deadline(struct timer *timer)
 {
     struct call *call = CONTAINER_OF(timer, struct call, deadline);
-    call_reply_status(call,
-                      error_new(CODE_DEADLINE_EXCEEDED, "the deadline of the call has passed"));
+    call_reply_status(call, error_new(CODE_DEADLINE_EXCEEDED, "the call's deadline has passed"));
     call_cancel(call);
 }
 
 static void
 arm_deadline(struct call *call)
 {
-    if (!call->head.has_timeout)
+    if (!call->header.has_timeout)
         return;
-    uint64_t left = call->head.timeout_ns;
+    uint64_t left = call->header.timeout_ns;
     call->parent.deadline_at =
         left > UINT64_MAX - call->started_at ? UINT64_MAX : call->started_at + left;
     call->deadline.fire = on_deadline;
@@ -43,7 +42,7 @@ arm_deadline(struct call *call)
         loop_arm(call->loop, &call->deadline, call->parent.deadline_at);
 }
 
-/* A method that takes a stream, or that only the server behind a proxy knows, may take its time. */
+/* Methods that receive a stream, or are known only to the server behind a proxy, have no limit. */
 void
 call_end_if_late(struct stream *stream, uint64_t now, uint64_t limit_ns)
 {
@@ -54,14 +53,14 @@ call_end_if_late(struct stream *stream, uint64_t now, uint64_t limit_ns)
         now - call->started_at <= limit_ns)
         return;
     if (is_call)
-        call_reply_status(call, error_new(CODE_DEADLINE_EXCEEDED,
-                                          "the request is not complete after %u s",
-                                          (unsigned)(limit_ns / 1000000000u)));
+        call_reply_status(call,
+                          error_new(CODE_DEADLINE_EXCEEDED, "the request is incomplete after %u s",
+                                    (unsigned)(limit_ns / 1000000000u)));
     else
         stream_reset(stream, NGHTTP2_CANCEL);
 }
 
-/* ---- the header ---- */
+/* ---- header ---- */
 
 static void
 set_target(struct call *call, struct server_method *target)
@@ -72,46 +71,46 @@ set_target(struct call *call, struct server_method *target)
 }
 
 static struct error *
-ask_guard(struct call *call)
+run_guard(struct call *call)
 {
     const struct guard *guard = &call->server->guard;
     bool to_fallback = false;
-    if (!guard->judge)
+    if (!guard->check)
         return NULL;
-    struct error *error = guard->judge(call, guard->context, &to_fallback);
+    struct error *error = guard->check(call, guard->context, &to_fallback);
     if (!error && to_fallback)
         set_target(call, NULL);
     return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the answer */
 }
 
-/* What is wrong with a well-formed request before its body is read; NULL if nothing is. */
+/* Checks a well-formed request before its body is read; returns NULL if it is valid. */
 static struct error *
-check_head(struct call *call)
+check_header(struct call *call)
 {
-    if (call->head.bad_timeout)
+    if (call->header.bad_timeout)
         return error_new(CODE_INTERNAL,
-                         "grpc-timeout is not a number of at most 8 digits with one of HMSmun");
+                         "grpc-timeout must be at most 8 digits followed by H, M, S, m, u or n");
     if (!call->target && !call->server->fallback.run)
-        return error_new(CODE_UNIMPLEMENTED, "unknown method %s", call->head.path);
-    return call->target ? metadata_decode_binary(&call->head.metadata, &call->arena) : NULL;
+        return error_new(CODE_UNIMPLEMENTED, "unknown method %s", call->header.path);
+    return call->target ? metadata_decode_binary(&call->header.metadata, &call->arena) : NULL;
 }
 
 static void
 open_call(struct call *call)
 {
-    set_target(call, methods_find(&call->server->methods, call->head.path));
-    struct error *error = ask_guard(call);
+    set_target(call, methods_find(&call->server->methods, call->header.path));
+    struct error *error = run_guard(call);
     call->state = CALL_OPEN;
     call_metrics(call)->in_flight++;
     if (!call_is_streaming(call))
         lone_caller_begin_call(&call->loop->lone);
     if (!error)
-        error = check_head(call);
+        error = check_header(call);
     if (error) {
         call_reply_status(call, error);
         return;
     }
-    call->reader.encoding = call->head.encoding;
+    call->reader.encoding = call->header.encoding;
     arm_deadline(call);
     if (call->answer >= ANSWER_ENDED)
         return;
@@ -132,9 +131,9 @@ has_reserve(const struct call *call, const struct field_block *block)
     return method && method->has_reserve;
 }
 
-/* A client that never ends its requests makes the server keep the calls and their headers. */
+/* Charged because a client that never ends its requests makes the server keep calls and headers. */
 static bool
-charge_head(struct call *call, const struct field_block *block)
+charge_header(struct call *call, const struct field_block *block)
 {
     size_t size = ADMISSION_CALL_BYTES + field_block_memory(block);
     bool fits = budget_take(call->budget, size);
@@ -142,39 +141,40 @@ charge_head(struct call *call, const struct field_block *block)
         call_set_budget(call, &call->peer->account->reserve);
         fits = budget_take(call->budget, size);
     }
-    call->head_charged = fits ? size : 0;
+    call->header_charged = fits ? size : 0;
     return fits;
 }
 
-/* A client that does not read the refusal either would make the server keep it. */
+/* If the client does not read the refusal either, the server would have to buffer it. */
 static void
 refuse_call(struct call *call)
 {
-    call->head.in_trailers = true;
+    call->header.in_trailers = true;
     call_reply_status(call, too_many_bytes());
     if (call->stream.conn->is_write_blocked)
-        conn_kill(call->stream.conn, "the peer's requests are too many, and it takes no answers");
+        conn_kill(call->stream.conn,
+                  "the peer sends too many requests and does not read the answers");
 }
 
-/* Trailers are checked; nothing of them is kept. */
+/* Validates trailers; nothing of them is kept. */
 static void
 on_trailers(struct call *call, const struct field_block *block, bool end_of_stream)
 {
-    request_read_fields(&call->head, &call->arena, block->fields, block->count);
-    if (call->head.malformed || !end_of_stream)
+    request_read_fields(&call->header, &call->arena, block->fields, block->count);
+    if (call->header.malformed || !end_of_stream)
         call_reset_malformed(call);
 }
 
 static void
-on_head(struct call *call, struct field_block *block)
+on_header(struct call *call, struct field_block *block)
 {
     bool too_large = block->bytes > block->max_bytes;
     field_block_keep(block, &call->fields, &call->arena);
-    request_read_fields(&call->head, &call->arena, block->fields, block->count);
+    request_read_fields(&call->header, &call->arena, block->fields, block->count);
     if (!too_large)
-        request_finish(&call->head);
-    call->head.in_trailers = true;
-    if (call->head.malformed) {
+        request_finish(&call->header);
+    call->header.in_trailers = true;
+    if (call->header.malformed) {
         call_reset_malformed(call);
     } else if (too_large) {
         call_reply_status(call,
@@ -182,8 +182,8 @@ on_head(struct call *call, struct field_block *block)
                                     "the request's headers are larger than the limit of %u bytes",
                                     call->server->options.max_header_bytes));
     } else {
-        /* A request that is no gRPC is answered at its end, as other HTTP servers do it. */
-        call->http_status = request_http_status(&call->head);
+        /* A request that is not gRPC is answered at its end, as other HTTP servers do. */
+        call->http_status = request_http_status(&call->header);
         if (!call->http_status)
             open_call(call);
     }
@@ -193,15 +193,15 @@ static void
 on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
 {
     struct call *call = of_stream(stream);
-    if (call->head.in_trailers)
+    if (call->header.in_trailers)
         on_trailers(call, block, end_of_stream);
-    else if (charge_head(call, block))
-        on_head(call, block);
+    else if (charge_header(call, block))
+        on_header(call, block);
     else
         refuse_call(call);
 }
 
-/* ---- the body ---- */
+/* ---- body ---- */
 
 static struct error *
 take_message(struct call *call, struct message *message)
@@ -215,7 +215,7 @@ take_message(struct call *call, struct message *message)
         return NULL;
     }
     message_free(message, call->budget);
-    return error_new(CODE_INTERNAL, "%s takes one message, and a second one came",
+    return error_new(CODE_INTERNAL, "%s takes one message, but received a second one",
                      call->target->method->path);
 }
 
@@ -241,7 +241,7 @@ keep_raw(struct call *call, const uint8_t *bytes, size_t size)
 {
     if (!budget_take(call->budget, size))
         return too_many_bytes();
-    chunk_queue_append(&call->raw, &call->loop->blocks, bytes, size);
+    chunk_queue_append(&call->raw_body, &call->loop->blocks, bytes, size);
     return NULL;
 }
 
@@ -250,7 +250,7 @@ on_data(struct stream *stream, const uint8_t *bytes, size_t size)
 {
     struct call *call = of_stream(stream);
     call->body_bytes += (int64_t)size;
-    if (call->head.content_length >= 0 && call->body_bytes > call->head.content_length) {
+    if (call->header.content_length >= 0 && call->body_bytes > call->header.content_length) {
         call_reset_malformed(call);
         return;
     }
@@ -277,7 +277,7 @@ check_end(const struct call *call)
 {
     struct error *error = message_reader_finish(&call->reader);
     if (!error && !call_takes_stream(call) && !call->request)
-        error = error_new(CODE_INTERNAL, "%s takes a message, and none came",
+        error = error_new(CODE_INTERNAL, "%s takes a message, but received none",
                           call->target->method->path);
     return error;
 }
@@ -286,7 +286,7 @@ static void
 on_ended(struct stream *stream)
 {
     struct call *call = of_stream(stream);
-    if (call->head.content_length >= 0 && call->body_bytes != call->head.content_length)
+    if (call->header.content_length >= 0 && call->body_bytes != call->header.content_length)
         call_reset_malformed(call);
     else if (call->http_status)
         call_reply_http(call, call->http_status);
@@ -314,7 +314,7 @@ on_written(struct stream *stream, size_t size)
         mailbox_note_written(&call->mailbox, size);
 }
 
-/* ---- the stream ---- */
+/* ---- end of the stream ---- */
 
 static void
 on_closed(struct stream *stream, uint32_t http2_error, const char *why)
@@ -324,7 +324,7 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
     if (call_end_answer(call) && call->state != CALL_NEW)
         call_count(call, CODE_CANCELLED, why, timers_now());
     call_cancel(call);
-    /* Only now: a relayed call comes back within call_cancel, and must not be freed there. */
+    /* Only now: call_cancel may finish a relayed call, which must not free it yet. */
     call->answer = ANSWER_GONE;
     call_maybe_free(call);
 }

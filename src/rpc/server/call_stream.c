@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of a streaming call: what its handler receives and sends, and calls that stay open without
-   a handler. See call_internal.h. */
+/*
+ * Messages of a streaming call: receiving, sending, and calls that stay open without a handler. See
+ * call_internal.h.
+ */
 #include <string.h>
 
 #include "rpc/server/call_internal.h"
 
-/* ---- for the handler's thread ---- */
+/* ---- handler's thread ---- */
 
 static void
 on_mailbox_changed(struct task *task)
@@ -48,7 +50,8 @@ struct error *
 call_send(struct call *call, const ProtobufCMessage *message)
 {
     if (call->state == CALL_ON_LOOP)
-        return error_new(CODE_INTERNAL, "a handler on the loop must not send: it could wait there");
+        return error_new(CODE_INTERNAL,
+                         "a handler on the loop must not send, because that may block");
     struct chunk *chunk;
     struct error *error = framing_pack(message, &chunk);
     if (error)
@@ -92,21 +95,21 @@ call_push(struct call *call, const ProtobufCMessage *message)
 void
 call_unpark(struct call *call, struct error *status)
 {
-    call->cancelled = call->leave = NULL;
+    call->cancelled = call->park_cancelled = NULL;
     call->result = status;
     call_finish(call);
 }
 
 static void
-leave_cancelled(struct call *call)
+cancel_parked(struct call *call)
 {
-    call->leave(call);
+    call->park_cancelled(call);
     call_unpark(call, call_cancelled_error());
 }
 
 void
-call_park(struct call *call, void (*leave)(struct call *call))
+call_park(struct call *call, void (*cancelled)(struct call *call))
 {
-    call->leave = leave;
-    call->cancelled = leave_cancelled;
+    call->park_cancelled = cancelled;
+    call->cancelled = cancel_parked;
 }

@@ -25,7 +25,7 @@ drain_clear(struct drain *drain)
     pthread_mutex_destroy(&drain->lock);
 }
 
-/* A call may still come after the start: the peer did not know yet. */
+/* A call may still arrive after the start: the peer may not have seen the GOAWAY yet. */
 static void
 update(struct drain *drain)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls of a server, and lets a thread wait for the last one. */
+/* Counts the calls of a server and lets a thread wait until none is left. */
 #ifndef RPC_SERVER_DRAIN_H
 #define RPC_SERVER_DRAIN_H
 
@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 struct drain {
-    size_t calls;    /* that are not freed yet; loop thread */
+    size_t calls;    /* not freed yet; loop thread */
     bool is_started; /* loop thread */
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool is_ended; /* started, and no call is left; under the lock */
+    bool is_ended; /* started and no call is left; protected by `lock` */
 };
 
 void drain_init(struct drain *drain);
@@ -23,12 +23,12 @@ void drain_clear(struct drain *drain);
 
 void drain_add_call(struct drain *drain);
 void drain_remove_call(struct drain *drain);
-/* From now on the drain has ended while there is no call. */
+/* From now on, the drain has ended whenever there is no call. */
 void drain_start(struct drain *drain);
 
 /* ---- any other thread ---- */
 
-/* True: the drain has ended. UINT64_MAX: waits for as long as it takes. */
+/* Returns true if the drain has ended. UINT64_MAX: no timeout. */
 bool drain_wait(struct drain *drain, uint64_t timeout_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening on a unix or TCP address, and accepting: see listener.h. */
+/* Listening on a unix or TCP address, and accepting connections: see listener.h. */
 #include "rpc/server/listener.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 /* ---- unix sockets ---- */
 
-/* Is somebody serving the socket? Then it is not ours to remove. */
+/* Does a process serve the socket? If it cannot be determined, assume so. */
 static bool
 is_served(const struct sockaddr_un *name, socklen_t size)
 {
@@ -31,7 +31,10 @@ is_served(const struct sockaddr_un *name, socklen_t size)
     return served;
 }
 
-/* Removes what a server that ended badly has left; refuses what is no socket, or in use. */
+/*
+ * Removes the socket file that a crashed server left. Refuses a file that is not a socket or is in
+ * use.
+ */
 static struct error *
 remove_stale_socket(const struct sockaddr_un *name, socklen_t size)
 {
@@ -40,7 +43,7 @@ remove_stale_socket(const struct sockaddr_un *name, socklen_t size)
         return NULL;
     if (!S_ISSOCK(found.st_mode))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "%s exists and is no socket: remove it or choose another path",
+                         "%s exists and is not a socket: remove it or choose another path",
                          name->sun_path);
     if (is_served(name, size))
         return error_new(CODE_FAILED_PRECONDITION,
@@ -51,7 +54,10 @@ remove_stale_socket(const struct sockaddr_un *name, socklen_t size)
     return NULL;
 }
 
-/* Bound with the mode from the start: nobody gets in between bind and chmod. */
+/*
+ * The socket file has a restrictive mode from the start, so that nobody can connect between bind
+ * and chmod.
+ */
 static struct error *
 bind_unix(int fd, const struct address *address, unsigned mode)
 {
@@ -61,7 +67,7 @@ bind_unix(int fd, const struct address *address, unsigned mode)
     if (error)
         return error;
     bool has_file = name.sun_path[0] != '\0';
-    /* On Linux the mode of an unbound socket, less the umask, becomes the file's. */
+    /* On Linux, the mode of an unbound socket, minus the umask, becomes the mode of its file. */
     if (has_file)
         fchmod(fd, 0600);
     if (bind(fd, (struct sockaddr *)&name, size) != 0)
@@ -76,7 +82,7 @@ open_unix(const struct address *address, unsigned mode, struct listeners *out)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_from_errno(errno, "make a socket");
+        return error_from_errno(errno, "create a socket");
     struct error *error = bind_unix(fd, address, mode);
     if (!error && listen(fd, SOCKET_BACKLOG) != 0)
         error = error_from_errno(errno, "listen on %s", address->path);
@@ -98,7 +104,7 @@ resume_accepting(struct timer *timer)
     uv_poll_start(&listener->poll, UV_READABLE, on_ready);
 }
 
-/* Out of descriptors: the socket stays readable, so asking again at once would only burn time. */
+/* Out of descriptors: the socket stays readable, so polling on would only spin. */
 static void
 pause_accepting(struct listener *listener)
 {
@@ -128,7 +134,7 @@ on_ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static struct listener *
 new_listener(const struct listener *like, const struct listening_socket *socket)
@@ -137,7 +143,7 @@ new_listener(const struct listener *like, const struct listening_socket *socket)
     *listener = *like;
     listener->address = socket->address;
     listener->fd = socket->fd;
-    listener->holders = 2;
+    listener->references = 2;
     listener->retry = (struct timer){.fire = resume_accepting};
     listener->next = NULL;
     return listener;
@@ -174,16 +180,16 @@ listener_start(struct listener *listener)
 }
 
 static void
-let_go(struct listener *listener)
+release(struct listener *listener)
 {
-    if (--listener->holders == 0)
+    if (--listener->references == 0)
         free(listener);
 }
 
 static void
-forget_listener(uv_handle_t *handle)
+on_poll_closed(uv_handle_t *handle)
 {
-    let_go(handle->data);
+    release(handle->data);
 }
 
 void
@@ -194,12 +200,12 @@ listener_stop(struct listener *listener)
     loop_disarm(listener->loop, &listener->retry);
     if (listener->address.kind == ADDRESS_UNIX)
         unlink(listener->address.path);
-    uv_close((uv_handle_t *)&listener->poll, forget_listener);
+    uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
     close(listener->fd);
 }
 
 void
 listener_free(struct listener *listener)
 {
-    let_go(listener);
+    release(listener);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening on an address, and accepting connections. All but listeners_open is for the loop. */
+/* Listens on an address and accepts connections. Loop thread only, except for listeners_open. */
 #ifndef RPC_SERVER_LISTENER_H
 #define RPC_SERVER_LISTENER_H
 
@@ -13,19 +13,19 @@
 struct listener {
     struct loop *loop;
     struct address address;
-    struct tls_context *tls; /* for connections that are accepted here; NULL: plaintext */
-    void (*accepted)(struct listener *listener, int fd); /* takes the descriptor */
+    struct tls_context *tls; /* for accepted connections; NULL: plaintext */
+    void (*accepted)(struct listener *listener, int fd); /* takes over the descriptor */
     void *owner;
     uv_poll_t poll;
     int fd;
-    unsigned holders;   /* the owner and the loop */
-    struct timer retry; /* out of descriptors: tries again soon */
+    unsigned references; /* the owner and the loop */
+    struct timer retry;  /* after running out of descriptors */
     struct listener *next;
 };
 
 /*
- * Gives a list, with one listener for each address that the name stands for; `like` has loop, tls,
- * accepted and owner of each. `socket_mode` is that of a unix socket.
+ * Returns a list with one listener for each address that the host resolves to. `like` has the loop,
+ * tls, accepted and owner of each. `socket_mode` applies to a unix socket.
  */
 MUST_CHECK struct error *listeners_open(const struct address *address, unsigned socket_mode,
                                         const struct listener *like, struct listener **out);
@@ -33,7 +33,7 @@ MUST_CHECK struct error *listeners_open(const struct address *address, unsigned 
 void listener_init(struct listener *listener);
 void listener_start(struct listener *listener);
 void listener_stop(struct listener *listener);
-/* After listener_stop. */
+/* Call after listener_stop. */
 void listener_free(struct listener *listener);
 
 #endif

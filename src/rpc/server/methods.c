@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server's methods by their paths: see methods.h. */
+/* A server's methods by path: see methods.h. */
 #include "rpc/server/methods.h"
 
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 
-#define FIRST_SLOTS 64
+#define INITIAL_SLOTS 64
 
-/* Paths differ in their ends. */
+/* Hashes the last 16 bytes: paths of a service differ only at their ends. */
 static size_t
 hash_path(const char *path)
 {
@@ -37,27 +37,27 @@ methods_find(const struct methods *methods, const char *path)
     return slot->method ? slot : NULL;
 }
 
-/* Makes room for `more` methods, with at least half of the slots empty. */
+/* Grows the table for `more` methods; at least half of the slots stay empty. */
 static void
-make_room(struct methods *methods, size_t more)
+grow(struct methods *methods, size_t more)
 {
     size_t slots = methods->slot_count;
     while (slots < 2 * (methods->count + more))
         slots *= 2;
     if (slots == methods->slot_count)
         return;
-    struct server_method *bigger = memory_zeroed(slots * sizeof *bigger);
+    struct server_method *grown = memory_zeroed(slots * sizeof *grown);
     for (size_t i = 0; i < methods->slot_count; i++)
         if (methods->slots[i].method)
-            *find_slot(bigger, slots, methods->slots[i].method->path) = methods->slots[i];
+            *find_slot(grown, slots, methods->slots[i].method->path) = methods->slots[i];
     free(methods->slots);
-    methods->slots = bigger;
+    methods->slots = grown;
     methods->slot_count = slots;
 }
 
-/* A handler that receives a stream may wait at any time, so it never runs on the loop. */
+/* A handler that receives a stream may block at any time, so it never runs on the loop. */
 static bool
-takes_one_message(const struct method *method)
+has_single_request(const struct method *method)
 {
     return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
 }
@@ -66,7 +66,7 @@ void
 methods_add_service(struct methods *methods, const struct service *service, const void *handlers,
                     void *context, struct metrics *metrics)
 {
-    make_room(methods, service->method_count);
+    grow(methods, service->method_count);
     methods->count += service->method_count;
     for (size_t i = 0; i < service->method_count; i++) {
         const struct method *method = &service->methods[i];
@@ -76,7 +76,7 @@ methods_add_service(struct methods *methods, const struct service *service, cons
             .method = method,
             .handlers = handlers,
             .context = context,
-            .on_loop = takes_one_message(method) && method->on_loop(handlers),
+            .on_loop = has_single_request(method) && method->on_loop(handlers),
             .metrics = metrics_method(metrics, method->path),
         };
     }
@@ -85,8 +85,8 @@ methods_add_service(struct methods *methods, const struct service *service, cons
 void
 methods_init(struct methods *methods)
 {
-    *methods = (struct methods){.slots = memory_zeroed(FIRST_SLOTS * sizeof *methods->slots),
-                                .slot_count = FIRST_SLOTS};
+    *methods = (struct methods){.slots = memory_zeroed(INITIAL_SLOTS * sizeof *methods->slots),
+                                .slot_count = INITIAL_SLOTS};
 }
 
 void

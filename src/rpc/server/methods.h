@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods that a server has handlers for, by their paths. Loop thread only. */
+/* The methods that a server handles, by path. Loop thread only. */
 #ifndef RPC_SERVER_METHODS_H
 #define RPC_SERVER_METHODS_H
 
@@ -24,17 +24,17 @@ struct server_method {
 struct methods {
     struct server_method *slots;
     size_t slot_count; /* a power of two */
-    size_t count;      /* at most */
+    size_t count;      /* upper bound */
 };
 
 void methods_init(struct methods *methods);
 void methods_clear(struct methods *methods);
 
-/* Adds those methods of the service that `handlers` has a handler for. */
+/* Adds the methods of the service for which `handlers` has a handler. */
 void methods_add_service(struct methods *methods, const struct service *service,
                          const void *handlers, void *context, struct metrics *metrics);
 
-/* NULL: no service has it. The pointer is good until the next service is added. */
+/* Returns NULL if no service has it. The pointer is valid until the next service is added. */
 struct server_method *methods_find(const struct methods *methods, const char *path);
 
 #endif

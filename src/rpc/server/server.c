@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gRPC server: its services, connections and end. Listening is in listener.c, calls in call.c. */
+/* A gRPC server: services, connections, shutdown. Listening is in listener.c, calls in call_*.c. */
 #include "rpc/server/server.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #define WATCH_NS 500000000u
 #define SECOND_GOAWAY_NS 1000000000u
-#define REFUSAL_PAUSE_NS 1000000000u
-/* So many closed connections leave enough for a walk through the heap to be worth it. */
+#define REFUSAL_LOG_NS 1000000000u
+/* With fewer closed connections, trimming the heap is not worth its cost. */
 #define CONNS_PER_TRIM 32u
 
 /* ---- services ---- */
@@ -88,19 +88,19 @@ server_services(const struct server *server)
 
 /* ---- connections ---- */
 
-/* One line a second at most: a peer that tries again and again must not fill the log. */
+/* At most one line per second: a peer that keeps retrying must not fill the log. */
 static void
-tell_refusal(struct server *server, const struct conn *conn, const char *why)
+log_refusal(struct server *server, const struct conn *conn, const char *why)
 {
     uint64_t now = timers_now();
-    if (server->refusal_told_at && now - server->refusal_told_at < REFUSAL_PAUSE_NS) {
-        server->untold_refusals++;
+    if (server->refusal_logged_at && now - server->refusal_logged_at < REFUSAL_LOG_NS) {
+        server->unlogged_refusals++;
         return;
     }
     log_warn(server->loop->log, "a peer is refused", LOG_TEXT("peer", conn->peer->address),
-             LOG_TEXT("why", why), LOG_NUMBER("more since the last line", server->untold_refusals));
-    server->refusal_told_at = now;
-    server->untold_refusals = 0;
+             LOG_TEXT("why", why), LOG_NUMBER("suppressed", server->unlogged_refusals));
+    server->refusal_logged_at = now;
+    server->unlogged_refusals = 0;
 }
 
 static void
@@ -108,7 +108,7 @@ on_conn_closed(struct conn *conn, const char *why)
 {
     struct server *server = conn->owner;
     if (conn->tls_failed)
-        tell_refusal(server, conn, why);
+        log_refusal(server, conn, why);
     log_debug(server->loop->log, "connection closed", LOG_TEXT("peer", conn->peer->address),
               LOG_TEXT("why", why));
     *conn->link = conn->next;
@@ -133,7 +133,10 @@ is_slow(const struct server *server, const struct conn *conn, uint64_t now)
            (conn->is_write_blocked && now - conn->write_blocked_since > stall_ns);
 }
 
-/* Ends calls whose request does not come, and those whose answer waits for a window that their client does not give: each may hold a handler. */
+/*
+ * Ends calls whose request does not arrive or whose client grants no window: each may block a
+ * handler.
+ */
 static void
 end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now)
 {
@@ -151,9 +154,12 @@ end_stalled_streams(const struct server *server, struct conn *conn, uint64_t now
     }
 }
 
-/* Of closed connections, when they were many or nobody is left. */
+/*
+ * Returns the memory of closed connections to the system, if they are many or no connection is
+ * left.
+ */
 static void
-give_memory_back(struct server *server)
+trim_memory(struct server *server)
 {
     if (!server->closed_conns || (server->conns && server->closed_conns < CONNS_PER_TRIM))
         return;
@@ -163,7 +169,10 @@ give_memory_back(struct server *server)
         server->closed_conns = 0;
 }
 
-/* Ends connections that never speak, and those that take nothing of what is sent to them; gives the memory of closed ones back. */
+/*
+ * Closes connections that never send SETTINGS or do not read, and returns the memory of closed
+ * ones.
+ */
 static void
 watch_conns(struct timer *timer)
 {
@@ -173,10 +182,10 @@ watch_conns(struct timer *timer)
         end_stalled_streams(server, conn, now);
         if (is_slow(server, conn, now))
             conn_kill(conn, "%s",
-                      conn->received_settings ? "the peer takes no answers"
+                      conn->received_settings ? "the peer does not read"
                                               : "the peer does not speak HTTP/2");
     }
-    give_memory_back(server);
+    trim_memory(server);
     if (server->conns || server->closed_conns)
         loop_arm(server->loop, timer, now + WATCH_NS);
 }
@@ -210,7 +219,7 @@ accept_conn(struct listener *listener, int fd)
     conn_start(conn);
 }
 
-/* ---- life ---- */
+/* ---- create and listen ---- */
 
 static uint32_t
 or_default(uint32_t value, uint32_t otherwise)
@@ -264,7 +273,7 @@ start_listeners(void *argument)
     *place = start->first;
     for (struct listener *listener = start->first; listener; listener = listener->next) {
         listener_init(listener);
-        if (!start->server->options.waits)
+        if (!start->server->options.accept_later)
             listener_start(listener);
     }
 }
@@ -298,7 +307,7 @@ static void
 begin(void *argument)
 {
     struct server *server = argument;
-    server->options.waits = false;
+    server->options.accept_later = false;
     for (struct listener *listener = server->listeners; listener; listener = listener->next)
         listener_start(listener);
 }
@@ -318,7 +327,7 @@ server_address(const struct server *server, size_t n)
     return listener ? &listener->address : NULL;
 }
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
 static void
 refuse_streams(struct timer *timer)
@@ -353,7 +362,7 @@ kill_conns(void *argument)
     loop_disarm(server->loop, &server->second_goaway);
     refuse_streams(&server->second_goaway);
     for (struct conn *conn = server->conns; conn; conn = conn->next)
-        conn_kill(conn, "the server ends");
+        conn_kill(conn, "the server is shutting down");
 }
 
 void
@@ -390,9 +399,9 @@ server_free(struct server *server)
         return;
     loop_run(server->loop, begin_drain, server);
     loop_run(server->loop, kill_conns, server);
-    /* Handlers are never interrupted: a mount or a copy that runs is waited for. */
+    /* Handlers are never interrupted: a mount or a copy in progress is waited for. */
     drain_wait(&server->drain, UINT64_MAX);
-    /* The connections that were killed go between this and the next. */
+    /* The killed connections are destroyed between this task and the next. */
     loop_run(server->loop, nothing, NULL);
     loop_run(server->loop, clear_on_loop, server);
     drain_clear(&server->drain);

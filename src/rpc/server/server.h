@@ -9,7 +9,7 @@
  *     ...
  *     server_free(server);
  *
- * From any thread but the loop's.
+ * Call from any thread but the loop's.
  */
 #ifndef RPC_SERVER_SERVER_H
 #define RPC_SERVER_SERVER_H
@@ -26,35 +26,44 @@
 
 struct server;
 
-/* Zero means the default that stands beside it. */
+/* 0 selects the default given in the comment. */
 struct server_options {
-    size_t max_message_bytes;    /* 4 MiB: larger messages are refused with RESOURCE_EXHAUSTED */
+    size_t max_message_bytes;    /* 4 MiB; larger messages: RESOURCE_EXHAUSTED */
     uint32_t max_header_bytes;   /* 16 KiB */
     uint32_t max_streams;        /* 256 per connection */
-    uint32_t max_connections;    /* 1024; one more is told to go away */
-    uint32_t preface_timeout_ms; /* 10 s from connecting to speaking HTTP/2 */
-    uint32_t stall_timeout_ms;   /* 60 s during which a peer takes nothing of what is sent to it */
-    uint32_t request_timeout_ms; /* 30 s for a request that is one message to come as a whole */
-    uint32_t stream_stall_timeout_ms; /* 5 min, the same for one call: its client gives no window */
-    bool
-        waits; /* addresses are taken, but nobody is let in before server_begin: who comes, waits */
+    uint32_t max_connections;    /* 1024; further ones get GOAWAY */
+    uint32_t preface_timeout_ms; /* 10 s from the connection to the HTTP/2 preface */
+    uint32_t stall_timeout_ms; /* 60 s without progress on a connection whose peer does not read */
+    uint32_t request_timeout_ms; /* 30 s until a request with a single message is complete */
+    /* 5 min without progress on a stream whose client grants no window */
+    uint32_t stream_stall_timeout_ms;
+    bool accept_later; /* listen, but accept only after server_begin */
 };
 
 struct listen_options {
-    struct tls_context *tls; /* NULL: plaintext. Must outlive the server. */
+    struct tls_context *tls; /* NULL: plaintext; must outlive the server */
     unsigned socket_mode;    /* of a unix socket; 0: 0600 */
 };
 
 struct server *server_new(struct runtime *runtime, const struct server_options *options);
 
-/* `handlers` is the service's generated struct. Before the first server_listen. Handlers and context must outlive the server. */
+/*
+ * `handlers` is the service's generated struct. Call before the first server_listen. Handlers and
+ * context must outlive the server.
+ */
 void server_add_service(struct server *server, const struct service *service, const void *handlers,
                         void *context);
 
-/* Calls of this method notify whether the process lives, and have a reserve of memory (admission.h). Once its service has been added. */
+/*
+ * Gives calls of this method a memory reserve (admission.h), because they check whether the process
+ * is alive. Call after adding its service.
+ */
 void server_reserve_for(struct server *server, const struct method *method);
 
-/* Runs for every method that no service has. It answers, or says rpc_proxy and returns NULL. Before the first server_listen. */
+/*
+ * Runs for every method that no service has. It answers the call, or calls rpc_proxy and returns
+ * NULL. Set before the first server_listen.
+ */
 struct fallback {
     struct error *(*run)(struct call *call);
     bool on_loop;
@@ -63,35 +72,38 @@ struct fallback {
 void server_set_fallback(struct server *server, const struct fallback *fallback);
 
 /*
- * Judges every call on the loop, as soon as its header fields are there; never waits. An error answers the call. `*to_fallback`: the fallback
- * gets it, though a service may have its method. Before the first server_listen, or of a server that waits.
+ * Checks every call on the loop as soon as its header is complete; must not block. An error answers
+ * the call. `*to_fallback` sends it to the fallback even if a service has the method. Set before
+ * the first server_listen, or before server_begin with `accept_later`.
  */
 struct guard {
-    struct error *(*judge)(struct call *call, void *context, bool *to_fallback);
+    struct error *(*check)(struct call *call, void *context, bool *to_fallback);
     void *context;
 };
 void server_set_guard(struct server *server, const struct guard *guard);
 
 /*
- * Opens the address and serves it; of a name, every address that it stands for. A stale unix socket is removed, one that somebody serves is not.
- * FAILED_PRECONDITION or UNAVAILABLE when it is in use.
+ * Listens on the address; for a host name, on every address that it resolves to. Removes a stale
+ * unix socket, but not one in use. FAILED_PRECONDITION or UNAVAILABLE if the address is in use.
  */
 MUST_CHECK struct error *server_listen(struct server *server, const char *address,
                                        const struct listen_options *options);
 
-/* Lets them in, of a server that waits. Until then services may be added. */
+/* Starts accepting connections with `accept_later`. Services may be added until then. */
 void server_begin(struct server *server);
 
-/* Where it really listens: the n-th address, as a number, with the port that was chosen for port 0. NULL: there are not so many. */
+/* Returns the n-th address it listens on: numeric, with the actual port. NULL: there are fewer. */
 const struct address *server_address(const struct server *server, size_t n);
 
-/* Takes no new connections and calls, waits for those that run, at most so long; then cancels them. */
+/*
+ * Accepts no new connections or calls, waits up to `grace_ms` for running calls, then cancels them.
+ */
 void server_drain(struct server *server, uint32_t grace_ms);
 
-/* Ends what is left and frees the server. Handlers that still run are waited for. */
+/* Closes all connections and frees the server. Blocks until running handlers return. */
 void server_free(struct server *server);
 
-/* The services that were added, NULL at the end: for reflection. */
+/* The services that were added, NULL-terminated; for reflection. */
 const struct service *const *server_services(const struct server *server);
 
 #endif

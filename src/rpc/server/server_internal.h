@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a server, for the files of rpc/ that make it up. */
+/* Implementation of a server, for the files of rpc/ only. */
 #ifndef RPC_SERVER_SERVER_INTERNAL_H
 #define RPC_SERVER_SERVER_INTERNAL_H
 
@@ -15,7 +15,7 @@ struct server {
     struct metrics *metrics;
     struct server_options options;
     struct conn_counters *counters;
-    const struct service **services; /* NULL at the end */
+    const struct service **services; /* NULL-terminated */
     size_t service_count;
     struct methods methods;
     struct method_metrics *unknown_metrics;
@@ -24,11 +24,11 @@ struct server {
     struct listener *listeners;
     struct conn *conns;
     size_t conn_count;
-    size_t closed_conns; /* whose memory has not been given back */
-    uint64_t refusal_told_at;
-    size_t untold_refusals;
+    size_t closed_conns; /* since memory was last returned to the system */
+    uint64_t refusal_logged_at;
+    size_t unlogged_refusals;
     struct drain drain;
-    struct timer watch; /* looks after slow and silent peers */
+    struct timer watch; /* checks for slow and silent peers */
     struct timer second_goaway;
 };
 
