@@ -319,7 +319,7 @@ add_services(struct process *process, const struct serve_settings *settings)
     unsigned sides = (settings->roles & ROLE_NODE ? SERVICES_NODE : 0) |
                      (settings->roles & ROLE_CONTROLLER ? SERVICES_CONTROLLER : 0);
     process->health = health_new(process->server);
-    health_ask(process->health, can_be_used, process);
+    health_set_check(process->health, can_be_used, process);
     reflection_add(process->server);
     if (sides) {
         add_csi(process, sides);

@@ -165,7 +165,7 @@ site_open(struct site *site, struct runtime_options runtime, struct server_optio
     ends_open_runtime(&site->ends, runtime);
     site->ends.server = server_new(site->ends.runtime, &server);
     site->health = health_new(site->ends.server);
-    health_ask(site->health, is_ready, site);
+    health_set_check(site->health, is_ready, site);
     server_add_service(site->ends.server, &csi_v1_identity_service, &identity, site);
     server_add_service(site->ends.server, &plugin_grpcbroker_service, &broker, site);
     succeed(server_listen(site->ends.server, site->ends.address, NULL));

@@ -55,7 +55,7 @@ test_bad_files_are_named(void)
                      "server.crt\" has no usable private key in it");
     check_open_fails("ca.crt", "server.crt", "encrypted.key", "encrypted.key\" is encrypted");
     check_open_fails("ca.crt", "server.crt", "client.key",
-                     "client.key\" is not that of the certificate in");
+                     "client.key\" does not match the certificate in");
     check_open_fails("ca.crt", "old.crt", "old.key", "old.crt\" expired at 2");
     check_open_fails("ca.crt", "young.crt", "young.key", "young.crt\" is not valid before 2");
 }
@@ -165,8 +165,8 @@ test_reload_keeps_the_old_on_bad_files(void)
     issue_and_save("spare", &ca, (struct wanted){.name = "second", .usage = BOTH_USAGES});
     must(!rename(at("spare.crt"), at("live.crt")), "rename");
     CHECK(!reload(context, &error));
-    CHECK_MENTIONS(error, "the certificates in force stay: ");
-    CHECK_MENTIONS(error, "live.key\" is not that of the certificate in");
+    CHECK_MENTIONS(error, "the old certificates stay in use: ");
+    CHECK_MENTIONS(error, "live.key\" does not match the certificate in");
     CHECK(!reload(context, &error) && !error);
     CHECK_TEXT(name_served(context, name), "first");
 

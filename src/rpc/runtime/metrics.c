@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting, and Prometheus' text form of it: see metrics.h. */
+/* Counters, and their Prometheus text format: see metrics.h. */
 #include "rpc/runtime/metrics.h"
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ print_histogram(const struct method_metrics *method, enum code code, struct buff
 }
 
 static void
-print_head(struct buffer *out, const char *name, const char *kind, const char *help)
+print_header(struct buffer *out, const char *name, const char *kind, const char *help)
 {
     buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
 }
@@ -74,19 +74,19 @@ print_head(struct buffer *out, const char *name, const char *kind, const char *h
 static void
 print_calls(const struct metrics *metrics, struct buffer *out)
 {
-    print_head(out, "skycap_rpc_calls_total", "counter",
-               "Calls answered, by method and gRPC code.");
+    print_header(out, "skycap_rpc_calls_total", "counter",
+                 "Calls answered, by method and gRPC code.");
     for (const struct method_metrics *m = metrics->methods; m; m = m->next)
         for (int code = 0; code < CODE_COUNT; code++)
             if (m->codes[code])
                 buffer_print(out, "skycap_rpc_calls_total{method=\"%s\",code=\"%s\"} %" PRIu64 "\n",
                              m->path, error_code_name((enum code)code), m->codes[code]);
-    print_head(out, "skycap_rpc_in_flight", "gauge", "Calls that are being served.");
+    print_header(out, "skycap_rpc_in_flight", "gauge", "Calls in progress.");
     for (const struct method_metrics *m = metrics->methods; m; m = m->next)
         buffer_print(out, "skycap_rpc_in_flight{method=\"%s\"} %" PRIu64 "\n", m->path,
                      m->in_flight);
-    print_head(out, "skycap_rpc_duration_seconds", "histogram",
-               "From a call's head to its status.");
+    print_header(out, "skycap_rpc_duration_seconds", "histogram",
+                 "Time from a call's header to its status.");
     for (const struct method_metrics *m = metrics->methods; m; m = m->next)
         for (int code = 0; code < CODE_COUNT; code++)
             if (m->codes[code])
@@ -97,11 +97,11 @@ static void
 print_number(struct buffer *out, const char *name, const char *kind, const char *help,
              uint64_t number)
 {
-    print_head(out, name, kind, help);
+    print_header(out, name, kind, help);
     buffer_print(out, "%s %" PRIu64 "\n", name, number);
 }
 
-/* The second number in statm, in pages. */
+/* From the second number in statm, which is in pages. */
 static uint64_t
 resident_bytes(void)
 {

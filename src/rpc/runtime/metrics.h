@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is counted: calls by method and code, how long they took, how many are in flight, bytes, connections, memory. Loop thread
- * only (calls begin and end there), so counting costs no lock; runtime_print_metrics asks the loop.
+ * Counters: calls by method and code, latency, calls in flight, bytes, connections, memory. Loop
+ * thread only, because calls begin and end there; so no lock is needed. runtime_print_metrics runs
+ * on the loop.
  */
 #ifndef RPC_RUNTIME_METRICS_H
 #define RPC_RUNTIME_METRICS_H
@@ -18,7 +19,7 @@ struct method_metrics {
     struct method_metrics *next;
     char *path;
     uint64_t codes[CODE_COUNT];
-    uint64_t buckets[CODE_COUNT][METRICS_BUCKETS + 1]; /* the last: longer than all */
+    uint64_t buckets[CODE_COUNT][METRICS_BUCKETS + 1]; /* the last one: above all limits */
     uint64_t nanoseconds[CODE_COUNT];
     uint64_t in_flight;
 };
@@ -34,7 +35,7 @@ struct metrics {
     uint64_t refused_connections_total;
 };
 
-/* The counters of a method; the same for the same path. */
+/* Returns the counters for a path; creates them on first use. */
 struct method_metrics *metrics_method(struct metrics *metrics, const char *path);
 void metrics_count_call(struct method_metrics *method, enum code code, uint64_t nanoseconds);
 void metrics_print(const struct metrics *metrics, struct buffer *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine under servers and channels: see runtime.h. */
+/* The runtime of servers and channels: see runtime.h. */
 #include "rpc/runtime/runtime.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ struct runtime {
     struct metrics metrics;
     pthread_mutex_t lock;
     pthread_cond_t none_spawned;
-    unsigned spawned; /* that have not ended */
+    unsigned spawned; /* threads still running */
 };
 
 struct error *
@@ -91,7 +91,7 @@ start_spawned(struct spawned *spawned)
     return started;
 }
 
-/* The system has no thread to give just now (EAGAIN): the loop tries again until it has. */
+/* No thread available (EAGAIN): retry until there is one. */
 static void
 retry_spawned(struct timer *timer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine under servers and channels: one loop thread, one pool of workers, one set of metrics. */
+/* The runtime that servers and channels share: a loop thread, a pool of workers, metrics. */
 #ifndef RPC_RUNTIME_RUNTIME_H
 #define RPC_RUNTIME_RUNTIME_H
 
@@ -12,32 +12,38 @@
 
 struct runtime;
 
-/* Zero means the default that stands beside it. */
+/* 0 selects the default given in the comment. */
 struct runtime_options {
     const struct log *log;     /* must outlive the runtime */
-    unsigned max_workers;      /* 256 threads for handlers, beside the loop's own */
-    size_t max_queued_calls;   /* 4096 calls that wait for a worker */
-    size_t max_buffered_bytes; /* 64 MiB of messages that wait in memory */
+    unsigned max_workers;      /* 256 handler threads, besides the loop's own */
+    size_t max_queued_calls;   /* 4096 calls waiting for a worker */
+    size_t max_buffered_bytes; /* 64 MiB of messages waiting in memory */
 };
 
 MUST_CHECK struct error *runtime_open(const struct runtime_options *options, struct runtime **out);
 
-/* Waits for what runtime_spawn has begun. Every server and channel must have been freed before, or is by that. */
+/*
+ * Waits for the threads of runtime_spawn. All servers and channels must have been freed before, or
+ * be freed by those threads.
+ */
 void runtime_close(struct runtime *runtime);
 
-/* Any thread: runs function(argument), which may block and take its time, on a thread of its own. */
+/* Any thread. Runs function(argument) on a thread of its own; it may block. */
 void runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument);
 
 const struct log *runtime_log(const struct runtime *runtime);
 
-/* All metrics in Prometheus' text form. Any thread but the loop's. */
+/* Prints all metrics in Prometheus text format. Any thread but the loop's. */
 void runtime_print_metrics(struct runtime *runtime, struct buffer *out);
 
-/* tls_context_reload on the thread that owns contexts in use. Any thread but the loop's. */
+/*
+ * Runs tls_context_reload on the loop thread, which owns contexts in use. Any thread but the
+ * loop's.
+ */
 MUST_CHECK struct error *runtime_reload_tls(struct runtime *runtime, struct tls_context *context,
                                             bool *changed);
 
-/* tls_context_close on that thread. Any thread but the loop's; NULL is fine. */
+/* Runs tls_context_close on the loop thread. Any thread but the loop's. NULL is ignored. */
 void runtime_close_tls(struct runtime *runtime, struct tls_context *context);
 
 #endif

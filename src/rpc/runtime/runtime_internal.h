@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a runtime, for rpc/ only. */
+/* Access to the parts of a runtime, for rpc/ only. */
 #ifndef RPC_RUNTIME_RUNTIME_INTERNAL_H
 #define RPC_RUNTIME_RUNTIME_INTERNAL_H
 

@@ -9,28 +9,28 @@
 #include "proto/health.rpc.h"
 #include "rpc/server/call_internal.h"
 
-/* How often it is looked whether something that is watched has become ready. */
-#define LOOK_NS UINT64_C(1000000000)
+/* How often watched services are polled for a change. */
+#define POLL_NS UINT64_C(1000000000)
 
 typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 #define STATUS(name) GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__##name
 
-/* Everything here is the loop's: a watch is a call that is parked there, and holds no thread. */
+/* Loop thread only: a watch is a parked call and holds no thread. */
 struct health {
     struct server *server;
-    bool (*is_ready)(void *context, const char *service); /* NULL: everything is */
+    bool (*is_ready)(void *context, const char *service); /* NULL: always ready */
     void *context;
     bool is_down;
     struct watcher *watchers;
-    struct timer look; /* armed while somebody watches */
+    struct timer poll; /* armed while there are watchers */
 };
 
-/* In the arena of its call. */
+/* Allocated in the arena of its call. */
 struct watcher {
     struct call *call;
     struct health *health;
     const char *service;
-    serving_status told;
+    serving_status last_status;
     struct watcher *next;
     struct watcher **link;
 };
@@ -44,7 +44,7 @@ is_known(const struct health *health, const char *service)
     return false;
 }
 
-/* go-plugin's hosts ask for a service called "plugin": it is the whole. */
+/* go-plugin hosts ask for a service named "plugin", meaning the whole server. */
 static serving_status
 status_of(const struct health *health, const char *service)
 {
@@ -69,7 +69,7 @@ check(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request,
 /* ---- watches ---- */
 
 static void
-leave(struct call *call)
+remove_watcher(struct call *call)
 {
     struct watcher *watcher = call_kept(call);
     struct health *health = watcher->health;
@@ -77,14 +77,14 @@ leave(struct call *call)
     if (watcher->next)
         watcher->next->link = watcher->link;
     if (!health->watchers)
-        loop_disarm(health->server->loop, &health->look);
+        loop_disarm(health->server->loop, &health->poll);
 }
 
 static void
-join(struct health *health, struct watcher *watcher)
+add_watcher(struct health *health, struct watcher *watcher)
 {
     if (!health->watchers)
-        loop_arm(health->server->loop, &health->look, timers_now() + LOOK_NS);
+        loop_arm(health->server->loop, &health->poll, timers_now() + POLL_NS);
     watcher->next = health->watchers;
     if (watcher->next)
         watcher->next->link = &watcher->next;
@@ -92,29 +92,32 @@ join(struct health *health, struct watcher *watcher)
     health->watchers = watcher;
 }
 
-/* To a client that has not taken the last word it is told later, and only what is true then. */
+/*
+ * If the client has not read the last status yet, retries at the next poll, with the status of that
+ * time.
+ */
 static void
-tell(struct watcher *watcher)
+notify(struct watcher *watcher)
 {
     Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     reply.status = status_of(watcher->health, watcher->service);
-    if (reply.status != watcher->told && call_push(watcher->call, &reply.base))
-        watcher->told = reply.status;
+    if (reply.status != watcher->last_status && call_push(watcher->call, &reply.base))
+        watcher->last_status = reply.status;
 }
 
 static void
-tell_all(struct timer *timer)
+notify_all(struct timer *timer)
 {
-    struct health *health = CONTAINER_OF(timer, struct health, look);
+    struct health *health = CONTAINER_OF(timer, struct health, poll);
     for (struct watcher *watcher = health->watchers; watcher; watcher = watcher->next)
-        tell(watcher);
-    loop_arm(health->server->loop, timer, timers_now() + LOOK_NS);
+        notify(watcher);
+    loop_arm(health->server->loop, timer, timers_now() + POLL_NS);
 }
 
 static struct error *
-going_down(void)
+shutdown_error(void)
 {
-    return error_new(CODE_UNAVAILABLE, "the server is going down");
+    return error_new(CODE_UNAVAILABLE, "the server is shutting down");
 }
 
 static struct error *
@@ -122,14 +125,16 @@ watch(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request)
 {
     struct health *health = call_context(call);
     struct watcher *watcher = arena_zeroed(call_arena(call), sizeof *watcher);
-    *watcher = (struct watcher){
-        .call = call, .health = health, .service = request->service, .told = STATUS(UNKNOWN)};
-    tell(watcher);
+    *watcher = (struct watcher){.call = call,
+                                .health = health,
+                                .service = request->service,
+                                .last_status = STATUS(UNKNOWN)};
+    notify(watcher);
     if (health->is_down)
-        return going_down();
+        return shutdown_error();
     call_keep(call, watcher);
-    call_park(call, leave);
-    join(health, watcher);
+    call_park(call, remove_watcher);
+    add_watcher(health, watcher);
     return NULL;
 }
 
@@ -140,9 +145,9 @@ shut_down(void *argument)
     health->is_down = true;
     while (health->watchers) {
         struct watcher *watcher = health->watchers;
-        tell(watcher);
-        leave(watcher->call);
-        call_unpark(watcher->call, going_down());
+        notify(watcher);
+        remove_watcher(watcher->call);
+        call_unpark(watcher->call, shutdown_error());
     }
 }
 
@@ -156,7 +161,7 @@ health_new(struct server *server)
 {
     struct health *health = memory_zeroed(sizeof *health);
     health->server = server;
-    health->look.fire = tell_all;
+    health->poll.fire = notify_all;
     server_add_service(server, &grpc_health_v1_health_service, &handlers, health);
     server_reserve_for(server, GRPC_HEALTH_V1_HEALTH_CHECK);
     return health;
@@ -169,8 +174,8 @@ health_free(struct health *health)
 }
 
 void
-health_ask(struct health *health, bool (*is_ready)(void *context, const char *service),
-           void *context)
+health_set_check(struct health *health, bool (*is_ready)(void *context, const char *service),
+                 void *context)
 {
     health->is_ready = is_ready;
     health->context = context;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grpc.health.v1 for a server: the whole ("") and each of its services are SERVING until the server ends, unless somebody knows better. */
+/*
+ * grpc.health.v1: the server as a whole ("") and each of its services are SERVING until shutdown,
+ * unless a readiness check says otherwise.
+ */
 #ifndef RPC_SERVICES_HEALTH_H
 #define RPC_SERVICES_HEALTH_H
 
@@ -7,18 +10,22 @@
 
 struct health;
 
-/* Adds the service. Free it after the server. */
+/* Adds the service. Call health_free after server_free. */
 struct health *health_new(struct server *server);
 void health_free(struct health *health);
 
 /*
- * Before the server listens: who knows whether the whole (service "") or one of the services can be used yet. It is asked on the loop, where it must not wait, with every
- * question, and once a second for each of those who watch.
+ * Sets the readiness check of the server (service "") and its services. Call before server_listen.
+ * The check runs on the loop, for every request and once per second for each watcher; it must not
+ * block.
  */
-void health_ask(struct health *health, bool (*is_ready)(void *context, const char *service),
-                void *context);
+void health_set_check(struct health *health, bool (*is_ready)(void *context, const char *service),
+                      void *context);
 
-/* From now on everything is NOT_SERVING; watchers learn it at once and their calls end. Call it before server_drain. */
+/*
+ * Reports NOT_SERVING from now on; notifies all watchers and ends their calls. Call before
+ * server_drain.
+ */
 void health_shut_down(struct health *health);
 
 #endif

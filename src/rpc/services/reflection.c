@@ -2,8 +2,8 @@
 /*
  * grpc.reflection: see reflection.h.
  *
- * v1alpha is v1 under another name: the messages are the same, byte for byte. Both share one handler; a v1alpha message is read and
- * written as the v1 type of the same layout, which the assertions below hold to.
+ * v1alpha and v1 have identical messages, byte for byte. One handler serves both: it treats a
+ * v1alpha message as the v1 type of the same layout, which the assertions below check.
  */
 #include "rpc/services/reflection.h"
 
@@ -128,18 +128,19 @@ answer(struct arena *arena, const reflection_request *request, reflection_respon
         break;
     case REQUEST(FILE_CONTAINING_EXTENSION):
     case REQUEST(ALL_EXTENSION_NUMBERS_OF_TYPE):
-        answer_error(arena, response, CODE_NOT_FOUND,
-                     "no extension of that type is known by number");
+        answer_error(arena, response, CODE_NOT_FOUND, "no such extension is known to this server");
         break;
     default:
-        answer_error(arena, response, CODE_INVALID_ARGUMENT, "the request asks for nothing");
+        answer_error(arena, response, CODE_INVALID_ARGUMENT, "the request is empty");
     }
 }
 
 static struct error *
 serve(struct call *call)
 {
-    /* A stream may bring any number of questions: each is forgotten with its answer. */
+    /*
+     * A stream may bring any number of requests, so each one's memory is freed after its response.
+     */
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     reflection_request *request;

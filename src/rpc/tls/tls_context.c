@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The certificates of mutual TLS: reading them, judging them before a peer does, reading again.
+ * Certificates of mutual TLS: loading, checking and reloading.
  *
- * A load makes a whole new SSL_CTX from all three files, or fails and leaves the old one; a swap is
- * then one pointer. Sessions hold the SSL_CTX they began with by OpenSSL's own count. The state of
- * a file is noted before it is read: if it changes in between, or the three are not of one
- * generation, the next reload sees another state and reads again.
+ * Loading builds a new SSL_CTX from all three files, or fails and keeps the old one; replacing it
+ * is one pointer assignment. Sessions hold a reference to the SSL_CTX they began with. The state of
+ * a file is recorded before it is read: if it changes in between, or the three files do not belong
+ * together, the next reload sees a different state and reads them again.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -26,7 +26,7 @@ free_ssl_context(SSL_CTX **ssl_context)
 }
 
 static struct tls_file_state
-look_at_file(const char *path)
+read_file_state(const char *path)
 {
     struct stat status;
     if (stat(path, &status) < 0)
@@ -46,12 +46,12 @@ is_same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* Notes the file's state; says whether it differs from the one noted before. */
+/* Records the file's state. Returns true if it differs from the last one recorded. */
 static bool
-note_state(struct tls_file *file)
+record_state(struct tls_file *file)
 {
     struct tls_file_state before = file->tried;
-    struct tls_file_state now = look_at_file(file->path);
+    struct tls_file_state now = read_file_state(file->path);
     file->tried = now;
     return now.errnum != before.errnum || now.device != before.device ||
            now.inode != before.inode || now.size != before.size ||
@@ -65,21 +65,21 @@ is_expired(const X509 *certificate)
     return time(NULL) > pem_read_time(X509_get0_notAfter(certificate));
 }
 
-/* Leaves in `*valid_from` when a certificate that is too new becomes good. */
+/* Sets `*valid_from` to the time at which a certificate that is not valid yet becomes valid. */
 static struct error *
 check_validity(const X509 *certificate, const char *path, time_t *valid_from)
 {
     char text[32];
     if (is_expired(certificate))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the certificate in \"%s\" expired at %s; put a new one there", path,
+                         "the certificate in \"%s\" expired at %s; replace it", path,
                          pem_print_time(pem_read_time(X509_get0_notAfter(certificate)), text));
     time_t begin = pem_read_time(X509_get0_notBefore(certificate));
     if (time(NULL) >= begin)
         return NULL;
     *valid_from = begin;
     return error_new(CODE_FAILED_PRECONDITION,
-                     "the certificate in \"%s\" is not valid before %s; wait or set the clock",
+                     "the certificate in \"%s\" is not valid before %s; wait, or correct the clock",
                      path, pem_print_time(begin, text));
 }
 
@@ -96,14 +96,13 @@ load_authorities(SSL_CTX *ssl_context, const char *path)
         X509 *certificate = sk_X509_value(certificates, i);
         any_good = any_good || !is_expired(certificate);
         if (!X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl_context), certificate))
-            return error_new(CODE_INVALID_ARGUMENT,
-                             "OpenSSL does not take a certificate in \"%s\": %s", path,
-                             pem_take_reason());
+            return error_new(CODE_INVALID_ARGUMENT, "OpenSSL refuses a certificate in \"%s\": %s",
+                             path, pem_take_reason());
     }
     if (!any_good)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "every certificate in \"%s\" has expired; put the CA's new one there",
-                         path);
+        return error_new(
+            CODE_FAILED_PRECONDITION,
+            "every certificate in \"%s\" has expired; replace them with the CA's new one", path);
     return NULL;
 }
 
@@ -122,8 +121,8 @@ load_identity(SSL_CTX *ssl_context, struct tls_context *context)
     if (!X509_check_private_key(own, key)) {
         ERR_clear_error();
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the private key in \"%s\" is not that of the certificate in \"%s\"; give "
-                         "two that were made together",
+                         "the private key in \"%s\" does not match the certificate in \"%s\"; use "
+                         "a pair that was issued together",
                          context->key.path, context->certificate.path);
     }
     if ((error = check_validity(own, context->certificate.path, &context->valid_from)))
@@ -133,15 +132,14 @@ load_identity(SSL_CTX *ssl_context, struct tls_context *context)
     int taken = SSL_CTX_use_cert_and_key(ssl_context, own, key, chain, 1);
     X509_free(own);
     if (!taken)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "OpenSSL does not take the certificate in \"%s\": %s",
+        return error_new(CODE_INVALID_ARGUMENT, "OpenSSL refuses the certificate in \"%s\": %s",
                          context->certificate.path, pem_take_reason());
     return NULL;
 }
 
 static const unsigned char alpn_protocols[] = {2, 'h', '2'};
 
-/* Asked only when the client offers protocols: "h2" must be among them. */
+/* Called only if the client uses ALPN: "h2" must be among its protocols. */
 static int
 select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_size,
                 const unsigned char *offered, unsigned offered_size, void *unused)
@@ -155,12 +153,12 @@ select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_size,
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* No tickets and no cache: what is resumed is not verified again and would outlive a new CA. */
+/* No tickets and no cache: a resumed session is not verified again and would survive a new CA. */
 static void
-set_rules(SSL_CTX *ssl_context)
+configure(SSL_CTX *ssl_context)
 {
     SSL_CTX_set_min_proto_version(ssl_context, TLS1_2_VERSION);
-    /* What HTTP/2 allows with TLS 1.2 (RFC 9113, 9.2.2). */
+    /* The cipher suites that HTTP/2 allows with TLS 1.2 (RFC 9113, 9.2.2). */
     SSL_CTX_set_cipher_list(ssl_context, "ECDHE+AESGCM:ECDHE+CHACHA20");
     SSL_CTX_set_options(ssl_context,
                         SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
@@ -169,13 +167,15 @@ set_rules(SSL_CTX *ssl_context)
     SSL_CTX_set_mode(ssl_context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(ssl_context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_cert_verify_callback(ssl_context, tls_peer_verify, NULL);
-    /* A CA file may hold a CA whose own issuer is elsewhere; other gRPC peers trust it too. */
+    /*
+     * A CA file may contain an intermediate CA without its issuer; other gRPC peers trust it too.
+     */
     X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ssl_context), X509_V_FLAG_PARTIAL_CHAIN);
     SSL_CTX_set_alpn_protos(ssl_context, alpn_protocols, sizeof alpn_protocols);
     SSL_CTX_set_alpn_select_cb(ssl_context, select_protocol, NULL);
 }
 
-/* Puts what the files hold in force. */
+/* Loads the files and puts them in use. */
 static struct error *
 load(struct tls_context *context)
 {
@@ -183,8 +183,8 @@ load(struct tls_context *context)
     context->valid_from = 0;
     SSL_CTX *ssl_context AUTO(free_ssl_context) = SSL_CTX_new(TLS_method());
     if (!ssl_context)
-        return error_new(CODE_INTERNAL, "OpenSSL does not start: %s", pem_take_reason());
-    set_rules(ssl_context);
+        return error_new(CODE_INTERNAL, "cannot initialize OpenSSL: %s", pem_take_reason());
+    configure(ssl_context);
     struct error *error = load_authorities(ssl_context, context->ca.path);
     if (error)
         return error_wrap(error, "cannot load the CA");
@@ -198,11 +198,11 @@ load(struct tls_context *context)
 }
 
 static bool
-note_states(struct tls_context *context)
+record_states(struct tls_context *context)
 {
-    bool ca = note_state(&context->ca);
-    bool certificate = note_state(&context->certificate);
-    bool key = note_state(&context->key);
+    bool ca = record_state(&context->ca);
+    bool certificate = record_state(&context->certificate);
+    bool key = record_state(&context->key);
     return ca || certificate || key;
 }
 
@@ -210,11 +210,11 @@ struct error *
 tls_context_open(const struct tls_options *options, struct tls_context **out)
 {
     struct tls_context *context = memory_zeroed(sizeof *context);
-    context->users = 1;
+    context->references = 1;
     context->ca.path = memory_string(options->ca_file);
     context->certificate.path = memory_string(options->certificate_file);
     context->key.path = memory_string(options->key_file);
-    note_states(context);
+    record_states(context);
 
     struct error *error = load(context);
     if (error)
@@ -229,17 +229,17 @@ tls_context_reload(struct tls_context *context, bool *changed)
 {
     *changed = false;
     bool due = context->valid_from && time(NULL) >= context->valid_from;
-    if (!note_states(context) && !due)
+    if (!record_states(context) && !due)
         return NULL;
     struct error *error = load(context);
     *changed = !error;
-    return error_wrap(error, "the certificates in force stay");
+    return error_wrap(error, "the old certificates stay in use");
 }
 
 void
 tls_context_release(struct tls_context *context)
 {
-    if (--context->users)
+    if (--context->references)
         return;
     SSL_CTX_free(context->ssl_context);
     free(context->ca.path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is at the other end: the judgement on a peer's certificate, in the middle of the handshake.
+ * Verifies a peer's certificate during the handshake.
  *
- * This is the point where OpenSSL still turns a "no" into an alert that tells the peer why, so the
- * name is compared here too.
+ * At this point OpenSSL can still turn a refusal into an alert that tells the peer why. So the name
+ * is checked here too.
  */
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -53,7 +53,7 @@ name_refusal(const struct tls_peer *peer)
                      buffer_text(&list), peer->expected_name);
 }
 
-/* What to look at; the name of the CA file follows. */
+/* Advice; the name of the CA file follows. */
 static const char *
 explain(int verify_error)
 {
@@ -89,14 +89,14 @@ chain_refusal(X509_STORE_CTX *store, const struct tls_peer *peer)
                      peer->ca_file);
 }
 
-/* Gives the error number that makes OpenSSL send the fitting alert. */
+/* Returns the error number that makes OpenSSL send the appropriate alert. */
 static int
-judge(X509_STORE_CTX *store, struct tls_peer *peer)
+verify(X509_STORE_CTX *store, struct tls_peer *peer)
 {
     if (X509_verify_cert(store) <= 0) {
         peer->refusal = chain_refusal(store, peer);
         int verify_error = X509_STORE_CTX_get_error(store);
-        /* Another CA of the same name; the alert for a bad signature would not say so. */
+        /* Another CA of the same name: the alert for a bad signature would be misleading. */
         if (verify_error == X509_V_ERR_CERT_SIGNATURE_FAILURE)
             return X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
         return verify_error != X509_V_OK ? verify_error : X509_V_ERR_UNSPECIFIED;
@@ -113,7 +113,7 @@ tls_peer_verify(X509_STORE_CTX *store, void *unused)
 {
     (void)unused;
     const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-    int verify_error = judge(store, SSL_get_app_data(ssl));
+    int verify_error = verify(store, SSL_get_app_data(ssl));
     X509_STORE_CTX_set_error(store, verify_error);
     return verify_error == X509_V_OK;
 }

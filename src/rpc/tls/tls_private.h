@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tls_context.c, tls_session.c and tls_peer.c share; nobody else includes it. OpenSSL's types
- * stand here by their struct tags, so that this header compiles without its headers.
+ * Shared by tls_context.c, tls_session.c and tls_peer.c; no other file includes it. It names
+ * OpenSSL's types by their struct tags, so that it compiles without OpenSSL's headers.
  */
 #ifndef RPC_TLS_TLS_PRIVATE_H
 #define RPC_TLS_TLS_PRIVATE_H
@@ -17,9 +17,9 @@
 struct ssl_ctx_st;
 struct x509_store_ctx_st;
 
-/* Differs when the file was replaced, written to or made readable. */
+/* Differs if the file was replaced, written to or made readable. */
 struct tls_file_state {
-    int errnum; /* of stat(2); the rest is 0 then */
+    int errnum; /* errno of stat(2); if set, the rest is 0 */
     dev_t device;
     ino_t inode;
     off_t size;
@@ -29,29 +29,29 @@ struct tls_file_state {
 
 struct tls_file {
     char *path;
-    struct tls_file_state tried; /* as it was when it was last read */
+    struct tls_file_state tried; /* when it was last read */
 };
 
 struct tls_context {
-    size_t users; /* who opened it, until it is closed, and each session */
+    size_t references; /* reference count: the opener and each session */
     struct tls_file ca;
     struct tls_file certificate;
     struct tls_file key;
-    struct ssl_ctx_st *ssl_context; /* for new sessions; older sessions hold their own */
-    time_t valid_from;              /* of a certificate that was tried too early, or 0 */
+    struct ssl_ctx_st *ssl_context; /* for new sessions; older ones hold their own */
+    time_t valid_from;              /* of a certificate that was not valid yet, or 0 */
 };
 
 void tls_context_release(struct tls_context *context);
 
-/* What a session knows about its peer. It is the SSL's application data. */
+/* What a session knows about its peer; the SSL's application data. */
 struct tls_peer {
-    const char *ca_file;            /* for texts */
+    const char *ca_file;            /* for error texts */
     char *expected_name;            /* NULL: any name */
-    struct certificate_names names; /* proven only when the handshake is done */
-    struct error *refusal;          /* why tls_peer_verify said no, or the session ends it later */
+    struct certificate_names names; /* verified only once the handshake is complete */
+    struct error *refusal;          /* why the peer was refused, by tls_peer_verify or later */
 };
 
-/* OpenSSL's question in the handshake: is this chain of certificates good for us? */
+/* OpenSSL's verify callback: checks the peer's certificate chain and name. */
 int tls_peer_verify(struct x509_store_ctx_st *store, void *unused);
 
 bool tls_peer_is(const struct tls_peer *peer, const char *name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One TLS connection between bytes and bytes.
+ * One TLS session, from bytes to bytes.
  *
- * OpenSSL reads and writes through a BIO of our own on two buffers. Its stock memory BIO does the
- * same but never gives memory back, and what it holds would be copied once more on the way out.
+ * OpenSSL reads and writes two buffers through a BIO of our own. Its memory BIO would do the same,
+ * but never frees memory and would need another copy of the output.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -18,28 +18,31 @@
 #include "rpc/tls/tls.h"
 #include "rpc/tls/tls_private.h"
 
-/* An idle session keeps buffers up to this size. */
+/* An idle session keeps its buffers if they are no larger than this. */
 #define KEPT_CAPACITY ((size_t)16 * 1024)
 
-/* What a record can add to its plaintext, and how much of it a record holds. */
+/* The most that a record adds to its plaintext, and the most plaintext in a record. */
 #define RECORD_OVERHEAD ((size_t)64)
 #define RECORD_PLAINTEXT ((size_t)16 * 1024)
 
-/* Keys: a peer may change them this often at once, and once a second in the long run. That takes 27 bytes of it, and us more time than to read a megabyte. */
-#define KEY_CHANGES_AT_ONCE 32u
-#define KEY_CHANGE_NS UINT64_C(1000000000)
+/*
+ * Rate limit of KeyUpdate messages: a burst, and one per second. Each costs the peer 27 bytes, and
+ * us more time than reading a megabyte.
+ */
+#define KEY_UPDATE_BURST 32u
+#define KEY_UPDATE_NS UINT64_C(1000000000)
 
 struct tls_session {
     struct tls_context *context;
     struct tls_peer peer;
     SSL *ssl;
     BIO_METHOD *bio_method;
-    struct buffer input; /* fed, and from `consumed` on not yet seen by OpenSSL */
+    struct buffer input; /* ciphertext fed; OpenSSL has read up to `consumed` */
     size_t consumed;
-    struct buffer output;    /* ciphertext for take */
-    struct buffer unwritten; /* plaintext that OpenSSL would not take yet */
-    unsigned key_changes;    /* that the peer has asked for and time has not made good */
-    uint64_t key_changes_seen_at;
+    struct buffer output;            /* ciphertext for take */
+    struct buffer pending_plaintext; /* plaintext that OpenSSL would not accept yet */
+    unsigned key_updates;            /* KeyUpdates of the peer above the sustained rate */
+    uint64_t key_updates_counted_at;
     bool established;
     bool failed;
 };
@@ -105,21 +108,21 @@ connect_buffers(struct tls_session *session)
 }
 
 static void
-count_key_change(struct tls_session *session)
+count_key_update(struct tls_session *session)
 {
     uint64_t now = timers_now();
-    uint64_t earned = (now - session->key_changes_seen_at) / KEY_CHANGE_NS;
+    uint64_t earned = (now - session->key_updates_counted_at) / KEY_UPDATE_NS;
     if (earned) {
-        session->key_changes_seen_at = now;
-        session->key_changes -=
-            earned < session->key_changes ? (unsigned)earned : session->key_changes;
+        session->key_updates_counted_at = now;
+        session->key_updates -=
+            earned < session->key_updates ? (unsigned)earned : session->key_updates;
     }
-    if (++session->key_changes > KEY_CHANGES_AT_ONCE && !session->peer.refusal)
+    if (++session->key_updates > KEY_UPDATE_BURST && !session->peer.refusal)
         session->peer.refusal =
-            error_new(CODE_UNAVAILABLE, "TLS: the peer changes its keys without end");
+            error_new(CODE_UNAVAILABLE, "TLS: the peer sends too many key updates");
 }
 
-/* OpenSSL does what it is told in each of them without giving control back; bio_read ends that. */
+/* OpenSSL processes consecutive KeyUpdates without returning; bio_read stops it. */
 static void
 on_message(int is_ours, int version, int kind, const void *bytes, size_t size, SSL *ssl,
            void *session)
@@ -127,7 +130,7 @@ on_message(int is_ours, int version, int kind, const void *bytes, size_t size, S
     (void)version, (void)ssl;
     if (!is_ours && kind == SSL3_RT_HANDSHAKE && size &&
         *(const uint8_t *)bytes == SSL3_MT_KEY_UPDATE)
-        count_key_change(session);
+        count_key_update(session);
 }
 
 static struct tls_session *
@@ -135,7 +138,7 @@ new_session(struct tls_context *context)
 {
     struct tls_session *session = memory_zeroed(sizeof *session);
     session->context = context;
-    context->users++;
+    context->references++;
     session->peer.ca_file = context->ca.path;
     session->ssl = SSL_new(context->ssl_context);
     if (!session->ssl)
@@ -162,7 +165,7 @@ is_address(const char *host)
     return inet_pton(AF_INET, host, &room) == 1 || inet_pton(AF_INET6, host, &room) == 1;
 }
 
-/* Without the dot that may end a full name: RFC 6066 forbids it, Go's servers hang up on it. */
+/* Removes a trailing dot: RFC 6066 forbids it, and Go's servers refuse it. */
 static void
 set_sni(SSL *ssl, const char *host)
 {
@@ -199,12 +202,12 @@ tls_session_free(struct tls_session *session)
     tls_peer_clear(&session->peer);
     buffer_clear(&session->input);
     buffer_clear(&session->output);
-    buffer_clear(&session->unwritten);
+    buffer_clear(&session->pending_plaintext);
     tls_context_release(session->context);
     free(session);
 }
 
-/* What to look at, for the failures that happen in practice; NULL for others. */
+/* Advice for failures that happen in practice; NULL for others. */
 static const char *
 explain(int reason)
 {
@@ -257,7 +260,7 @@ error_of_alert(const struct tls_session *session, int alert)
                      name);
 }
 
-/* From OpenSSL's queue. */
+/* From OpenSSL's error queue. */
 static struct error *
 error_of_queue(const struct tls_session *session)
 {
@@ -276,7 +279,7 @@ fail(struct tls_session *session)
 {
     session->failed = true;
     buffer_clear(&session->input);
-    buffer_clear(&session->unwritten);
+    buffer_clear(&session->pending_plaintext);
     session->consumed = 0;
     struct error *error =
         session->peer.refusal ? STEAL(session->peer.refusal) : error_of_queue(session);
@@ -287,7 +290,7 @@ fail(struct tls_session *session)
 static struct error *
 error_of_failed_session(void)
 {
-    return error_new(CODE_UNAVAILABLE, "the TLS session has failed before");
+    return error_new(CODE_UNAVAILABLE, "the TLS session has already failed");
 }
 
 struct error *
@@ -305,7 +308,7 @@ tls_session_feed(struct tls_session *session, const void *bytes, size_t size)
     return NULL;
 }
 
-/* Not `*done` while OpenSSL waits for the rest of a message of its own that the peer split. */
+/* Leaves `*done` false if OpenSSL waits for the rest of a handshake message that the peer split. */
 static struct error *
 encrypt(struct tls_session *session, const void *bytes, size_t size, bool *done)
 {
@@ -319,15 +322,15 @@ encrypt(struct tls_session *session, const void *bytes, size_t size, bool *done)
 }
 
 static struct error *
-write_unwritten(struct tls_session *session)
+write_pending(struct tls_session *session)
 {
-    if (!session->unwritten.size)
+    if (!session->pending_plaintext.size)
         return NULL;
     bool done;
     struct error *error =
-        encrypt(session, session->unwritten.bytes, session->unwritten.size, &done);
+        encrypt(session, session->pending_plaintext.bytes, session->pending_plaintext.size, &done);
     if (!error && done)
-        buffer_clear(&session->unwritten);
+        buffer_clear(&session->pending_plaintext);
     return error;
 }
 
@@ -350,7 +353,7 @@ tls_session_read(struct tls_session *session, void *out, size_t room, size_t *go
         session->consumed = 0;
         empty_buffer(&session->input);
     }
-    return write_unwritten(session);
+    return write_pending(session);
 }
 
 struct error *
@@ -362,13 +365,13 @@ tls_session_write(struct tls_session *session, const void *bytes, size_t size)
     if (!size)
         return NULL;
     bool done = false;
-    if (!session->unwritten.size) {
+    if (!session->pending_plaintext.size) {
         struct error *error = encrypt(session, bytes, size, &done);
         if (error)
             return error;
     }
     if (!done)
-        buffer_append(&session->unwritten, bytes, size);
+        buffer_append(&session->pending_plaintext, bytes, size);
     return NULL;
 }
 
