@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 
-/* Each once. Leaves out what C text cannot hold: a name with a NUL in it is a trick. */
+/* Skips duplicates, and names with an embedded NUL, which are attempts to deceive C code. */
 static void
 add_name(struct certificate_names *names, const unsigned char *bytes, int size)
 {
@@ -36,7 +36,7 @@ add_address(struct certificate_names *names, const ASN1_OCTET_STRING *address)
     add_name(names, (const unsigned char *)text, (int)strlen(text));
 }
 
-/* With several common names it is not sure which of them the CA looked at: none counts. */
+/* Ignores the common name if there are several: it is unclear which one the CA checked. */
 static void
 add_common_name(struct certificate_names *names, const X509 *certificate)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names that a certificate is for: its common name, DNS names and addresses. OpenSSL's type
- * stands here by its struct tag, so that this header compiles without its headers.
+ * The names in a certificate: common name, DNS names and IP addresses. OpenSSL's type is named by
+ * its struct tag, so that this header compiles without OpenSSL's headers.
  */
 #ifndef PKI_CERTIFICATE_NAMES_H
 #define PKI_CERTIFICATE_NAMES_H
@@ -15,7 +15,7 @@ struct certificate_names {
     size_t count;
 };
 
-/* Adds each name of the certificate once. */
+/* Adds the names of the certificate, without duplicates. */
 void certificate_names_add(struct certificate_names *names, const struct x509_st *certificate);
 void certificate_names_clear(struct certificate_names *names);
 

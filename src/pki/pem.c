@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading files in PEM form: see pem.h. */
+/* Reading PEM files: see pem.h. */
 #include "pki/pem.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ pem_take_reason(void)
     return reason ? reason : "no reason given";
 }
 
-/* Into one block that is never moved, so that wiping it wipes all. */
+/* Reads into one block that is never moved, so that wiping it leaves no copy behind. */
 static struct error *
 read_file(const char *path, struct buffer *out)
 {
@@ -90,7 +90,7 @@ open_memory(const struct buffer *bytes)
     return bio;
 }
 
-/* Instead of OpenSSL's own, which would ask at the terminal. */
+/* Replaces OpenSSL's callback, which would prompt on the terminal. */
 static int
 refuse_passphrase(char *out, int room, int writing, void *asked)
 {
@@ -121,7 +121,7 @@ pem_load_certificates(const char *path, STACK_OF(X509) * *out)
     ERR_clear_error();
     if (!sk_X509_num(certificates))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "\"%s\" has no certificate in it; give a file in PEM form", path);
+                         "\"%s\" contains no certificate; use a file in PEM format", path);
     *out = STEAL(certificates);
     return NULL;
 }
@@ -142,11 +142,11 @@ pem_load_key(const char *path, EVP_PKEY **out)
         return NULL;
     if (encrypted)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the private key in \"%s\" is encrypted and nobody can be asked for the "
-                         "passphrase; decrypt it with `openssl pkey`",
+                         "the private key in \"%s\" is encrypted, and there is no passphrase "
+                         "prompt; decrypt it with `openssl pkey`",
                          path);
     return error_new(CODE_INVALID_ARGUMENT,
-                     "\"%s\" has no usable private key in it; give a file in PEM form", path);
+                     "\"%s\" contains no usable private key; use a file in PEM format", path);
 }
 
 time_t

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Certificates and keys in files, for those in this room who name OpenSSL. Its types stand here by their struct tags, so that this header
- * compiles without its headers.
+ * Certificates and keys in PEM files. OpenSSL's types are named by their struct tags, so that this
+ * header compiles without OpenSSL's headers.
  */
 #ifndef PKI_PEM_H
 #define PKI_PEM_H
@@ -16,16 +16,16 @@ struct bio_st;
 struct evp_pkey_st;
 struct stack_st_X509;
 
-/* All certificates of a file, at least one. */
+/* Loads all certificates of a file; at least one. */
 MUST_CHECK struct error *pem_load_certificates(const char *path, struct stack_st_X509 **out);
 
-/* The key of a file, which must not be encrypted: nobody is asked for a passphrase. */
+/* Loads a private key, which must not be encrypted: there is no passphrase prompt. */
 MUST_CHECK struct error *pem_load_key(const char *path, struct evp_pkey_st **out);
 
-/* What OpenSSL says about its last failure; empties its queue. */
+/* Returns OpenSSL's reason for its last failure and clears its error queue. */
 const char *pem_take_reason(void);
 
-/* 0 for a time that is none. */
+/* Returns 0 for an invalid time. */
 time_t pem_read_time(const struct asn1_string_st *time);
 
 /* "2027-01-31 12:00:00 UTC" */
@@ -35,7 +35,7 @@ const char *pem_print_time(time_t time, char out[32]);
 void pem_free_bio(struct bio_st **bio);
 void pem_free_key(struct evp_pkey_st **key);
 void pem_free_certificates(struct stack_st_X509 **certificates);
-/* Nothing of a key stays in freed memory. */
+/* Wipes the buffer before freeing it, so that no key stays in freed memory. */
 void pem_wipe_buffer(struct buffer *buffer);
 
 #endif

@@ -20,16 +20,16 @@
 #include "base/new_file.h"
 #include "pki/pem.h"
 
-/* What X.509 allows in a common name; a longer name is an alternative name only. */
+/* Limit of X.509 for a common name. A longer name becomes an alternative name only. */
 #define COMMON_NAME_LIMIT 64
 
-/* With ".crt" and the ending of a temporary file it is a file's name. */
+/* Leaves room for ".crt" and the suffix of a temporary file in a file name. */
 #define NAME_LIMIT 220
 
 #define SERIAL_BITS 128
 #define DAY_S ((time_t)24 * 60 * 60)
 
-/* Clocks of peers may be slow. */
+/* Allows for peers whose clocks are slow. */
 #define BACKDATE_S ((time_t)5 * 60)
 
 struct authority {
@@ -65,7 +65,7 @@ path_of(const char *directory, const char *name, const char *ending)
     return (char *)path.bytes;
 }
 
-/* ---- checking ---- */
+/* ---- validation ---- */
 
 static bool
 is_host_name(const char *text)
@@ -84,21 +84,22 @@ check_name(const char *name)
     if (!is_host_name(name))
         return error_new(
             CODE_INVALID_ARGUMENT,
-            "\"%.*s\" cannot be a name: it takes letters, digits and . _ -, at most %d "
-            "of them, and begins with no dot or dash",
+            "\"%.*s\" cannot be a name: use at most %d letters, digits, '.', '_' and '-', "
+            "and do not begin with '.' or '-'",
             NAME_LIMIT, name, NAME_LIMIT);
     if (strcmp(name, "ca") == 0)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "\"ca\" cannot be a name: its files would be the authority's own");
+                         "\"ca\" cannot be a name: the authority's own files have it");
     return NULL;
 }
 
 static struct error *
 check_days(unsigned long days)
 {
-    if (days >= 1 && days <= PKI_MOST_DAYS)
+    if (days >= 1 && days <= PKI_MAX_DAYS)
         return NULL;
-    return error_new(CODE_INVALID_ARGUMENT, "%lu days: it must be 1 to %lu", days, PKI_MOST_DAYS);
+    return error_new(CODE_INVALID_ARGUMENT, "%lu days: the validity must be 1 to %lu days", days,
+                     PKI_MAX_DAYS);
 }
 
 static bool
@@ -108,7 +109,7 @@ is_address(const char *text)
     return inet_pton(AF_INET, text, &room) == 1 || inet_pton(AF_INET6, text, &room) == 1;
 }
 
-/* "DNS:name,IP:address,...", as OpenSSL reads it. */
+/* Prints "DNS:name,IP:address,...", the format that OpenSSL parses. */
 static struct error *
 print_alternatives(const struct pki_request *request, struct buffer *out)
 {
@@ -117,8 +118,8 @@ print_alternatives(const struct pki_request *request, struct buffer *out)
         const char *text = request->alternatives.items[i];
         if (!is_address(text) && !is_host_name(text))
             return error_new(CODE_INVALID_ARGUMENT,
-                             "\"%s\" is neither a host name nor an IP address (names are compared "
-                             "letter by letter: a wildcard stands for nothing)",
+                             "\"%s\" is neither a host name nor an IP address (wildcards are not "
+                             "supported)",
                              text);
         buffer_print(out, ",%s:%s", is_address(text) ? "IP" : "DNS", text);
     }
@@ -139,7 +140,7 @@ set_serial(X509 *certificate)
     bool is_set = number && BN_rand(number, SERIAL_BITS, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) &&
                   BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
     BN_free(number);
-    return is_set ? NULL : failure("make a serial number");
+    return is_set ? NULL : failure("create a serial number");
 }
 
 static bool
@@ -150,7 +151,10 @@ set_subject(X509 *certificate, const char *name)
                                       MBSTRING_UTF8, (const unsigned char *)name, -1, -1, 0);
 }
 
-/* `issuer` may be the certificate itself. The identifiers need the keys in place. */
+/*
+ * `issuer` may be the certificate itself. Set the public keys first: key identifiers depend on
+ * them.
+ */
 static struct error *
 add_extensions(X509 *certificate, X509 *issuer, const struct extension *table, size_t count)
 {
@@ -166,9 +170,9 @@ add_extensions(X509 *certificate, X509 *issuer, const struct extension *table, s
     return NULL;
 }
 
-/* All but the extensions and the signature. */
+/* Creates a certificate without extensions and signature. */
 static struct error *
-draft(const char *name, EVP_PKEY *key, const X509_NAME *issuer, time_t until, X509 **out)
+make_certificate(const char *name, EVP_PKEY *key, const X509_NAME *issuer, time_t until, X509 **out)
 {
     X509 *certificate AUTO(free_certificate) = X509_new();
     if (!certificate)
@@ -196,7 +200,7 @@ static struct error *
 make_key(EVP_PKEY **out)
 {
     *out = EVP_EC_gen("P-256");
-    return *out ? NULL : failure("make a key");
+    return *out ? NULL : failure("create a key");
 }
 
 /* ---- files ---- */
@@ -236,7 +240,7 @@ save(const X509 *certificate, const EVP_PKEY *key, bool replaces, const struct p
     return error ? error : new_file_put(&new_certificate, replaces);
 }
 
-/* Before anything is made: half a pair would be of no use. */
+/* Checked before anything is created: half a pair would be useless. */
 static struct error *
 check_absent(const struct pki_made *made)
 {
@@ -249,7 +253,7 @@ check_absent(const struct pki_made *made)
 }
 
 static struct pki_made
-made_at(const char *directory, const char *name)
+paths_of(const char *directory, const char *name)
 {
     return (struct pki_made){
         .certificate_file = path_of(directory, name, ".crt"),
@@ -265,7 +269,7 @@ pki_clear_made(struct pki_made *made)
     *made = (struct pki_made){0};
 }
 
-/* ---- the authority ---- */
+/* ---- authority ---- */
 
 static struct error *
 make_root(const char *name, time_t until, struct authority *out)
@@ -277,7 +281,7 @@ make_root(const char *name, time_t until, struct authority *out)
     };
     struct error *error = make_key(&out->key);
     if (!error)
-        error = draft(name, out->key, NULL, until, &out->certificate);
+        error = make_certificate(name, out->key, NULL, until, &out->certificate);
     if (!error)
         error =
             add_extensions(out->certificate, out->certificate, extensions, COUNT_OF(extensions));
@@ -289,7 +293,7 @@ pki_make_authority(const char *directory, const char *name, unsigned long days,
                    struct pki_made *out)
 {
     struct authority authority AUTO(authority_clear) = {0};
-    *out = made_at(directory, "ca");
+    *out = paths_of(directory, "ca");
     struct error *error = check_days(days);
     if (!error && (!name[0] || strlen(name) > COMMON_NAME_LIMIT))
         error = error_new(CODE_INVALID_ARGUMENT, "the authority's name must have 1 to %d bytes",
@@ -297,7 +301,7 @@ pki_make_authority(const char *directory, const char *name, unsigned long days,
     if (error)
         return error;
     if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "cannot make the directory \"%s\"", directory);
+        return error_from_errno(errno, "cannot create the directory \"%s\"", directory);
     out->valid_until = time(NULL) + (time_t)days * DAY_S;
     error = check_absent(out);
     if (!error)
@@ -315,14 +319,14 @@ check_authority(const struct authority *authority, const char *path)
     if (!X509_check_private_key(authority->certificate, authority->key)) {
         ERR_clear_error();
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the private key beside \"%s\" is not that of the certificate", path);
+                         "the private key next to \"%s\" does not match the certificate", path);
     }
     if (X509_check_ca(authority->certificate) != 1)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the certificate in \"%s\" is not that of an authority", path);
+                         "the certificate in \"%s\" is not a CA certificate", path);
     if (time(NULL) >= until)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the authority in \"%s\" expired at %s; make a new one", path,
+                         "the authority in \"%s\" expired at %s; create a new one", path,
                          pem_print_time(until, text));
     return NULL;
 }
@@ -347,7 +351,7 @@ make_leaf(const struct pki_request *request, const struct authority *authority, 
           time_t until, X509 **out)
 {
     struct buffer alternatives AUTO(buffer_clear) = {0};
-    /* A certificate without a subject has its names where nobody may overlook them (RFC 5280, 4.2.1.6). */
+    /* Without a subject, the alternative names must be critical (RFC 5280, 4.2.1.6). */
     if (strlen(request->name) > COMMON_NAME_LIMIT)
         buffer_append_text(&alternatives, "critical,");
     struct error *error = print_alternatives(request, &alternatives);
@@ -361,15 +365,16 @@ make_leaf(const struct pki_request *request, const struct authority *authority, 
         {NID_authority_key_identifier, "keyid"},
         {NID_subject_alt_name, buffer_text(&alternatives)},
     };
-    error = draft(request->name, key, X509_get_subject_name(authority->certificate), until, out);
+    error = make_certificate(request->name, key, X509_get_subject_name(authority->certificate),
+                             until, out);
     if (!error)
         error = add_extensions(*out, authority->certificate, extensions, COUNT_OF(extensions));
     return error ? error : sign(*out, authority->key);
 }
 
-/* It would not be accepted after its authority has expired. */
+/* Ends no later than the authority: peers would refuse it after that. */
 static time_t
-end_of(const struct pki_request *request, const struct authority *authority)
+validity_end(const struct pki_request *request, const struct authority *authority)
 {
     time_t wanted = time(NULL) + (time_t)request->days * DAY_S;
     time_t limit = pem_read_time(X509_get0_notAfter(authority->certificate));
@@ -387,7 +392,7 @@ issue(const struct pki_request *request, struct pki_made *out)
         error = make_key(&key);
     if (error)
         return error;
-    out->valid_until = end_of(request, &authority);
+    out->valid_until = validity_end(request, &authority);
     error = make_leaf(request, &authority, key, out->valid_until, &certificate);
     return error ? error : save(certificate, key, request->replaces, out);
 }
@@ -401,7 +406,7 @@ pki_issue(const struct pki_request *request, struct pki_made *out)
         error = check_days(request->days);
     if (error)
         return error;
-    *out = made_at(request->directory, request->name);
+    *out = paths_of(request->directory, request->name);
     if (!request->replaces)
         error = check_absent(out);
     return error ? error : issue(request, out);

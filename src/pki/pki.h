@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small certificate authority in a directory: keys and certificates for mutual TLS, ECDSA on P-256.
+ * A small certificate authority in a directory: keys and certificates for mutual TLS, ECDSA on
+ * P-256.
  *
- *     DIR/ca.crt  DIR/ca.key        the authority's own; nothing else is kept of what it issues
- *     OUT/NAME.crt  OUT/NAME.key    what it issued: for servers and for clients
+ *     DIR/ca.crt  DIR/ca.key        the authority itself; it keeps no record of what it issues
+ *     OUT/NAME.crt  OUT/NAME.key    an issued pair, for servers and clients
  *
- * Keys are readable by their owner only. A pair that is replaced is new as a whole a moment later: a server that reads in between sees that the two
- * do not fit, keeps what it has, and reads again.
+ * Only the owner can read the keys. The two files of a pair are replaced one after the other. A
+ * server that reloads in between sees that they do not match, keeps its old pair, and reloads
+ * again.
  */
 #ifndef PKI_H
 #define PKI_H
@@ -19,8 +21,8 @@
 #include "base/text_map.h"
 #include "pki/certificate_names.h"
 
-/* A hundred years. */
-#define PKI_MOST_DAYS 36500ul
+/* 100 years. */
+#define PKI_MAX_DAYS 36500ul
 
 struct pki_made {
     char *certificate_file;
@@ -31,34 +33,39 @@ struct pki_made {
 /* For AUTO. */
 void pki_clear_made(struct pki_made *made);
 
-/* Makes the directory if need be. ALREADY_EXISTS if an authority, or a part of one, is there. `out` is filled also with an error. */
+/*
+ * Creates the directory if necessary. ALREADY_EXISTS: it contains an authority, or a part of one.
+ * `out` is filled even on error.
+ */
 MUST_CHECK struct error *pki_make_authority(const char *directory, const char *name,
                                             unsigned long days, struct pki_made *out);
 
 struct pki_request {
-    const char *authority; /* the directory */
+    const char *authority; /* its directory */
     const char *directory; /* for the new files */
     const char *name;
-    struct text_list alternatives; /* host names and IP addresses beside the name */
-    unsigned long days;            /* never longer than the authority itself is valid */
-    bool replaces;                 /* files of the same name */
+    struct text_list alternatives; /* host names and IP addresses in addition to the name */
+    unsigned long days;            /* limited by the validity of the authority */
+    bool replaces;                 /* existing files of the same name */
 };
 
-/* ALREADY_EXISTS, unless files of that name are to be replaced. `out` is filled also with an error. */
+/*
+ * ALREADY_EXISTS: files of that name exist and `replaces` is false. `out` is filled even on error.
+ */
 MUST_CHECK struct error *pki_issue(const struct pki_request *request, struct pki_made *out);
 
-/* ---- showing ---- */
+/* ---- show ---- */
 
 struct pki_certificate {
     struct certificate_names names;
-    char *issuer; /* its distinguished name */
+    char *issuer; /* distinguished name */
     char *serial; /* hexadecimal */
     bool is_authority;
     time_t valid_from;
     time_t valid_until;
 };
 
-/* The first certificate of the file. */
+/* Reads the first certificate of the file. */
 MUST_CHECK struct error *pki_read_certificate(const char *path, struct pki_certificate *out);
 
 /* For AUTO. */

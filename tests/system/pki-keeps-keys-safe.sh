@@ -42,7 +42,7 @@ check "--force completes a pair" "$(find pki -name 'component.registry.*' | wc -
 refused "a name that leads elsewhere" 'cannot be a name' "$SKYCAP" pki issue ../up
 refused "the authority's own name" 'cannot be a name' "$SKYCAP" pki issue ca --force
 refused "an alternative that is none" 'neither a host name nor an IP address' "$SKYCAP" pki issue host.a --san 'a b'
-refused "no days" 'it must be 1 to 36500' "$SKYCAP" pki issue host.a --days 0
+refused "no days" 'the validity must be 1 to 36500 days' "$SKYCAP" pki issue host.a --days 0
 refused "no authority there" 'cannot read "empty/ca.crt"' "$SKYCAP" pki issue host.a --pki empty
 refused "no directory for the files" 'cannot make "away/host.a' "$SKYCAP" pki issue host.a --out away
 
@@ -68,5 +68,5 @@ check "show: text" "$("$SKYCAP" pki show elsewhere/host.b.crt | awk '{ print $1,
 json=$("$SKYCAP" pki show elsewhere/host.b.crt -o json)
 check "show: json" "$(/usr/bin/python3 -c 'import json, sys; c = json.loads(sys.argv[1]); print(c["names"], c["issuer"], c["daysLeft"], c["authority"])' "$json")" \
     "['host.b', '10.1.2.3'] CN=skycap CA 30 False"
-refused "show what is no certificate" 'has no certificate in it' "$SKYCAP" pki show elsewhere/host.b.key
+refused "show what is no certificate" 'contains no certificate' "$SKYCAP" pki show elsewhere/host.b.key
 finish

@@ -116,7 +116,7 @@ test_bad_requests_are_refused(void)
     const char *bad = "a,IP:1.2.3.4";
     CHECK_NUMBER(issue((struct pki_request){.name = "n", .alternatives = {&bad, 1}}),
                  CODE_INVALID_ARGUMENT);
-    CHECK_NUMBER(issue((struct pki_request){.name = "n", .days = PKI_MOST_DAYS + 1}),
+    CHECK_NUMBER(issue((struct pki_request){.name = "n", .days = PKI_MAX_DAYS + 1}),
                  CODE_INVALID_ARGUMENT);
     CHECK_NUMBER(issue((struct pki_request){.name = "controller.a"}), CODE_ALREADY_EXISTS);
 }

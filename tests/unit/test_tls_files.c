@@ -45,14 +45,14 @@ test_bad_files_are_named(void)
     check_open_fails("ca.crt", "none", "server.key", "none\": No such file or directory");
     check_open_fails("ca.crt", "server.crt", "none", "none\": No such file or directory");
     check_open_fails("", "server.crt", "server.key", "\": not a regular file");
-    check_open_fails("empty", "server.crt", "server.key", "empty\" has no certificate in it");
-    check_open_fails("prose", "server.crt", "server.key", "prose\" has no certificate in it");
+    check_open_fails("empty", "server.crt", "server.key", "empty\" contains no certificate");
+    check_open_fails("prose", "server.crt", "server.key", "prose\" contains no certificate");
     check_open_fails("damaged", "server.crt", "server.key", "damaged\" is damaged");
     check_open_fails("old-ca.crt", "server.crt", "server.key", "every certificate in ");
-    check_open_fails("ca.crt", "empty", "server.key", "empty\" has no certificate in it");
-    check_open_fails("ca.crt", "server.key", "server.key", "server.key\" has no certificate in it");
+    check_open_fails("ca.crt", "empty", "server.key", "empty\" contains no certificate");
+    check_open_fails("ca.crt", "server.key", "server.key", "server.key\" contains no certificate");
     check_open_fails("ca.crt", "server.crt", "server.crt",
-                     "server.crt\" has no usable private key in it");
+                     "server.crt\" contains no usable private key");
     check_open_fails("ca.crt", "server.crt", "encrypted.key", "encrypted.key\" is encrypted");
     check_open_fails("ca.crt", "server.crt", "client.key",
                      "client.key\" does not match the certificate in");
@@ -180,7 +180,7 @@ test_reload_keeps_the_old_on_bad_files(void)
     CHECK(!reload(context, &error) && !error);
     save_text("live.key", "half a k");
     CHECK(!reload(context, &error));
-    CHECK_MENTIONS(error, "live.key\" has no usable private key in it");
+    CHECK_MENTIONS(error, "live.key\" contains no usable private key");
     CHECK_TEXT(name_served(context, name), "second");
     issue_live("third");
     CHECK(reload(context, &error) && !error);
