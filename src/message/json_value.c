@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as a tree: see json_value.h. A struct json_value is a json_t by another name. */
+/* JSON as a tree: see json_value.h. A struct json_value is a json_t under another name. */
 #include "message/json_value.h"
 
 #include <jansson.h>
@@ -18,7 +18,7 @@ json_value_parse(const void *text, size_t size, struct json_value **out)
         (struct json_value *)json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
     if (*out)
         return NULL;
-    return error_new(CODE_INVALID_ARGUMENT, "no JSON from line %d, column %d on", why.line,
+    return error_new(CODE_INVALID_ARGUMENT, "not valid JSON at line %d, column %d", why.line,
                      why.column);
 }
 

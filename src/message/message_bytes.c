@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages as bytes and back: see message_bytes.h. */
+/* Packing and unpacking messages: see message_bytes.h. */
 #include "message/message_bytes.h"
 
 static void *

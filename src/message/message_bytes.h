@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages as bytes and back, both in an arena: for what the program keeps itself. (What peers send is decoded in framing.c, with limits.) */
+/*
+ * Packs and unpacks messages in an arena, for data of the program itself. (framing.c decodes what
+ * peers send, with limits.)
+ */
 #ifndef MESSAGE_BYTES_H
 #define MESSAGE_BYTES_H
 
@@ -9,7 +12,7 @@
 
 uint8_t *message_bytes_pack(const ProtobufCMessage *message, struct arena *arena, size_t *size);
 
-/* NULL if these are no bytes of such a message. */
+/* Returns NULL if the bytes cannot be decoded as this type. */
 ProtobufCMessage *message_bytes_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
                                        size_t size, struct arena *arena);
 

@@ -48,8 +48,8 @@ message_field_quantifier(const ProtobufCMessage *message, const ProtobufCFieldDe
 }
 
 /*
- * Walks through a name of the .proto file as CamelCase: gives the next character and moves on, '\0'
- * at the end. `upper` says whether the next letter is a capital.
+ * Converts a name of the .proto file to CamelCase, one character per call: returns the next
+ * character and advances, '\0' at the end. `upper` makes the next letter upper case.
  */
 static char
 next_camel(const char **name, bool upper)
@@ -127,7 +127,10 @@ is_default(const ProtobufCFieldDescriptor *field, const void *value)
     return !memcmp(value, zeros, message_field_value_size(field->type));
 }
 
-/* Optional in proto2, and in proto3 when it says so: pointers are NULL, the others have a flag. */
+/*
+ * Fields declared optional, in proto2 or proto3: pointers are NULL if unset, other types have a
+ * flag.
+ */
 static bool
 is_optional_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {

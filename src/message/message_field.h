@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What protobuf-c's descriptors tell about fields and types, in the terms of the JSON mapping. */
+/* What protobuf-c's descriptors say about fields and types, in terms of the JSON mapping. */
 #ifndef MESSAGE_FIELD_H
 #define MESSAGE_FIELD_H
 
@@ -9,40 +9,37 @@
 
 #include "base/buffer.h"
 
-/* How a type looks as JSON. */
+/* The JSON form of a message type. */
 enum message_form {
     MESSAGE_FORM_OBJECT,
-    MESSAGE_FORM_TIMESTAMP, /* fields 0 and 1 of its descriptor are seconds and nanos */
+    MESSAGE_FORM_TIMESTAMP, /* descriptor fields 0 and 1 are seconds and nanos */
     MESSAGE_FORM_DURATION,  /* likewise */
-    MESSAGE_FORM_WRAPPER,   /* field 0 of its descriptor is the value */
+    MESSAGE_FORM_WRAPPER,   /* descriptor field 0 is the value */
 };
 
 enum message_form message_field_form_of(const ProtobufCMessageDescriptor *type);
 
-/* Where the field's value is: of a repeated one the pointer to its array. */
+/* Pointer to the field's value; for a repeated field, to the pointer to its array. */
 void *message_field_value(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 
-/* Where `n_`, `has_` or the case of the oneof is. */
+/* Pointer to the `n_`, `has_` or oneof case member. */
 void *message_field_quantifier(const ProtobufCMessage *message,
                                const ProtobufCFieldDescriptor *field);
 
 bool message_field_is_map(const ProtobufCFieldDescriptor *field);
 bool message_field_is_in_oneof(const ProtobufCFieldDescriptor *field);
 
-/*
- * Is there something to print, that is: is it set, or for a plain proto3 field: is it not its
- * default?
- */
+/* Must the field be printed? True if it is set or, for a plain proto3 field, not the default. */
 bool message_field_is_present(const ProtobufCMessage *message,
                               const ProtobufCFieldDescriptor *field);
 
-/* Bytes of one value: of the member itself, or of an element of its array. */
+/* Size of one value: of the member itself, or of an array element. */
 size_t message_field_value_size(ProtobufCType type);
 
-/* Appends the name as lowerCamelCase. */
+/* Appends the name in lowerCamelCase. */
 void message_field_append_json_name(const ProtobufCFieldDescriptor *field, struct buffer *out);
 
-/* The field of that name in either form, or NULL. */
+/* Finds a field by its name in either form, or returns NULL. */
 const ProtobufCFieldDescriptor *message_field_find(const ProtobufCMessageDescriptor *type,
                                                    const char *name);
 

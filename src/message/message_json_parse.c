@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON to messages: see message_json.h.
+ * Parsing messages from JSON: see message_json.h.
  *
- * jansson makes a tree of the text, which is then walked beside the descriptors. A message is
- * reachable from the top message, and in a state that protobuf-c can free, from the moment that it
- * is allocated; so an error needs no cleanup on its way up but one call at the top.
+ * jansson parses the text into a tree, which is then walked in parallel with the descriptors. From
+ * its allocation on, every message is reachable from the top one and in a state that protobuf-c can
+ * free. So error paths need no cleanup except for one call at the top.
  */
 #include <jansson.h>
 #include <math.h>
@@ -20,53 +20,53 @@
 #include "message/message_json.h"
 #include "message/message_time.h"
 
-#define QUOTE_LIMIT 64 /* bytes of the user's text that an error shows */
+#define QUOTE_LIMIT 64 /* bytes of the user's text that an error quotes */
 
-/* A value in the text, and the way to it. */
-struct place {
-    const struct place *outer; /* NULL at the top */
+/* A value in the text and the path to it. */
+struct location {
+    const struct location *outer; /* NULL at the top */
     json_t *json;
-    const char *name; /* of a field or a map's key; NULL for an element of a list */
+    const char *name; /* field name or map key; NULL for a list element */
     bool is_key;
     size_t index;
     unsigned depth;
     ProtobufCAllocator *allocator;
 };
 
-/* A whole number of any integer type. */
-struct whole {
+/* An integer of any type. */
+struct integer {
     bool is_negative;
-    bool is_huge; /* more than 64 bits */
+    bool overflows; /* more than 64 bits */
     uint64_t magnitude;
 };
 
-static struct error *read_message(const struct place *place, ProtobufCMessage *message);
+static struct error *read_message(const struct location *location, ProtobufCMessage *message);
 
-static struct place
-place_of_field(const struct place *outer, const char *name, json_t *json)
+static struct location
+location_of_field(const struct location *outer, const char *name, json_t *json)
 {
-    return (struct place){.outer = outer,
-                          .json = json,
-                          .name = name,
-                          .depth = outer->depth + 1,
-                          .allocator = outer->allocator};
+    return (struct location){.outer = outer,
+                             .json = json,
+                             .name = name,
+                             .depth = outer->depth + 1,
+                             .allocator = outer->allocator};
 }
 
-static struct place
-place_of_key(const struct place *outer, const char *key, json_t *json)
+static struct location
+location_of_key(const struct location *outer, const char *key, json_t *json)
 {
-    struct place place = place_of_field(outer, key, json);
-    place.is_key = true;
-    place.depth = outer->depth;
-    return place;
+    struct location location = location_of_field(outer, key, json);
+    location.is_key = true;
+    location.depth = outer->depth;
+    return location;
 }
 
-static struct place
-place_of_element(const struct place *outer, size_t index, json_t *json)
+static struct location
+location_of_element(const struct location *outer, size_t index, json_t *json)
 {
-    struct place place = place_of_key(outer, NULL, json);
-    place.index = index;
-    return place;
+    struct location location = location_of_key(outer, NULL, json);
+    location.index = index;
+    return location;
 }
 
 static void
@@ -76,103 +76,103 @@ append_quoted(struct buffer *out, const char *text)
 }
 
 static void
-append_path(struct buffer *out, const struct place *place)
+append_path(struct buffer *out, const struct location *location)
 {
-    if (!place->outer)
+    if (!location->outer)
         return;
-    append_path(out, place->outer);
-    if (!place->name) {
-        buffer_print(out, "[%zu]", place->index);
-    } else if (place->is_key) {
+    append_path(out, location->outer);
+    if (!location->name) {
+        buffer_print(out, "[%zu]", location->index);
+    } else if (location->is_key) {
         buffer_append_byte(out, '[');
-        append_quoted(out, place->name);
+        append_quoted(out, location->name);
         buffer_append_byte(out, ']');
     } else {
-        buffer_print(out, "%s%s", out->size ? "." : "", place->name);
+        buffer_print(out, "%s%s", out->size ? "." : "", location->name);
     }
 }
 
 /* "path: problem" */
 static struct error *
-fail(const struct place *place, const char *problem)
+fail(const struct location *location, const char *problem)
 {
     struct buffer path AUTO(buffer_clear) = {0};
-    append_path(&path, place);
+    append_path(&path, location);
     return error_new(CODE_INVALID_ARGUMENT, "%s%s%s", buffer_text(&path), path.size ? ": " : "",
                      problem);
 }
 
 /* "path: problem "text"" */
 static struct error *
-fail_quoting(const struct place *place, const char *problem, const char *text)
+fail_quoting(const struct location *location, const char *problem, const char *text)
 {
-    struct buffer whole AUTO(buffer_clear) = {0};
-    buffer_print(&whole, "%s ", problem);
-    append_quoted(&whole, text);
-    return fail(place, buffer_text(&whole));
+    struct buffer quoted AUTO(buffer_clear) = {0};
+    buffer_print(&quoted, "%s ", problem);
+    append_quoted(&quoted, text);
+    return fail(location, buffer_text(&quoted));
 }
 
-/* Zeroed; NULL when the allocator has no more. */
+/* Returns zeroed memory, or NULL if the allocator has none. */
 static void *
-allocate(const struct place *place, size_t size)
+allocate(const struct location *location, size_t size)
 {
-    ProtobufCAllocator *allocator = place->allocator;
+    ProtobufCAllocator *allocator = location->allocator;
     size = size ? size : 1;
     void *block = allocator ? allocator->alloc(allocator->allocator_data, size) : malloc(size);
     return block ? memset(block, 0, size) : NULL;
 }
 
 static struct error *
-fail_without_memory(void)
+out_of_memory(void)
 {
-    return error_new(CODE_RESOURCE_EXHAUSTED, "the message needs more memory than it may have");
+    return error_new(CODE_RESOURCE_EXHAUSTED, "the message exceeds its memory limit");
 }
 
 /*
- * Digits with a '-' or not, as JSON has them: no '+', no zero in front, no "-0". So each number has
- * one text.
+ * Parses an integer as in JSON: no '+', no leading zero, no "-0", so that each number has only one
+ * text.
  */
 static bool
-whole_of_text(const char *text, struct whole *whole)
+integer_of_text(const char *text, struct integer *integer)
 {
-    *whole = (struct whole){.is_negative = text[0] == '-'};
-    const char *digits = text + whole->is_negative;
+    *integer = (struct integer){.is_negative = text[0] == '-'};
+    const char *digits = text + integer->is_negative;
     size_t count = strspn(digits, "0123456789");
-    if (!count || digits[count] || (digits[0] == '0' && (count > 1 || whole->is_negative)))
+    if (!count || digits[count] || (digits[0] == '0' && (count > 1 || integer->is_negative)))
         return false;
     for (size_t i = 0; i < count; i++) {
-        if (__builtin_mul_overflow(whole->magnitude, 10, &whole->magnitude) ||
-            __builtin_add_overflow(whole->magnitude, digits[i] - '0', &whole->magnitude))
-            whole->is_huge = true;
+        if (__builtin_mul_overflow(integer->magnitude, 10, &integer->magnitude) ||
+            __builtin_add_overflow(integer->magnitude, digits[i] - '0', &integer->magnitude))
+            integer->overflows = true;
     }
     return true;
 }
 
-/* 1e3 and 5.0 are whole numbers too, and so is every real of that many bits. */
+/* 1e3 and 5.0 are integers too, and so is every real beyond 53 bits. */
 static bool
-whole_of_real(double real, struct whole *whole)
+integer_of_real(double real, struct integer *integer)
 {
     double magnitude = fabs(real);
-    *whole = (struct whole){.is_negative = real < 0, .is_huge = magnitude >= 0x1p64};
-    if (whole->is_huge)
+    *integer = (struct integer){.is_negative = real < 0, .overflows = magnitude >= 0x1p64};
+    if (integer->overflows)
         return true;
-    whole->magnitude = (uint64_t)magnitude;
-    return (double)whole->magnitude == magnitude;
+    integer->magnitude = (uint64_t)magnitude;
+    return (double)integer->magnitude == magnitude;
 }
 
 static bool
-whole_of_json(const json_t *json, struct whole *whole)
+integer_of_json(const json_t *json, struct integer *integer)
 {
     if (json_is_string(json))
-        return whole_of_text(json_string_value(json), whole);
+        return integer_of_text(json_string_value(json), integer);
     if (json_is_real(json))
-        return whole_of_real(json_real_value(json), whole);
+        return integer_of_real(json_real_value(json), integer);
     if (!json_is_integer(json))
         return false;
     json_int_t value = json_integer_value(json);
-    whole->is_huge = false;
-    whole->is_negative = value < 0;
-    whole->magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    integer->overflows = false;
+    integer->is_negative = value < 0;
+    integer->magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     return true;
 }
 
@@ -184,19 +184,20 @@ is_unsigned(ProtobufCType type)
 }
 
 static struct error *
-store_whole(const struct place *place, const struct whole *whole, ProtobufCType type, void *slot)
+store_integer(const struct location *location, const struct integer *integer, ProtobufCType type,
+              void *slot)
 {
     bool is_wide = message_field_value_size(type) == sizeof(uint64_t);
     uint64_t most = is_unsigned(type) ? (is_wide ? UINT64_MAX : UINT32_MAX)
                                       : (is_wide ? (uint64_t)INT64_MAX : (uint64_t)INT32_MAX);
-    if (whole->is_negative)
+    if (integer->is_negative)
         most = is_unsigned(type) ? 0 : most + 1;
-    if (whole->is_huge || whole->magnitude > most)
-        return fail(place,
+    if (integer->overflows || integer->magnitude > most)
+        return fail(location,
                     is_unsigned(type)
                         ? (is_wide ? "out of the range of uint64" : "out of the range of uint32")
                         : (is_wide ? "out of the range of int64" : "out of the range of int32"));
-    uint64_t bits = whole->is_negative ? 0 - whole->magnitude : whole->magnitude;
+    uint64_t bits = integer->is_negative ? 0 - integer->magnitude : integer->magnitude;
     if (is_wide)
         *(uint64_t *)slot = bits;
     else
@@ -205,12 +206,12 @@ store_whole(const struct place *place, const struct whole *whole, ProtobufCType 
 }
 
 static struct error *
-read_integer(const struct place *place, ProtobufCType type, void *slot)
+read_integer(const struct location *location, ProtobufCType type, void *slot)
 {
-    struct whole whole;
-    if (!whole_of_json(place->json, &whole))
-        return fail(place, "expected a whole number");
-    return store_whole(place, &whole, type, slot);
+    struct integer integer;
+    if (!integer_of_json(location->json, &integer))
+        return fail(location, "expected an integer");
+    return store_integer(location, &integer, type, slot);
 }
 
 static bool
@@ -232,29 +233,30 @@ real_of_text(const char *text, double *value)
 }
 
 static struct error *
-read_real(const struct place *place, ProtobufCType type, void *slot)
+read_real(const struct location *location, ProtobufCType type, void *slot)
 {
-    double value = json_number_value(place->json);
-    if (!json_is_number(place->json) &&
-        !(json_is_string(place->json) && real_of_text(json_string_value(place->json), &value)))
-        return fail(place, "expected a number");
+    double value = json_number_value(location->json);
+    if (!json_is_number(location->json) &&
+        !(json_is_string(location->json) &&
+          real_of_text(json_string_value(location->json), &value)))
+        return fail(location, "expected a number");
     if (type == PROTOBUF_C_TYPE_DOUBLE) {
         *(double *)slot = value;
         return NULL;
     }
     *(float *)slot = (float)value;
     if (isinf(*(float *)slot) && !isinf(value))
-        return fail(place, "out of the range of float");
+        return fail(location, "out of the range of float");
     return NULL;
 }
 
 static struct error *
-read_enum(const struct place *place, const ProtobufCEnumDescriptor *type, int *slot)
+read_enum(const struct location *location, const ProtobufCEnumDescriptor *type, int *slot)
 {
-    if (!json_is_string(place->json))
-        return json_is_number(place->json) ? read_integer(place, PROTOBUF_C_TYPE_INT32, slot)
-                                           : fail(place, "expected a name or a number");
-    const char *name = json_string_value(place->json);
+    if (!json_is_string(location->json))
+        return json_is_number(location->json) ? read_integer(location, PROTOBUF_C_TYPE_INT32, slot)
+                                              : fail(location, "expected a name or a number");
+    const char *name = json_string_value(location->json);
     const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value_by_name(type, name);
     if (value) {
         *slot = value->value;
@@ -262,129 +264,131 @@ read_enum(const struct place *place, const ProtobufCEnumDescriptor *type, int *s
     }
     struct buffer problem AUTO(buffer_clear) = {0};
     buffer_print(&problem, "%s has no value", type->name);
-    return fail_quoting(place, buffer_text(&problem), name);
+    return fail_quoting(location, buffer_text(&problem), name);
 }
 
 static struct error *
-copy_text(const struct place *place, const char *text, char **slot)
+copy_text(const struct location *location, const char *text, char **slot)
 {
     size_t size = strlen(text);
-    char *copy = allocate(place, size + 1);
+    char *copy = allocate(location, size + 1);
     if (!copy)
-        return fail_without_memory();
+        return out_of_memory();
     memcpy(copy, text, size);
     *slot = copy;
     return NULL;
 }
 
 static struct error *
-read_bytes(const struct place *place, ProtobufCBinaryData *slot)
+read_bytes(const struct location *location, ProtobufCBinaryData *slot)
 {
-    if (!json_is_string(place->json))
-        return fail(place, "expected a string of base64");
+    if (!json_is_string(location->json))
+        return fail(location, "expected a base64 string");
     struct buffer bytes AUTO(buffer_clear) = {0};
-    char *text AUTO(memory_cleanup) = memory_string(json_string_value(place->json));
+    char *text AUTO(memory_cleanup) = memory_string(json_string_value(location->json));
     for (char *next = text; *next; next++)
         *next = *next == '-' ? '+' : *next == '_' ? '/' : *next;
     if (!base64_decode(text, strlen(text), &bytes))
-        return fail(place, "this is not base64");
-    slot->data = bytes.size ? allocate(place, bytes.size) : NULL;
+        return fail(location, "not valid base64");
+    slot->data = bytes.size ? allocate(location, bytes.size) : NULL;
     if (bytes.size && !slot->data)
-        return fail_without_memory();
+        return out_of_memory();
     slot->len = bytes.size;
     if (bytes.size)
         memcpy(slot->data, bytes.bytes, bytes.size);
     return NULL;
 }
 
-/* Empty, or NULL when the allocator has no more. */
+/* Returns an empty message, or NULL if the allocator has no memory. */
 static ProtobufCMessage *
-new_message(const struct place *place, const ProtobufCMessageDescriptor *type)
+new_message(const struct location *location, const ProtobufCMessageDescriptor *type)
 {
-    ProtobufCMessage *message = allocate(place, type->sizeof_message);
+    ProtobufCMessage *message = allocate(location, type->sizeof_message);
     if (message)
         protobuf_c_message_init(type, message);
     return message;
 }
 
 static struct error *
-read_new_message(const struct place *place, const ProtobufCMessageDescriptor *type,
+read_new_message(const struct location *location, const ProtobufCMessageDescriptor *type,
                  ProtobufCMessage **slot)
 {
-    *slot = new_message(place, type);
-    return *slot ? read_message(place, *slot) : fail_without_memory();
+    *slot = new_message(location, type);
+    return *slot ? read_message(location, *slot) : out_of_memory();
 }
 
-/* One value, not a list. `slot` has room for message_field_value_size. */
+/* Reads a single value. `slot` has room for message_field_value_size. */
 static struct error *
-read_value(const struct place *place, const ProtobufCFieldDescriptor *field, void *slot)
+read_value(const struct location *location, const ProtobufCFieldDescriptor *field, void *slot)
 {
     switch (field->type) {
     case PROTOBUF_C_TYPE_FLOAT:
     case PROTOBUF_C_TYPE_DOUBLE:
-        return read_real(place, field->type, slot);
+        return read_real(location, field->type, slot);
     case PROTOBUF_C_TYPE_BOOL:
-        *(protobuf_c_boolean *)slot = json_is_true(place->json);
-        return json_is_boolean(place->json) ? NULL : fail(place, "expected true or false");
+        *(protobuf_c_boolean *)slot = json_is_true(location->json);
+        return json_is_boolean(location->json) ? NULL : fail(location, "expected true or false");
     case PROTOBUF_C_TYPE_ENUM:
-        return read_enum(place, field->descriptor, slot);
+        return read_enum(location, field->descriptor, slot);
     case PROTOBUF_C_TYPE_STRING:
-        return json_is_string(place->json) ? copy_text(place, json_string_value(place->json), slot)
-                                           : fail(place, "expected a string");
+        return json_is_string(location->json)
+                   ? copy_text(location, json_string_value(location->json), slot)
+                   : fail(location, "expected a string");
     case PROTOBUF_C_TYPE_BYTES:
-        return read_bytes(place, slot);
+        return read_bytes(location, slot);
     case PROTOBUF_C_TYPE_MESSAGE:
-        return read_new_message(place, field->descriptor, slot);
+        return read_new_message(location, field->descriptor, slot);
     default:
-        return read_integer(place, field->type, slot);
+        return read_integer(location, field->type, slot);
     }
 }
 
 static struct error *
-read_key(const struct place *place, const ProtobufCFieldDescriptor *field, void *slot)
+read_key(const struct location *location, const ProtobufCFieldDescriptor *field, void *slot)
 {
-    struct whole whole;
+    struct integer integer;
     if (field->type == PROTOBUF_C_TYPE_STRING)
-        return copy_text(place, place->name, slot);
+        return copy_text(location, location->name, slot);
     if (field->type == PROTOBUF_C_TYPE_BOOL) {
-        *(protobuf_c_boolean *)slot = !strcmp(place->name, "true");
-        return *(protobuf_c_boolean *)slot || !strcmp(place->name, "false")
+        *(protobuf_c_boolean *)slot = !strcmp(location->name, "true");
+        return *(protobuf_c_boolean *)slot || !strcmp(location->name, "false")
                    ? NULL
-                   : fail(place, "expected the key \"true\" or \"false\"");
+                   : fail(location, "expected the key \"true\" or \"false\"");
     }
-    if (!whole_of_text(place->name, &whole))
-        return fail(place, "expected a whole number as the key");
-    return store_whole(place, &whole, field->type, slot);
+    if (!integer_of_text(location->name, &integer))
+        return fail(location, "expected an integer as the key");
+    return store_integer(location, &integer, field->type, slot);
 }
 
 /*
- * The array of a repeated field. It counts no elements yet: what is not counted is not freed one by
- * one.
+ * Allocates the array of a repeated field with a count of 0: protobuf-c frees only counted
+ * elements.
  */
 static struct error *
-new_array(const struct place *place, ProtobufCMessage *message,
+new_array(const struct location *location, ProtobufCMessage *message,
           const ProtobufCFieldDescriptor *field, size_t count)
 {
     if (!count)
         return NULL;
-    void *array = allocate(place, count * message_field_value_size(field->type));
+    void *array = allocate(location, count * message_field_value_size(field->type));
     if (!array)
-        return fail_without_memory();
+        return out_of_memory();
     *(void **)message_field_value(message, field) = array;
     return NULL;
 }
 
 static struct error *
-read_list(const struct place *place, ProtobufCMessage *message,
+read_list(const struct location *location, ProtobufCMessage *message,
           const ProtobufCFieldDescriptor *field)
 {
-    if (!json_is_array(place->json))
-        return fail(place, "expected a list");
+    if (!json_is_array(location->json))
+        return fail(location, "expected a list");
     size_t *counted = message_field_quantifier(message, field);
-    size_t count = json_array_size(place->json);
-    struct error *error = new_array(place, message, field, count);
+    size_t count = json_array_size(location->json);
+    struct error *error = new_array(location, message, field, count);
     for (size_t i = 0; !error && i < count; i++) {
-        struct place element = place_of_element(place, i, json_array_get(place->json, i));
+        struct location element =
+            location_of_element(location, i, json_array_get(location->json, i));
         char *array = *(char **)message_field_value(message, field);
         *counted = i + 1;
         error = read_value(&element, field, array + i * message_field_value_size(field->type));
@@ -393,40 +397,40 @@ read_list(const struct place *place, ProtobufCMessage *message,
 }
 
 static struct error *
-read_entry(const struct place *place, const ProtobufCMessageDescriptor *type,
+read_entry(const struct location *location, const ProtobufCMessageDescriptor *type,
            ProtobufCMessage **slot)
 {
     const ProtobufCFieldDescriptor *key = &type->fields[0], *value = &type->fields[1];
-    *slot = new_message(place, type);
+    *slot = new_message(location, type);
     if (!*slot)
-        return fail_without_memory();
-    struct error *error = read_key(place, key, message_field_value(*slot, key));
-    return error ? error : read_value(place, value, message_field_value(*slot, value));
+        return out_of_memory();
+    struct error *error = read_key(location, key, message_field_value(*slot, key));
+    return error ? error : read_value(location, value, message_field_value(*slot, value));
 }
 
 static struct error *
-read_map(const struct place *place, ProtobufCMessage *message,
+read_map(const struct location *location, ProtobufCMessage *message,
          const ProtobufCFieldDescriptor *field)
 {
-    if (!json_is_object(place->json))
-        return fail(place, "expected an object");
+    if (!json_is_object(location->json))
+        return fail(location, "expected an object");
     size_t *counted = message_field_quantifier(message, field);
-    struct error *error = new_array(place, message, field, json_object_size(place->json));
+    struct error *error = new_array(location, message, field, json_object_size(location->json));
     const char *key;
     json_t *json;
-    json_object_foreach (place->json, key, json) {
+    json_object_foreach (location->json, key, json) {
         if (error)
             break;
-        struct place entry = place_of_key(place, key, json);
+        struct location entry = location_of_key(location, key, json);
         ProtobufCMessage **array = *(ProtobufCMessage ***)message_field_value(message, field);
         error = read_entry(&entry, field->descriptor, &array[(*counted)++]);
     }
     return error;
 }
 
-/* Notes that the field is chosen, unless another of its oneof is. */
+/* Selects the field of a oneof, unless another one is selected already. */
 static struct error *
-choose_in_oneof(const struct place *place, ProtobufCMessage *message,
+select_in_oneof(const struct location *location, ProtobufCMessage *message,
                 const ProtobufCFieldDescriptor *field)
 {
     uint32_t *chosen = message_field_quantifier(message, field);
@@ -435,7 +439,7 @@ choose_in_oneof(const struct place *place, ProtobufCMessage *message,
             protobuf_c_message_descriptor_get_field(message->descriptor, *chosen);
         struct buffer name AUTO(buffer_clear) = {0};
         message_field_append_json_name(other, &name);
-        return fail_quoting(place, "only one may be set, and there is also", buffer_text(&name));
+        return fail_quoting(location, "only one may be set, and there is also", buffer_text(&name));
     }
     *chosen = field->id;
     memset(message_field_value(message, field), 0, message_field_value_size(field->type));
@@ -443,58 +447,58 @@ choose_in_oneof(const struct place *place, ProtobufCMessage *message,
 }
 
 static struct error *
-read_field(const struct place *place, ProtobufCMessage *message,
+read_field(const struct location *location, ProtobufCMessage *message,
            const ProtobufCFieldDescriptor *field)
 {
-    if (json_is_null(place->json))
+    if (json_is_null(location->json))
         return NULL;
     if (field->label == PROTOBUF_C_LABEL_REPEATED)
-        return message_field_is_map(field) ? read_map(place, message, field)
-                                           : read_list(place, message, field);
+        return message_field_is_map(field) ? read_map(location, message, field)
+                                           : read_list(location, message, field);
     if (message_field_is_in_oneof(field)) {
-        struct error *error = choose_in_oneof(place, message, field);
+        struct error *error = select_in_oneof(location, message, field);
         if (error)
             return error;
     } else if (field->label == PROTOBUF_C_LABEL_OPTIONAL && field->quantifier_offset) {
         *(protobuf_c_boolean *)message_field_quantifier(message, field) = 1;
     }
-    return read_value(place, field, message_field_value(message, field));
+    return read_value(location, field, message_field_value(message, field));
 }
 
-/* The same field under both of its names would be read twice. */
+/* Otherwise a field given under both of its names would be read twice. */
 static struct error *
-check_given_once(const struct place *place, const ProtobufCFieldDescriptor *field)
+check_duplicate(const struct location *location, const ProtobufCFieldDescriptor *field)
 {
     struct buffer json_name AUTO(buffer_clear) = {0};
     message_field_append_json_name(field, &json_name);
-    if (!strcmp(place->name, buffer_text(&json_name)) ||
-        !json_object_get(place->outer->json, buffer_text(&json_name)))
+    if (!strcmp(location->name, buffer_text(&json_name)) ||
+        !json_object_get(location->outer->json, buffer_text(&json_name)))
         return NULL;
-    return fail_quoting(place, "given twice, also as", buffer_text(&json_name));
+    return fail_quoting(location, "given twice, also as", buffer_text(&json_name));
 }
 
 static struct error *
-read_member(const struct place *place, ProtobufCMessage *message)
+read_member(const struct location *location, ProtobufCMessage *message)
 {
-    const ProtobufCFieldDescriptor *field = message_field_find(message->descriptor, place->name);
+    const ProtobufCFieldDescriptor *field = message_field_find(message->descriptor, location->name);
     if (!field) {
         struct buffer problem AUTO(buffer_clear) = {0};
         buffer_print(&problem, "%s has no field", message->descriptor->name);
-        return fail_quoting(place->outer, buffer_text(&problem), place->name);
+        return fail_quoting(location->outer, buffer_text(&problem), location->name);
     }
-    struct error *error = check_given_once(place, field);
-    return error ? error : read_field(place, message, field);
+    struct error *error = check_duplicate(location, field);
+    return error ? error : read_field(location, message, field);
 }
 
 static struct error *
-read_object(const struct place *place, ProtobufCMessage *message)
+read_object(const struct location *location, ProtobufCMessage *message)
 {
-    if (!json_is_object(place->json))
-        return fail(place, "expected an object");
+    if (!json_is_object(location->json))
+        return fail(location, "expected an object");
     const char *name;
     json_t *json;
-    json_object_foreach (place->json, name, json) {
-        struct place member = place_of_field(place, name, json);
+    json_object_foreach (location->json, name, json) {
+        struct location member = location_of_field(location, name, json);
         struct error *error = read_member(&member, message);
         if (error)
             return error;
@@ -503,37 +507,37 @@ read_object(const struct place *place, ProtobufCMessage *message)
 }
 
 static struct error *
-read_time(const struct place *place, ProtobufCMessage *message, enum message_form form)
+read_time(const struct location *location, ProtobufCMessage *message, enum message_form form)
 {
     const ProtobufCFieldDescriptor *fields = message->descriptor->fields;
     int64_t *seconds = message_field_value(message, &fields[0]);
     int32_t *nanos = message_field_value(message, &fields[1]);
-    const char *text = json_string_value(place->json);
+    const char *text = json_string_value(location->json);
     if (form == MESSAGE_FORM_TIMESTAMP)
         return text && message_time_parse_timestamp(text, seconds, nanos)
                    ? NULL
-                   : fail(place, "expected a time like \"2026-11-15T19:40:00Z\"");
+                   : fail(location, "expected a time like \"2026-11-15T19:40:00Z\"");
     return text && message_time_parse_duration(text, seconds, nanos)
                ? NULL
-               : fail(place, "expected a duration like \"1.5s\"");
+               : fail(location, "expected a duration like \"1.5s\"");
 }
 
 static struct error *
-read_message(const struct place *place, ProtobufCMessage *message)
+read_message(const struct location *location, ProtobufCMessage *message)
 {
     const ProtobufCFieldDescriptor *fields = message->descriptor->fields;
     enum message_form form = message_field_form_of(message->descriptor);
-    if (place->depth > MESSAGE_JSON_MAX_DEPTH)
-        return error_new(CODE_INVALID_ARGUMENT, "nested too deep, at most %d messages",
+    if (location->depth > MESSAGE_JSON_MAX_DEPTH)
+        return error_new(CODE_INVALID_ARGUMENT, "nested too deeply, at most %d messages",
                          MESSAGE_JSON_MAX_DEPTH);
     if (form == MESSAGE_FORM_OBJECT)
-        return read_object(place, message);
+        return read_object(location, message);
     if (form == MESSAGE_FORM_WRAPPER)
-        return read_value(place, &fields[0], message_field_value(message, &fields[0]));
-    return read_time(place, message, form);
+        return read_value(location, &fields[0], message_field_value(message, &fields[0]));
+    return read_time(location, message, form);
 }
 
-/* jansson puts the text near the error behind its own words; that may be a secret and stays out. */
+/* jansson quotes the text near the error. That may be a secret, so it is removed. */
 static struct error *
 load_json(const char *text, size_t size, json_t **json)
 {
@@ -560,7 +564,7 @@ message_json_parse(const char *text, size_t size, const ProtobufCMessageDescript
     struct error *error = load_json(text, size, &json);
     if (error)
         return error;
-    struct place top = {.json = json, .allocator = allocator};
+    struct location top = {.json = json, .allocator = allocator};
     error = read_new_message(&top, type, out);
     json_decref(json);
     if (error) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages to JSON: see message_json.h. */
+/* Printing messages as JSON: see message_json.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 struct printer {
     struct buffer *out;
     unsigned flags;
-    unsigned depth; /* of open brackets */
+    unsigned depth; /* open brackets */
 };
 
 static void print_message(struct printer *printer, const ProtobufCMessage *message);
@@ -43,7 +43,7 @@ open_bracket(struct printer *printer, char bracket)
     printer->depth++;
 }
 
-/* Before each member or element. */
+/* Call before each member or element. */
 static void
 start_item(struct printer *printer, bool is_first)
 {
@@ -67,7 +67,7 @@ print_colon(struct printer *printer)
     buffer_append_text(printer->out, printer->flags & MESSAGE_JSON_PRETTY ? ": " : ":");
 }
 
-/* With as few digits as give the same number again. */
+/* Prints the fewest digits that parse to the same number. */
 static void
 print_real(struct printer *printer, double value, bool is_float)
 {
@@ -82,7 +82,7 @@ print_real(struct printer *printer, double value, bool is_float)
         if (again == value || (is_float && (float)again == (float)value))
             break;
     }
-    /* "-0" would be read as the whole number 0. */
+    /* "-0" would be parsed as the integer 0. */
     buffer_append_text(printer->out, strcmp(text, "-0") ? text : "-0.0");
 }
 
@@ -163,7 +163,7 @@ print_list(struct printer *printer, const ProtobufCFieldDescriptor *field, const
     close_bracket(printer, ']', count == 0);
 }
 
-/* A key is always a string: numbers of 64 bits and strings have their quotes already. */
+/* A key is always a string; 64-bit numbers and strings are quoted already. */
 static void
 print_key(struct printer *printer, const ProtobufCFieldDescriptor *field, const void *value)
 {
@@ -230,7 +230,7 @@ print_object(struct printer *printer, const ProtobufCMessage *message)
     close_bracket(printer, '}', is_first);
 }
 
-/* False for a time out of range, which has no text. */
+/* Returns false for a time out of range, which has no text form. */
 static bool
 print_time(struct printer *printer, const ProtobufCMessage *message, enum message_form form)
 {
@@ -246,7 +246,7 @@ print_time(struct printer *printer, const ProtobufCMessage *message, enum messag
     return is_printed;
 }
 
-/* There is no message at all where a map's entry came without a value. */
+/* `message` is NULL if a map entry was sent without a value. */
 static void
 print_message(struct printer *printer, const ProtobufCMessage *message)
 {

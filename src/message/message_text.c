@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk over the fields of a message on the wire: see message_text.h. */
+/* Checks the strings of an encoded message: see message_text.h. */
 #include "message/message_text.h"
 
 #include <stdbool.h>
@@ -27,7 +27,9 @@ read_varint(struct bytes *in, uint64_t *value)
     return false;
 }
 
-/* The value behind a tag, passed over; `*size` is that of its bytes. False: there is no such value. */
+/*
+ * Skips the value after a tag and returns its bytes. Returns false if it is invalid or truncated.
+ */
 static bool
 read_value(struct bytes *in, unsigned wire_type, const uint8_t **value, size_t *size)
 {
@@ -56,18 +58,18 @@ check_string(const uint8_t *text, size_t size)
 {
     if (size && memchr(text, '\0', size))
         return MESSAGE_TEXT_HAS_NUL;
-    return utf8_is_valid(text, size) ? MESSAGE_TEXT_GOOD : MESSAGE_TEXT_NOT_UTF8;
+    return utf8_is_valid(text, size) ? MESSAGE_TEXT_VALID : MESSAGE_TEXT_NOT_UTF8;
 }
 
-/* As deep as the message types are nested; none of ours contains itself. */
+/* The recursion is limited by the nesting of the types; none of ours contains itself. */
 enum message_text
 message_text_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size)
 {
     struct bytes in = {bytes, bytes + size};
-    enum message_text found = MESSAGE_TEXT_GOOD;
+    enum message_text found = MESSAGE_TEXT_VALID;
     uint64_t tag;
     const uint8_t *value;
-    while (found == MESSAGE_TEXT_GOOD && read_varint(&in, &tag) &&
+    while (found == MESSAGE_TEXT_VALID && read_varint(&in, &tag) &&
            read_value(&in, tag & 7, &value, &size)) {
         const ProtobufCFieldDescriptor *field =
             (tag & 7) == WIRE_LENGTH

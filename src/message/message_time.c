@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times as text: see message_time.h. */
+/* Text of times and durations: see message_time.h. */
 #include "message/message_time.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #define DURATION_LAST INT64_C(315576000000)
 #define DURATION_MAX_DIGITS 12
 
-/* The readers below take their part off the front of the text, or say false. */
+/* These parsers consume their part of the text, or return false. */
 
 static bool
 take_character(const char **text, char character)
@@ -23,7 +23,7 @@ take_character(const char **text, char character)
     return true;
 }
 
-/* A number of exactly `digits` digits, from `least` to `most`. */
+/* Exactly `digits` digits, with a value from `least` to `most`. */
 static bool
 take_number(const char **text, int digits, int least, int most, int *number)
 {
@@ -36,7 +36,7 @@ take_number(const char **text, int digits, int least, int most, int *number)
     return *number >= least && *number <= most;
 }
 
-/* ".5" and the like; nothing is as good as ".0". */
+/* A fraction such as ".5"; optional. */
 static bool
 take_fraction(const char **text, int32_t *nanos)
 {
@@ -52,7 +52,7 @@ take_fraction(const char **text, int32_t *nanos)
     return true;
 }
 
-/* "Z", "+01:00" or "-01:00", in seconds east of Greenwich. */
+/* "Z", "+01:00" or "-01:00", in seconds east of UTC. */
 static bool
 take_offset(const char **text, int *offset)
 {
@@ -93,7 +93,7 @@ message_time_parse_timestamp(const char *text, int64_t *seconds, int32_t *nanos)
     parts.tm_mon -= 1;
     int day = parts.tm_mday;
     *seconds = (int64_t)timegm(&parts) - offset;
-    /* timegm makes the 2nd of March of the 30th of February. */
+    /* timegm turns February 30 into March 2. */
     return parts.tm_mday == day && *seconds >= TIMESTAMP_FIRST && *seconds <= TIMESTAMP_LAST;
 }
 
@@ -115,7 +115,7 @@ message_time_parse_duration(const char *text, int64_t *seconds, int32_t *nanos)
     return is_in_range;
 }
 
-/* The point and 3, 6 or 9 digits, or nothing. */
+/* Appends a point and 3, 6 or 9 digits, or nothing. */
 static void
 append_fraction(struct buffer *out, int32_t nanos)
 {

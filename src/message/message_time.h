@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of google.protobuf.Timestamp ("2026-11-15T19:40:00.500Z") and Duration ("1.500s"). */
+/* Text of google.protobuf.Timestamp ("2026-11-15T19:40:00.500Z") and Duration ("1.500s"). */
 #ifndef MESSAGE_TIME_H
 #define MESSAGE_TIME_H
 
@@ -8,18 +8,17 @@
 
 #include "base/buffer.h"
 
-/* RFC 3339 with 'Z' or an offset, from year 1 to 9999. False for anything else. */
+/* RFC 3339 with 'Z' or an offset, years 1 to 9999. Returns false for anything else. */
 bool message_time_parse_timestamp(const char *text, int64_t *seconds, int32_t *nanos);
 
 /*
- * Up to nine digits behind the point; at most 315,576,000,000 seconds either way. False for
+ * Up to nine decimals, at most 315,576,000,000 seconds in either direction. Returns false for
  * anything else.
  */
 bool message_time_parse_duration(const char *text, int64_t *seconds, int32_t *nanos);
 
 /*
- * Appends it with no, three, six or nine digits behind the point. False, and nothing appended, if
- * it is out of range.
+ * Appends the text with 0, 3, 6 or 9 decimals. Returns false and appends nothing if out of range.
  */
 bool message_time_print_timestamp(int64_t seconds, int32_t nanos, struct buffer *out);
 bool message_time_print_duration(int64_t seconds, int32_t nanos, struct buffer *out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the generated tables: see service.h. */
+/* Lookups in the generated tables: see service.h. */
 #include "message/service.h"
 
 #include <string.h>
 
-/* `name` without a slash in front: "csi.v1.Identity/Probe" or "csi.v1.Identity.Probe". */
+/* `name` has no leading slash: "csi.v1.Identity/Probe" or "csi.v1.Identity.Probe". */
 static bool
 is_name_of(const struct method *method, const char *name)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the generated tables (proto/NAME.rpc.c) say about services and methods, and what handlers look like from the inside.
+ * The generated tables of services and methods (proto/NAME.rpc.c), and the interface to handlers.
  *
- * tools/generate-rpc makes them from the .proto files, which are the only list of RPCs there is: for each service a struct of
- * typed handlers, and a `struct service` that tells paths, kinds and message types.
+ * tools/generate-rpc makes them from the .proto files, which are the only list of RPCs. For each
+ * service there is a struct of typed handlers, and a `struct service` with paths, kinds and message
+ * types.
  */
 #ifndef MESSAGE_SERVICE_H
 #define MESSAGE_SERVICE_H
@@ -30,9 +31,12 @@ struct method {
     enum method_kind kind;
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
-    /* Runs the handler that `handlers` has for this method; `request` and `reply` are NULL where the kind has none. */
+    /*
+     * Runs the handler that `handlers` has for this method. `request` and `reply` are NULL if the
+     * kind has none.
+     */
     struct error *(*run)(const void *handlers, struct call *call, const void *request, void *reply);
-    /* Is there a handler, and is it marked to run on the loop? */
+    /* Is there a handler? Does it run on the loop? */
     bool (*exists)(const void *handlers);
     bool (*on_loop)(const void *handlers);
 };
@@ -43,27 +47,33 @@ struct service {
     size_t method_count;
 };
 
-/* A field whose value never reaches a log: options csi.v1.csi_secret and skycap.v1.secret. */
+/* A field whose value must not be logged: options csi.v1.csi_secret and skycap.v1.secret. */
 struct secret_field {
     const ProtobufCMessageDescriptor *message;
     uint32_t field;
 };
 
-/* A .proto file as reflection hands it out. */
+/* A .proto file, for reflection. */
 struct proto_file {
     const char *name;          /* "csi.proto" */
-    const uint8_t *descriptor; /* a serialised FileDescriptorProto */
+    const uint8_t *descriptor; /* serialized FileDescriptorProto */
     size_t descriptor_size;
-    const char *const *imports; /* names of files, NULL at the end */
-    const char *const *symbols; /* full names of all that it defines, NULL at the end */
+    const char *const *imports; /* file names, NULL-terminated */
+    const char *const *symbols; /* full names of all its definitions, NULL-terminated */
 };
 
-/* All that the program was built with; each ends with NULL (or a field with message NULL). Generated. */
+/*
+ * Everything the program was built with, generated. Each list ends with NULL (or a field with
+ * message NULL).
+ */
 extern const struct service *const all_services[];
 extern const struct secret_field all_secret_fields[];
 extern const struct proto_file *const all_proto_files[];
 
-/* "/csi.v1.Identity/Probe", "csi.v1.Identity/Probe" or "csi.v1.Identity.Probe"; NULL if there is none. */
+/*
+ * Accepts "/csi.v1.Identity/Probe", "csi.v1.Identity/Probe" or "csi.v1.Identity.Probe". Returns
+ * NULL if there is no such method.
+ */
 const struct method *service_find_method(const char *name);
 
 bool service_field_is_secret(const ProtobufCMessageDescriptor *message, uint32_t field);

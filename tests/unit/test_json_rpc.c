@@ -83,8 +83,8 @@ test_odd_replies(void)
     check_whole("{\"id\":7,\"error\":{\"code\":0}}", no_code);
     check_whole("{\"id\":7,\"error\":{\"code\":\"-19\"}}", no_code);
     check_whole("{\"id\":7,\"error\":\"no\"}", no_code);
-    check_whole("{\"id\":7,\"id\":7,\"result\":1}", "a reply: no JSON from line 1, column 12 on");
-    check_whole("{\"id\":7,\"result\":tomorrow}", "a reply: no JSON from line 1, column 25 on");
+    check_whole("{\"id\":7,\"id\":7,\"result\":1}", "a reply: not valid JSON at line 1, column 12");
+    check_whole("{\"id\":7,\"result\":tomorrow}", "a reply: not valid JSON at line 1, column 25");
     check_whole(GOOD GOOD, "there is something behind a reply");
     check_whole("[]", "a reply is no JSON object");
     check_whole("HTTP/1.1 400 Bad Request", "a reply is no JSON object");

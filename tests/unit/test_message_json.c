@@ -130,8 +130,7 @@ defaults_and_null_are_absent(void)
                  "{}");
     check_sample("{\"chosenText\":null,\"chosenNumber\":1}", "{\"chosenNumber\":1}");
     check_refused(&sample_type, "{\"texts\":[null]}", "texts[0]: expected a string");
-    check_refused(&sample_type, "{\"byName\":{\"a\":null}}",
-                  "byName[\"a\"]: expected a whole number");
+    check_refused(&sample_type, "{\"byName\":{\"a\":null}}", "byName[\"a\"]: expected an integer");
 }
 
 static void
@@ -179,7 +178,7 @@ what_is_no_integer_is_refused(void)
     for (size_t i = 0; i < COUNT_OF(garbage); i++) {
         char text[64];
         snprintf(text, sizeof text, "{\"large\":%s}", garbage[i]);
-        check_refused(&sample_type, text, "large: expected a whole number");
+        check_refused(&sample_type, text, "large: expected an integer");
     }
 }
 
@@ -226,9 +225,9 @@ bytes_are_base64_of_either_alphabet(void)
     CHECK_NUMBER(sample->data.len, 3);
     CHECK(!memcmp(sample->data.data, "\0\1\2", 3));
     free_sample(sample);
-    check_refused(&sample_type, "{\"data\":\"a\"}", "data: this is not base64");
-    check_refused(&sample_type, "{\"blobs\":[\"AA\",\"A A=\"]}", "blobs[1]: this is not base64");
-    check_refused(&sample_type, "{\"data\":[1]}", "data: expected a string of base64");
+    check_refused(&sample_type, "{\"data\":\"a\"}", "data: not valid base64");
+    check_refused(&sample_type, "{\"blobs\":[\"AA\",\"A A=\"]}", "blobs[1]: not valid base64");
+    check_refused(&sample_type, "{\"data\":[1]}", "data: expected a base64 string");
 }
 
 static void
@@ -275,7 +274,7 @@ maps_are_objects(void)
                  "\"byFlag\":{\"true\":\"yes\",\"false\":\"\"}}",
                  NULL);
     check_refused(&sample_type, "{\"byNumber\":{\"05\":{}}}",
-                  "byNumber[\"05\"]: expected a whole number as the key");
+                  "byNumber[\"05\"]: expected an integer as the key");
     check_refused(&sample_type, "{\"byNumber\":{\"9223372036854775808\":{}}}",
                   "byNumber[\"9223372036854775808\"]: out of the range of int64");
     check_refused(&sample_type, "{\"byFlag\":{\"yes\":\"x\"}}",
@@ -331,7 +330,7 @@ wrappers_are_bare_values(void)
 {
     check_sample("{\"wrapped\":\"5\"}", NULL);
     check_sample("{\"wrapped\":0}", "{\"wrapped\":\"0\"}");
-    check_refused(&sample_type, "{\"wrapped\":{\"value\":5}}", "wrapped: expected a whole number");
+    check_refused(&sample_type, "{\"wrapped\":{\"value\":5}}", "wrapped: expected an integer");
     check_back(&csi__v1__probe_response__descriptor, "{\"ready\":true}", NULL);
     check_back(&csi__v1__probe_response__descriptor, "{\"ready\":false}", NULL);
     check_refused(&csi__v1__probe_response__descriptor, "{\"ready\":\"true\"}",

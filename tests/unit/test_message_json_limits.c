@@ -13,7 +13,7 @@ errors_name_the_place(void)
     check_refused(CREATE, "{\"secrets\":{\"a\\nb\":1}}", "secrets[\"a\\nb\"]: expected a string");
     check_refused(&sample_type,
                   "{\"byNumber\":{\"1\":{\"children\":[{},{\"byName\":{\"x\":{}}}]}}}",
-                  "byNumber[\"1\"].children[1].byName[\"x\"]: expected a whole number");
+                  "byNumber[\"1\"].children[1].byName[\"x\"]: expected an integer");
     check_refused(CREATE, "[]", "expected an object");
     check_refused(CREATE, "5", "expected an object");
     check_refused(CREATE, "null", "expected an object");
@@ -53,7 +53,8 @@ nesting_has_a_limit(void)
         if (depth <= MESSAGE_JSON_MAX_DEPTH)
             check_sample(buffer_text(&text), NULL);
         else
-            check_refused(&sample_type, buffer_text(&text), "nested too deep, at most 64 messages");
+            check_refused(&sample_type, buffer_text(&text),
+                          "nested too deeply, at most 64 messages");
     }
 }
 
@@ -134,7 +135,7 @@ an_arena_with_a_limit_stops_a_large_message(void)
     struct error *error AUTO(error_cleanup) =
         message_json_parse(buffer_text(&text), text.size, &sample_type, &allocator, &message);
     CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);
-    CHECK_TEXT(error ? error->message : NULL, "the message needs more memory than it may have");
+    CHECK_TEXT(error ? error->message : NULL, "the message exceeds its memory limit");
     arena_clear(&arena);
 }
 
