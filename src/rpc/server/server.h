@@ -2,8 +2,7 @@
 /*
  * A gRPC server: services, and the addresses that it listens on.
  *
- *     struct server *server;
- *     TRY(server_new(runtime, &(struct server_options){0}, &server));
+ *     struct server *server = server_new(runtime, &(struct server_options){0});
  *     server_add_service(server, &csi_v1_identity_service, &handlers, context);
  *     TRY(server_listen(server, "unix:///run/skycap/csi.sock", NULL));
  *     ...
@@ -95,9 +94,7 @@ void server_begin(struct server *server);
 /* Returns the n-th address it listens on: numeric, with the actual port. NULL: there are fewer. */
 const struct address *server_address(const struct server *server, size_t n);
 
-/*
- * Accepts no new connections or calls, waits up to `grace_ms` for running calls, then cancels them.
- */
+/* Stops accepting, waits up to `grace_ms` for running calls, then cancels them. */
 void server_drain(struct server *server, uint32_t grace_ms);
 
 /* Closes all connections and frees the server. Blocks until running handlers return. */

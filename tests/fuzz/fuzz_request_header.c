@@ -43,7 +43,7 @@ check_good(const struct request_header *header)
 }
 
 static void
-check_head(struct request_header *header)
+check_header(struct request_header *header)
 {
     request_finish(header);
     check_metadata(&header->metadata);
@@ -64,7 +64,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t name_size;
         line.bytes = input_until(&input, '\n', &line.size);
         if (!line.size) {
-            check_head(&header);
+            check_header(&header);
             header.in_trailers = true;
             continue;
         }
@@ -78,6 +78,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                               line.size - skipped};
         request_read_fields(&header, &arena, &field, 1);
     }
-    check_head(&header);
+    check_header(&header);
     return 0;
 }
