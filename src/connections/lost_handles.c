@@ -4,9 +4,8 @@
 
 #include <string.h>
 
+#include "connections/csi_fields.h"
 #include "connections/handles.h"
-#include "connections/id_fields.h"
-#include "connections/route.h"
 
 #define MAX_PAGES 100000 /* a driver whose list never ends is not asked for ever */
 #define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
@@ -66,7 +65,7 @@ look_at_page(struct search *search, char **token)
         search->connection->driver, call, service_find_method(path),
         is_volume ? &volumes.base : &snapshots.base, page);
     if (!error)
-        error = id_fields_walk(page, look_at_handle, search);
+        error = csi_fields_walk(page, &(struct csi_visitor){search, look_at_handle, NULL});
     const char *next = is_volume ? volume_page.next_token : snapshot_page.next_token;
     *token = !error && next[0] ? arena_string(call_arena(search->call), next) : NULL;
     call_free_detached(call);
@@ -126,29 +125,15 @@ restore(struct search *search, const char *id)
                          : NULL;
 }
 
-static struct error *
-restore_if_lost(void *context, enum id_field field, char **id)
-{
-    const struct search *of_request = context;
-    struct search search = *of_request;
-    bool is_known;
-    if (field == ID_FIELD_NODE)
-        return NULL;
-    search.kind = route_kind_of(field);
-    if (!global_id_parse(search.kind, *id, &search.wanted) ||
-        !handles_is_short(search.wanted.handle))
-        return NULL;
-    struct error *error = handles_is_known(search.router->options.shared, *id, &search.wanted,
-                                           call_arena(search.call), &is_known);
-    return error || is_known ? error : restore(&search, *id);
-}
-
 struct error *
 lost_handles_restore(const struct router *router, const struct connection *connection,
-                     struct call *call, ProtobufCMessage *request)
+                     struct call *call, enum id_kind kind, const char *id,
+                     const struct global_id *parts)
 {
-    struct search search = {.router = router, .connection = connection, .call = call};
-    if (connection->spec->driver->speaks_our_ids) /* they are never long */
-        return NULL;
-    return id_fields_walk(request, restore_if_lost, &search);
+    struct search search = {
+        .router = router, .connection = connection, .call = call, .wanted = *parts, .kind = kind};
+    bool is_known;
+    struct error *error =
+        handles_is_known(router->options.shared, id, parts, call_arena(call), &is_known);
+    return error || is_known ? error : restore(&search, id);
 }

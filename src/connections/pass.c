@@ -7,10 +7,8 @@
 
 #include "connections/access_modes.h"
 #include "connections/inline_volumes.h"
-#include "connections/lost_handles.h"
 #include "connections/map_field.h"
 #include "connections/route.h"
-#include "connections/topology.h"
 #include "connections/topology_keys.h"
 #include "connections/validation.h"
 
@@ -167,31 +165,20 @@ conclude(const struct connection *connection, const char *path, uint64_t started
 /* `*keys` are those that the answer is to be translated with. */
 static struct error *
 translate_request(const struct router *router, const struct connection_set *set,
-                  const struct connection *connection, const struct method *method,
-                  ProtobufCMessage *request, struct arena *arena, struct text_map *keys)
+                  const struct connection *connection, struct call *call,
+                  const struct method *method, ProtobufCMessage *request, struct text_map *keys,
+                  struct handles_row **rows)
 {
+    struct arena *arena = call_arena(call);
     struct error *error = topology_keys_read(router, set, connection, method, arena, keys);
     if (!error)
-        error = route_translate_in(router, connection, request, arena);
-    if (!error)
-        error = topology_translate_in(connection, keys, request, arena);
+        error = route_translate_in(router, connection, keys, call, request, rows);
     if (error)
         return error;
     access_modes_translate_in(connection, method, request, arena);
     validation_translate_in(connection, request, arena);
     scope_secrets(set, connection, request, arena);
     return NULL;
-}
-
-static struct error *
-translate_answer(const struct router *router, const struct connection *connection,
-                 const struct text_map *keys, ProtobufCMessage *reply, const char *inline_id,
-                 struct arena *arena)
-{
-    struct error *error = route_translate_out(router, connection, reply, inline_id, arena);
-    if (!error)
-        topology_translate_out(connection, keys, router->options.tells_1_13, reply, arena);
-    return error;
 }
 
 /* Takes and gives the error. */
@@ -217,11 +204,8 @@ pass_call(const struct router *router, const struct connection_set *set,
     struct text_map keys;
     const Csi__V1__ValidateVolumeCapabilitiesRequest *asked = validation_keep(request, arena);
     uint64_t started_us = now_us();
-    struct error *error = lost_handles_restore(router, connection, call, request);
-    if (!error)
-        error = route_find_rows(router, connection, request, arena, &rows);
-    if (!error)
-        error = translate_request(router, set, connection, method, request, arena, &keys);
+    struct error *error =
+        translate_request(router, set, connection, call, method, request, &keys, &rows);
     if (error)
         return error;
     if (reply)
@@ -229,7 +213,7 @@ pass_call(const struct router *router, const struct connection_set *set,
     else
         error = ops->stream(connection->driver, call, method, request);
     if (!error && reply)
-        error = translate_answer(router, connection, &keys, reply, inline_id, arena);
+        error = route_translate_out(router, connection, &keys, reply, inline_id, arena);
     if (!error)
         validation_translate_out(asked, request, reply, arena);
     if (!error || error->code == CODE_NOT_FOUND)
@@ -248,7 +232,7 @@ pass_own(const struct router *router, const struct connection_set *set,
     struct error *error = topology_keys_read(router, set, connection, method, arena, &keys);
     if (!error)
         error = connection->spec->driver->call(connection->driver, call, method, request, reply);
-    return error ? error : translate_answer(router, connection, &keys, reply, NULL, arena);
+    return error ? error : route_translate_out(router, connection, &keys, reply, NULL, arena);
 }
 
 /* A call that is relayed; in its arena, with references of its own. */
@@ -298,7 +282,7 @@ translate_relayed(const struct router *router, const struct connection *connecti
                   const struct text_map *keys, pass_check *check, ProtobufCMessage *reply,
                   struct arena *arena)
 {
-    struct error *error = translate_answer(router, connection, keys, reply, NULL, arena);
+    struct error *error = route_translate_out(router, connection, keys, reply, NULL, arena);
     return error || !check ? error : check(connection, reply);
 }
 
@@ -357,8 +341,9 @@ pass_relay(const struct router *router, struct connection_set *set, struct conne
 {
     struct arena *arena = call_arena(call);
     struct passage *passage = passage_new(router, set, connection, method, check, request, arena);
+    struct handles_row *none; /* ids with rows need a thread */
     struct error *error =
-        translate_request(router, set, connection, method, request, arena, &passage->keys);
+        translate_request(router, set, connection, call, method, request, &passage->keys, &none);
     if (!error)
         error = connection->spec->driver->relay(connection->driver, call, method, request,
                                                 finish_relay, passage);

@@ -8,26 +8,10 @@
 #include "connections/handles.h"
 #include "connections/lost_handles.h"
 #include "connections/nodes.h"
+#include "connections/topology.h"
 
 #define LONGEST_HANDLE 1024 /* CSI allows 128; some drivers do not keep to it */
 #define LONGEST_NODE_ID 256
-
-enum id_kind
-route_kind_of(enum id_field field)
-{
-    switch (field) {
-    case ID_FIELD_VOLUME:
-    case ID_FIELD_SOURCE_VOLUME:
-        return ID_VOLUME;
-    case ID_FIELD_SNAPSHOT:
-    case ID_FIELD_SOURCE_SNAPSHOT:
-        return ID_SNAPSHOT;
-    case ID_FIELD_GROUP:
-    case ID_FIELD_NODE:
-        break;
-    }
-    return ID_GROUP;
-}
 
 /* ---- finding ---- */
 
@@ -60,7 +44,7 @@ look_at_id(void *context, enum id_field field, char **id)
         route->needs_thread |= !nodes_is_this(search->router, *id);
         return NULL;
     }
-    if (!global_id_parse(route_kind_of(field), *id, &parts)) {
+    if (!global_id_parse(csi_fields_kind(field), *id, &parts)) {
         if (!route->unknown_id)
             route->unknown_id = *id;
         return NULL;
@@ -85,63 +69,129 @@ route_find(const struct router *router, const struct connection_set *set,
 {
     *out = (struct route){0};
     struct search search = {router, set, out};
-    return id_fields_walk((ProtobufCMessage *)message, look_at_id, &search);
+    return csi_fields_walk((ProtobufCMessage *)message,
+                           &(struct csi_visitor){&search, look_at_id, NULL});
 }
 
-/* ---- translating ---- */
+/* ---- requests ---- */
 
 struct translation {
     const struct router *router;
     const struct connection *connection;
+    const struct text_map *keys;
     struct arena *arena;
-    const char *inline_id; /* on the way out; NULL: none */
-    bool takes_away;       /* on the way in: the request is to undo something */
-    bool is_made;          /* on the way out: the answer tells of something new */
+    /* Requests. */
+    struct call *call;
+    bool unpublishes;
+    struct handles_row **rows; /* of a deletion; NULL: the request is none */
+    /* Answers. */
+    const char *inline_id; /* NULL: none */
+    bool creates;
 };
 
-/* What the driver is not asked to undo, for want of its name of the node, is not undone: NOT_FOUND would say that it need not be. */
+/* An unpublication that the driver never sees is not done, and NOT_FOUND would say that it is. */
 static struct error *
 translate_node_in(const struct translation *t, char **id)
 {
     struct error *error = nodes_translate_in(t->router, t->connection, t->arena, id);
-    if (error && error->code == CODE_NOT_FOUND && t->takes_away)
+    if (error && error->code == CODE_NOT_FOUND && t->unpublishes)
         error->code = CODE_UNAVAILABLE;
+    return error;
+}
+
+/* Under all names of the connection. */
+static struct error *
+find_rows(const struct translation *t, enum id_kind kind, const char *short_handle,
+          const char *handle)
+{
+    struct store *store = t->router->options.shared;
+    const struct connection_spec *spec = t->connection->spec;
+    bool leaves_mark = !lost_handles_can_find(t->connection, kind);
+    struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
+                                           leaves_mark, t->arena, t->rows);
+    for (size_t i = 0; !error && i < spec->aliases.count; i++)
+        error = handles_find_row(store, kind, spec->aliases.items[i], short_handle, handle,
+                                 leaves_mark, t->arena, t->rows);
+    return error;
+}
+
+/* The driver's handle of an id, and the rows of a short one that is to be deleted. */
+static struct error *
+read_handle(const struct translation *t, enum id_kind kind, const char *id,
+            const struct global_id *parts, const char **handle)
+{
+    bool is_short = handles_is_short(parts->handle);
+    struct error *error = NULL;
+    if (is_short && !t->connection->spec->driver->speaks_our_ids) /* those are never long */
+        error = lost_handles_restore(t->router, t->connection, t->call, kind, id, parts);
+    if (!error)
+        error = handles_read(t->router->options.shared, id, parts, t->arena, handle);
+    if (!error && is_short && t->rows)
+        error = find_rows(t, kind, parts->handle, *handle);
     return error;
 }
 
 static struct error *
 translate_id_in(void *context, enum id_field field, char **id)
 {
-    struct translation *t = context;
-    const struct driver_ops *ops = t->connection->spec->driver;
+    const struct translation *t = context;
+    enum id_kind kind = csi_fields_kind(field);
     struct global_id parts;
     const char *handle;
     if (field == ID_FIELD_NODE)
         return translate_node_in(t, id);
-    /* An id that is none of ours is passed as it is: it may be that of an inline volume. */
-    if (!global_id_parse(route_kind_of(field), *id, &parts))
+    /* An id that is none of ours stays as it is: it may be that of an inline volume. */
+    if (!global_id_parse(kind, *id, &parts))
         return NULL;
-    struct error *error = handles_read(t->router->options.shared, *id, &parts, t->arena, &handle);
+    struct error *error = read_handle(t, kind, *id, &parts, &handle);
     if (!error)
-        *id = ops->speaks_our_ids ? ids_print(route_kind_of(field), handle, t->arena)
-                                  : (char *)handle;
+        *id = t->connection->spec->driver->speaks_our_ids ? ids_print(kind, handle, t->arena)
+                                                          : (char *)handle;
     return error;
+}
+
+static struct error *
+translate_topology_in(void *context, ProtobufCMessage *owner)
+{
+    const struct translation *t = context;
+    return topology_translate_in(t->connection, t->keys, owner, t->arena);
+}
+
+static bool
+is_deletion(const ProtobufCMessageDescriptor *type)
+{
+    return type == &csi__v1__delete_volume_request__descriptor ||
+           type == &csi__v1__delete_snapshot_request__descriptor ||
+           type == &csi__v1__delete_volume_group_snapshot_request__descriptor;
 }
 
 struct error *
 route_translate_in(const struct router *router, const struct connection *connection,
-                   ProtobufCMessage *message, struct arena *arena)
+                   const struct text_map *keys, struct call *call, ProtobufCMessage *request,
+                   struct handles_row **rows)
 {
-    bool takes_away =
-        message->descriptor == &csi__v1__controller_unpublish_volume_request__descriptor;
-    struct translation translation = {router, connection, arena, NULL, takes_away};
-    return id_fields_walk(message, translate_id_in, &translation);
+    const ProtobufCMessageDescriptor *type = request->descriptor;
+    struct translation t = {router, connection, keys, call_arena(call), .call = call};
+    t.unpublishes = type == &csi__v1__controller_unpublish_volume_request__descriptor;
+    t.rows = is_deletion(type) ? rows : NULL;
+    *rows = NULL;
+    return csi_fields_walk(request,
+                           &(struct csi_visitor){&t, translate_id_in, translate_topology_in});
+}
+
+/* ---- answers ---- */
+
+static enum handles_state
+state_of(const struct translation *t, enum id_field field)
+{
+    bool is_source = field == ID_FIELD_SOURCE_VOLUME || field == ID_FIELD_SOURCE_SNAPSHOT;
+    return is_source ? HANDLES_MAY_BE_GONE : t->creates ? HANDLES_CREATED : HANDLES_EXISTS;
 }
 
 static struct error *
 translate_id_out(void *context, enum id_field field, char **id)
 {
-    struct translation *t = context;
+    const struct translation *t = context;
     const struct connection_spec *spec = t->connection->spec;
     const char *handle = *id;
     size_t size = strlen(*id);
@@ -150,106 +200,66 @@ translate_id_out(void *context, enum id_field field, char **id)
     if (t->inline_id && strcmp(*id, t->inline_id) == 0)
         return NULL;
     if (spec->driver->speaks_our_ids)
-        handle = ids_handle(route_kind_of(field), *id);
+        handle = ids_handle(csi_fields_kind(field), *id);
     if (!handle || strlen(handle) > LONGEST_HANDLE)
         return error_new(CODE_INTERNAL,
                          "the driver behind connection \"%s\" answers with what is no id (%zu "
                          "bytes)",
                          spec->name, size);
-    bool is_source = field == ID_FIELD_SOURCE_VOLUME || field == ID_FIELD_SOURCE_SNAPSHOT;
-    enum handles_state state = is_source    ? HANDLES_MAY_BE_GONE
-                               : t->is_made ? HANDLES_CREATED
-                                            : HANDLES_EXISTS;
-    return handles_print_id(t->router->options.shared, route_kind_of(field), spec->name, handle,
-                            state, t->arena, id);
+    return handles_print_id(t->router->options.shared, csi_fields_kind(field), spec->name, handle,
+                            state_of(t, field), t->arena, id);
 }
 
-struct look_out {
-    struct translation translation;
+static struct error *
+translate_topology_out(void *context, ProtobufCMessage *owner)
+{
+    const struct translation *t = context;
+    topology_translate_out(t->connection, t->keys, t->router->options.tells_1_13, owner, t->arena);
+    return NULL;
+}
+
+static bool
+is_creation(const ProtobufCMessageDescriptor *type)
+{
+    return type == &csi__v1__create_volume_response__descriptor ||
+           type == &csi__v1__create_snapshot_response__descriptor ||
+           type == &csi__v1__create_volume_group_snapshot_response__descriptor;
+}
+
+struct error *
+route_translate_out(const struct router *router, const struct connection *connection,
+                    const struct text_map *keys, ProtobufCMessage *reply, const char *inline_id,
+                    struct arena *arena)
+{
+    struct translation t = {router, connection, keys, arena, .inline_id = inline_id};
+    t.creates = is_creation(reply->descriptor);
+    return csi_fields_walk(reply,
+                           &(struct csi_visitor){&t, translate_id_out, translate_topology_out});
+}
+
+struct lookahead {
+    const struct router *router;
+    const struct connection *connection;
     bool can;
 };
 
 static struct error *
 look_at_answer(void *context, enum id_field field, char **id)
 {
-    struct look_out *look = context;
-    const struct translation *t = &look->translation;
+    struct lookahead *look = context;
     if (field == ID_FIELD_NODE)
-        look->can &= nodes_can_translate_out(t->router, t->connection, *id);
+        look->can &= nodes_can_translate_out(look->router, look->connection, *id);
     else
-        look->can &= !handles_needs_row(t->connection->spec->name, *id);
+        look->can &= !handles_needs_row(look->connection->spec->name, *id);
     return NULL;
 }
 
 bool
 route_can_translate_out(const struct router *router, const struct connection *connection,
-                        const ProtobufCMessage *message)
+                        const ProtobufCMessage *reply)
 {
-    struct look_out look = {{router, connection, NULL}, true};
-    error_free(id_fields_walk((ProtobufCMessage *)message, look_at_answer, &look));
+    struct lookahead look = {router, connection, true};
+    error_free(csi_fields_walk((ProtobufCMessage *)reply,
+                               &(struct csi_visitor){&look, look_at_answer, NULL}));
     return look.can;
-}
-
-struct error *
-route_translate_out(const struct router *router, const struct connection *connection,
-                    ProtobufCMessage *message, const char *inline_id, struct arena *arena)
-{
-    const ProtobufCMessageDescriptor *type = message->descriptor;
-    struct translation translation = {router, connection, arena, inline_id};
-    translation.is_made = type == &csi__v1__create_volume_response__descriptor ||
-                          type == &csi__v1__create_snapshot_response__descriptor ||
-                          type == &csi__v1__create_volume_group_snapshot_response__descriptor;
-    return id_fields_walk(message, translate_id_out, &translation);
-}
-
-/* ---- rows of what is deleted ---- */
-
-struct deletion {
-    const struct router *router;
-    const struct connection *connection;
-    struct arena *arena;
-    struct handles_row **rows;
-};
-
-/* By all names of the connection. */
-static struct error *
-find_rows_of(const struct deletion *d, enum id_kind kind, const char *short_handle,
-             const char *handle)
-{
-    struct store *store = d->router->options.shared;
-    const struct connection_spec *spec = d->connection->spec;
-    bool leaves_mark = !lost_handles_can_find(d->connection, kind);
-    struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
-                                           leaves_mark, d->arena, d->rows);
-    for (size_t i = 0; !error && i < spec->aliases.count; i++)
-        error = handles_find_row(store, kind, spec->aliases.items[i], short_handle, handle,
-                                 leaves_mark, d->arena, d->rows);
-    return error;
-}
-
-static struct error *
-find_rows(void *context, enum id_field field, char **id)
-{
-    const struct deletion *d = context;
-    struct global_id parts;
-    const char *handle;
-    if (field == ID_FIELD_NODE || !global_id_parse(route_kind_of(field), *id, &parts) ||
-        !handles_is_short(parts.handle))
-        return NULL;
-    struct error *error = handles_read(d->router->options.shared, *id, &parts, d->arena, &handle);
-    return error ? error : find_rows_of(d, route_kind_of(field), parts.handle, handle);
-}
-
-struct error *
-route_find_rows(const struct router *router, const struct connection *connection,
-                const ProtobufCMessage *message, struct arena *arena, struct handles_row **rows)
-{
-    const ProtobufCMessageDescriptor *type = message->descriptor;
-    struct deletion deletion = {router, connection, arena, rows};
-    *rows = NULL;
-    if (type != &csi__v1__delete_volume_request__descriptor &&
-        type != &csi__v1__delete_snapshot_request__descriptor &&
-        type != &csi__v1__delete_volume_group_snapshot_request__descriptor)
-        return NULL;
-    return id_fields_walk((ProtobufCMessage *)message, find_rows, &deletion);
 }

@@ -1,50 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the ids of a request to its connection, and the translation of ids in both directions. */
+/* Finds the connection of a request by its ids, and translates messages in both directions. */
 #ifndef CONNECTIONS_ROUTE_H
 #define CONNECTIONS_ROUTE_H
 
 #include "connections/connection.h"
+#include "connections/csi_fields.h"
 #include "connections/handles.h"
-#include "connections/id_fields.h"
 #include "connections/router_internal.h"
-
-/* Of an id; not of a node's. */
-enum id_kind route_kind_of(enum id_field field);
 
 struct route {
     struct connection *connection; /* in the set; NULL: no id names one */
     const char *unknown_id;        /* the first id that is none of ours; NULL: all are */
-    bool needs_thread;             /* rows must be read to translate the ids */
+    bool needs_thread;             /* the translation of the ids must read rows */
 };
 
 /*
- * Looks at all ids of the message. NOT_FOUND: an id names a connection that there is not. INVALID_ARGUMENT: ids of several connections, or one
- * that is longer than CSI allows.
- * Never waits.
+ * Looks at all ids of the message. NOT_FOUND: an id names a connection that does not exist.
+ * INVALID_ARGUMENT: the ids are of several connections, or one is longer than CSI allows. Never
+ * waits.
  */
 MUST_CHECK struct error *route_find(const struct router *router, const struct connection_set *set,
                                     const ProtobufCMessage *message, struct route *out);
 
-/* Ids become those that the driver knows; in place, texts in the arena. Waits only where route_find said so. */
+/*
+ * Ids and topologies of a request become the driver's; in place, texts in the call's arena. Waits
+ * only if route_find said so. `*rows` are the rows of the ids that the request deletes, for
+ * handles_forget.
+ */
 MUST_CHECK struct error *route_translate_in(const struct router *router,
                                             const struct connection *connection,
-                                            ProtobufCMessage *message, struct arena *arena);
+                                            const struct text_map *keys, struct call *call,
+                                            ProtobufCMessage *request, struct handles_row **rows);
 
 /* Can the ids of a driver's answer be translated without waiting? */
 bool route_can_translate_out(const struct router *router, const struct connection *connection,
-                             const ProtobufCMessage *message);
+                             const ProtobufCMessage *reply);
 
-/* Ids that a driver has answered with become ours. INTERNAL: it has answered with something that is no id. Waits, unless
-   route_can_translate_out. */
+/*
+ * Ids and topologies of a driver's answer become ours; `inline_id` (may be NULL) stays. INTERNAL: the
+ * driver has answered with something that is no id. Waits, unless route_can_translate_out.
+ */
 MUST_CHECK struct error *route_translate_out(const struct router *router,
                                              const struct connection *connection,
-                                             ProtobufCMessage *message, const char *inline_id,
-                                             struct arena *arena);
-
-/* Of a request to delete something, not translated yet: the rows that its ids have, for handles_forget when that is done. None of other requests. */
-MUST_CHECK struct error *route_find_rows(const struct router *router,
-                                         const struct connection *connection,
-                                         const ProtobufCMessage *message, struct arena *arena,
-                                         struct handles_row **rows);
+                                             const struct text_map *keys, ProtobufCMessage *reply,
+                                             const char *inline_id, struct arena *arena);
 
 #endif

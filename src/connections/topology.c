@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "message/message_field.h"
 #include "message/message_map.h"
 
 static struct text_map
@@ -228,60 +227,22 @@ translate_topologies_out(const struct connection *connection, const struct text_
         (*topologies.terms)[(*topologies.count)++] = copy_topology(&spec->topology[i], arena);
 }
 
-struct walk {
-    const struct connection *connection;
-    const struct text_map *keys;
-    bool tells_1_13;
-    struct arena *arena;
-};
-
-static void
-translate_snapshot_out(const struct walk *walk, Csi__V1__Snapshot *snapshot)
-{
-    struct topologies topologies = {&snapshot->accessible_topology,
-                                    &snapshot->n_accessible_topology};
-    if (walk->tells_1_13)
-        translate_topologies_out(walk->connection, walk->keys, topologies, walk->arena);
-    else
-        *topologies.count = 0;
-}
-
-static void walk_message(const struct walk *walk, ProtobufCMessage *message);
-
-static void
-walk_field(const struct walk *walk, ProtobufCMessage *message,
-           const ProtobufCFieldDescriptor *field)
-{
-    if (field->type != PROTOBUF_C_TYPE_MESSAGE || !message_field_is_present(message, field))
-        return;
-    void *value = message_field_value(message, field);
-    bool is_repeated = field->label == PROTOBUF_C_LABEL_REPEATED;
-    ProtobufCMessage **members = is_repeated ? *(ProtobufCMessage ***)value : value;
-    size_t count = is_repeated ? *(size_t *)message_field_quantifier(message, field) : 1;
-    for (size_t i = 0; i < count; i++)
-        walk_message(walk, members[i]);
-}
-
-static void
-walk_message(const struct walk *walk, ProtobufCMessage *message)
-{
-    if (message->descriptor == &csi__v1__snapshot__descriptor) {
-        translate_snapshot_out(walk, (Csi__V1__Snapshot *)message);
-    } else if (message->descriptor == &csi__v1__volume__descriptor) {
-        Csi__V1__Volume *volume = (Csi__V1__Volume *)message;
-        struct topologies topologies = {&volume->accessible_topology,
-                                        &volume->n_accessible_topology};
-        translate_topologies_out(walk->connection, walk->keys, topologies, walk->arena);
-    } else {
-        for (unsigned i = 0; i < message->descriptor->n_fields; i++)
-            walk_field(walk, message, &message->descriptor->fields[i]);
-    }
-}
-
 void
 topology_translate_out(const struct connection *connection, const struct text_map *keys,
-                       bool tells_1_13, ProtobufCMessage *answer, struct arena *arena)
+                       bool tells_1_13, ProtobufCMessage *owner, struct arena *arena)
 {
-    struct walk walk = {connection, keys, tells_1_13, arena};
-    walk_message(&walk, answer);
+    if (owner->descriptor == &csi__v1__volume__descriptor) {
+        Csi__V1__Volume *volume = (Csi__V1__Volume *)owner;
+        struct topologies topologies = {&volume->accessible_topology,
+                                        &volume->n_accessible_topology};
+        translate_topologies_out(connection, keys, topologies, arena);
+    } else if (owner->descriptor == &csi__v1__snapshot__descriptor) {
+        Csi__V1__Snapshot *snapshot = (Csi__V1__Snapshot *)owner;
+        struct topologies topologies = {&snapshot->accessible_topology,
+                                        &snapshot->n_accessible_topology};
+        if (tells_1_13)
+            translate_topologies_out(connection, keys, topologies, arena);
+        else
+            snapshot->n_accessible_topology = 0;
+    }
 }

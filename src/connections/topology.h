@@ -26,18 +26,20 @@ bool topology_fits(const struct connection *connection, const Csi__V1__Topology 
                    struct arena *arena);
 
 /*
- * Translates the requirement of CreateVolume and CreateSnapshot, and the topology of GetCapacity, to
- * the driver's keys. RESOURCE_EXHAUSTED: the connection serves none of the required topologies.
+ * Both translate one message; csi_fields.h finds them.
+ *
+ * The requirement of CreateVolume and CreateSnapshot, and the topology of GetCapacity, get the
+ * driver's keys. RESOURCE_EXHAUSTED: the connection serves none of the required topologies.
  */
 MUST_CHECK struct error *topology_translate_in(const struct connection *connection,
-                                               const struct text_map *keys,
-                                               ProtobufCMessage *request, struct arena *arena);
+                                               const struct text_map *keys, ProtobufCMessage *owner,
+                                               struct arena *arena);
 
 /*
- * Translates the topologies of all volumes and snapshots of an answer. Where the driver reports none
- * the answer gets those of the connection's file. Snapshots have a topology only with `tells_1_13`.
+ * The topologies of a volume or snapshot get the names that nodes report. Where the driver reports
+ * none the connection's file has them. Snapshots have a topology only with `tells_1_13`.
  */
 void topology_translate_out(const struct connection *connection, const struct text_map *keys,
-                            bool tells_1_13, ProtobufCMessage *answer, struct arena *arena);
+                            bool tells_1_13, ProtobufCMessage *owner, struct arena *arena);
 
 #endif

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "check.h"
+#include "connections/csi_fields.h"
 #include "connections/global_id.h"
 #include "connections/handles.h"
-#include "connections/id_fields.h"
 #include "message/service.h"
 #include "proto/csi.pb-c.h"
 
@@ -90,14 +90,15 @@ test_fields(void)
     list.n_entries = 1;
     list.next_token = "volume_id";
     const char *notes = "";
-    CHECK(!id_fields_walk(&list.base, note, &notes));
+    CHECK(!csi_fields_walk(&list.base, &(struct csi_visitor){&notes, note, NULL}));
     CHECK_TEXT(notes, "0volume 4from 3n1 3n2 ");
     CHECK_TEXT(volume.volume_id, "new");
     CHECK_TEXT(from.volume_id, "new");
     CHECK_TEXT(nodes[2], "new");
     CHECK_TEXT(list.next_token, "volume_id");
     unsigned count = 0;
-    struct error *error AUTO(error_cleanup) = id_fields_walk(&list.base, refuse, &count);
+    struct error *error AUTO(error_cleanup) =
+        csi_fields_walk(&list.base, &(struct csi_visitor){&count, refuse, NULL});
     CHECK(error && count == 1);
 }
 
@@ -112,7 +113,7 @@ check_type(const ProtobufCMessageDescriptor *type, unsigned depth)
                      ((size > 3 && strcmp(field->name + size - 3, "_id") == 0) ||
                       (size > 4 && strcmp(field->name + size - 4, "_ids") == 0));
         if (is_id)
-            CHECK(id_fields_are_in(type));
+            CHECK(csi_fields_has_ids(type));
         if (field->type == PROTOBUF_C_TYPE_MESSAGE && depth < 8)
             check_type(field->descriptor, depth + 1);
     }
@@ -129,7 +130,7 @@ test_table(void)
             check_type(all_services[i]->methods[k].output, 0);
         }
     }
-    CHECK(!id_fields_are_in(&csi__v1__get_capacity_request__descriptor));
+    CHECK(!csi_fields_has_ids(&csi__v1__get_capacity_request__descriptor));
 }
 
 /* ---- handles ---- */

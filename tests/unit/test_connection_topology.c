@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topology across connections: what a node tells, what a driver gets to see, what is judged for it. */
+#include "connections/csi_fields.h"
 #include "connections/topology.h"
 
 #include "check.h"
@@ -125,6 +126,28 @@ test_unknown_keys(const struct fixture *f)
     CHECK_TEXT(text_of(request.accessible_topology), "b.x.io/node=two x.io/node=one");
 }
 
+struct answer {
+    const struct connection *connection;
+    const struct text_map *keys;
+    bool tells_1_13;
+};
+
+static struct error *
+translate_owner(void *context, ProtobufCMessage *owner)
+{
+    const struct answer *answer = context;
+    topology_translate_out(answer->connection, answer->keys, answer->tells_1_13, owner, &arena);
+    return NULL;
+}
+
+static void
+translate_answer(const struct connection *connection, const struct text_map *keys, bool tells_1_13,
+                 ProtobufCMessage *message)
+{
+    struct answer answer = {connection, keys, tells_1_13};
+    CHECK(!csi_fields_walk(message, &(struct csi_visitor){&answer, NULL, translate_owner}));
+}
+
 static void
 test_answers(const struct fixture *f)
 {
@@ -132,10 +155,10 @@ test_answers(const struct fixture *f)
     Csi__V1__Topology *is[] = {place("x.io/node", "two", NULL, NULL)};
     volume.accessible_topology = is;
     volume.n_accessible_topology = 1;
-    topology_translate_out(f->b, &f->keys_of_b, false, &volume.base, &arena);
+    translate_answer(f->b, &f->keys_of_b, false, &volume.base);
     CHECK_TEXT(text_of(volume.accessible_topology[0]), "b.x.io/node=two");
     Csi__V1__Volume bare = CSI__V1__VOLUME__INIT;
-    topology_translate_out(f->c, &f->none, false, &bare.base, &arena);
+    translate_answer(f->c, &f->none, false, &bare.base);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
     CHECK_TEXT(text_of(bare.accessible_topology[1]), "zone=west");
 }
@@ -155,12 +178,12 @@ test_snapshots(const struct fixture *f)
     group.snapshots = snapshots;
     group.n_snapshots = COUNT_OF(snapshots);
     answer.group_snapshot = &group;
-    topology_translate_out(f->b, &f->keys_of_b, true, &answer.base, &arena);
+    translate_answer(f->b, &f->keys_of_b, true, &answer.base);
     CHECK_TEXT(text_of(told.accessible_topology[0]), "b.x.io/node=two");
     CHECK_NUMBER(bare.n_accessible_topology, 0);
-    topology_translate_out(f->c, &f->none, true, &bare.base, &arena);
+    translate_answer(f->c, &f->none, true, &bare.base);
     CHECK_NUMBER(bare.n_accessible_topology, 2);
-    topology_translate_out(f->b, &f->keys_of_b, false, &answer.base, &arena);
+    translate_answer(f->b, &f->keys_of_b, false, &answer.base);
     CHECK_NUMBER(told.n_accessible_topology + bare.n_accessible_topology, 0);
 }
 
