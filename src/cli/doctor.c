@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* skycap doctor: what does not fit together in a data directory, and putting it right. For a directory that no server has open. */
-#include "volumes/doctor.h"
+#include "node/doctor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "volumes/storage.h"
+#include "node/storage.h"
 
 #define DEFAULT_DATA "/var/lib/skycap"
 

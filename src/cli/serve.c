@@ -17,6 +17,8 @@
 #include "cli/serve_settings.h"
 #include "connections/front.h"
 #include "csi/services.h"
+#include "node/health.h"
+#include "node/storage.h"
 #include "oim/controller.h"
 #include "proto/csi.rpc.h"
 #include "proto/oim.rpc.h"
@@ -26,8 +28,6 @@
 #include "rpc/server/server.h"
 #include "rpc/services/health.h"
 #include "rpc/services/reflection.h"
-#include "volumes/health.h"
-#include "volumes/storage.h"
 #include "web/http.h"
 
 #define GRACE_MS 30000

@@ -4,9 +4,9 @@
 #define CLI_SERVE_SETTINGS_H
 
 #include "base/log.h"
+#include "node/storage.h"
 #include "oim/controller.h"
 #include "rpc/tls/tls.h"
-#include "volumes/storage.h"
 
 enum role {
     ROLE_NODE = 1,

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "connections/router_internal.h"
 #include "message/message_bytes.h"
-#include "volumes/storage.h"
+#include "node/storage.h"
 
 struct front {
     char data_directory[PATH_MAX];

@@ -8,7 +8,7 @@
 #include "csi/messages.h"
 #include "csi/topology.h"
 #include "message/message_map.h"
-#include "volumes/place.h"
+#include "node/use.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
@@ -113,7 +113,7 @@ find_obstacle(const volume_record *volume,
 {
     for (size_t i = 0; i < request->n_volume_capabilities; i++) {
         struct error *obstacle AUTO(error_cleanup) =
-            place_check_capability(volume, request->volume_capabilities[i]);
+            use_check_capability(volume, request->volume_capabilities[i]);
         if (obstacle)
             return arena_string(arena, obstacle->message);
     }

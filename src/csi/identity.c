@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "node/health.h"
 #include "proto/csi.rpc.h"
 #include "rpc/server/call.h"
 #include "volumes/group.h"
-#include "volumes/health.h"
 
 #define MAX_NAME 63
 

@@ -10,11 +10,10 @@
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "message/message_map.h"
+#include "node/ephemeral.h"
+#include "node/use.h"
 #include "rpc/server/call.h"
-#include "volumes/ephemeral.h"
-#include "volumes/place.h"
 #include "volumes/snapshot.h"
-#include "volumes/stage.h"
 
 #define MAX_ENTRIES 1000
 
@@ -124,7 +123,7 @@ tell_capabilities(const volume_record *record, struct arena *arena, Skycap__V1__
     for (size_t i = 0; i < record->n_capabilities; i++) {
         volume_capability *copy = arena_alloc(arena, sizeof *copy);
         *copy = *record->capabilities[i];
-        if (!place_is_block(copy)) {
+        if (!capability_is_block(copy)) {
             copy->mount = arena_alloc(arena, sizeof *copy->mount);
             *copy->mount = *record->capabilities[i]->mount;
             copy->mount->n_mount_flags = 0;
@@ -150,15 +149,18 @@ static struct error *
 tell_uses(struct engine *engine, const volume_record *volume, struct arena *arena,
           Skycap__V1__VolumeInfo *info)
 {
+    struct backing backing AUTO(backing_clear) = BACKING_NONE;
     struct mount_list rows;
     struct error *error = mount_rows_list(engine, volume->handle, arena, &rows);
+    if (!error && rows.count)
+        error = backing_find(engine, volume, &backing);
     if (error)
         return error;
     info->uses = arena_alloc(arena, rows.count * sizeof(void *));
     for (size_t i = 0; i < rows.count && !error; i++) {
-        struct use use = stage_use_of(rows.records[i]);
+        struct use use = use_of_row(rows.records[i]);
         bool is_used = false;
-        error = place_is_used(engine, volume, &use, &is_used);
+        error = use_is_mounted(&backing, &use, &is_used);
         if (!error && is_used)
             info->uses[info->n_uses++] = use_message(volume, rows.records[i], arena);
     }

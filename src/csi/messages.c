@@ -126,12 +126,12 @@ messages_health(const char *volume_id, const struct health_report *report, struc
     health->volume_id = (char *)volume_id;
     health->health_statuses = arena_alloc(arena, report->count * sizeof(void *));
     for (; health->n_health_statuses < report->count; health->n_health_statuses++) {
-        const struct complaint *complaint = &report->complaints[health->n_health_statuses];
+        const struct problem *problem = &report->problems[health->n_health_statuses];
         Csi__V1__VolumeHealth__VolumeHealthEntry *entry = arena_alloc(arena, sizeof *entry);
         csi__v1__volume_health__volume_health_entry__init(entry);
-        entry->status = (Csi__V1__VolumeHealthErrorType)complaint->illness;
-        entry->reason = (char *)complaint->reason;
-        entry->message = (char *)complaint->message;
+        entry->status = (Csi__V1__VolumeHealthErrorType)problem->kind;
+        entry->reason = (char *)problem->reason;
+        entry->message = (char *)problem->message;
         health->health_statuses[health->n_health_statuses] = entry;
     }
     return health;
@@ -144,7 +144,7 @@ messages_condition(const struct health_report *report, struct arena *arena)
     csi__v1__volume_condition__init(condition);
     condition->abnormal = report->count > 0;
     condition->message =
-        (char *)(report->count ? report->complaints[0].message : "the volume is healthy");
+        (char *)(report->count ? report->problems[0].message : "the volume is healthy");
     return condition;
 }
 

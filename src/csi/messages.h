@@ -4,11 +4,11 @@
 #define CSI_MESSAGES_H
 
 #include "csi/controller.h"
+#include "node/health.h"
+#include "node/usage.h"
 #include "proto/csi.pb-c.h"
 #include "volumes/engine.h"
 #include "volumes/group.h"
-#include "volumes/health.h"
-#include "volumes/usage.h"
 
 Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_record *record,
                                  struct arena *arena);

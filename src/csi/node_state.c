@@ -6,9 +6,10 @@
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "csi/node_internal.h"
-#include "volumes/ephemeral.h"
-#include "volumes/stage.h"
-#include "volumes/usage.h"
+#include "node/ephemeral.h"
+#include "node/image_fs.h"
+#include "node/stage.h"
+#include "node/usage.h"
 #include "volumes/volume.h"
 
 /* By an id of ours, or by that of an ephemeral volume. */
@@ -89,8 +90,8 @@ grow(struct engine *engine, const char *handle, const mount_record *at, struct a
 {
     struct held_volume held AUTO(held_release) = {0};
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, arena, &held);
-    bool is_block = place_is_block(at->capability);
-    return error ? error : place_grow(engine, &held, is_block ? NULL : at->path, arena);
+    bool is_block = capability_is_block(at->capability);
+    return error ? error : image_fs_expand(engine, &held, is_block ? NULL : at->path, arena);
 }
 
 HANDLER(node_expand_volume, NodeExpandVolume)
@@ -142,15 +143,15 @@ HANDLER(node_get_storage_health, NodeGetStorageHealth)
     health_check_backend(controller_engine(call), arena, &health);
     reply->backend_health = arena_alloc(arena, health.count * sizeof(void *));
     for (; reply->n_backend_health < health.count; reply->n_backend_health++) {
-        const struct complaint *complaint = &health.complaints[reply->n_backend_health];
+        const struct problem *problem = &health.problems[reply->n_backend_health];
         Csi__V1__NodeGetStorageHealthResponse__StorageBackendHealth *entry =
             arena_alloc(arena, sizeof *entry);
         csi__v1__node_get_storage_health_response__storage_backend_health__init(entry);
-        entry->status = complaint->illness == ILLNESS_DEGRADED
+        entry->status = problem->kind == PROBLEM_DEGRADED
                             ? CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_DEGRADED
                             : CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_UNREACHABLE;
-        entry->reason = (char *)complaint->reason;
-        entry->message = (char *)complaint->message;
+        entry->reason = (char *)problem->reason;
+        entry->message = (char *)problem->message;
         reply->backend_health[reply->n_backend_health] = entry;
     }
     return NULL;

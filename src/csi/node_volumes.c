@@ -6,8 +6,8 @@
 #include "csi/ids.h"
 #include "csi/node_internal.h"
 #include "message/message_map.h"
-#include "volumes/ephemeral.h"
-#include "volumes/publish.h"
+#include "node/ephemeral.h"
+#include "node/publish.h"
 
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
 
@@ -21,7 +21,7 @@ HANDLER(node_stage_volume, NodeStageVolume)
     if (error)
         return error;
     struct use use = {request->staging_target_path, "", request->volume_capability,
-                      place_reads_only(request->volume_capability)};
+                      capability_is_read_only(request->volume_capability)};
     return stage_volume(controller_engine(call), handle, &use);
 }
 
@@ -69,7 +69,7 @@ HANDLER(node_publish_volume, NodePublishVolume)
         return error;
     struct use use = {request->target_path, request->staging_target_path,
                       request->volume_capability,
-                      request->readonly || place_reads_only(request->volume_capability)};
+                      request->readonly || capability_is_read_only(request->volume_capability)};
     if (!is_ephemeral(&context))
         return publish_named(controller_engine(call), request->volume_id, &use);
     use.staging_path = "";

@@ -17,8 +17,8 @@
 #include "drivers/driver.h"
 #include "drivers/keeper_facts.h"
 #include "drivers/own_directory.h"
+#include "node/storage.h"
 #include "proto/csi.rpc.h"
-#include "volumes/storage.h"
 
 struct local {
     struct driver driver; /* first */

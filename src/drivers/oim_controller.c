@@ -14,7 +14,7 @@
 #include "csi/topology.h"
 #include "drivers/oim_internal.h"
 #include "message/message_map.h"
-#include "volumes/mounts.h"
+#include "node/mount.h"
 #include "volumes/spec.h"
 
 #define DEFAULT_BYTES (INT64_C(1) << 20)
@@ -30,7 +30,7 @@ static bool
 wants_block(const Csi__V1__CreateVolumeRequest *request)
 {
     for (size_t i = 0; i < request->n_volume_capabilities; i++)
-        if (place_is_block(request->volume_capabilities[i]))
+        if (capability_is_block(request->volume_capabilities[i]))
             return true;
     return false;
 }
@@ -43,7 +43,7 @@ choose_file_system(const Csi__V1__CreateVolumeRequest *request, const char **out
     *out = "";
     for (size_t i = 0; i < request->n_volume_capabilities; i++) {
         const volume_capability *capability = request->volume_capabilities[i];
-        if (place_is_block(capability))
+        if (capability_is_block(capability))
             continue;
         const char *wanted = capability->mount->fs_type;
         is_mounted = true;
@@ -251,7 +251,8 @@ check_unused(struct oim_driver *oim, const char *handle, struct arena *arena)
     struct mount_list uses;
     struct error *error = oim_volume_list_uses(oim, handle, NULL, arena, &uses);
     for (size_t i = 0; i < uses.count && !error; i++)
-        if (place_is_block(uses.records[i]->capability) || mounts_is_point(uses.records[i]->path))
+        if (capability_is_block(uses.records[i]->capability) ||
+            mount_is_point(uses.records[i]->path))
             error = error_new(CODE_FAILED_PRECONDITION, "the volume is in use at %s",
                               uses.records[i]->path);
     return error;
@@ -329,7 +330,7 @@ find_obstacle(const volume_record *volume,
         struct error *obstacle AUTO(error_cleanup) =
             oim_volume_check_mode(request->volume_capabilities[i]);
         if (!obstacle)
-            obstacle = place_check_capability(volume, request->volume_capabilities[i]);
+            obstacle = use_check_capability(volume, request->volume_capabilities[i]);
         if (obstacle)
             return arena_string(arena, obstacle->message);
     }

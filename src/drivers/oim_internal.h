@@ -17,7 +17,7 @@
 #include "drivers/oim_device.h"
 #include "drivers/oim_home.h"
 #include "drivers/oim_options.h"
-#include "volumes/stage.h"
+#include "node/stage.h"
 
 struct oim_driver {
     struct driver base; /* first */
@@ -117,9 +117,10 @@ MUST_CHECK struct error *oim_volume_list_uses(struct oim_driver *oim, const char
                                               const char *path, struct arena *arena,
                                               struct mount_list *out);
 
-/* Rows that stand in the way of the use, and whose mounts are gone, are deleted. */
+/* Rows that conflict with the use, and whose mounts are gone, are deleted; the others are listed. */
 MUST_CHECK struct error *oim_volume_forget_lost(struct oim_driver *oim, const char *handle,
-                                                const struct use *use, struct arena *arena);
+                                                const struct use *use, struct arena *arena,
+                                                struct mount_list *out);
 
 struct oim_device_query oim_volume_query(const struct oim_driver *oim,
                                          const Skycap__Records__OimMappingRecord *mapping);

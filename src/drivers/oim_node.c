@@ -10,8 +10,9 @@
 #include "csi/checks.h"
 #include "csi/messages.h"
 #include "drivers/oim_internal.h"
-#include "volumes/mounts.h"
-#include "volumes/publish.h"
+#include "node/mount.h"
+#include "node/mount_point.h"
+#include "node/publish.h"
 
 /* ---- publishing ---- */
 
@@ -22,8 +23,8 @@ check_staged(const char *device, const struct mount_list *uses, const struct use
     struct error *error = publish_check_staging(uses, use, &staging);
     if (error)
         return error;
-    if (device &&
-        (place_is_block(use->capability) || points_is_mounted_from(device, staging->path)))
+    if (device && (capability_is_block(use->capability) ||
+                   mount_point_is_mounted_from(device, staging->path)))
         return NULL;
     return error_new(CODE_FAILED_PRECONDITION,
                      "the volume's staging at %s is gone: call NodeStageVolume again",
@@ -37,20 +38,21 @@ place_block(const char *device, const struct use *use, bool is_known)
     struct loop_device reader AUTO(loop_release) = LOOP_NONE;
     struct error *error = use->read_only ? loop_attach(device, LOOP_READ_ONLY, &reader) : NULL;
     return error ? error
-                 : points_bind_device(use->read_only ? reader.path : device, use->path, is_known);
+                 : mount_point_bind_device(use->read_only ? reader.path : device, use->path,
+                                           is_known);
 }
 
 static struct error *
-place(struct oim_driver *oim, const char *handle, const char *device, const struct use *use,
-      struct arena *arena)
+place(struct oim_driver *oim, const char *handle, const char *device, const struct mount_list *uses,
+      const struct use *use, struct arena *arena)
 {
     mount_record *record;
     bool is_new;
-    struct error *error = stage_remember_use(&oim->engine, handle, use, arena, &record, &is_new);
+    struct error *error = use_record(&oim->engine, handle, uses, use, arena, &record, &is_new);
     if (error)
         return error;
-    error = place_is_block(use->capability) ? place_block(device, use, !is_new)
-                                            : points_bind_staged(use, !is_new, arena);
+    error = capability_is_block(use->capability) ? place_block(device, use, !is_new)
+                                                 : publish_bind_staged(use, !is_new, arena);
     if (error && is_new)
         error_free(
             mount_rows_delete(&oim->engine, record)); /* what stays, the next request repairs */
@@ -72,18 +74,18 @@ publish(struct oim_driver *oim, const struct oim_volume *volume, const struct us
 {
     struct mount_list uses;
     const char *device = find_device(oim, volume->handle, arena);
-    struct error *error = place_check_capability(volume->record, use->capability);
+    struct error *error = use_check_capability(volume->record, use->capability);
     if (!error)
-        error = oim_volume_forget_lost(oim, volume->handle, use, arena);
+        error = oim_volume_forget_lost(oim, volume->handle, use, arena, &uses);
     if (!error)
         error = oim_volume_list_uses(oim, volume->handle, use->path, arena, &uses);
     if (!error)
-        error = stage_check_same(&uses, use);
+        error = use_check_same(&uses, use);
     if (!error)
         error = check_staged(device, &uses, use);
     if (!error)
         error = publish_check_others(&uses, use);
-    return error ? error : place(oim, volume->handle, device, use, arena);
+    return error ? error : place(oim, volume->handle, device, &uses, use, arena);
 }
 
 /* NOT_FOUND: nothing is known of it. */
@@ -111,7 +113,7 @@ static HANDLER(node_publish, NodePublishVolume)
         return error;
     struct use use = {request->target_path, request->staging_target_path,
                       request->volume_capability,
-                      request->readonly || place_reads_only(request->volume_capability)};
+                      request->readonly || capability_is_read_only(request->volume_capability)};
     return publish(oim, &volume, &use, call_arena(call));
 }
 
@@ -120,14 +122,14 @@ static HANDLER(node_publish, NodePublishVolume)
 static bool
 shows(const char *device, const char *path)
 {
-    return points_is_mounted_from(device, path) || points_is_device_at(device, path);
+    return mount_point_is_mounted_from(device, path) || mount_point_is_device_at(device, path);
 }
 
 /* A mount without a row is ours if it shows the volume. */
 static struct error *
 check_unknown(const char *device, const char *path)
 {
-    if (!mounts_is_point(path) || (device && shows(device, path)))
+    if (!mount_is_point(path) || (device && shows(device, path)))
         return NULL;
     return error_new(CODE_FAILED_PRECONDITION,
                      "what is mounted at %s was not published by this connection: unmount it by "
@@ -147,7 +149,7 @@ unpublish(struct oim_driver *oim, const char *handle, const char *path, struct a
     if (!record)
         error = check_unknown(device, path);
     if (!error)
-        error = points_remove_with_path(path);
+        error = mount_point_remove(path);
     if (!error && record && device && publish_is_last_reader(&uses, record))
         error = loop_detach(device);
     return error || !record ? error : mount_rows_delete(&oim->engine, record);

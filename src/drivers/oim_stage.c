@@ -13,8 +13,9 @@
 #include "csi/checks.h"
 #include "drivers/oim_internal.h"
 #include "message/message_map.h"
-#include "volumes/image_fs.h"
-#include "volumes/mounts.h"
+#include "node/image_fs.h"
+#include "node/mount.h"
+#include "node/mount_point.h"
 
 #define GONE_TIMEOUT_MS 5000u /* for the kernel to take away a disk that is unmapped */
 
@@ -41,7 +42,7 @@ oim_stage_handle(const struct oim_driver *oim, const char *id, struct arena *are
 static const char *
 asked_file_system(const volume_capability *capability)
 {
-    return place_is_block(capability) ? "" : capability->mount->fs_type;
+    return capability_is_block(capability) ? "" : capability->mount->fs_type;
 }
 
 static struct error *
@@ -68,7 +69,7 @@ adopt(struct staging *staging)
     if (error)
         return error;
     volume->record = oim_volume_new(volume->handle, call_arena(staging->call));
-    if (!place_is_block(staging->use.capability))
+    if (!capability_is_block(staging->use.capability))
         volume->record->fs_type = (char *)(fs_type[0] ? fs_type : "ext4");
     return NULL;
 }
@@ -166,8 +167,8 @@ ensure_file_system(struct staging *staging, const char *device)
 static bool
 is_mounted(const struct use *use, const char *device)
 {
-    return points_is_mounted_from(device, use->path) &&
-           points_is_read_only(use->path) == use->read_only;
+    return mount_point_is_mounted_from(device, use->path) &&
+           mount_point_is_read_only(use->path) == use->read_only;
 }
 
 static struct error *
@@ -176,16 +177,16 @@ mount_file_system(struct staging *staging, const char *device)
     const struct use *use = &staging->use;
     struct arena *arena = call_arena(staging->call);
     if (is_mounted(use, device))
-        return points_apply_group(use);
+        return use_apply_group(use);
     struct error *error = ensure_file_system(staging, device);
     if (!error)
-        error = points_clear(use->path, staging->is_known);
+        error = mount_point_clear(use->path, staging->is_known);
     if (!error)
-        error = points_make_directory(use->path);
+        error = mount_point_make_directory(use->path);
     if (!error)
         error = image_fs_mount(staging->volume->record, device, use->path,
-                               points_mount_flags(use->capability, arena), use->read_only);
-    return error ? error : points_apply_group(use);
+                               capability_mount_flags(use->capability, arena), use->read_only);
+    return error ? error : use_apply_group(use);
 }
 
 /* From now on what is on the device may be its user's, whatever it looks like. */
@@ -211,8 +212,8 @@ place(struct staging *staging, const Skycap__Records__OimMappingRecord *mapping)
         error = await_device(staging, mapping, &device);
     if (error)
         return error;
-    return place_is_block(staging->use.capability) ? give_raw(staging)
-                                                   : mount_file_system(staging, device);
+    return capability_is_block(staging->use.capability) ? give_raw(staging)
+                                                        : mount_file_system(staging, device);
 }
 
 static struct error *
@@ -231,9 +232,9 @@ unmount(struct oim_driver *oim, const char *handle, const char *path, const moun
 {
     const char *device;
     if (record)
-        return place_is_block(record->capability) ? NULL : mounts_remove(path);
+        return capability_is_block(record->capability) ? NULL : mount_remove(path);
     struct error *error AUTO(error_cleanup) = oim_volume_find_device(oim, handle, arena, &device);
-    return !error && points_is_mounted_from(device, path) ? mounts_remove(path) : NULL;
+    return !error && mount_point_is_mounted_from(device, path) ? mount_remove(path) : NULL;
 }
 
 /* Takes the error and gives it. What cannot be undone now stays in the rows, for who asks to unstage it. */
@@ -283,7 +284,7 @@ static bool
 is_staged(struct staging *staging)
 {
     const char *device;
-    if (!staging->is_known || place_is_block(staging->use.capability))
+    if (!staging->is_known || capability_is_block(staging->use.capability))
         return false;
     struct error *error AUTO(error_cleanup) = oim_volume_find_device(
         staging->oim, staging->volume->handle, call_arena(staging->call), &device);
@@ -297,23 +298,24 @@ stage(struct staging *staging)
     struct oim_volume *volume = staging->volume;
     struct arena *arena = call_arena(staging->call);
     const struct use *use = &staging->use;
+    struct mount_list rows;
     mount_record *record;
     bool is_new;
     struct error *error = find_volume(staging);
     if (!error)
-        error = place_check_capability(volume->record, use->capability);
+        error = use_check_capability(volume->record, use->capability);
     if (!error)
-        error = oim_volume_forget_lost(oim, volume->handle, use, arena);
+        error = oim_volume_forget_lost(oim, volume->handle, use, arena, &rows);
     if (!error)
-        error = stage_check_access_type(&oim->engine, volume->handle, use, arena);
+        error = use_check_access_type(&rows, use);
     if (!error)
-        error = stage_remember_use(&oim->engine, volume->handle, use, arena, &record, &is_new);
+        error = use_record(&oim->engine, volume->handle, &rows, use, arena, &record, &is_new);
     if (!error && volume->revision == STORE_ABSENT)
         error = oim_volume_save(oim, volume);
     if (error)
         return error;
     staging->is_known = !is_new;
-    return is_staged(staging) ? points_apply_group(use) : map_and_place(staging, record);
+    return is_staged(staging) ? use_apply_group(use) : map_and_place(staging, record);
 }
 
 HANDLER(oim_stage_volume, NodeStageVolume)
@@ -338,7 +340,7 @@ HANDLER(oim_stage_volume, NodeStageVolume)
         .request = request,
         .volume = &volume,
         .use = {request->staging_target_path, "", request->volume_capability,
-                place_reads_only(request->volume_capability)},
+                capability_is_read_only(request->volume_capability)},
     };
     return stage(&staging);
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "drivers/oim_internal.h"
-#include "volumes/mounts.h"
-#include "volumes/stage.h"
+#include "node/mount.h"
+#include "node/stage.h"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -207,7 +207,7 @@ oim_volume_list_uses(struct oim_driver *oim, const char *handle, const char *pat
     for (size_t i = 0; i < rows.count && !error; i++) {
         mount_record *row = rows.records[i];
         bool is_here = path && strcmp(row->path, path) == 0;
-        if (is_here || !mount_rows_is_publication(row) || mounts_is_point(row->path))
+        if (is_here || !mount_rows_is_publication(row) || mount_is_point(row->path))
             out->records[out->count++] = row;
         else
             error = mount_rows_delete(&oim->engine, row);
@@ -217,15 +217,18 @@ oim_volume_list_uses(struct oim_driver *oim, const char *handle, const char *pat
 
 struct error *
 oim_volume_forget_lost(struct oim_driver *oim, const char *handle, const struct use *use,
-                       struct arena *arena)
+                       struct arena *arena, struct mount_list *out)
 {
     struct mount_list rows;
     struct error *error = mount_rows_list(&oim->engine, handle, arena, &rows);
+    *out = (struct mount_list){rows.records, 0};
     for (size_t i = 0; i < rows.count && !error; i++) {
         mount_record *row = rows.records[i];
-        bool has_mount = !place_is_block(row->capability) || mount_rows_is_publication(row);
-        if (has_mount && stage_contradicts(row, use) && !mounts_is_point(row->path))
+        bool has_mount = !capability_is_block(row->capability) || mount_rows_is_publication(row);
+        if (has_mount && use_conflicts(row, use) && !mount_is_point(row->path))
             error = mount_rows_delete(&oim->engine, row);
+        else
+            out->records[out->count++] = row;
     }
     return error;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which volumes are attached to this node: see attached.h. All rows are read once, by the first who asks for a limit; who has none pays nothing. */
+/*
+ * Which volumes are attached to this node: see attached.h. All rows are read once, by the first who
+ * asks for a limit; who has none pays nothing.
+ */
 #include "volumes/attached.h"
 
 #include <search.h>

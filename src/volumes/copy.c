@@ -7,11 +7,12 @@
 #include "base/memory.h"
 #include "message/message_bytes.h"
 #include "message/message_map.h"
+#include "volumes/data_lock.h"
+#include "volumes/freeze.h"
 #include "volumes/held.h"
 #include "volumes/mount_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
-#include "volumes/still.h"
 #include "volumes/unchanged.h"
 #include "volumes/volume.h"
 
@@ -30,40 +31,6 @@ struct copy {
     bool is_watched;        /* the source is a tree that must not change meanwhile */
     struct unchanged before;
 };
-
-/* ---- what is copied from ---- */
-
-static const char *
-data_key(const struct row_kind *kind)
-{
-    return kind == &snapshot_rows ? "data of snapshot" : "data of volume";
-}
-
-struct error *
-copy_hold_source(struct engine *engine, const struct row_kind *kind, const char *handle,
-                 struct key **out)
-{
-    return keys_share(&engine->keys, data_key(kind), handle, out);
-}
-
-struct error *
-copy_hold_alone(struct engine *engine, const struct row_kind *kind, const char *handle,
-                struct key **out)
-{
-    struct error *error = keys_take(&engine->keys, data_key(kind), handle, out);
-    if (!error)
-        return NULL;
-    error_free(error);
-    return error_new(CODE_FAILED_PRECONDITION,
-                     "the %s is being copied from: wait for that, or cancel it", kind->name);
-}
-
-struct error *
-copy_await_alone(struct engine *engine, const struct row_kind *kind, const char *handle,
-                 unsigned wait_ms, struct key **out)
-{
-    return keys_wait(&engine->keys, data_key(kind), handle, wait_ms, out);
-}
 
 /* ---- the copy ---- */
 
@@ -119,44 +86,50 @@ settings_of(struct copy *copy)
 
 /* ---- a source that is written to meanwhile ---- */
 
-/* A file system whose blocks are read one after the other while it is in use would come out as none. */
+/*
+ * A file system whose blocks are read one after the other while it is in use would come out as
+ * none.
+ */
 static bool
-must_be_still(const struct copy *copy, const struct data *to)
+must_be_frozen(const struct copy *copy, const struct data *to)
 {
     return copy->from.kind == KIND_IMAGE && copy->from.role == ROLE_VOLUME &&
            !backend_cuts_images(copy->engine->backend, &copy->from, to);
 }
 
-/* Of a source that is in use the key is kept; who is not using it yet cannot begin to before the copy is done: see place.c. */
+/*
+ * Of a source that is in use the key is kept; who is not using it yet cannot begin to before the
+ * copy is done: see node/stage.c.
+ */
 static struct error *
-hold_source_still(struct copy *copy, struct held_volume *source, struct still **out)
+freeze_source(struct copy *copy, struct held_volume *source, struct freeze **out)
 {
     struct error *error =
-        held_take(copy->engine, copy->from.handle, COPY_WAIT_MS, &copy->arena, source);
+        held_take(copy->engine, copy->from.handle, DATA_LOCK_WAIT_MS, &copy->arena, source);
     if (!error)
-        error = still_begin(copy->engine, &source->record, 1, out);
-    if (!error && !still_is_frozen(*out))
+        error = freeze_begin(copy->engine, &source->record, 1, out);
+    if (!error && !freeze_is_needed(*out))
         held_release(source);
     return error;
 }
 
-struct still_copy {
+struct frozen_copy {
     const struct progress *progress;
-    struct still *still;
+    struct freeze *freeze;
 };
 
 static void
 report(void *context, uint64_t done_bytes, uint64_t total_bytes)
 {
-    const struct progress *progress = ((struct still_copy *)context)->progress;
+    const struct progress *progress = ((struct frozen_copy *)context)->progress;
     progress->report(progress->context, done_bytes, total_bytes);
 }
 
 static bool
 is_cancelled(void *context)
 {
-    const struct still_copy *copy = context;
-    return still_is_over(copy->still) || copy->progress->cancelled(copy->progress->context);
+    const struct frozen_copy *copy = context;
+    return freeze_is_over(copy->freeze) || copy->progress->cancelled(copy->progress->context);
 }
 
 static struct error *
@@ -168,21 +141,21 @@ copy_data(struct copy *copy, const struct data *to, const struct progress *progr
 }
 
 static struct error *
-copy_still_data(struct copy *copy, const struct data *to, const struct progress *progress)
+copy_frozen_data(struct copy *copy, const struct data *to, const struct progress *progress)
 {
     struct held_volume source AUTO(held_release) = {0};
-    struct still_copy context = {.progress = progress};
-    struct error *error = hold_source_still(copy, &source, &context.still);
+    struct frozen_copy context = {.progress = progress};
+    struct error *error = freeze_source(copy, &source, &context.freeze);
     if (error)
         return error;
     /* Whoever waits may answer now: copy_state. */
     progress->report(progress->context, 0, settings_of(copy).size_bytes);
     error = copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
-    struct error *over = still_end(context.still);
+    struct error *over = freeze_end(context.freeze);
     if (!over)
         return error;
     if (source.record)
-        still_remember_slow(copy->engine, &source.record, 1);
+        freeze_remember_slow(copy->engine, &source.record, 1);
     error_free(error); /* that it was cancelled */
     return over;
 }
@@ -217,7 +190,10 @@ watch_tree(struct copy *copy)
     return copy->is_watched ? unchanged_begin(copy->engine, &copy->from, &copy->before) : NULL;
 }
 
-/* Not once more by itself: a snapshot that was answered is not to have what was written after the answer. */
+/*
+ * Not once more by itself: a snapshot that was answered is not to have what was written after the
+ * answer.
+ */
 static struct error *
 copy_watched_tree(struct copy *copy, const struct data *to, const struct progress *progress)
 {
@@ -239,8 +215,8 @@ run(void *context, const struct progress *progress)
     struct data to = target_of(copy);
     if (copy->is_watched)
         return copy_watched_tree(copy, &to, progress);
-    return must_be_still(copy, &to) ? copy_still_data(copy, &to, progress)
-                                    : copy_data(copy, &to, progress);
+    return must_be_frozen(copy, &to) ? copy_frozen_data(copy, &to, progress)
+                                     : copy_data(copy, &to, progress);
 }
 
 /* After a failure the data goes first: while there is a row COPYING nobody misses it. */
@@ -366,7 +342,7 @@ static struct error *
 find_source(struct copy *copy, const struct row_kind *kind, const char *handle)
 {
     struct row row;
-    struct error *error = copy_hold_source(copy->engine, kind, handle, &copy->source);
+    struct error *error = data_lock_shared(copy->engine, kind, handle, &copy->source);
     if (!error)
         error = rows_get(copy->engine, kind, handle, &copy->arena, &row);
     if (error)
@@ -390,8 +366,9 @@ find_recorded_source(struct copy *copy)
 }
 
 /*
- * A snapshot may have been answered before its copy was done, and is of that instant. It can be copied again only if nobody can have written to its source
- * since: an image that nobody used when the copy began cannot be used before it ends (place.c).
+ * A snapshot may have been answered before its copy was done, and is of that instant. It can be
+ * copied again only if nobody can have written to its source since: an image that nobody used when
+ * the copy began cannot be used before it ends (stage.c).
  */
 static struct error *
 check_instant(struct copy *copy)
@@ -401,7 +378,7 @@ check_instant(struct copy *copy)
     struct error *error = NULL;
     if (copy->kind != &snapshot_rows)
         return NULL;
-    if (must_be_still(copy, &to)) {
+    if (must_be_frozen(copy, &to)) {
         error = mount_rows_list(copy->engine, copy->from.handle, &copy->arena, &uses);
         if (error || !uses.count)
             return error;

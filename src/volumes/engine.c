@@ -6,9 +6,9 @@
 
 #include "base/memory.h"
 #include "volumes/copy.h"
+#include "volumes/freeze.h"
 #include "volumes/handle.h"
 #include "volumes/settled.h"
-#include "volumes/still.h"
 #include "volumes/upkeep.h"
 
 static struct error *
@@ -69,18 +69,19 @@ engine_open(const struct engine_options *options, struct engine **out)
     struct engine *engine = memory_zeroed(sizeof *engine);
     engine->store = options->store;
     engine->backend = options->backend;
+    engine->use = options->use;
     engine->node_id = options->node_id;
     engine->boot_id = options->boot_id ? options->boot_id : "";
     engine->log = options->log;
     keys_init(&engine->keys);
     attached_init(&engine->attached);
-    pthread_mutex_init(&engine->still_left.lock, NULL);
+    pthread_mutex_init(&engine->abandoned_freezes.lock, NULL);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
     if (!error)
         error = start_clock(engine);
     if (!error && !options->is_passive)
-        error = still_recover(engine);
+        error = freeze_recover(engine);
     if (!error && !options->is_passive)
         error = upkeep_restore(engine);
     if (!error && !options->is_passive)
@@ -108,8 +109,8 @@ engine_close(struct engine *engine)
         return;
     ops_close(engine->ops);
     upkeep_stop(engine->upkeep);
-    still_forget_left(engine);
-    pthread_mutex_destroy(&engine->still_left.lock);
+    freeze_clear(engine);
+    pthread_mutex_destroy(&engine->abandoned_freezes.lock);
     usage_cache_clear(&engine->usages);
     attached_clear(&engine->attached);
     keys_clear(&engine->keys);

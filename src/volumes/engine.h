@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: the life of volumes and snapshots on this node. It joins a store (what exists) and a back end (the data) and keeps the order
- * of writes by which a crash at any instruction loses nothing that was answered:
+ * The engine: the life of volumes and snapshots on this node. It joins a store (what exists) and a
+ * back end (the data) and keeps the order of writes by which a crash at any instruction loses
+ * nothing that was answered:
  *
  *     create    the data under its final handle, invisible; then one durable write; then the answer
  *     delete    one durable write; then the data goes
- *     long copy one durable write (COPYING); the data, by an operation (copy.h); one durable write (READY)
+ *     long copy one durable write (COPYING); the data, by an operation (copy.h); one durable
+ *               write (READY)
  *
- * Functions may block and are safe from any thread. A second request for a name that is being worked on gets ABORTED.
+ * Functions may block and are safe from any thread. A second request for a name that is being
+ * worked on gets ABORTED.
  */
 #ifndef VOLUMES_ENGINE_H
 #define VOLUMES_ENGINE_H
@@ -33,6 +36,7 @@ typedef Csi__V1__VolumeCapability volume_capability;
 struct engine {
     struct store *store;
     struct backend *backend;
+    const struct volume_use *use;
     struct keys keys;
     struct attached attached;
     struct ops *ops;
@@ -48,9 +52,9 @@ struct engine {
     struct usage_cache usages;
     struct {
         pthread_mutex_t lock;
-        struct frozen *first;
+        struct frozen *first;     /* their child has not ended yet */
         struct slow_source *slow; /* volumes that were frozen in vain: their copies take too long */
-    } still_left;                 /* freezes that nobody waits for any more: still.c */
+    } abandoned_freezes;          /* of freeze.c */
 };
 
 /* In a store that is being made again from the volumes: it does not know all of them yet. */
@@ -59,6 +63,7 @@ struct engine {
 struct engine_options {
     struct store *store; /* both are the caller's and outlive the engine */
     struct backend *backend;
+    const struct volume_use *use; /* what the node does with volumes: volume_use.h */
     const char *node_id;
     const struct log *log;
     bool is_passive; /* nothing is done by itself: for looking only */
@@ -67,12 +72,16 @@ struct engine_options {
 };
 
 /*
- * Makes good what a crash has left, and sweeps data that nothing refers to in the background (upkeep.h). FAILED_PRECONDITION: there is data,
- * but the store has never been written to, or does not know all of it; it is not the one that belongs to the data.
+ * Makes good what a crash has left, and sweeps data that nothing refers to in the background
+ * (upkeep.h). FAILED_PRECONDITION: there is data, but the store has never been written to, or does
+ * not know all of it; it is not the one that belongs to the data.
  */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
 
-/* Before the last calls are waited for: those that wait for a copy return, and copies end, to be taken up again at the next start. */
+/*
+ * Before the last calls are waited for: those that wait for a copy return, and copies end, to be
+ * taken up again at the next start.
+ */
 void engine_stop(struct engine *engine);
 void engine_close(struct engine *engine);
 

@@ -2,10 +2,11 @@
 /*
  * Groups of snapshots: see group.h.
  *
- * Where the back end cuts several volumes at one instant by itself, nothing else is needed. Elsewhere the volumes are copied one after the other
- * while nobody can write to them (still.h).
+ * Where the back end cuts several volumes at one instant by itself, nothing else is needed.
+ * Elsewhere the volumes are copied one after the other while nobody can write to them (freeze.h).
  *
- * The members are snapshots like any other but for their names: they have none, so they never stand in the way of a name that somebody asks for.
+ * The members are snapshots like any other but for their names: they have none, so they never stand
+ * in the way of a name that somebody asks for.
  */
 #include "volumes/group.h"
 
@@ -13,14 +14,14 @@
 #include <string.h>
 
 #include "message/message_map.h"
-#include "volumes/copy.h"
-#include "volumes/flush.h"
+#include "volumes/data_lock.h"
+#include "volumes/freeze.h"
 #include "volumes/handle.h"
 #include "volumes/held.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
-#include "volumes/still.h"
 #include "volumes/volume.h"
+#include "volumes/volume_use.h"
 
 /* One volume of a group that is being made, and what becomes of it. */
 struct member {
@@ -153,8 +154,8 @@ release_sources(struct making *making)
 }
 
 /*
- * Nobody deletes them, mounts them or changes their size while the group is made. In the order of their handles: of two groups that want
- * the same volumes one gets them all.
+ * Nobody deletes them, mounts them or changes their size while the group is made. In the order of
+ * their handles: of two groups that want the same volumes one gets them all.
  */
 static struct error *
 take_sources(struct making *making, char *const *sorted, size_t count)
@@ -218,6 +219,7 @@ make_records(struct making *making, const char *name, const struct text_map *par
 static struct error *
 cut_at_once(struct making *making)
 {
+    struct engine *engine = making->engine;
     const struct data **from = arena_alloc(making->arena, making->count * sizeof(void *));
     const struct data **to = arena_alloc(making->arena, making->count * sizeof(void *));
     struct data_note *notes = arena_alloc(making->arena, making->count * sizeof *notes);
@@ -226,7 +228,7 @@ cut_at_once(struct making *making)
         from[i] = &making->members[i].from;
         to[i] = &making->members[i].to;
         notes[i] = making->members[i].note;
-        error = flush_volume(making->engine, making->members[i].source.record, making->arena);
+        error = engine->use->flush(engine, making->members[i].source.record, making->arena);
     }
     if (error)
         return error;
@@ -247,20 +249,20 @@ copy_all(struct making *making, const struct progress *progress)
 }
 
 static struct error *
-copy_while_still(struct making *making)
+copy_while_frozen(struct making *making)
 {
     volume_record **sources = arena_alloc(making->arena, making->count * sizeof(void *));
-    struct still *still;
+    struct freeze *freeze;
     for (size_t i = 0; i < making->count; i++)
         sources[i] = making->members[i].source.record;
-    struct error *error = still_begin(making->engine, sources, making->count, &still);
+    struct error *error = freeze_begin(making->engine, sources, making->count, &freeze);
     if (error)
         return error;
-    error = copy_all(making, &(struct progress){.cancelled = still_is_over, .context = still});
-    struct error *over = still_end(still);
+    error = copy_all(making, &(struct progress){.cancelled = freeze_is_over, .context = freeze});
+    struct error *over = freeze_end(freeze);
     if (!over)
         return error;
-    still_remember_slow(making->engine, sources, making->count);
+    freeze_remember_slow(making->engine, sources, making->count);
     error_free(error); /* that it was cancelled */
     return over;
 }
@@ -296,7 +298,7 @@ cut(struct making *making)
         if (backend_of(backend, making->members[i].from.handle) != home)
             return error_new(CODE_FAILED_PRECONDITION,
                              "volumes of several back ends cannot be cut at one instant");
-    return home->ops->snapshot_group ? cut_at_once(making) : copy_while_still(making);
+    return home->ops->snapshot_group ? cut_at_once(making) : copy_while_frozen(making);
 }
 
 static struct error *
@@ -365,9 +367,9 @@ take_members(struct deleting *deleting)
     struct error *error = NULL;
     deleting->keys = arena_zeroed(deleting->arena, group->count * sizeof(void *));
     for (; deleting->count < group->count && !error; deleting->count++)
-        error = copy_hold_alone(deleting->engine, &snapshot_rows,
-                                group->snapshots[deleting->count]->handle,
-                                &deleting->keys[deleting->count]);
+        error = data_lock_exclusive(deleting->engine, &snapshot_rows,
+                                    group->snapshots[deleting->count]->handle,
+                                    &deleting->keys[deleting->count]);
     return error;
 }
 

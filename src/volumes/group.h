@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of snapshots, taken of several volumes at one instant: what was durable in one of them before something was written to another is
- * in the group if that is. All of a group comes and goes in one write.
+ * Groups of snapshots, taken of several volumes at one instant: what was durable in one of them
+ * before something was written to another is in the group if that is. All of a group comes and goes
+ * in one write.
  */
 #ifndef VOLUMES_GROUP_H
 #define VOLUMES_GROUP_H
@@ -22,8 +23,9 @@ struct group {
 bool group_is_possible(const struct engine *engine);
 
 /*
- * The same name, sources (in whatever order) and parameters again give the same group; otherwise ALREADY_EXISTS. NOT_FOUND: a source.
- * FAILED_PRECONDITION: they cannot be cut at one instant. ABORTED: somebody works on one of them, or no instant was found; try again.
+ * The same name, sources (in whatever order) and parameters again give the same group; otherwise
+ * ALREADY_EXISTS. NOT_FOUND: a source. FAILED_PRECONDITION: they cannot be cut at one instant.
+ * ABORTED: somebody works on one of them, or no instant was found; try again.
  */
 MUST_CHECK struct error *group_create(struct engine *engine, const char *name,
                                       const char *const *source_handles, size_t count,
@@ -37,7 +39,10 @@ MUST_CHECK struct error *group_get(struct engine *engine, const char *handle, st
 MUST_CHECK struct error *group_get_record(struct engine *engine, const char *handle,
                                           struct arena *arena, group_record **out);
 
-/* With its snapshots, as far as they are there. Gone already is success. FAILED_PRECONDITION while something is being copied from one. */
+/*
+ * With its snapshots, as far as they are there. Gone already is success. FAILED_PRECONDITION while
+ * something is being copied from one.
+ */
 MUST_CHECK struct error *group_delete(struct engine *engine, const char *handle);
 
 #endif

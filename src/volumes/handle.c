@@ -86,7 +86,10 @@ handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE])
     *print(out, time_ms, TIME_DIGITS) = '\0';
 }
 
-/* Times that are out of reach are not ours: a clock that goes on behind them would not fit into a handle any more. */
+/*
+ * Times that are out of reach are not ours: a clock that goes on behind them would not fit into a
+ * handle any more.
+ */
 uint64_t
 handle_read_time(const char *handle)
 {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles: names that skycap makes for data. They sort by the time of their making, so a list by handle is a list by age. */
+/*
+ * Handles: names that skycap makes for data. They sort by the time of their making, so a list by
+ * handle is a list by age.
+ */
 #ifndef VOLUMES_HANDLE_H
 #define VOLUMES_HANDLE_H
 
 #include "volumes/engine.h"
 
 /*
- * Milliseconds and 64 random bits, as 23 letters and digits. Never older than the engine, nor than one that was made before it, whatever the
- * clock does: what is older than the engine is nothing that it is making.
+ * Milliseconds and 64 random bits, as 23 letters and digits. Never older than the engine, nor than
+ * one that was made before it, whatever the clock does: what is older than the engine is nothing
+ * that it is making.
  */
 void handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE]);
 
@@ -24,7 +28,10 @@ uint64_t handle_read_time(const char *handle);
 /* The machine's clock. It may be wrong, and may be set. */
 uint64_t handle_clock_ms(void);
 
-/* The engine's own begins where the machine's is, but behind the newest handle there is, and never goes back. */
+/*
+ * The engine's own begins where the machine's is, but behind the newest handle there is, and never
+ * goes back.
+ */
 void handle_start_clock(struct engine *engine, uint64_t newest_ms);
 uint64_t handle_now_ms(const struct engine *engine);
 

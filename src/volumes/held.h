@@ -11,7 +11,10 @@ struct held_volume {
     volume_record *record;
 };
 
-/* ABORTED if another request holds it for longer than that; NOT_FOUND. For `struct held_volume held AUTO(held_release) = {0}`. */
+/*
+ * ABORTED if another request holds it for longer than that; NOT_FOUND. For `struct held_volume held
+ * AUTO(held_release) = {0}`.
+ */
 MUST_CHECK struct error *held_take(struct engine *engine, const char *handle, unsigned wait_ms,
                                    struct arena *arena, struct held_volume *out);
 void held_release(struct held_volume *held);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One key per name: whoever holds it works on that volume or snapshot alone. A second request is told ABORTED, as CSI wants it; those of a
- * node's side, of which several for one volume are usual, wait a while first.
+ * One key per name: whoever holds it works on that volume or snapshot alone. A second request is
+ * told ABORTED, as CSI wants it; those of a node's side, of which several for one volume are usual,
+ * wait a while first.
  */
 #ifndef VOLUMES_KEYS_H
 #define VOLUMES_KEYS_H
@@ -27,7 +28,10 @@ MUST_CHECK struct error *keys_take(struct keys *keys, const char *kind, const ch
 MUST_CHECK struct error *keys_wait(struct keys *keys, const char *kind, const char *name,
                                    unsigned timeout_ms, struct key **out);
 
-/* Together with others who share it; whoever wants it alone is told ABORTED, and so are these while somebody has it alone. */
+/*
+ * Together with others who share it; whoever wants it alone is told ABORTED, and so are these while
+ * somebody has it alone.
+ */
 MUST_CHECK struct error *keys_share(struct keys *keys, const char *kind, const char *name,
                                     struct key **out);
 

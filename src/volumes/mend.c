@@ -79,7 +79,10 @@ mend_look_at_snapshot(struct engine *engine, snapshot_record *snapshot, struct a
 
 /* ---- mending ---- */
 
-/* An image that has lost its growth has lost that of the file system in it too: it grows again at the next mount. */
+/*
+ * An image that has lost its growth has lost that of the file system in it too: it grows again at
+ * the next mount.
+ */
 static struct error *
 forget_growth(struct engine *engine, volume_record *volume)
 {
@@ -128,7 +131,10 @@ mend_snapshot(struct engine *engine, snapshot_record *snapshot, struct arena *ar
 
 /* ---- all of them ---- */
 
-/* Nobody else's: what is missing is told by others, and what is in somebody's hands is looked at by them. */
+/*
+ * Nobody else's: what is missing is told by others, and what is in somebody's hands is looked at by
+ * them.
+ */
 static void
 tell(struct engine *engine, const char *handle, struct error *error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is beside a row and does not fit it, although the data is there: a size or a parameter that is not in force, and the note from which a lost
- * store is made again. A power cut leaves such things of volumes that were made or changed right before it.
+ * What is beside a row and does not fit it, although the data is there: a size or a parameter that
+ * is not in force, and the note from which a lost store is made again. A power cut leaves such
+ * things of volumes that were made or changed right before it.
  */
 #ifndef VOLUMES_MEND_H
 #define VOLUMES_MEND_H
@@ -32,7 +33,10 @@ MUST_CHECK struct error *mend_volume(struct engine *engine, struct held_volume *
 MUST_CHECK struct error *mend_snapshot(struct engine *engine, snapshot_record *snapshot,
                                        struct arena *arena);
 
-/* Looks at the volumes and snapshots from this handle on, in the order of their handles; the log tells what was put right, and what could not be. */
+/*
+ * Looks at the volumes and snapshots from this handle on, in the order of their handles; the log
+ * tells what was put right, and what could not be.
+ */
 MUST_CHECK struct error *mend_all(struct engine *engine, const char *from);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where volumes are staged and published on this node, and how: written before the mount is made and deleted after it is gone. What is really
- * mounted is asked of the kernel; after a reboot the rows are there and the mounts are not.
+ * Where volumes are staged and published on this node, and how: written before the mount is made
+ * and deleted after it is gone. What is really mounted is asked of the kernel; after a reboot the
+ * rows are there and the mounts are not.
  *
  *     mount/VOLUME/HANDLE    a MountRecord
  */
@@ -24,7 +25,10 @@ MUST_CHECK struct error *mount_rows_list(struct engine *engine, const char *volu
 /* The one at this path; NULL if there is none. */
 mount_record *mount_rows_find(const struct mount_list *list, const char *path);
 
-/* That, or one whose path leads to the same device or directory: the kubelet asks for a block volume by a link to its device. */
+/*
+ * That, or one whose path leads to the same device or directory: the kubelet asks for a block
+ * volume by a link to its device.
+ */
 mount_record *mount_rows_find_same(const struct mount_list *list, const char *path);
 
 /* Gives the record its handle. */

@@ -53,7 +53,9 @@ void rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record
 struct store_change rows_change(const struct row_kind *kind, const ProtobufCMessage *record,
                                 uint64_t expected, struct arena *arena);
 
-/* The record again, if nobody has changed it since `*revision`, which becomes that of this write. */
+/*
+ * The record again, if nobody has changed it since `*revision`, which becomes that of this write.
+ */
 MUST_CHECK struct error *rows_update(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record, uint64_t *revision);
 
@@ -75,7 +77,10 @@ MUST_CHECK struct error *rows_insert_all(struct engine *engine, const struct row
 MUST_CHECK struct error *rows_delete_all(struct engine *engine, const struct row_change *rows,
                                          size_t count);
 
-/* Records in the order of their handles, which is that of their making. `after`: NULL or the last handle seen. */
+/*
+ * Records in the order of their handles, which is that of their making. `after`: NULL or the last
+ * handle seen.
+ */
 struct row_page {
     struct row *rows;
     size_t count;

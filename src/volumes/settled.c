@@ -99,7 +99,10 @@ take_entry(void *context, const struct backend_entry *entry)
     return NULL;
 }
 
-/* Data without a row is listed only when the clock is seen to be behind: to read all directories at each start would be too much. */
+/*
+ * Data without a row is listed only when the clock is seen to be behind: to read all directories at
+ * each start would be too much.
+ */
 struct error *
 settled_find_newest(struct engine *engine, uint64_t *time_ms)
 {

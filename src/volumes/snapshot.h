@@ -7,8 +7,9 @@
 #include "volumes/rows.h"
 
 /*
- * The same name and source again give the same snapshot; another source or other parameters: ALREADY_EXISTS. NOT_FOUND: the source. A copy that
- * takes longer than `wait_ms` goes on, and the snapshot that comes back is COPYING; if it fails within that time the snapshot is gone, and this
+ * The same name and source again give the same snapshot; another source or other parameters:
+ * ALREADY_EXISTS. NOT_FOUND: the source. A copy that takes longer than `wait_ms` goes on, and the
+ * snapshot that comes back is COPYING; if it fails within that time the snapshot is gone, and this
  * is the error.
  */
 MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name,
@@ -17,8 +18,9 @@ MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name
                                          struct arena *arena, snapshot_record **out);
 
 /*
- * Gone already is success. INVALID_ARGUMENT for one that belongs to a group. FAILED_PRECONDITION while something is being copied from it. A
- * copy under way is cancelled; ABORTED if it takes long to wind down.
+ * Gone already is success. INVALID_ARGUMENT for one that belongs to a group. FAILED_PRECONDITION
+ * while something is being copied from it. A copy under way is cancelled; ABORTED if it takes long
+ * to wind down.
  */
 MUST_CHECK struct error *snapshot_delete(struct engine *engine, const char *handle);
 
@@ -35,7 +37,10 @@ MUST_CHECK struct error *snapshot_list(struct engine *engine, const char *source
                                        const char *after, size_t limit, struct arena *arena,
                                        struct snapshot_page *out);
 
-/* What stands beside its data. Of a group's member it has the group too, which has no data of its own; else `group` is NULL. */
+/*
+ * What stands beside its data. Of a group's member it has the group too, which has no data of its
+ * own; else `group` is NULL.
+ */
 struct data_note snapshot_note(snapshot_record *snapshot, group_record *group, struct arena *arena);
 
 /* A record of a snapshot that is yet to be taken, with a handle of its own. */
@@ -45,7 +50,10 @@ snapshot_record *snapshot_make_record(const struct engine *engine, const char *n
 
 struct data snapshot_data(const snapshot_record *snapshot);
 
-/* "instant", or "files" where each file may be as it was at a moment of its own, because that was asked for. */
+/*
+ * "instant", or "files" where each file may be as it was at a moment of its own, because that was
+ * asked for.
+ */
 const char *snapshot_consistency(struct engine *engine, const snapshot_record *snapshot,
                                  struct arena *arena);
 

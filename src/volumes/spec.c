@@ -91,6 +91,7 @@ find_parameter(const char *key)
 static struct error *
 check_parameter(const struct text_pair *pair, bool must_be_mutable)
 {
+    int64_t ignored;
     const struct parameter *parameter = find_parameter(pair->key);
     if (spec_is_sidecar_key(pair->key))
         return NULL;
@@ -106,7 +107,7 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\": \"%s\" is not allowed",
                          pair->key, pair->value);
     if (parameter == &io_limit)
-        return error_wrap(io_limits_check_value(pair->value), "parameter \"%s\"", pair->key);
+        return error_wrap(io_limits_read(pair->value, &ignored), "parameter \"%s\"", pair->key);
     return NULL;
 }
 

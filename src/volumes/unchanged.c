@@ -2,9 +2,10 @@
 /*
  * Trees that stay as they are: see unchanged.h.
  *
- * A change leaves no trace if it falls into the same tick of the kernel's clock as the one before it, and a long write has its time from when it began. So what
- * has changed in the last moment counts as changing still. A page that somebody has mapped and written to gets its time when it is written for the first
- * time after a sync: hence the sync before.
+ * A change leaves no trace if it falls into the same tick of the kernel's clock as the one before
+ * it, and a long write has its time from when it began. So what has changed in the last moment
+ * counts as changing still. A page that somebody has mapped and written to gets its time when it is
+ * written for the first time after a sync: hence the sync before.
  *
  * Freezing the host's file system was rejected: everybody else on the host would wait too.
  */

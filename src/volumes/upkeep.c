@@ -9,15 +9,13 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "volumes/doctor.h"
+#include "volumes/freeze.h"
 #include "volumes/handle.h"
-#include "volumes/io_limits.h"
 #include "volumes/mend.h"
 #include "volumes/settled.h"
 #include "volumes/snapshot.h"
-#include "volumes/stage.h"
-#include "volumes/still.h"
 #include "volumes/volume.h"
+#include "volumes/volume_use.h"
 
 #define TEND_SECONDS 2
 #define SETTLE_SECONDS 30
@@ -184,8 +182,9 @@ look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_
 }
 
 /*
- * Volumes that were made lately are looked at before anybody asks for them. All others were durable when they were answered: those are looked at
- * when there is time (run). A store that does not tell is new, or was made again from volumes that were there.
+ * Volumes that were made lately are looked at before anybody asks for them. All others were durable
+ * when they were answered: those are looked at when there is time (run). A store that does not tell
+ * is new, or was made again from volumes that were there.
  */
 static struct error *
 restore_since_settled(struct engine *engine)
@@ -204,7 +203,10 @@ restore_since_settled(struct engine *engine)
     error = look_through(engine, &volume_rows, engine->settled_ms, false, restore_volume);
     if (!error)
         error = mend_all(engine, from);
-    /* Before the first create: what a cut leaves of it must not look like volumes whose store is lost. */
+    /*
+     * Before the first create: what a cut leaves of it must not look like volumes whose store is
+     * lost.
+     */
     if (!error && !settled.time_ms)
         settle(engine, engine->started_ms);
     return error;
@@ -231,21 +233,9 @@ upkeep_restore(struct engine *engine)
 /* ---- sweeping ---- */
 
 static void
-log_finding(void *context, const struct finding *finding)
-{
-    const struct engine *engine = context;
-    if (finding->is_repaired)
-        log_info(engine->log, "removed what was left over", LOG_TEXT("kind", finding->kind),
-                 LOG_TEXT("subject", finding->subject));
-    else
-        log_warn(engine->log, "could not remove what was left over",
-                 LOG_TEXT("subject", finding->subject), LOG_TEXT("error", finding->message));
-}
-
-static void
 sweep(struct engine *engine)
 {
-    struct error *error AUTO(error_cleanup) = doctor_sweep(engine, log_finding, engine);
+    struct error *error AUTO(error_cleanup) = engine->use->sweep(engine);
     if (error)
         log_warn(engine->log, "could not look for what was left over",
                  LOG_TEXT("error", error->message));
@@ -275,34 +265,18 @@ upkeep_renew_limits(struct engine *engine)
     pthread_mutex_unlock(&upkeep->lock);
 }
 
-static void
-limit_again(struct engine *engine, const mount_record *row, struct arena *arena)
-{
-    volume_record *volume;
-    struct use use = stage_use_of(row);
-    struct error *error AUTO(error_cleanup) =
-        volume_get(engine, row->volume_handle, arena, &volume);
-    if (!error)
-        error = place_limit_io(engine, volume, &use, arena); /* the pod may just be going */
-}
-
-/* Where one of them has limits, place_limit_io asks for the next time. */
+/* Where a volume has limits, the node asks for the next time. */
 static void
 renew_limits(struct upkeep *upkeep)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct mount_list rows = {0};
     pthread_mutex_lock(&upkeep->lock);
     bool is_wanted = upkeep->renews_limits;
     upkeep->renews_limits = false;
     pthread_mutex_unlock(&upkeep->lock);
-    struct error *error AUTO(error_cleanup) =
-        is_wanted ? mount_rows_list(upkeep->engine, NULL, &arena, &rows) : NULL;
-    for (size_t i = 0; i < rows.count && !error; i++)
-        limit_again(upkeep->engine, rows.records[i], &arena);
+    struct engine *engine = upkeep->engine;
+    struct error *error AUTO(error_cleanup) = is_wanted ? engine->use->renew_limits(engine) : NULL;
     if (error)
-        upkeep_renew_limits(upkeep->engine);
+        upkeep_renew_limits(engine);
 }
 
 /* ---- the thread ---- */
@@ -364,7 +338,7 @@ run(void *context)
         if (seconds >= SETTLE_SECONDS) {
             seconds = 0;
             settle_now(upkeep->engine);
-            still_finish_left(upkeep->engine);
+            freeze_reap_abandoned(upkeep->engine);
         }
     }
     settle_now(upkeep->engine);
@@ -377,7 +351,6 @@ upkeep_start(struct engine *engine, struct upkeep **out)
     struct upkeep *upkeep = memory_zeroed(sizeof *upkeep);
     pthread_condattr_t clock;
     upkeep->engine = engine;
-    upkeep->renews_limits = io_limits_must_be_renewed(PLACE_CGROUP_ROOT);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&upkeep->lock, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How full trees are, where finding out takes long: a back end that has no quota to ask walks through all files of the volume. What took so
- * long that it is worth remembering is good for a thousand times as long, ten minutes at most; so a thousandth of the time is spent on it, however often
- * somebody asks.
+ * How full trees are, where finding out takes long: a back end that has no quota to ask walks
+ * through all files of the volume. What took so long that it is worth remembering is good for a
+ * thousand times as long, ten minutes at most; so a thousandth of the time is spent on it, however
+ * often somebody asks.
  */
 #ifndef VOLUMES_USAGE_CACHE_H
 #define VOLUMES_USAGE_CACHE_H

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding and deleting volumes. Creating is in volume_create.c, changing in volume_change.c. */
+/*
+ * What a volume is, and finding it. volume_create.c, volume_change.c and volume_delete.c build on
+ * this.
+ */
 #include "volumes/volume.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "volumes/copy.h"
-#include "volumes/stage.h"
+#include "message/message_map.h"
 
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
@@ -63,84 +65,49 @@ volume_list(struct engine *engine, const char *after, size_t limit, struct arena
     return NULL;
 }
 
-/* ---- deleting ---- */
+/* ---- size and parameters ---- */
 
-static struct error *
-check_unused(struct engine *engine, const volume_record *volume, struct arena *arena)
+struct text_map
+volume_parameters(const volume_record *volume, struct arena *arena)
 {
-    struct mount_list uses;
-    if (volume->n_attachments)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "the volume is published on the node \"%s\": unpublish it first",
-                         volume->attachments[0]->node_id);
-    struct error *error = stage_list_uses(engine, volume, arena, &uses);
-    if (!error && uses.count)
-        error = error_new(CODE_FAILED_PRECONDITION,
-                          "the volume is in use at %s: unpublish it first", uses.records[0]->path);
-    return error;
+    struct text_map all = message_map_read(volume->parameters, volume->n_parameters, arena);
+    struct text_map changed =
+        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
+    for (size_t i = 0; i < changed.count; i++)
+        text_map_set(&all, arena, changed.pairs[i].key, changed.pairs[i].value);
+    return all;
 }
 
-/* One durable write, then the data goes; what a crash leaves of it, the next start sweeps away. */
-static struct error *
-delete_row_and_data(struct engine *engine, struct row *row)
+struct data_settings
+volume_settings(const volume_record *volume, struct arena *arena)
 {
-    volume_record *volume = (volume_record *)row->record;
-    struct data data = volume_data(volume);
-    struct error *error = rows_delete(engine, &volume_rows, &volume->base);
-    if (error)
-        return error;
-    error = backend_remove(engine->backend, &data);
-    if (error) {
-        /* The volume is gone for everybody; only its space is not back yet. */
-        log_warn(engine->log, "data of a deleted volume stays until the next start",
-                 LOG_TEXT("handle", data.handle), LOG_TEXT("error", error->message));
-        error_free(error);
-    }
-    return NULL;
-}
-
-/* `row->record` is NULL where there is no such volume. */
-static struct error *
-find_row(struct engine *engine, const char *handle, struct arena *arena, struct row *row)
-{
-    struct error *error = rows_get(engine, &volume_rows, handle, arena, row);
-    if (!error || error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    row->record = NULL;
-    return NULL;
-}
-
-/* The volume's key is held. Read under it: somebody may have attached it meanwhile, or its copy may have ended. */
-static struct error *
-delete_held(struct engine *engine, const char *handle, struct arena *arena)
-{
-    struct key *data AUTO(keys_release) = NULL;
-    struct row row;
-    struct error *error = find_row(engine, handle, arena, &row);
-    if (!error && row.record && ((volume_record *)row.record)->state == STATE(COPYING)) {
-        error = copy_abandon(engine, handle);
-        if (!error)
-            error = find_row(engine, handle, arena, &row);
-    }
-    if (error || !row.record)
-        return error;
-    error = check_unused(engine, (volume_record *)row.record, arena);
-    if (!error)
-        error = copy_hold_alone(engine, &volume_rows, handle, &data);
-    return error ? error : delete_row_and_data(engine, &row);
+    struct text_map parameters = volume_parameters(volume, arena);
+    const char *nocow = text_map_find(&parameters, "nocow");
+    return (struct data_settings){
+        .size_bytes = (uint64_t)volume->size_bytes,
+        .compression = text_map_find(&parameters, "compression"),
+        .nocow = nocow && strcmp(nocow, "true") == 0,
+    };
 }
 
 struct error *
-volume_delete(struct engine *engine, const char *handle)
+volume_apply(struct engine *engine, const volume_record *volume, struct arena *arena)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct key *key AUTO(keys_release) = NULL;
-    struct row row;
-    struct error *error = find_row(engine, handle, &arena, &row);
-    if (error || !row.record)
-        return error;
-    error = keys_take(&engine->keys, "volume", ((volume_record *)row.record)->name, &key);
-    return error ? error : delete_held(engine, handle, &arena);
+    struct data data = volume_data(volume);
+    struct data_settings settings = volume_settings(volume, arena);
+    settings.note = rows_note(&volume->base, arena);
+    return backend_change(engine->backend, &data, &settings);
+}
+
+struct error *
+volume_adopt_size(struct engine *engine, volume_record *volume)
+{
+    struct data data = volume_data(volume);
+    struct data_usage usage;
+    if (data.kind == KIND_TREE)
+        return NULL;
+    struct error *error = backend_usage(engine->backend, &data, &usage);
+    if (!error && (int64_t)usage.total_bytes > volume->size_bytes)
+        volume->size_bytes = (int64_t)usage.total_bytes;
+    return error;
 }

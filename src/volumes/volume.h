@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Volumes: create, find, change, delete. See engine.h for the rules; records live in the caller's arena. */
+/*
+ * Volumes: create, find, change, delete. See engine.h for the rules; records live in the caller's
+ * arena.
+ */
 #ifndef VOLUMES_VOLUME_H
 #define VOLUMES_VOLUME_H
 
@@ -23,16 +26,18 @@ struct volume_request {
 };
 
 /*
- * The same name again, compatible in all it asks for, gives the same volume; otherwise ALREADY_EXISTS. NOT_FOUND: the source.
- * OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or a source of the other kind. ABORTED: it is still being copied when the time to wait is
- * over; the same request again waits for the same copy.
+ * The same name again, compatible in all it asks for, gives the same volume; otherwise
+ * ALREADY_EXISTS. NOT_FOUND: the source. OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or
+ * a source of the other kind. ABORTED: it is still being copied when the time to wait is over; the
+ * same request again waits for the same copy.
  */
 MUST_CHECK struct error *volume_create(struct engine *engine, const struct volume_request *request,
                                        struct arena *arena, volume_record **out);
 
 /*
- * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or something is being copied from it. Snapshots stay: they are
- * copies. A copy under way is cancelled; ABORTED if it takes long to wind down.
+ * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or something is
+ * being copied from it. Snapshots stay: they are copies. A copy under way is cancelled; ABORTED if
+ * it takes long to wind down.
  */
 MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
 
@@ -58,7 +63,10 @@ MUST_CHECK struct error *volume_expand(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_modify(struct engine *engine, const char *handle,
                                        const struct text_map *mutable_parameters);
 
-/* RESOURCE_EXHAUSTED: it would be more than `limit` volumes that are attached; 0: any number may be. */
+/*
+ * RESOURCE_EXHAUSTED: it would be more than `limit` volumes that are attached; 0: any number may
+ * be.
+ */
 MUST_CHECK struct error *volume_attach(struct engine *engine, const char *handle,
                                        const char *node_id, bool read_only,
                                        const volume_capability *capability, uint64_t limit);
@@ -68,12 +76,15 @@ MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle
                                        const char *node_id);
 
 /*
- * A crash between growing an image and its row leaves it larger than the row says. The record gets the size that there is; who holds the volume, or
- * copies from it, does that first.
+ * A crash between growing an image and its row leaves it larger than the row says. The record gets
+ * the size that there is; who holds the volume, or copies from it, does that first.
  */
 MUST_CHECK struct error *volume_adopt_size(struct engine *engine, volume_record *volume);
 
-/* Puts the size and the parameters in force that the record tells, writes its note, and makes both durable. The row comes after it. */
+/*
+ * Puts the size and the parameters in force that the record tells, writes its note, and makes both
+ * durable. The row comes after it.
+ */
 MUST_CHECK struct error *volume_apply(struct engine *engine, const volume_record *volume,
                                       struct arena *arena);
 

@@ -3,59 +3,14 @@
 #include <string.h>
 
 #include "message/message_map.h"
-#include "volumes/copy.h"
+#include "volumes/data_lock.h"
 #include "volumes/held.h"
 #include "volumes/mend.h"
-#include "volumes/publish.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
+#include "volumes/volume_use.h"
 
 /* ---- size and parameters ---- */
-
-struct text_map
-volume_parameters(const volume_record *volume, struct arena *arena)
-{
-    struct text_map all = message_map_read(volume->parameters, volume->n_parameters, arena);
-    struct text_map changed =
-        message_map_read(volume->mutable_parameters, volume->n_mutable_parameters, arena);
-    for (size_t i = 0; i < changed.count; i++)
-        text_map_set(&all, arena, changed.pairs[i].key, changed.pairs[i].value);
-    return all;
-}
-
-struct data_settings
-volume_settings(const volume_record *volume, struct arena *arena)
-{
-    struct text_map parameters = volume_parameters(volume, arena);
-    const char *nocow = text_map_find(&parameters, "nocow");
-    return (struct data_settings){
-        .size_bytes = (uint64_t)volume->size_bytes,
-        .compression = text_map_find(&parameters, "compression"),
-        .nocow = nocow && strcmp(nocow, "true") == 0,
-    };
-}
-
-struct error *
-volume_apply(struct engine *engine, const volume_record *volume, struct arena *arena)
-{
-    struct data data = volume_data(volume);
-    struct data_settings settings = volume_settings(volume, arena);
-    settings.note = rows_note(&volume->base, arena);
-    return backend_change(engine->backend, &data, &settings);
-}
-
-struct error *
-volume_adopt_size(struct engine *engine, volume_record *volume)
-{
-    struct data data = volume_data(volume);
-    struct data_usage usage;
-    if (data.kind == KIND_TREE)
-        return NULL;
-    struct error *error = backend_usage(engine->backend, &data, &usage);
-    if (!error && (int64_t)usage.total_bytes > volume->size_bytes)
-        volume->size_bytes = (int64_t)usage.total_bytes;
-    return error;
-}
 
 struct error *
 volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
@@ -64,11 +19,11 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
-    struct key *alone AUTO(keys_release) = NULL;
+    struct key *lock AUTO(keys_release) = NULL;
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     /* A copy has the size that its row says. */
     if (!error)
-        error = copy_await_alone(engine, &volume_rows, handle, COPY_WAIT_MS, &alone);
+        error = data_lock_wait(engine, &volume_rows, handle, DATA_LOCK_WAIT_MS, &lock);
     int64_t told = error ? 0 : held.record->size_bytes;
     if (!error)
         error = volume_adopt_size(engine, held.record);
@@ -87,7 +42,10 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
     if (error)
         return error;
     held.record->size_bytes = *size_bytes;
-    /* The data first: larger data than the row says harms nobody, the other way round would be a lie. */
+    /*
+     * The data first: larger data than the row says harms nobody, the other way round would be a
+     * lie.
+     */
     error = volume_apply(engine, held.record, &arena);
     return error ? error : held_save_row(engine, &held);
 }
@@ -129,7 +87,7 @@ volume_modify(struct engine *engine, const char *handle, const struct text_map *
         return NULL;
     error = volume_apply(engine, volume, &arena);
     if (!error)
-        error = publish_apply_parameters(engine, volume, &arena);
+        error = engine->use->apply_parameters(engine, volume, &arena);
     return error ? error : held_save_row(engine, &held);
 }
 
@@ -195,7 +153,10 @@ add_attachment(volume_record *volume, struct arena *arena, const char *node_id, 
     volume->attachments = grown;
 }
 
-/* Of a write that failed the row tells whether it was made: only the note beside the data may be missing. */
+/*
+ * Of a write that failed the row tells whether it was made: only the note beside the data may be
+ * missing.
+ */
 static void
 forget_unwritten(struct engine *engine, const char *handle, struct arena *arena)
 {

@@ -4,20 +4,22 @@
  *
  * Copies that take their time are made by an operation: see copy.h. All else here and now.
  *
- * What if the power goes: before the row is written there is only data that nothing refers to, which the next start sweeps away; after it the
- * volume is there, whether the answer arrived or not, and the same request finds it.
+ * What if the power goes: before the row is written there is only data that nothing refers to,
+ * which the next start sweeps away; after it the volume is there, whether the answer arrived or
+ * not, and the same request finds it.
  */
 #include <string.h>
 #include <time.h>
 
 #include "message/message_map.h"
+#include "volumes/capability.h"
 #include "volumes/copy.h"
-#include "volumes/flush.h"
+#include "volumes/data_lock.h"
 #include "volumes/handle.h"
-#include "volumes/place.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
+#include "volumes/volume_use.h"
 
 #define DEFAULT_SECTOR_BYTES 4096u
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
@@ -113,13 +115,13 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
                    struct source *out)
 {
     volume_record *volume;
-    struct error *error = copy_hold_source(engine, &volume_rows, handle, &out->held);
+    struct error *error = data_lock_shared(engine, &volume_rows, handle, &out->held);
     if (!error)
         error = volume_get(engine, handle, arena, &volume);
     if (!error)
         error = volume_adopt_size(engine, volume);
     if (!error)
-        error = flush_volume(engine, volume, arena);
+        error = engine->use->flush(engine, volume, arena);
     if (error)
         return error_wrap(error, "source");
     out->kind = SOURCE_VOLUME;
@@ -137,7 +139,7 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
                      struct source *out)
 {
     snapshot_record *snapshot;
-    struct error *error = copy_hold_source(engine, &snapshot_rows, handle, &out->held);
+    struct error *error = data_lock_shared(engine, &snapshot_rows, handle, &out->held);
     if (!error)
         error = snapshot_get(engine, handle, arena, &snapshot);
     if (!error && snapshot->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
@@ -264,7 +266,7 @@ static bool
 may_be_written_raw(const volume_record *record)
 {
     for (size_t i = 0; i < record->n_capabilities; i++)
-        if (place_is_block(record->capabilities[i]))
+        if (capability_is_block(record->capabilities[i]))
             return true;
     return false;
 }

@@ -6,10 +6,10 @@
 source "$(dirname "$0")/../lib.sh"
 source "$(dirname "$0")/../file-systems.sh"
 
-still=$SKYCAP_BUILD/tests/groups/still
+freeze=$SKYCAP_BUILD/tests/groups/freeze
 
 make_mount ext4 ext4
 mkdir "$SKYCAP_TMP"/ext4/{dir,memory}
-"$still" dir "$SKYCAP_TMP/ext4/dir" || fail "dir"
-"$still" memory "$SKYCAP_TMP/ext4/memory" || fail "memory"
+"$freeze" dir "$SKYCAP_TMP/ext4/dir" || fail "dir"
+"$freeze" memory "$SKYCAP_TMP/ext4/memory" || fail "memory"
 expect_no_loop_devices

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #include "backends/loop.h"
+#include "node/publish.h"
 #include "unit/csi_ends.h"
-#include "volumes/publish.h"
 #include "volumes/volume.h"
 
 #define MOST_VOLUMES 16u

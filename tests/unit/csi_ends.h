@@ -11,6 +11,7 @@
 #include "csi/group_controller.h"
 #include "csi/ids.h"
 #include "csi/snapshot_metadata.h"
+#include "node/volume_use.h"
 #include "rpc_ends.h"
 #include "store/store.h"
 
@@ -28,10 +29,12 @@ struct csi_ends {
 static inline void
 csi_ends_open_engine(struct csi_ends *csi)
 {
-    succeed(engine_open(
-        &(struct engine_options){
-            .store = csi->store, .backend = csi->backend, .node_id = "node-1", .log = &csi_quiet},
-        &csi->engine));
+    succeed(engine_open(&(struct engine_options){.store = csi->store,
+                                                 .backend = csi->backend,
+                                                 .use = &node_volume_use,
+                                                 .node_id = "node-1",
+                                                 .log = &csi_quiet},
+                        &csi->engine));
     csi->controller = (struct controller){.engine = csi->engine};
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* csi.v1.GroupController over directories: groups come and go as a whole. That they are of one instant is shown by tests/conformance. */
 #include "csi_ends.h"
-#include "volumes/copy.h"
-#include "volumes/doctor.h"
+#include "node/doctor.h"
+#include "volumes/data_lock.h"
 #include "volumes/group.h"
 #include "volumes/held.h"
 
@@ -342,7 +342,7 @@ a_group_that_is_copied_from_is_not_deleted(void)
     bench_open(&bench);
     Csi__V1__VolumeGroupSnapshot *group = create(&bench, "g");
     const char *handle = ids_handle(ID_SNAPSHOT, group->snapshots[1]->snapshot_id);
-    succeed(copy_hold_source(bench.csi.engine, &snapshot_rows, handle, &copying));
+    succeed(data_lock_shared(bench.csi.engine, &snapshot_rows, handle, &copying));
     CHECK_CODE(csi_delete_group(&bench.csi, group->group_snapshot_id, NULL, 0),
                CODE_FAILED_PRECONDITION);
     CHECK_NUMBER(count_snapshots(&bench), MEMBERS);

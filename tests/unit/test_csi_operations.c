@@ -3,6 +3,7 @@
 #include "csi/controller.h"
 #include "csi/ids.h"
 #include "csi/operations.h"
+#include "node/volume_use.h"
 #include "proto/skycap.rpc.h"
 #include "rpc_ends.h"
 #include "slow_backend.h"
@@ -147,10 +148,12 @@ bench_open(struct bench *bench)
         "dir", &(struct backend_options){.directory = bench->directory, .log = &bench->log},
         &bench->backend));
     slow_down(bench->backend);
-    succeed(engine_open(
-        &(struct engine_options){
-            .store = bench->store, .backend = bench->backend, .node_id = "n", .log = &bench->log},
-        &bench->controller.engine));
+    succeed(engine_open(&(struct engine_options){.store = bench->store,
+                                                 .backend = bench->backend,
+                                                 .use = &node_volume_use,
+                                                 .node_id = "n",
+                                                 .log = &bench->log},
+                        &bench->controller.engine));
     ends_choose_address(bench->ends.address);
     ends_open_runtime(&bench->ends, (struct runtime_options){0});
     bench->ends.server = server_new(bench->ends.runtime, &(struct server_options){0});

@@ -3,8 +3,8 @@
 #include <sys/mount.h>
 
 #include "backends/format.h"
+#include "node/mount.h"
 #include "oim_ends.h"
-#include "volumes/mounts.h"
 
 #define MIB (INT64_C(1) << 20)
 #define SIZE (16 * MIB)
@@ -156,8 +156,8 @@ static void
 check_nothing_stays(struct setup *setup)
 {
     CHECK(!is_mapped(setup, "v"));
-    CHECK(!mounts_is_point(setup->staging));
-    CHECK(!mounts_is_point(setup->target));
+    CHECK(!mount_is_point(setup->staging));
+    CHECK(!mount_is_point(setup->target));
     CHECK_CODE(pair_delete(&setup->pair, "v"), CODE_OK);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "node/cgroup.h"
 #include "volumes/io_limits.h"
 
 #define UID "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
@@ -59,8 +60,8 @@ apply(const char *path, const char *key, const char *value)
     struct text_map parameters = {0};
     if (key)
         text_map_set(&parameters, &arena, key, value);
-    struct io_limits where = {root, path, makedev(7, 3)};
-    struct error *error AUTO(error_cleanup) = io_limits_apply(&where, &parameters);
+    struct cgroup_device where = {root, path, makedev(7, 3)};
+    struct error *error AUTO(error_cleanup) = cgroup_limit_io(&where, &parameters);
     return error ? error->code : CODE_OK;
 }
 
@@ -76,7 +77,7 @@ version_2_takes_one_line_for_a_device(void)
     run("touch", file);
     CHECK_NUMBER(apply(TARGET, "write-bytes-per-second", "20Mi"), CODE_OK);
     CHECK_TEXT(contents(file), "7:3 rbps=max wbps=20971520 riops=max wiops=max");
-    CHECK(!io_limits_must_be_renewed(root));
+    CHECK(!cgroup_must_renew_limits(root));
     remove_root();
 }
 
@@ -113,7 +114,7 @@ version_1_limits_the_containers_too(void)
     CHECK_TEXT(contents(POD LIMIT), "7:3 1048576");
     CHECK_TEXT(contents(POD "/one" LIMIT), "7:3 1048576");
     CHECK_TEXT(contents(POD "/one/init" LIMIT), "7:3 1048576");
-    CHECK(io_limits_must_be_renewed(root));
+    CHECK(cgroup_must_renew_limits(root));
     remove_root();
 }
 
@@ -134,8 +135,9 @@ values_are_checked(void)
     make_root();
     CHECK_NUMBER(apply(TARGET, "read-bytes-per-second", "fast"), CODE_INVALID_ARGUMENT);
     CHECK_NUMBER(apply(TARGET, "read-bytes-per-second", "0"), CODE_INVALID_ARGUMENT);
-    struct error *error = io_limits_check_value("unlimited");
-    CHECK(!error);
+    int64_t value = 1;
+    struct error *error = io_limits_read("unlimited", &value);
+    CHECK(!error && value == 0);
     remove_root();
 }
 

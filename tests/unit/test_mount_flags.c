@@ -2,7 +2,7 @@
 /* Mount flags of a capability, one by one. */
 #include "base/buffer.h"
 #include "check.h"
-#include "volumes/place.h"
+#include "node/use.h"
 
 /* The words of a request, NULL at the end. */
 #define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
@@ -24,10 +24,10 @@ check_flags(const char **words, const char *expected, bool is_read_only)
     mount.mount_flags = (char **)words;
     while (words[mount.n_mount_flags])
         mount.n_mount_flags++;
-    for (const char *const *flag = points_mount_flags(&capability, &arena); *flag; flag++)
+    for (const char *const *flag = capability_mount_flags(&capability, &arena); *flag; flag++)
         buffer_print(&found, "%s|", *flag);
     CHECK_TEXT(buffer_text(&found), expected);
-    CHECK_NUMBER(place_reads_only(&capability), is_read_only);
+    CHECK_NUMBER(capability_is_read_only(&capability), is_read_only);
 }
 
 static void

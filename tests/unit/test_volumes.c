@@ -279,10 +279,10 @@ volumes_without_their_store_are_not_swept_away(void)
     store_close(bench.store);
     must(store_open("memory:", NULL, &bench.store));
     bench.engine = NULL;
-    CHECK_NUMBER(
-        take_code(engine_open(
-            &(struct engine_options){bench.store, bench.backend, "node-1", &quiet}, &bench.engine)),
-        CODE_FAILED_PRECONDITION);
+    CHECK_NUMBER(take_code(engine_open(&(struct engine_options){bench.store, bench.backend,
+                                                                &node_volume_use, "node-1", &quiet},
+                                       &bench.engine)),
+                 CODE_FAILED_PRECONDITION);
     CHECK(stat(path, &found) == 0);
     bench_close(&bench);
 }

@@ -10,6 +10,7 @@
 
 #include "backends/backend.h"
 #include "check.h"
+#include "node/volume_use.h"
 #include "store/store.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
@@ -51,7 +52,8 @@ take_code(struct error *error)
 static inline void
 open_engine(struct bench *bench)
 {
-    struct engine_options options = {bench->store, bench->backend, "node-1", &quiet};
+    struct engine_options options = {bench->store, bench->backend, &node_volume_use, "node-1",
+                                     &quiet};
     options.boot_id = bench->boot_id;
     must(engine_open(&options, &bench->engine));
 }

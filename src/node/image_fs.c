@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file system in an image: see image_fs.h. */
+#include "node/image_fs.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "backends/format.h"
+#include "node/backing.h"
+#include "node/mount.h"
+#include "volumes/data_lock.h"
+#include "volumes/freeze.h"
+#include "volumes/volume.h"
+
+struct error *
+image_fs_make(const volume_record *volume, const char *device, struct arena *arena)
+{
+    struct text_map parameters = volume_parameters(volume, arena);
+    const char *label = text_map_find(&parameters, "label");
+    char found[FORMAT_NAME_SIZE] = "";
+    struct error *error = volume->blank ? format_probe(device, found, sizeof found) : NULL;
+    if (error)
+        return error;
+    /* What is in a blank image is what an interrupted run of this function has left. */
+    return found[0] ? format_again(device, volume->fs_type, label)
+                    : format_ensure(device, volume->fs_type, label);
+}
+
+struct error *
+image_fs_ensure(struct engine *engine, struct held_volume *held, const char *device,
+                struct arena *arena)
+{
+    if (held->record->formatted_bytes)
+        return NULL;
+    struct error *error = image_fs_make(held->record, device, arena);
+    if (error)
+        return error;
+    held->record->formatted_bytes = held->record->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+struct error *
+image_fs_mount(const volume_record *volume, const char *device, const char *path,
+               const char *const *flags, bool read_only)
+{
+    struct error *error = mount_device(device, path, volume->fs_type, flags, read_only);
+    if (!error || error->code == CODE_INVALID_ARGUMENT || error->code == CODE_FAILED_PRECONDITION)
+        return error;
+    error_free(error);
+    error = format_check(device, volume->fs_type);
+    return error ? error : mount_device(device, path, volume->fs_type, flags, read_only);
+}
+
+/*
+ * A kernel that replays the log of an xfs from before it grew, onto a disk from after it, does not
+ * find the room that it has grown by: "Structure needs cleaning", for the volume after a power cut
+ * and for each of its snapshots. A freeze leaves nothing in the log to be replayed.
+ */
+static struct error *
+empty_log(struct engine *engine, volume_record *volume)
+{
+    struct freeze *freeze;
+    struct error *error = freeze_begin(engine, &volume, 1, &freeze);
+    return error ? error : freeze_end(freeze);
+}
+
+struct error *
+image_fs_grow(struct engine *engine, struct held_volume *held, const char *device,
+              const char *mount_path, struct arena *arena)
+{
+    volume_record *volume = held->record;
+    if (volume->formatted_bytes >= volume->size_bytes)
+        return NULL;
+    struct error *error = format_grow(device, volume->fs_type, mount_path);
+    if (!error && strcmp(volume->fs_type, "xfs") == 0)
+        error = empty_log(engine, volume);
+    if (error)
+        return error;
+    volume->formatted_bytes = volume->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+static bool
+is_attached(const char *file)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error AUTO(error_cleanup) = loop_find(file, &device);
+    return !error || error->code != CODE_NOT_FOUND;
+}
+
+struct error *
+image_fs_grow_unmounted(struct engine *engine, struct held_volume *held, struct arena *arena)
+{
+    volume_record *volume = held->record;
+    char file[PATH_MAX];
+    if (!volume->formatted_bytes || volume->formatted_bytes >= volume->size_bytes ||
+        format_grows_mounted(volume->fs_type))
+        return NULL;
+    struct error *error = volume_find_data(engine, volume, file, sizeof file);
+    if (error || is_attached(file))
+        return error;
+    error = format_grow_file(file);
+    if (error)
+        return error;
+    volume->formatted_bytes = volume->size_bytes;
+    return held_save(engine, held, arena);
+}
+
+struct error *
+image_fs_expand(struct engine *engine, struct held_volume *held, const char *mount_path,
+                struct arena *arena)
+{
+    struct backing backing AUTO(backing_clear) = BACKING_NONE;
+    struct key *lock AUTO(keys_release) = NULL;
+    const volume_record *volume = held->record;
+    struct error *error = backing_find(engine, volume, &backing);
+    if (!error)
+        error = backing_resize(&backing);
+    if (error || backing.own.fd < 0 || !mount_path)
+        return error;
+    /* No copy gets a file system that has grown by half. */
+    error = data_lock_wait(engine, &volume_rows, volume->handle, DATA_LOCK_WAIT_MS, &lock);
+    return error ? error : image_fs_grow(engine, held, backing.own.path, mount_path, arena);
+}

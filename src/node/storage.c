@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a data directory: see storage.h. */
+#include "node/storage.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "backends/files.h"
+#include "base/size_text.h"
+#include "node/cgroup.h"
+#include "node/volume_use.h"
+#include "volumes/upkeep.h"
+
+static struct error *
+make_directory(const char *path)
+{
+    struct stat found;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the data directory %s", path);
+    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+        return error_new(CODE_INVALID_ARGUMENT, "--data %s is no directory", path);
+    return NULL;
+}
+
+struct error *
+storage_find_directory(const char *directory, char out[PATH_MAX])
+{
+    struct error *error = make_directory(directory);
+    if (!error && !realpath(directory, out))
+        error = error_from_errno(errno, "find the data directory %s", directory);
+    return error;
+}
+
+/* The data directory by its full name, and the address of the store in it. */
+struct place {
+    char directory[PATH_MAX];
+    char store_url[PATH_MAX + sizeof "sqlite:"];
+};
+
+static struct error *
+find_place(const char *directory, struct place *out)
+{
+    struct error *error = storage_find_directory(directory, out->directory);
+    if (!error)
+        snprintf(out->store_url, sizeof out->store_url, "sqlite:%s", out->directory);
+    return error;
+}
+
+struct error *
+storage_open_parts(const struct storage_options *options, struct storage *out)
+{
+    struct place place;
+    int64_t pool_bytes = 0;
+    struct error *error = find_place(options->directory, &place);
+    if (!error && options->pool_size)
+        error = error_wrap(size_text_parse(options->pool_size, &pool_bytes), "--pool-size");
+    if (!error)
+        error = store_open(place.store_url, NULL, &out->store);
+    if (error)
+        return error;
+    struct backend_options parts = {
+        .directory = place.directory,
+        .log = options->log,
+        .pool_bytes = (uint64_t)pool_bytes,
+        .may_switch_quotas_on = options->may_switch_quotas_on,
+    };
+    static const char *const best[] = {"auto"};
+    const struct text_list *names = &options->backends;
+    return backend_open_several(names->count ? names->items : best,
+                                names->count ? names->count : COUNT_OF(best), &parts,
+                                &out->backend);
+}
+
+struct error *
+storage_open(const struct storage_options *options, struct storage *out)
+{
+    struct error *error = storage_open_parts(options, out);
+    if (error)
+        return error;
+    if (files_read_line("/proc/sys/kernel/random/boot_id", out->boot_id, sizeof out->boot_id) != 0)
+        out->boot_id[0] = '\0';
+    struct engine_options engine = {
+        .store = out->store,
+        .backend = out->backend,
+        .use = &node_volume_use,
+        .node_id = options->node_id,
+        .log = options->log,
+        .is_passive = options->is_passive,
+        .boot_id = out->boot_id,
+    };
+    error = engine_open(&engine, &out->engine);
+    if (!error && cgroup_must_renew_limits(CGROUP_ROOT))
+        upkeep_renew_limits(out->engine);
+    return error;
+}
+
+struct error *
+storage_set_store_aside(const struct storage_options *options, struct arena *arena,
+                        const char **moved_to)
+{
+    struct place place;
+    struct error *error = find_place(options->directory, &place);
+    return error ? error : store_set_aside(place.store_url, arena, moved_to);
+}
+
+void
+storage_close(struct storage *storage)
+{
+    engine_close(storage->engine);
+    backend_close(storage->backend);
+    store_close(storage->store);
+    *storage = (struct storage){0};
+}

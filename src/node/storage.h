@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store, the back end and the engine of a data directory, opened and closed together. */
+#ifndef NODE_STORAGE_H
+#define NODE_STORAGE_H
+
+#include <limits.h>
+
+#include "base/text_map.h"
+#include "volumes/engine.h"
+
+struct storage_options {
+    const char *directory;     /* made if missing */
+    struct text_list backends; /* names, or "auto"; none: "auto". The first is the default */
+    const char *pool_size;     /* NULL: as large as may be; else like 100Gi */
+    bool may_switch_quotas_on;
+    const char *node_id;
+    const struct log *log;
+    bool is_passive; /* nothing is swept or made again */
+};
+
+struct storage {
+    struct store *store;
+    struct backend *backend;
+    struct engine *engine;
+    char boot_id[64];
+};
+
+/* The data directory by its full name; made if missing. */
+MUST_CHECK struct error *storage_find_directory(const char *directory, char out[PATH_MAX]);
+
+/* Store and back end, without an engine. */
+MUST_CHECK struct error *storage_open_parts(const struct storage_options *options,
+                                            struct storage *out);
+
+/* Moves the store out of the way, whatever its state; see store_set_aside. */
+MUST_CHECK struct error *storage_set_store_aside(const struct storage_options *options,
+                                                 struct arena *arena, const char **moved_to);
+
+MUST_CHECK struct error *storage_open(const struct storage_options *options, struct storage *out);
+
+/* Also what storage_open has left after an error. */
+void storage_close(struct storage *storage);
+
+#endif

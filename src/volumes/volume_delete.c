@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deleting volumes. */
+#include "volumes/copy.h"
+#include "volumes/data_lock.h"
+#include "volumes/volume.h"
+#include "volumes/volume_use.h"
+
+#define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
+
+static struct error *
+check_unused(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    struct mount_list uses;
+    if (volume->n_attachments)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is published on the node \"%s\": unpublish it first",
+                         volume->attachments[0]->node_id);
+    struct error *error = engine->use->list(engine, volume, arena, &uses);
+    if (!error && uses.count)
+        error = error_new(CODE_FAILED_PRECONDITION,
+                          "the volume is in use at %s: unpublish it first", uses.records[0]->path);
+    return error;
+}
+
+/* One durable write, then the data goes; what a crash leaves of it, the next start sweeps away. */
+static struct error *
+delete_row_and_data(struct engine *engine, struct row *row)
+{
+    volume_record *volume = (volume_record *)row->record;
+    struct data data = volume_data(volume);
+    struct error *error = rows_delete(engine, &volume_rows, &volume->base);
+    if (error)
+        return error;
+    error = backend_remove(engine->backend, &data);
+    if (error) {
+        /* The volume is gone for everybody; only its space is not back yet. */
+        log_warn(engine->log, "data of a deleted volume stays until the next start",
+                 LOG_TEXT("handle", data.handle), LOG_TEXT("error", error->message));
+        error_free(error);
+    }
+    return NULL;
+}
+
+/* `row->record` is NULL where there is no such volume. */
+static struct error *
+find_row(struct engine *engine, const char *handle, struct arena *arena, struct row *row)
+{
+    struct error *error = rows_get(engine, &volume_rows, handle, arena, row);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    row->record = NULL;
+    return NULL;
+}
+
+/*
+ * The volume's key is held. Read under it: somebody may have attached it meanwhile, or its copy may
+ * have ended.
+ */
+static struct error *
+delete_held(struct engine *engine, const char *handle, struct arena *arena)
+{
+    struct key *data AUTO(keys_release) = NULL;
+    struct row row;
+    struct error *error = find_row(engine, handle, arena, &row);
+    if (!error && row.record && ((volume_record *)row.record)->state == STATE(COPYING)) {
+        error = copy_abandon(engine, handle);
+        if (!error)
+            error = find_row(engine, handle, arena, &row);
+    }
+    if (error || !row.record)
+        return error;
+    error = check_unused(engine, (volume_record *)row.record, arena);
+    if (!error)
+        error = data_lock_exclusive(engine, &volume_rows, handle, &data);
+    return error ? error : delete_row_and_data(engine, &row);
+}
+
+struct error *
+volume_delete(struct engine *engine, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct key *key AUTO(keys_release) = NULL;
+    struct row row;
+    struct error *error = find_row(engine, handle, &arena, &row);
+    if (error || !row.record)
+        return error;
+    error = keys_take(&engine->keys, "volume", ((volume_record *)row.record)->name, &key);
+    return error ? error : delete_held(engine, handle, &arena);
+}
