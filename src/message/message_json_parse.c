@@ -20,7 +20,7 @@
 #include "message/message_json.h"
 #include "message/message_time.h"
 
-#define QUOTE_LIMIT 64 /* bytes of the user's text that an error quotes */
+#define MAX_QUOTE_BYTES 64 /* bytes of the user's text that an error quotes */
 
 /* A value in the text and the path to it. */
 struct location {
@@ -72,7 +72,7 @@ location_of_element(const struct location *outer, size_t index, json_t *json)
 static void
 append_quoted(struct buffer *out, const char *text)
 {
-    json_append_string(out, text, utf8_cut(text, strlen(text), QUOTE_LIMIT));
+    json_append_string(out, text, utf8_cut(text, strlen(text), MAX_QUOTE_BYTES));
 }
 
 static void

@@ -252,7 +252,7 @@ on_going_away(struct conn *conn, uint32_t http2_error, const char *text)
 }
 
 static void
-on_room(struct conn *conn)
+on_stream_available(struct conn *conn)
 {
     struct channel *channel = conn->owner;
     if (channel->waiters && channel->conn == conn)
@@ -296,7 +296,7 @@ on_conn_closed(struct conn *conn, const char *why)
 
 static const struct conn_events client_conn_events = {
     .established = on_established,
-    .room = on_room,
+    .stream_available = on_stream_available,
     .going_away = on_going_away,
     .closed = on_conn_closed,
 };

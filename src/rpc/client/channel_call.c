@@ -103,7 +103,7 @@ cancel_on_loop(struct task *task)
 void
 client_call_cancel(struct client_call *call)
 {
-    if (atomic_exchange(&call->cancel_asked, true))
+    if (atomic_exchange(&call->cancel_requested, true))
         return;
     atomic_fetch_add_explicit(&call->references, 1, memory_order_relaxed);
     call->cancel.run = cancel_on_loop;

@@ -50,7 +50,7 @@ struct client_call {
     unsigned attempts;
     bool is_finished;
     bool has_reply; /* a message from the server has arrived */
-    atomic_bool cancel_asked;
+    atomic_bool cancel_requested;
     size_t header_bytes;
     struct message_reader reader;
     size_t uncredited;

@@ -11,7 +11,7 @@
 #include "rpc/grpc/grpc_text.h"
 
 #define NO_COPY (NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)
-#define OWN_FIELDS 8
+#define MAX_OWN_FIELDS 8
 
 static void
 add(struct request_fields *fields, const char *name, size_t name_size, const char *value,
@@ -33,9 +33,9 @@ request_fields_begin(struct request_fields *fields, struct arena *arena,
 {
     fields->arena = arena;
     fields->count = 0;
-    fields->items = OWN_FIELDS + more <= COUNT_OF(fields->inline_items)
+    fields->items = MAX_OWN_FIELDS + more <= COUNT_OF(fields->inline_items)
                         ? fields->inline_items
-                        : arena_alloc(arena, (OWN_FIELDS + more) * sizeof *fields->items);
+                        : arena_alloc(arena, (MAX_OWN_FIELDS + more) * sizeof *fields->items);
     add_text(fields, ":method", "POST");
     add_text(fields, ":scheme", channel->tls ? "https" : "http");
     add_text(fields, ":path", path);

@@ -116,7 +116,7 @@ end_message(struct message_reader *reader, struct message **out)
 }
 
 static size_t
-smaller(size_t a, size_t b)
+min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -129,7 +129,7 @@ message_reader_feed(struct message_reader *reader, const uint8_t *bytes, size_t 
     *taken = 0;
     if (reader->prefix_filled < FRAMING_PREFIX_BYTES) {
         size_t missing = FRAMING_PREFIX_BYTES - reader->prefix_filled;
-        *taken = smaller(missing, size);
+        *taken = min_size(missing, size);
         memcpy(reader->prefix + reader->prefix_filled, bytes, *taken);
         reader->prefix_filled += *taken;
         if (reader->prefix_filled < FRAMING_PREFIX_BYTES)
@@ -144,7 +144,7 @@ message_reader_feed(struct message_reader *reader, const uint8_t *bytes, size_t 
             if (error)
                 return error;
         }
-        size_t part = smaller(size - *taken, reader->capacity - reader->partial->size);
+        size_t part = min_size(size - *taken, reader->capacity - reader->partial->size);
         memcpy(reader->partial->bytes + reader->partial->size, bytes + *taken, part);
         reader->partial->size += part;
         *taken += part;

@@ -98,7 +98,7 @@ character_size(const char *text, size_t size)
  * whole response.
  */
 static void
-drop_last_blanks(struct buffer *out, size_t start)
+trim_trailing_spaces(struct buffer *out, size_t start)
 {
     while (out->size > start && out->bytes[out->size - 1] == ' ')
         out->size--;
@@ -111,10 +111,10 @@ grpc_text_encode_message(const char *text, size_t limit, struct buffer *out)
     size_t left = strlen(text), start = out->size;
     while (left) {
         size_t length = character_size(text, left);
-        bool is_end_blank = text[0] == ' ' && (text == begin || left == 1);
-        size_t cost = is_unescaped(text[0]) && !is_end_blank ? 1 : 3 * length;
+        bool is_end_space = text[0] == ' ' && (text == begin || left == 1);
+        size_t cost = is_unescaped(text[0]) && !is_end_space ? 1 : 3 * length;
         if (cost > limit) {
-            drop_last_blanks(out, start);
+            trim_trailing_spaces(out, start);
             return;
         }
         if (cost == 1)

@@ -14,7 +14,7 @@ request_init(struct request_header *header)
 }
 
 static bool
-is(const char *name, size_t name_size, const char *wanted)
+equals(const char *name, size_t name_size, const char *wanted)
 {
     return name_size == strlen(wanted) && memcmp(name, wanted, name_size) == 0;
 }
@@ -160,9 +160,9 @@ read_content_length(struct request_header *header, const char *value, size_t val
 static void
 read_encoding(struct request_header *header, const char *value, size_t value_size)
 {
-    if (is(value, value_size, "gzip"))
+    if (equals(value, value_size, "gzip"))
         header->encoding = ENCODING_GZIP;
-    else if (!is(value, value_size, "identity"))
+    else if (!equals(value, value_size, "identity"))
         header->encoding = ENCODING_UNKNOWN;
 }
 
@@ -171,7 +171,7 @@ read_known_field(struct request_header *header, enum name name, const char *valu
                  size_t value_size)
 {
     if (name == NAME_TE) {
-        if (!is(value, value_size, "trailers"))
+        if (!equals(value, value_size, "trailers"))
             set_malformed(header, "te other than trailers");
     } else if (name == NAME_TIMEOUT) {
         header->has_timeout = true;

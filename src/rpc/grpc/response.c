@@ -18,7 +18,7 @@ response_clear(struct response *response)
 }
 
 static bool
-is(const char *name, size_t name_size, const char *wanted)
+equals(const char *name, size_t name_size, const char *wanted)
 {
     return name_size == strlen(wanted) && memcmp(name, wanted, name_size) == 0;
 }
@@ -26,26 +26,26 @@ is(const char *name, size_t name_size, const char *wanted)
 static bool
 read_grpc_field(struct response *response, const struct field *field)
 {
-    if (is(field->name, field->name_size, "grpc-status")) {
+    if (equals(field->name, field->name_size, "grpc-status")) {
         int number = grpc_text_parse_number(field->value, field->value_size, CODE_COUNT);
         response->saw_status = true;
         response->is_invalid_status = number >= CODE_COUNT;
         response->code = response->is_invalid_status ? CODE_UNKNOWN : (enum code)number;
-    } else if (is(field->name, field->name_size, "grpc-message")) {
+    } else if (equals(field->name, field->name_size, "grpc-message")) {
         buffer_clear(&response->message);
         grpc_text_decode_message(field->value, field->value_size, &response->message);
-    } else if (is(field->name, field->name_size, "grpc-status-details-bin")) {
+    } else if (equals(field->name, field->name_size, "grpc-status-details-bin")) {
         buffer_clear(&response->details);
         if (!base64_decode(field->value, field->value_size, &response->details))
             buffer_clear(&response->details);
-    } else if (is(field->name, field->name_size, "grpc-encoding")) {
-        response->encoding = is(field->value, field->value_size, "identity") ? ENCODING_IDENTITY
-                             : is(field->value, field->value_size, "gzip")   ? ENCODING_GZIP
-                                                                             : ENCODING_UNKNOWN;
-    } else if (is(field->name, field->name_size, "content-type")) {
+    } else if (equals(field->name, field->name_size, "grpc-encoding")) {
+        response->encoding = equals(field->value, field->value_size, "identity") ? ENCODING_IDENTITY
+                             : equals(field->value, field->value_size, "gzip")   ? ENCODING_GZIP
+                                                                                 : ENCODING_UNKNOWN;
+    } else if (equals(field->name, field->name_size, "content-type")) {
         response->is_grpc = grpc_text_is_grpc_content_type(field->value, field->value_size);
     } else {
-        return is(field->name, field->name_size, "grpc-accept-encoding");
+        return equals(field->name, field->name_size, "grpc-accept-encoding");
     }
     return true;
 }
@@ -53,7 +53,7 @@ read_grpc_field(struct response *response, const struct field *field)
 void
 response_add_field(struct response *response, struct arena *arena, const struct field *field)
 {
-    if (is(field->name, field->name_size, ":status")) {
+    if (equals(field->name, field->name_size, ":status")) {
         response->http_status = grpc_text_parse_number(field->value, field->value_size, 0);
         return;
     }

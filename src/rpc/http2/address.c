@@ -13,7 +13,7 @@
 
 #include "base/utf8.h"
 
-#define LONGEST_QUOTE 128 /* bytes of the input that an error quotes */
+#define MAX_QUOTE_BYTES 128 /* bytes of the input that an error quotes */
 
 enum family { FAMILY_ANY, FAMILY_IPV4, FAMILY_IPV6 };
 
@@ -220,7 +220,7 @@ address_parse(const char *text, struct address *out)
     const char *problem = parse_any(text, &address);
     if (problem)
         return error_new(CODE_INVALID_ARGUMENT, "address \"%.*s\": %s",
-                         (int)utf8_cut(text, strlen(text), LONGEST_QUOTE), text, problem);
+                         (int)utf8_cut(text, strlen(text), MAX_QUOTE_BYTES), text, problem);
     *out = address;
     return NULL;
 }

@@ -113,7 +113,7 @@ feed(struct conn *conn, const uint8_t *bytes, size_t size)
 }
 
 static void
-read_socket(struct conn *conn)
+receive(struct conn *conn)
 {
     for (int i = 0; i < READS_PER_TURN && !conn->is_dead; i++) {
         size_t room = conn->reads_large ? LOOP_READ_BYTES : SMALL_READ_BYTES;
@@ -172,7 +172,7 @@ on_poll(uv_poll_t *poll, int status, int events)
         conn_mark_dirty(conn);
     }
     if (events & UV_READABLE || status < 0)
-        read_socket(conn);
+        receive(conn);
     /* libuv has stopped polling. If reading has not found an error, nothing later will. */
     if (status < 0)
         conn_kill(conn, "the socket failed");
@@ -211,7 +211,7 @@ destroy(struct conn *conn)
 
 /*
  * Everything is sent, and the peer has sent GOAWAY. It may have sent a ping after that. Closing
- * with unread bytes would reset the connection, and the peer could fail_write what was written.
+ * with unread bytes would reset the connection, and the peer could lose what was written.
  */
 static bool
 must_linger(struct conn *conn)
@@ -228,7 +228,7 @@ static void
 fail_write(struct conn *conn)
 {
     if (!conn->is_dead)
-        read_socket(conn);
+        receive(conn);
     conn_kill(conn, "write: %s", strerrordesc_np(conn->write_errno));
 }
 
@@ -284,7 +284,7 @@ conn_new(struct loop *loop, int fd, struct tls_session *tls, const struct conn_o
     conn->is_server = options->is_server;
     conn->counters = options->counters;
     conn->peer = peer_new(fd, account_new(&loop->admission));
-    conn->made_at = conn->last_read_at = timers_now();
+    conn->opened_at = conn->last_read_at = timers_now();
     set_socket_options(fd);
     conn_session_open(conn, options);
     uv_poll_init(&loop->uv, &conn->poll, fd);

@@ -25,7 +25,7 @@ struct conn_events {
     /* Server: the peer opens a stream. Returns the stream, embedded in its owner. */
     struct stream *(*open_stream)(struct conn *conn, int32_t id);
     /* Client: the peer may accept a new stream again (conn_can_open_stream). */
-    void (*room)(struct conn *conn);
+    void (*stream_available)(struct conn *conn);
     /* The peer accepts no new streams (GOAWAY); `text` is its debug data. */
     void (*going_away)(struct conn *conn, uint32_t http2_error, const char *text);
     /* The connection and its streams are closed; `conn` is freed after this call. */
@@ -90,7 +90,7 @@ struct conn {
     struct timer linger;
     unsigned pings_allowed;
     uint64_t pings_refilled_at;
-    uint64_t made_at;
+    uint64_t opened_at;
     uint64_t last_read_at;
     uint64_t write_blocked_since;
     struct conn *next; /* in the owner's list */

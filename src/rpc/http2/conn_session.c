@@ -83,10 +83,10 @@ conn_can_open_stream(const struct conn *conn)
 }
 
 static void
-notify_room(struct conn *conn)
+notify_stream_available(struct conn *conn)
 {
-    if (conn->events->room)
-        conn->events->room(conn);
+    if (conn->events->stream_available)
+        conn->events->stream_available(conn);
 }
 
 void
@@ -310,7 +310,7 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
         on_goaway(conn, &frame->goaway);
         break;
     case NGHTTP2_SETTINGS:
-        notify_room(conn);
+        notify_stream_available(conn);
         break;
     default:
         break;
@@ -389,7 +389,7 @@ on_stream_closed(nghttp2_session *session, int32_t id, uint32_t http2_error, voi
         end_stream(stream, NGHTTP2_ENHANCE_YOUR_CALM, "the headers are too large to send");
     else
         end_stream(stream, http2_error, why && conn->goaway_text ? conn->goaway_text : why);
-    notify_room(conn);
+    notify_stream_available(conn);
     return 0;
 }
 

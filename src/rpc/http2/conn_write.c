@@ -23,7 +23,7 @@
 
 #define MAX_PIECES 64
 #define FRAME_HEADER_BYTES 9
-#define COPY_BELOW 2048
+#define MIN_ZERO_COPY_BYTES 2048
 
 /* The input of one writev. `held[i]` is NULL if the piece is in the loop's buffer. */
 struct batch {
@@ -115,7 +115,7 @@ conn_write_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
         const uint8_t *bytes;
         struct chunk *chunk;
         size_t part = chunk_queue_peek(&stream->out, left, &bytes, &chunk);
-        if (part < COPY_BELOW || batch->count + 1 >= MAX_PIECES)
+        if (part < MIN_ZERO_COPY_BYTES || batch->count + 1 >= MAX_PIECES)
             add_copy(conn, batch, bytes, part);
         else
             add_held(batch, chunk, bytes, part);

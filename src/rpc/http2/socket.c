@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* For port 0: a port that is free at one address may be in use at another. */
-#define PORT_TRIES 16
+#define MAX_PORT_ATTEMPTS 16
 
 socklen_t
 socket_name_of_unix(const struct address *address, struct sockaddr_un *out)
@@ -24,7 +24,7 @@ socket_name_of_unix(const struct address *address, struct sockaddr_un *out)
 
 /* One attempt to listen on all addresses of a host. */
 struct attempt {
-    const struct address *asked;
+    const struct address *requested;
     const struct addrinfo *found;
     struct listeners *listeners;
     struct address missing[SOCKET_MAX_LISTENERS]; /* addresses that this machine does not have */
@@ -82,12 +82,12 @@ open_listener(const union socket_name *name, socklen_t size, bool is_alone, int 
 static struct error *
 cannot_listen(const struct attempt *attempt, const struct address *address, int failed)
 {
-    char asked[ADDRESS_TEXT_SIZE], text[ADDRESS_TEXT_SIZE];
-    address_print(attempt->asked, asked, sizeof asked);
+    char requested[ADDRESS_TEXT_SIZE], text[ADDRESS_TEXT_SIZE];
+    address_print(attempt->requested, requested, sizeof requested);
     address_print(address, text, sizeof text);
-    if (strcmp(asked, text) == 0)
+    if (strcmp(requested, text) == 0)
         return error_from_errno(failed, "listen on %s", text);
-    return error_from_errno(failed, "listen on %s (%s)", text, asked);
+    return error_from_errno(failed, "listen on %s (%s)", text, requested);
 }
 
 /* With port 0, the later addresses reuse the port that the first one got. */
@@ -95,7 +95,7 @@ static struct error *
 listen_at(struct attempt *attempt, const struct addrinfo *at)
 {
     struct listeners *listeners = attempt->listeners;
-    uint16_t port = listeners->count ? listeners->items[0].address.port : attempt->asked->port;
+    uint16_t port = listeners->count ? listeners->items[0].address.port : attempt->requested->port;
     union socket_name name = name_with_port(at, port);
     socklen_t size = at->ai_addrlen;
     bool is_alone = !attempt->found->ai_next;
@@ -138,7 +138,7 @@ listen_at_all(struct attempt *attempt)
             error = error_new(CODE_INVALID_ARGUMENT,
                               "listen on %s: the name has more than %d addresses; give the "
                               "addresses to serve instead of the name",
-                              attempt->asked->host, SOCKET_MAX_LISTENERS);
+                              attempt->requested->host, SOCKET_MAX_LISTENERS);
         else
             error = listen_at(attempt, at);
     }
@@ -152,12 +152,12 @@ listen_at_all(struct attempt *attempt)
 static void
 log_missing(const struct attempt *attempt, const struct log *log)
 {
-    char asked[ADDRESS_TEXT_SIZE], text[ADDRESS_TEXT_SIZE];
-    address_print(attempt->asked, asked, sizeof asked);
+    char requested[ADDRESS_TEXT_SIZE], text[ADDRESS_TEXT_SIZE];
+    address_print(attempt->requested, requested, sizeof requested);
     for (size_t i = 0; i < attempt->missing_count; i++) {
         address_print(&attempt->missing[i], text, sizeof text);
         log_warn(log, "not listening on an address that this machine does not have",
-                 LOG_TEXT("address", text), LOG_TEXT("of", asked));
+                 LOG_TEXT("address", text), LOG_TEXT("of", requested));
     }
 }
 
@@ -181,10 +181,10 @@ socket_listen_tcp(const struct address *address, const struct log *log, struct l
     struct error *error = find_addresses(address, &found);
     if (error)
         return error;
-    struct attempt attempt = {.asked = address, .found = found, .listeners = out};
+    struct attempt attempt = {.requested = address, .found = found, .listeners = out};
     error = listen_at_all(&attempt);
-    for (int i = 1; i < PORT_TRIES && error && error->code == CODE_UNAVAILABLE && !address->port;
-         i++) {
+    for (int i = 1;
+         i < MAX_PORT_ATTEMPTS && error && error->code == CODE_UNAVAILABLE && !address->port; i++) {
         error_free(error);
         error = listen_at_all(&attempt);
     }

@@ -129,7 +129,7 @@ is_slow(const struct server *server, const struct conn *conn, uint64_t now)
 {
     uint64_t preface_ns = server->options.preface_timeout_ms * UINT64_C(1000000);
     uint64_t stall_ns = server->options.stall_timeout_ms * UINT64_C(1000000);
-    return (!conn->received_settings && now - conn->made_at > preface_ns) ||
+    return (!conn->received_settings && now - conn->opened_at > preface_ns) ||
            (conn->is_write_blocked && now - conn->write_blocked_since > stall_ns);
 }
 
