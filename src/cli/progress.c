@@ -14,6 +14,7 @@
 #define BAR_COLUMNS 30
 /* What takes longer is worth a bar. */
 #define SOON_MS 500
+#define LATE_MS 600000
 #define AGAIN_MS 100
 #define MOST_TRIES 600
 
@@ -158,34 +159,57 @@ is_under_way(const struct client *client, const struct error *error)
            (error->code == CODE_ABORTED || error->code == CODE_DEADLINE_EXCEEDED);
 }
 
+struct error *
+progress_find_volume(struct client *client, const char *name, const char **id)
+{
+    volume_info *volume;
+    struct error *error = inventory_find_volume(client, name, &volume);
+    *id = !error && !volume->ready ? volume->volume->volume_id : NULL;
+    return error;
+}
+
+struct error *
+progress_find_snapshot(struct client *client, const char *name, const char **id)
+{
+    snapshot_info *snapshot;
+    struct error *error = inventory_find_snapshot(client, name, &snapshot);
+    *id = !error && !snapshot->snapshot->ready_to_use ? snapshot->snapshot->snapshot_id : NULL;
+    return error;
+}
+
 /*
- * Waits for the copy if there is one, and else for a moment: a third-party driver's volume has no name here, of several of the same name nobody knows which it is, and not all
+ * Waits for the copy if there is one, and else for a moment: what a third-party driver has has no name here, of several of the same name nobody knows which it is, and not all
  * connections may be there to be asked. If it is the server that does not answer, the next request tells.
  */
 static struct error *
-wait_for_copy(struct client *client, const char *volume_name)
+wait_for_copy(struct client *client, progress_finder *find, const char *name)
 {
-    volume_info *volume;
-    struct error *error = volume_name ? inventory_find_volume(client, volume_name, &volume) : NULL;
-    if (volume_name && !error && !volume->ready)
-        return progress_follow(client, volume->volume->volume_id);
+    const char *id;
+    struct error *error = find(client, name, &id);
+    if (id)
+        return progress_follow(client, id);
     error_free(error);
     nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
     return NULL;
 }
 
-/* A server that is still at work says ABORTED; the same request again never starts the work anew. */
+/*
+ * A server that is still at work says ABORTED; the same request again never starts the work anew. Its copy may begin late: it is looked for again after twice the
+ * time, so that a driver that has none is not bothered often.
+ */
 struct error *
-progress_ask(struct client *client, const char *method, const void *request,
-             const char *volume_name, void *reply)
+progress_ask(struct client *client, const char *method, const void *request, progress_finder *find,
+             const char *name, void *reply)
 {
-    struct error *error = client_ask_within(client, SOON_MS, method, request, reply);
+    uint64_t soon_ms = SOON_MS;
+    struct error *error = client_ask_within(client, soon_ms, method, request, reply);
     for (int i = 0; i < MOST_TRIES && is_under_way(client, error); i++) {
-        struct error *failure = wait_for_copy(client, volume_name);
+        struct error *failure = wait_for_copy(client, find, name);
         error_free(error);
         if (failure)
             return failure;
-        error = client_ask(client, method, request, reply);
+        soon_ms = soon_ms < LATE_MS ? 2 * soon_ms : LATE_MS;
+        error = client_ask_within(client, soon_ms, method, request, reply);
     }
     return error;
 }

@@ -6,12 +6,15 @@
 #include "cli/client.h"
 #include "proto/skycap.pb-c.h"
 
-/*
- * Asks for something whose data may have to be copied first, and waits until it is. `volume_name`: under which a volume is found while its
- * data is copied; NULL for anything else.
- */
+/* What finds something by its name while its data is copied: `*id` is NULL if that is not so. */
+typedef struct error *progress_finder(struct client *client, const char *name, const char **id);
+progress_finder progress_find_volume;
+progress_finder progress_find_snapshot;
+
+/* Asks for something whose data may have to be copied first, and waits until it is. */
 MUST_CHECK struct error *progress_ask(struct client *client, const char *method,
-                                      const void *request, const char *volume_name, void *reply);
+                                      const void *request, progress_finder *find, const char *name,
+                                      void *reply);
 
 /* Waits for the operation's end. An error says how it failed, or that it was cancelled. */
 MUST_CHECK struct error *progress_follow(struct client *client, const char *id);

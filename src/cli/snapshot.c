@@ -41,7 +41,8 @@ create(struct client *client, const char *source, const char *name)
         return error;
     request.source_volume_id = volume->volume->volume_id;
     request.name = (char *)name;
-    error = progress_ask(client, "csi.v1.Controller/CreateSnapshot", &request, NULL, &reply);
+    error = progress_ask(client, "csi.v1.Controller/CreateSnapshot", &request,
+                         progress_find_snapshot, name, &reply);
     if (!error && !reply->snapshot->ready_to_use)
         error = wait_until_ready(client, reply->snapshot->snapshot_id);
     return error ? error : inventory_show_snapshot(client, reply->snapshot->snapshot_id);

@@ -167,9 +167,9 @@ volume_make(struct client *client, const struct volume_wish *wish)
         volume_capability(type_of(wish, source_type), &client->arena);
     request.volume_capabilities = &capability;
     request.n_volume_capabilities = 1;
-    error = request.volume_content_source
-                ? progress_ask(client, CREATE_VOLUME, &request, wish->name, &reply)
-                : client_ask(client, CREATE_VOLUME, &request, &reply);
+    error = request.volume_content_source ? progress_ask(client, CREATE_VOLUME, &request,
+                                                         progress_find_volume, wish->name, &reply)
+                                          : client_ask(client, CREATE_VOLUME, &request, &reply);
     if (!error && wish->path)
         error = publish(client, reply->volume, type_of(wish, source_type), wish->path);
     return error ? error : inventory_show_volume(client, reply->volume->volume_id);
