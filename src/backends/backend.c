@@ -2,9 +2,10 @@
 /*
  * What all back ends have in common: see backend.h.
  *
- * A data directory belongs to the back end that was first opened in it; a file says which. So "auto" never turns away from data because the
- * circumstances have changed: it says what is missing instead. One at a time opens or closes a directory, which is locked meanwhile: none
- * finds what another has half made, or opens what it is about to unmount.
+ * A data directory belongs to the back end that was first opened in it; a file says which. So
+ * "auto" never turns away from data because the circumstances have changed: it says what is missing
+ * instead. One at a time opens or closes a directory, which is locked meanwhile: none finds what
+ * another has half made, or opens what it is about to unmount.
  */
 #include "backends/backend.h"
 
@@ -253,7 +254,10 @@ check_pair(const struct data *from, const struct data *to)
     return error;
 }
 
-/* What failed because nothing can be written at the moment says so, and what to do, rather than what the kernel makes of it. */
+/*
+ * What failed because nothing can be written at the moment says so, and what to do, rather than
+ * what the kernel makes of it.
+ */
 static struct error *
 explain(struct backend *backend, struct error *error)
 {

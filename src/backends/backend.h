@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where data lives. A back end keeps volumes and snapshots under handles that skycap made (never a name or id of a request); it knows nothing
- * of rows, names or CSI.
+ * Where data lives. A back end keeps volumes and snapshots under handles that skycap made (never a
+ * name or id of a request); it knows nothing of rows, names or CSI.
  *
- * A back end is one file that ends in a `const struct backend_ops`, and one line in table.c. A NULL function means "cannot", and every
- * capability that is told to the outside is derived from that. Callers use the functions of this header (backend.c), which check
- * what all back ends have in common and refuse with UNIMPLEMENTED what one cannot.
+ * A back end is one file that ends in a `const struct backend_ops`, and one line in table.c. A NULL
+ * function means "cannot", and every capability that is told to the outside is derived from that.
+ * Callers use the functions of this header (backend.c), which check what all back ends have in
+ * common and refuse with UNIMPLEMENTED what one cannot.
  *
- * Every function that makes something is idempotent: made again under the same handle it finishes or replaces what a crash has left,
- * because nothing is visible to anybody before its row is in the store. All may block; different handles may be worked on at the same time.
+ * Every function that makes something is idempotent: made again under the same handle it finishes
+ * or replaces what a crash has left, because nothing is visible to anybody before its row is in the
+ * store. All may block; different handles may be worked on at the same time.
  *
- * What a power failure leaves: copies and snapshots that were answered are there, and so are changes, each with the note that came with it. A volume
- * that was made empty, a note that was written alone and a removal may be undone for as long as the file system has not committed by itself (btrfs: 30
- * s): a row whose volume is missing after a power failure is made again, empty as it was (whatever its user had made durable would have
- * made the volume durable too).
+ * What a power failure leaves: copies and snapshots that were answered are there, and so are
+ * changes, each with the note that came with it. A volume that was made empty, a note that was
+ * written alone and a removal may be undone for as long as the file system has not committed by
+ * itself (btrfs: 30 s): a row whose volume is missing after a power failure is made again, empty as
+ * it was (whatever its user had made durable would have made the volume durable too).
  */
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
@@ -46,15 +49,18 @@ struct data {
     enum data_role role;
 };
 
-/* What stands beside the data and survives the loss of the store: the row, to rebuild it from. No bytes: no note. */
+/*
+ * What stands beside the data and survives the loss of the store: the row, to rebuild it from. No
+ * bytes: no note.
+ */
 struct data_note {
     const void *bytes;
     size_t size;
 };
 
 struct data_settings {
-    uint64_t
-        size_bytes; /* 0: trees have no limit, copies of an image have the size of the source */
+    /* 0: trees have no limit, copies of an image have the size of the source */
+    uint64_t size_bytes;
     const char *compression; /* NULL, "none", "zstd", "lzo", "zlib" */
     bool nocow;              /* no copy on write, no checksums */
     struct data_note note;   /* there as soon as the data is, and as durable */
@@ -77,7 +83,10 @@ struct backend_capacity {
     bool is_limited_below;         /* a pool has more, the disk below it has not */
 };
 
-/* How far a long piece of work is. `cancelled` is asked now and then; true ends it with CANCELLED and cleans up. */
+/*
+ * How far a long piece of work is. `cancelled` is asked now and then; true ends it with CANCELLED
+ * and cleans up.
+ */
 struct progress {
     void (*report)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     bool (*cancelled)(void *context);
@@ -90,7 +99,10 @@ struct extent {
     uint64_t size;
 };
 
-/* Takes extents in ascending order, merged and apart from each other; an error ends the walk and comes back from it. */
+/*
+ * Takes extents in ascending order, merged and apart from each other; an error ends the walk and
+ * comes back from it.
+ */
 struct extent_sink {
     struct error *(*take)(void *context, const struct extent *extent);
     void *context;
@@ -112,8 +124,9 @@ struct backend_options {
     uint64_t pool_bytes; /* btrfs pool image: its size; 0: choose */
     bool is_known;       /* its data has been in the directory before; set by backend.c */
     /*
-     * Quotas may be switched on also where the directory is on a btrfs that is not ours. Simple quotas change the file system for good:
-     * kernels before 6.7 cannot mount it any more. Without it trees have limits there only if quotas are on already.
+     * Quotas may be switched on also where the directory is on a btrfs that is not ours. Simple
+     * quotas change the file system for good: kernels before 6.7 cannot mount it any more. Without
+     * it trees have limits there only if quotas are on already.
      */
     bool may_switch_quotas_on;
 };
@@ -128,10 +141,16 @@ struct backend_ops {
     /* An empty volume. */
     struct error *(*create)(struct backend *backend, const struct data *data,
                             const struct data_settings *settings);
-    /* `to` becomes a copy of `from` (either may be a volume or a snapshot; same kind). Never smaller than an image was. */
+    /*
+     * `to` becomes a copy of `from` (either may be a volume or a snapshot; same kind). Never
+     * smaller than an image was.
+     */
     struct error *(*copy)(struct backend *backend, const struct data *from, const struct data *to,
                           const struct data_settings *settings, const struct progress *progress);
-    /* Snapshots of several volumes at one instant, all or none. ABORTED: no instant was found for them, try again. `notes`: NULL, or one for each. */
+    /*
+     * Snapshots of several volumes at one instant, all or none. ABORTED: no instant was found for
+     * them, try again. `notes`: NULL, or one for each.
+     */
     struct error *(*snapshot_group)(struct backend *backend, const struct data *const *from,
                                     const struct data *const *to, const struct data_note *notes,
                                     size_t count);
@@ -140,21 +159,27 @@ struct backend_ops {
     /* Grows an image, or changes what limits a tree; durable when it returns. */
     struct error *(*change)(struct backend *backend, const struct data *data,
                             const struct data_settings *settings);
-    /* Whether a size or a parameter is not in force: `change` would put it right. NULL: cannot tell. */
+    /*
+     * Whether a size or a parameter is not in force: `change` would put it right. NULL: cannot
+     * tell.
+     */
     struct error *(*differs)(struct backend *backend, const struct data *data,
                              const struct data_settings *settings, bool *differs);
     struct error *(*usage)(struct backend *backend, const struct data *data,
                            struct data_usage *usage);
     struct error *(*capacity)(struct backend *backend, struct backend_capacity *capacity);
-    /* Why nothing can be written at the moment, and what to do: UNAVAILABLE. NULL: it always can. */
+    /*
+     * Why nothing can be written at the moment, and what to do: UNAVAILABLE. NULL: it always can.
+     */
     struct error *(*check)(struct backend *backend);
     /* The directory of a tree, the file of an image; absolute. */
     struct error *(*path)(struct backend *backend, const struct data *data, char *out, size_t size);
     /* Everything that is there, for the sweep at start. */
     struct error *(*list)(struct backend *backend, backend_found *found, void *context);
     /*
-     * The bytes of an image that are allocated; with `base` those that may differ from it (all that do are among them). From `offset` on.
-     * The work is proportional to the extents, not to the size. FAILED_PRECONDITION if the file system cannot tell changes.
+     * The bytes of an image that are allocated; with `base` those that may differ from it (all that
+     * do are among them). From `offset` on. The work is proportional to the extents, not to the
+     * size. FAILED_PRECONDITION if the file system cannot tell changes.
      */
     struct error *(*extents)(struct backend *backend, const struct data *data,
                              const struct data *base, uint64_t offset,
@@ -164,7 +189,10 @@ struct backend_ops {
                                 size_t size);
     struct error *(*read_note)(struct backend *backend, const struct data *data, void *note,
                                size_t room, size_t *size);
-    /* What was made, changed or removed until now outlasts a power failure. NULL where nothing does. */
+    /*
+     * What was made, changed or removed until now outlasts a power failure. NULL where nothing
+     * does.
+     */
     struct error *(*sync)(struct backend *backend);
     /* Makes the place itself larger, where it has a size of its own; never smaller. */
     struct error *(*grow)(struct backend *backend, uint64_t size_bytes);
@@ -192,11 +220,13 @@ MUST_CHECK struct error *backend_open(const char *name, const struct backend_opt
 void backend_close(struct backend *backend);
 
 /*
- * Several at once. The first name is the default, and lives in the directory as if it were alone; any other one in DIRECTORY/backends/NAME. What has
- * been used there once is opened again, named or not.
+ * Several at once. The first name is the default, and lives in the directory as if it were alone;
+ * any other one in DIRECTORY/backends/NAME. What has been used there once is opened again, named or
+ * not.
  *
- * What comes out stands for all of them: it is the first, and every function below finds out by the handle whose data it is. Handles
- * of the others end in "-NAME". Flags, `ops`, capacity and grow are those of the first. FAILED_PRECONDITION: the first is volatile.
+ * What comes out stands for all of them: it is the first, and every function below finds out by the
+ * handle whose data it is. Handles of the others end in "-NAME". Flags, `ops`, capacity and grow
+ * are those of the first. FAILED_PRECONDITION: the first is volatile.
  */
 MUST_CHECK struct error *backend_open_several(const char *const *names, size_t count,
                                               const struct backend_options *options,
@@ -213,7 +243,9 @@ MUST_CHECK struct error *backend_find(struct backend *backend, const char *name,
 void backend_mark_handle(const struct backend *backend, const struct backend *home,
                          char handle[BACKEND_HANDLE_SIZE]);
 
-/* Whether a copy costs the same for any amount of data. From one back end to another it never does. */
+/*
+ * Whether a copy costs the same for any amount of data. From one back end to another it never does.
+ */
 bool backend_copies_instantly(struct backend *backend, const struct data *from,
                               const struct data *to);
 
@@ -260,7 +292,10 @@ bool backend_needs_tending(const struct backend *backend);
 /* Each of several has its turn, whether or not another one fails. */
 MUST_CHECK struct error *backend_tend(struct backend *backend);
 
-/* A volume `to` of one back end with the contents of `from` in another: file by file, or block by block; durable when it returns. */
+/*
+ * A volume `to` of one back end with the contents of `from` in another: file by file, or block by
+ * block; durable when it returns.
+ */
 MUST_CHECK struct error *backend_copy_between(struct backend *from_backend, const struct data *from,
                                               struct backend *to_backend, const struct data *to,
                                               const struct data_settings *settings,

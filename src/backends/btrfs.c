@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The btrfs back end: a tree is a subvolume, an image is a file in a subvolume of its own. Copies and snapshots are snapshots of btrfs and cost
- * the same for any amount of data. Works where the directory is on btrfs, and elsewhere in a pool (pool.h). Needs root.
+ * The btrfs back end: a tree is a subvolume, an image is a file in a subvolume of its own. Copies
+ * and snapshots are snapshots of btrfs and cost the same for any amount of data. Works where the
+ * directory is on btrfs, and elsewhere in a pool (pool.h). Needs root.
  *
- * The note and the size stand on the holder as extended attributes: beside the data, so that read-only snapshots have them too.
+ * The note and the size stand on the holder as extended attributes: beside the data, so that
+ * read-only snapshots have them too.
  */
 #include "backends/btrfs.h"
 
@@ -33,8 +35,9 @@
 #define NOTE_ATTRIBUTE "user.skycap.note"
 
 /*
- * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for after so many removals, or as many as there are
- * accounts: a removal pays for looking at one at most.
+ * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for
+ * after so many removals, or as many as there are accounts: a removal pays for looking at one at
+ * most.
  */
 #define SMALLEST_SWEEP 4096u
 
@@ -318,7 +321,10 @@ count_entry(void *context, const struct backend_entry *entry)
     return --*left ? NULL : error_new(CODE_OUT_OF_RANGE, "there are many");
 }
 
-/* With quotas the kernel needs 25 us for each subvolume to mount the pool: with very many that is seconds at the next start. */
+/*
+ * With quotas the kernel needs 25 us for each subvolume to mount the pool: with very many that is
+ * seconds at the next start.
+ */
 static bool
 holds_many(const struct btrfs_backend *btrfs)
 {
@@ -388,7 +394,9 @@ open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
     if (!error)
         error = btrfs_quota_open(&btrfs->quota, btrfs->root, may_switch_on, options->log);
     btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
-    /* Before a volume is made: it may get the id of one that is gone, and must not get its group. */
+    /*
+     * Before a volume is made: it may get the id of one that is gone, and must not get its group.
+     */
     if (!error && btrfs->quota.kind == BTRFS_QUOTA_SIMPLE && is_writable(btrfs))
         error = btrfs_family_drop_stale(btrfs->root);
     return error;
@@ -426,8 +434,9 @@ sync_all(struct backend *backend)
 }
 
 /*
- * It writes all that is dirty in the file system, too. To start a commit and wait for it (BTRFS_IOC_START_SYNC) would not, and was rejected: the kernel's thread that
- * commits may miss that it was woken, and then all who asked hang until its next turn, for up to half a minute.
+ * It writes all that is dirty in the file system, too. To start a commit and wait for it
+ * (BTRFS_IOC_START_SYNC) would not, and was rejected: the kernel's thread that commits may miss
+ * that it was woken, and then all who asked hang until its next turn, for up to half a minute.
  */
 struct error *
 btrfs_commit(const struct btrfs_backend *btrfs)
@@ -458,8 +467,9 @@ late_for_commit(void)
 }
 
 /*
- * BTRFS_IOC_START_SYNC wakes the kernel's thread that commits, and returns when that has begun. If the thread is at the end of another commit it misses the call, which
- * returns after half a minute then. A sync commits by itself, and that lets the call return.
+ * BTRFS_IOC_START_SYNC wakes the kernel's thread that commits, and returns when that has begun. If
+ * the thread is at the end of another commit it misses the call, which returns after half a minute
+ * then. A sync commits by itself, and that lets the call return.
  */
 void
 btrfs_start_commit(struct btrfs_backend *btrfs)
@@ -474,7 +484,10 @@ btrfs_start_commit(struct btrfs_backend *btrfs)
         pthread_join(thread, NULL);
 }
 
-/* btrfs gives back what was deleted after its next commit, in half a minute. Where room is short that is asked for now; no call waits for it. */
+/*
+ * btrfs gives back what was deleted after its next commit, in half a minute. Where room is short
+ * that is asked for now; no call waits for it.
+ */
 static void
 give_room_back(struct btrfs_backend *btrfs)
 {

@@ -52,17 +52,26 @@ struct error *btrfs_remove(struct backend *backend, const struct data *data);
 /* The note as an attribute of the holder. Of settings it may be none. */
 MUST_CHECK struct error *btrfs_put_note(int holder, const struct data_note *note);
 
-/* What was changed up to now is durable, data that somebody has written to files too. Those who call it at the same time share a commit. */
+/*
+ * What was changed up to now is durable, data that somebody has written to files too. Those who
+ * call it at the same time share a commit.
+ */
 MUST_CHECK struct error *btrfs_commit(const struct btrfs_backend *btrfs);
 
-/* Returns when a commit has begun: who changes something from then on waits for the next transaction. Where that takes too long, when it is over. */
+/*
+ * Returns when a commit has begun: who changes something from then on waits for the next
+ * transaction. Where that takes too long, when it is over.
+ */
 void btrfs_start_commit(struct btrfs_backend *btrfs);
 
 /* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
 MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,
                                                 const char *name);
 
-/* A source, which is open, has got a snapshot or clone: what it shares from now on is not counted against it. */
+/*
+ * A source, which is open, has got a snapshot or clone: what it shares from now on is not counted
+ * against it.
+ */
 MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data,
                                             int tree);
 

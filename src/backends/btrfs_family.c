@@ -63,7 +63,10 @@ is_gone(int failed)
 
 /* ---- who belongs to whom ---- */
 
-/* Relations stand in the quota tree in both directions: a subvolume's lead to groups, which have higher numbers, a group's to its members. */
+/*
+ * Relations stand in the quota tree in both directions: a subvolume's lead to groups, which have
+ * higher numbers, a group's to its members.
+ */
 static void
 take_group(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
 {
@@ -139,7 +142,10 @@ btrfs_family_limit(int root, uint64_t volume_id, uint64_t limit_bytes)
     return NULL;
 }
 
-/* Whoever changes the size meanwhile writes it down first and then limits the group, if it is there. */
+/*
+ * Whoever changes the size meanwhile writes it down first and then limits the group, if it is
+ * there.
+ */
 static struct error *
 limit_as_written(int root, uint64_t volume_id, int holder)
 {

@@ -2,10 +2,12 @@
 /*
  * Snapshots of several volumes at one instant, without freezing anything.
  *
- * Snapshots that join one transaction of btrfs are cut together when it commits. So a commit is started, and while it runs one thread for each
- * volume asks for its snapshot: all of them wait for the next transaction. Which one it was stands in the snapshot (otransid): when all
- * have the same the group was cut at one instant, else it is thrown away and tried again. Each snapshot has a directory of its own (its holder),
- * because the kernel keeps the parent directory locked until the commit.
+ * Snapshots that join one transaction of btrfs are cut together when it commits. So a commit is
+ * started, and while it runs one thread for each volume asks for its snapshot: all of them wait for
+ * the next transaction. Which one it was stands in the snapshot (otransid): when all have the same
+ * the group was cut at one instant, else it is thrown away and tried again. Each snapshot has a
+ * directory of its own (its holder), because the kernel keeps the parent directory locked until the
+ * commit.
  */
 #include <btrfsutil.h>
 #include <errno.h>

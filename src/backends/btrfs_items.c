@@ -2,8 +2,9 @@
 /*
  * Items of btrfs: see btrfs_items.h.
  *
- * Extents come from the subvolume's own items and not from FIEMAP: FIEMAP follows every extent back to all who share it, which
- * takes seconds for an image with many snapshots, and does not tell which part of a compressed extent a file uses.
+ * Extents come from the subvolume's own items and not from FIEMAP: FIEMAP follows every extent back
+ * to all who share it, which takes seconds for an image with many snapshots, and does not tell
+ * which part of a compressed extent a file uses.
  */
 #include "backends/btrfs_items.h"
 
@@ -183,8 +184,9 @@ load_extents(struct extent_reader *reader)
 }
 
 /*
- * What was written has its items only when it is done being written, and fsync returns before: it writes a log instead. FIEMAP with this flag
- * waits for all of the file, whatever part is asked for.
+ * What was written has its items only when it is done being written, and fsync returns before: it
+ * writes a log instead. FIEMAP with this flag waits for all of the file, whatever part is asked
+ * for.
  */
 static int
 wait_for_items(int fd)

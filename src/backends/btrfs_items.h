@@ -20,14 +20,20 @@ struct btrfs_items {
     };
 };
 
-/* The items from (objectid, type, offset) on up to `max`, of the tree with that number or (0) of the subvolume that fd is in. */
+/*
+ * The items from (objectid, type, offset) on up to `max`, of the tree with that number or (0) of
+ * the subvolume that fd is in.
+ */
 struct btrfs_range {
     uint64_t tree;
     struct btrfs_key min;
     struct btrfs_key max;
 };
 
-/* The next item and its key; NULL when those of the question are used up. Items are not aligned: memcpy them. */
+/*
+ * The next item and its key; NULL when those of the question are used up. Items are not aligned:
+ * memcpy them.
+ */
 const void *btrfs_items_next(struct btrfs_items *items, struct btrfs_ioctl_search_header *header);
 
 /* Asks for the first items of the range, as many as fit. */
@@ -41,8 +47,8 @@ MUST_CHECK struct error *btrfs_items_each(
     void *context);
 
 /*
- * Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000 files. With more inodes than `most`
- * their number is DATA_USAGE_UNKNOWN, and that of bytes 0.
+ * Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000
+ * files. With more inodes than `most` their number is DATA_USAGE_UNKNOWN, and that of bytes 0.
  */
 MUST_CHECK struct error *btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes,
                                                   uint64_t *bytes);

@@ -72,7 +72,10 @@ apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
     return error ? error : apply_properties(tree, settings);
 }
 
-/* The directory's properties are set before the image is made in it: nocow can only be had by a file that is empty. */
+/*
+ * The directory's properties are set before the image is made in it: nocow can only be had by a
+ * file that is empty.
+ */
 static struct error *
 make_image(int disk, const struct data_settings *settings, int *out)
 {
@@ -175,8 +178,8 @@ btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data, int tre
 }
 
 /*
- * Opening a clone costs more than asking its source for the flags that both have. What is set after the commit that made it needs another
- * one.
+ * Opening a clone costs more than asking its source for the flags that both have. What is set after
+ * the commit that made it needs another one.
  */
 static struct error *
 clone_tree(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
@@ -224,7 +227,10 @@ finish_image(struct btrfs_backend *btrfs, const struct data *to,
     return error ? error : copying_grow_image(image, settings->size_bytes);
 }
 
-/* Data with checksums cannot be shared with data that has none: byte by byte. What a crash has left of it is thrown away. */
+/*
+ * Data with checksums cannot be shared with data that has none: byte by byte. What a crash has left
+ * of it is thrown away.
+ */
 static struct error *
 copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
            const struct data_settings *settings, const struct progress *progress)
@@ -244,8 +250,9 @@ copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int h
 }
 
 /*
- * The same from a volume, which somebody may write to meanwhile: from a snapshot of it, so that the copy is of one instant. The snapshot has the new
- * volume's handle and no row: what a crash leaves of it is swept away.
+ * The same from a volume, which somebody may write to meanwhile: from a snapshot of it, so that the
+ * copy is of one instant. The snapshot has the new volume's handle and no row: what a crash leaves
+ * of it is swept away.
  */
 static struct error *
 copy_cut_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,

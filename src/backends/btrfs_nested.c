@@ -2,12 +2,15 @@
 /*
  * Subvolumes in volumes: see btrfs_nested.h.
  *
- * A look costs as much as subvolumes were made since the last one. Once in a while it is at all: of two subvolumes that are made at the same
- * time the one with the higher id may be seen first, and the other one then only there.
+ * A look costs as much as subvolumes were made since the last one. Once in a while it is at all: of
+ * two subvolumes that are made at the same time the one with the higher id may be seen first, and
+ * the other one then only there.
  *
- * What is looked at is hostile. A subvolume that is made in one that is in its volume's group joins by itself, unless its maker says otherwise: he may leave it
- * outside, or put it into the group of another volume. So each new one is checked. Once a group is over its limit no subvolume can be made in
- * any that belongs to it; only in those that were made during the look itself, and therefore it goes on until there is nothing new.
+ * What is looked at is hostile. A subvolume that is made in one that is in its volume's group joins
+ * by itself, unless its maker says otherwise: he may leave it outside, or put it into the group of
+ * another volume. So each new one is checked. Once a group is over its limit no subvolume can be
+ * made in any that belongs to it; only in those that were made during the look itself, and
+ * therefore it goes on until there is nothing new.
  */
 #include "backends/btrfs_nested.h"
 
@@ -124,7 +127,10 @@ is_volume(const struct look *look, const struct btrfs_link *link)
     return holder >= 0;
 }
 
-/* Goes up until something is known, so that a look asks about each subvolume once, whatever stands in what. */
+/*
+ * Goes up until something is known, so that a look asks about each subvolume once, whatever stands
+ * in what.
+ */
 static struct error *
 find_volume(struct look *look, struct btrfs_link link, uint64_t *volume)
 {
@@ -259,7 +265,10 @@ list_all(int root, uint64_t id, struct btrfs_ids *out)
     return error;
 }
 
-/* What is deleted in it changes it, which it must let happen; becoming writable is such a change too. */
+/*
+ * What is deleted in it changes it, which it must let happen; becoming writable is such a change
+ * too.
+ */
 static struct error *
 unlock(struct btrfs_backend *btrfs, uint64_t id)
 {

@@ -157,7 +157,10 @@ btrfs_quota_read_limit(int holder)
     return limit_of(&account);
 }
 
-/* Through the root: the kernel charges what it writes down for this to the subvolume that it is asked in, and one that is full has no room for it. */
+/*
+ * Through the root: the kernel charges what it writes down for this to the subvolume that it is
+ * asked in, and one that is full has no room for it.
+ */
 static struct error *
 set_limit(const struct btrfs_quota *quota, int subvolume, const struct account *account)
 {
@@ -202,8 +205,8 @@ btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
 }
 
 /*
- * A limit that comes with the subvolume keeps it out of the groups of its directory. With classic quotas a clone has the limit of its source, whatever
- * is asked for.
+ * A limit that comes with the subvolume keeps it out of the groups of its directory. With classic
+ * quotas a clone has the limit of its source, whatever is asked for.
  */
 static bool
 limits_at_once(const struct btrfs_quota *quota, bool is_clone)
@@ -347,7 +350,9 @@ find_allowance(const struct account *account, int subvolume, uint64_t charged, b
     return error;
 }
 
-/* Unless somebody else has changed it meanwhile, or taken a snapshot: then the next look does it. */
+/*
+ * Unless somebody else has changed it meanwhile, or taken a snapshot: then the next look does it.
+ */
 static struct error *
 replace_account(const struct btrfs_quota *quota, int holder, int subvolume,
                 const struct account *old, uint64_t extra_bytes, size_t sharings)

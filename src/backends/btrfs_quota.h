@@ -2,12 +2,16 @@
 /*
  * Limits of btrfs subvolumes. Internal to btrfs*.c.
  *
- * Of the kernel's two kinds of quota the simple one (6.7 and later) is taken where it can be had: it charges every extent to the subvolume that
- * wrote it, which costs the same for any number of clones. The classic one works out who shares what at every commit: with 1,000 clones of one volume of
- * 2,000 files a commit took 400 ms and a clone 470 ms here, instead of 12 and 14. The price of simple quotas is that sharing is not
- * seen: a volume is charged for what it has overwritten as long as a snapshot keeps it, and a clone is not charged for what it has got from its
- * source. So that no writer is stopped too early, a volume of which a snapshot was taken may write its size anew from then on, and a clone its
- * size beside what it shares. A volume that shares nothing is held to its size exactly; one that has shared is looked at again (btrfs_sharing.h).
+ * Of the kernel's two kinds of quota the simple one (6.7 and later) is taken where it can be had:
+ * it charges every extent to the subvolume that wrote it, which costs the same for any number of
+ * clones. The classic one works out who shares what at every commit: with 1,000 clones of one
+ * volume of 2,000 files a commit took 400 ms and a clone 470 ms here, instead of 12 and 14. The
+ * price of simple quotas is that sharing is not seen: a volume is charged for what it has
+ * overwritten as long as a snapshot keeps it, and a clone is not charged for what it has got from
+ * its source. So that no writer is stopped too early, a volume of which a snapshot was taken may
+ * write its size anew from then on, and a clone its size beside what it shares. A volume that
+ * shares nothing is held to its size exactly; one that has shared is looked at again
+ * (btrfs_sharing.h).
  */
 #ifndef BACKENDS_BTRFS_QUOTA_H
 #define BACKENDS_BTRFS_QUOTA_H
@@ -26,9 +30,9 @@ struct btrfs_accounts {
 
 struct btrfs_quota {
     enum btrfs_quota_kind kind;
-    bool
-        is_nested; /* the data directory belongs to a quota group, and what is made in it shall too */
-    int root;      /* of the back end, open */
+    /* the data directory belongs to a quota group, and what is made in it shall too */
+    bool is_nested;
+    int root; /* of the back end, open */
     struct btrfs_accounts *accounts;
     char directory[96]; /* the kernel's figures, in /sys */
 };
@@ -38,9 +42,10 @@ MUST_CHECK struct error *btrfs_quota_open(struct btrfs_quota *quota, int root, b
                                           const struct log *log);
 
 /*
- * Makes the subvolume NAME in a holder, empty or (`source` is not -1) as a clone, with its size: 0 is no limit. One that is there already only gets the
- * size. The holder remembers it from before the subvolume exists, and where the kernel can the subvolume is never there without its limit:
- * a power failure finds all of it or nothing.
+ * Makes the subvolume NAME in a holder, empty or (`source` is not -1) as a clone, with its size: 0
+ * is no limit. One that is there already only gets the size. The holder remembers it from before
+ * the subvolume exists, and where the kernel can the subvolume is never there without its limit: a
+ * power failure finds all of it or nothing.
  */
 MUST_CHECK struct error *btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder,
                                                const char *name, int source, uint64_t size_bytes);
@@ -49,7 +54,10 @@ MUST_CHECK struct error *btrfs_quota_make_tree(const struct btrfs_quota *quota, 
 MUST_CHECK struct error *btrfs_quota_set_size(const struct btrfs_quota *quota, int holder,
                                               int subvolume, uint64_t size_bytes);
 
-/* Whether the subvolume is held to this size, by what the holder remembers and by what the kernel does. */
+/*
+ * Whether the subvolume is held to this size, by what the holder remembers and by what the kernel
+ * does.
+ */
 bool btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
                           uint64_t size_bytes);
 
@@ -59,7 +67,10 @@ bool btrfs_quota_limits_clones(const struct btrfs_quota *quota);
 /* The limit that belongs to what the holder remembers; UINT64_MAX: none. */
 uint64_t btrfs_quota_read_limit(int holder);
 
-/* A snapshot or clone was made of the subvolume: what it has now may be kept by others when it overwrites it. */
+/*
+ * A snapshot or clone was made of the subvolume: what it has now may be kept by others when it
+ * overwrites it.
+ */
 MUST_CHECK struct error *btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder,
                                                   int subvolume);
 
@@ -74,8 +85,9 @@ struct btrfs_sharing_state {
 };
 
 /*
- * Looks again at what a volume may write. Nothing more than its size where nobody shares data with it any more; nothing at all while its files are
- * larger than its size. Counts them where it has to, which takes its time.
+ * Looks again at what a volume may write. Nothing more than its size where nobody shares data with
+ * it any more; nothing at all while its files are larger than its size. Counts them where it has
+ * to, which takes its time.
  */
 MUST_CHECK struct error *btrfs_quota_review(const struct btrfs_quota *quota, int holder,
                                             int subvolume, struct btrfs_sharing_state state);
@@ -91,7 +103,10 @@ struct btrfs_quota_usage {
 MUST_CHECK struct error *btrfs_quota_read(const struct btrfs_quota *quota, int holder,
                                           int subvolume, struct btrfs_quota_usage *out);
 
-/* Removes the accounts of subvolumes that are gone: the kernel keeps those whose data has outlived them. Gives how many it has looked at. */
+/*
+ * Removes the accounts of subvolumes that are gone: the kernel keeps those whose data has outlived
+ * them. Gives how many it has looked at.
+ */
 MUST_CHECK struct error *btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root,
                                                   size_t *seen);
 

@@ -136,7 +136,10 @@ is_gone(int failed)
     return failed == ENOENT || failed == ESTALE;
 }
 
-/* By its name in its directory: the kernel can delete by id too, but not what has a path that is too long for it. */
+/*
+ * By its name in its directory: the kernel can delete by id too, but not what has a path that is
+ * too long for it.
+ */
 struct error *
 btrfs_roots_delete(int fd, uint64_t id)
 {

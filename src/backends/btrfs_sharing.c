@@ -2,8 +2,9 @@
 /*
  * Which volumes still share data: see btrfs_sharing.h.
  *
- * A subvolume tells of which it was made, by its parent's UUID, also after it was deleted and until the kernel has freed all of it. A clone of a
- * snapshot tells of the snapshot alone; so the UUID of the snapshot's volume stands on the clone's holder.
+ * A subvolume tells of which it was made, by its parent's UUID, also after it was deleted and until
+ * the kernel has freed all of it. A clone of a snapshot tells of the snapshot alone; so the UUID of
+ * the snapshot's volume stands on the clone's holder.
  */
 #include "backends/btrfs_sharing.h"
 
@@ -29,7 +30,9 @@ struct uuid {
     uint8_t bytes[BTRFS_UUID_SIZE];
 };
 
-/* The UUIDs of those that others were made of, and the volumes that may write more than their size. */
+/*
+ * The UUIDs of those that others were made of, and the volumes that may write more than their size.
+ */
 struct look {
     struct btrfs_backend *btrfs;
     size_t sharings; /* before it began */

@@ -15,7 +15,9 @@ struct btrfs_new_subvolume {
     uint64_t limit_bytes;
 };
 
-/* 0, or the value of errno. A snapshot is durable when this returns, with all that was done before. */
+/*
+ * 0, or the value of errno. A snapshot is durable when this returns, with all that was done before.
+ */
 int btrfs_subvolume_make(const struct btrfs_new_subvolume *wanted);
 
 #endif

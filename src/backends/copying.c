@@ -57,8 +57,9 @@ copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress 
 }
 
 /*
- * One sync of the file system instead of one for each file. The seals come after it (tree_seal_all), and are as durable as the rename that
- * follows them: a file system keeps the order of what it has in its journal.
+ * One sync of the file system instead of one for each file. The seals come after it
+ * (tree_seal_all), and are as durable as the rename that follows them: a file system keeps the
+ * order of what it has in its journal.
  */
 struct error *
 copying_fill_tree(int from, int to, bool seal, const struct progress *progress)

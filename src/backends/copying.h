@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of volumes that take their time: made in making/ (layout.h) and moved to their place when they are whole and durable, so that an
- * interrupted one is never taken for a volume. For the back ends that copy file by file.
+ * Copies of volumes that take their time: made in making/ (layout.h) and moved to their place when
+ * they are whole and durable, so that an interrupted one is never taken for a volume. For the back
+ * ends that copy file by file.
  */
 #ifndef BACKENDS_COPYING_H
 #define BACKENDS_COPYING_H
@@ -26,7 +27,10 @@ MUST_CHECK struct error *copying_run(const struct copying *copying, const struct
                                      const struct data *to, const struct data_settings *settings,
                                      const struct progress *progress);
 
-/* Fills the image `to` with what is in `from`, and makes it `size_bytes` large if that is more; durable when it returns. */
+/*
+ * Fills the image `to` with what is in `from`, and makes it `size_bytes` large if that is more;
+ * durable when it returns.
+ */
 MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_bytes,
                                             const struct progress *progress);
 

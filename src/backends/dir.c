@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dir back end: volumes are directories and sparse files on any file system, with or without root. Copies share extents where the
- * file system can (xfs, btrfs), else they take as long as the data is large. The size of an image holds by nature, that of a tree where the
- * file system has project quotas. Snapshots are sealed with the immutable flag where that is possible.
+ * The dir back end: volumes are directories and sparse files on any file system, with or without
+ * root. Copies share extents where the file system can (xfs, btrfs), else they take as long as the
+ * data is large. The size of an image holds by nature, that of a tree where the file system has
+ * project quotas. Snapshots are sealed with the immutable flag where that is possible.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +120,10 @@ remove_data(struct backend *backend, const struct data *data)
 
 /* ---- copying and changing ---- */
 
-/* What limits a tree stands in the file system's own quota files, which only a sync of all of it takes along. */
+/*
+ * What limits a tree stands in the file system's own quota files, which only a sync of all of it
+ * takes along.
+ */
 static struct error *
 make_durable(const struct dir_backend *dir, const struct data *data, int holder, int content)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extents of images: see extents.h. The files are walked side by side from boundary to boundary; between two boundaries each of them is
- * either one run or a hole. Memory does not grow with the number of extents.
+ * Extents of images: see extents.h. The files are walked side by side from boundary to boundary;
+ * between two boundaries each of them is either one run or a hole. Memory does not grow with the
+ * number of extents.
  */
 #include "backends/extents.h"
 
@@ -105,7 +106,10 @@ cut_at_end(struct extent_run *run, uint64_t file_size)
         run->size = file_size - run->offset;
 }
 
-/* The first run that ends behind the position, or NULL. A missing reader is a file that is one hole. */
+/*
+ * The first run that ends behind the position, or NULL. A missing reader is a file that is one
+ * hole.
+ */
 static struct error *
 find_run(struct extent_reader *reader, uint64_t position, const struct extent_run **out)
 {
@@ -127,7 +131,10 @@ find_run(struct extent_reader *reader, uint64_t position, const struct extent_ru
     return NULL;
 }
 
-/* Moves the boundary to the front where the run begins or ends before it; gives NULL if the position is in a hole. */
+/*
+ * Moves the boundary to the front where the run begins or ends before it; gives NULL if the
+ * position is in a hole.
+ */
 static const struct extent_run *
 run_at(const struct extent_run *run, uint64_t position, uint64_t *boundary)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which bytes of an image are there, and which differ from another image, told from where the file system has put them. Nothing
- * of the contents is read.
+ * Which bytes of an image are there, and which differ from another image, told from where the file
+ * system has put them. Nothing of the contents is read.
  */
 #ifndef BACKENDS_EXTENTS_H
 #define BACKENDS_EXTENTS_H
@@ -35,13 +35,16 @@ struct extent_reader {
 };
 
 /*
- * Readers for a file that is open; what its users have written is made to have a place first. By FIEMAP: where the bytes are. By seeking for
- * holes: only that they are there, on any file system.
+ * Readers for a file that is open; what its users have written is made to have a place first. By
+ * FIEMAP: where the bytes are. By seeking for holes: only that they are there, on any file system.
  */
 MUST_CHECK struct error *extents_open_fiemap(struct extent_reader *reader, int fd, uint64_t offset);
 MUST_CHECK struct error *extents_open_seek(struct extent_reader *reader, int fd, uint64_t offset);
 
-/* Hands the extents of `data` from `offset` on to the sink: those that are there, or with `base` those that may differ. */
+/*
+ * Hands the extents of `data` from `offset` on to the sink: those that are there, or with `base`
+ * those that may differ.
+ */
 MUST_CHECK struct error *extents_compare(struct extent_reader *data, struct extent_reader *base,
                                          uint64_t offset, const struct extent_sink *sink);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies files: see file_copy.h. In this order: one FICLONE for all of it; else the runs of data between the holes, inside the
- * kernel by copy_file_range; else by reading and writing.
+ * Copies files: see file_copy.h. In this order: one FICLONE for all of it; else the runs of data
+ * between the holes, inside the kernel by copy_file_range; else by reading and writing.
  */
 #include "backends/file_copy.h"
 
@@ -34,7 +34,10 @@ copy_job_advance(struct copy_job *job, uint64_t bytes)
     return NULL;
 }
 
-/* Whether the file is done. What this pair of files cannot share may be shareable in others, what the file systems cannot is not. */
+/*
+ * Whether the file is done. What this pair of files cannot share may be shareable in others, what
+ * the file systems cannot is not.
+ */
 static bool
 share(struct copy_job *job, int from, int to)
 {
@@ -98,7 +101,10 @@ copy_run(struct copy_job *job, int from, int to, off_t start, off_t end)
     return NULL;
 }
 
-/* The next run of data from `offset` on; false if there is none. Where holes cannot be told all is data. */
+/*
+ * The next run of data from `offset` on; false if there is none. Where holes cannot be told all is
+ * data.
+ */
 static bool
 find_run(int from, off_t offset, off_t size, off_t *start, off_t *end)
 {

@@ -68,8 +68,8 @@ write_all(int fd, const char *bytes, size_t size)
 }
 
 /*
- * The contents are with the disk before the name is: whichever commit of the file system carries the name, they are under it. That needs no commit
- * of its own, as fsync would.
+ * The contents are with the disk before the name is: whichever commit of the file system carries
+ * the name, they are under it. That needs no commit of its own, as fsync would.
  */
 static int
 write_out(int fd)

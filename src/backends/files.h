@@ -15,8 +15,9 @@ void files_close(int *fd);
 int files_keep(int *fd);
 
 /*
- * Opens a path that stays below `directory` whatever anybody has put there: no symbolic link on the way or at the end, no "..", and nothing
- * that is mounted inside. -1 with errno as open(2): ELOOP for a link, EXDEV for a mount.
+ * Opens a path that stays below `directory` whatever anybody has put there: no symbolic link on the
+ * way or at the end, no "..", and nothing that is mounted inside. -1 with errno as open(2): ELOOP
+ * for a link, EXDEV for a mount.
  */
 int files_open_below(int directory, const char *path, int flags);
 
@@ -26,7 +27,10 @@ int files_open_directory(int parent, const char *name);
 /* Makes the directory if it is missing, and opens it. */
 MUST_CHECK struct error *files_make_directory(int parent, const char *name, int *out);
 
-/* The file becomes these bytes in one step: readers see the old ones or all of the new ones, and so they do after a power cut. */
+/*
+ * The file becomes these bytes in one step: readers see the old ones or all of the new ones, and so
+ * they do after a power cut.
+ */
 MUST_CHECK struct error *files_replace(int directory, const char *name, const void *bytes,
                                        size_t size);
 
@@ -34,10 +38,16 @@ MUST_CHECK struct error *files_replace(int directory, const char *name, const vo
 MUST_CHECK struct error *files_read(int directory, const char *name, void *bytes, size_t room,
                                     size_t *size);
 
-/* Everything that was written to the file system that the descriptor is on outlasts a power failure. */
+/*
+ * Everything that was written to the file system that the descriptor is on outlasts a power
+ * failure.
+ */
 MUST_CHECK struct error *files_sync(int fd);
 
-/* The first line of a file of /sys or /proc, without its end. 0 is success, else the value of errno. */
+/*
+ * The first line of a file of /sys or /proc, without its end. 0 is success, else the value of
+ * errno.
+ */
 int files_read_line(const char *path, char *line, size_t size);
 
 #endif

@@ -27,8 +27,8 @@
 #define END_BYTES (1u << 20)
 
 /*
- * How each is made. ext4: its tables are written later, by the kernel, and no blocks are kept for root. Nothing is discarded: the
- * device is empty. The smallest sizes are those of the tools.
+ * How each is made. ext4: its tables are written later, by the kernel, and no blocks are kept for
+ * root. Nothing is discarded: the device is empty. The smallest sizes are those of the tools.
  */
 static const struct maker {
     const char *fs_type;
@@ -284,7 +284,10 @@ format_grows_mounted(const char *fs_type)
            sets[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
 }
 
-/* A file system that is not mounted has to be checked in full before it may grow: resize2fs insists. */
+/*
+ * A file system that is not mounted has to be checked in full before it may grow: resize2fs
+ * insists.
+ */
 static struct error *
 resize_unmounted(const char *device)
 {
@@ -352,7 +355,10 @@ format_set_label(const char *mount_path, const char *fs_type, const char *label)
 
 /* ---- growing a file ---- */
 
-/* What was set after the image was made stands on the image alone; where there is no such thing, there is nothing to keep. */
+/*
+ * What was set after the image was made stands on the image alone; where there is no such thing,
+ * there is nothing to keep.
+ */
 static void
 keep_compression(int from, int to)
 {

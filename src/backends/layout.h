@@ -6,10 +6,11 @@
  *     volume-images/HANDLE/disk/image    one disk image
  *     snapshot-trees/HANDLE/tree         and likewise for snapshots
  *     snapshot-images/HANDLE/disk/image
- *     making/ROLE-KIND-HANDLE/...        copies that are not done yet; they move to their place when they are
+ *     making/ROLE-KIND-HANDLE/...        unfinished copies; moved to their place when done
  *
- * HANDLE/ is the holder: nobody but us has a way into it, the note stands in or on it, and no two snapshots share a parent directory. Role and
- * kind are in the path, so that listing a hundred thousand volumes reads five directories and looks at no file.
+ * HANDLE/ is the holder: nobody but us has a way into it, the note stands in or on it, and no two
+ * snapshots share a parent directory. Role and kind are in the path, so that listing a hundred
+ * thousand volumes reads five directories and looks at no file.
  */
 #ifndef BACKENDS_LAYOUT_H
 #define BACKENDS_LAYOUT_H
@@ -21,7 +22,10 @@
 /* What stands in the holder: the thing that is made, copied and removed as a whole. */
 const char *layout_content(const struct data *data);
 
-/* Paths below the root: of the holder, of the holder while it is being made, and of what the user of the data gets. */
+/*
+ * Paths below the root: of the holder, of the holder while it is being made, and of what the user
+ * of the data gets.
+ */
 void layout_print_holder(const struct data *data, char *out, size_t size);
 void layout_print_making(const struct data *data, char *out, size_t size);
 void layout_print_data(const struct data *data, char *out, size_t size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loop devices: see loop.h. Between the look for a device that the file has and the making of one the file is locked (flock), so that two
- * who attach it at the same time get the same device. The lock is on a descriptor of its own: the one that a device gets stays open, and
- * locked, as long as the device has it.
+ * Loop devices: see loop.h. Between the look for a device that the file has and the making of one
+ * the file is locked (flock), so that two who attach it at the same time get the same device. The
+ * lock is on a descriptor of its own: the one that a device gets stays open, and locked, as long as
+ * the device has it.
  */
 #include "backends/loop.h"
 
@@ -23,12 +24,16 @@
 
 #include "backends/files.h"
 
-/* The kernel gives the same free device to all who ask at the same time; all but one of them find it busy. */
+/*
+ * The kernel gives the same free device to all who ask at the same time; all but one of them find
+ * it busy.
+ */
 #define MOST_TRIES 64
 
 /*
- * Of every device, always. By itself the kernel takes what the file below can do directly, and that changes: a file that has become a reflink copy's
- * source on xfs needs 4096 bytes where it needed 512 before, and then what was formatted on the smaller blocks cannot be mounted any more.
+ * Of every device, always. By itself the kernel takes what the file below can do directly, and that
+ * changes: a file that has become a reflink copy's source on xfs needs 4096 bytes where it needed
+ * 512 before, and then what was formatted on the smaller blocks cannot be mounted any more.
  */
 #define BLOCK_BYTES 4096u
 #define SMALL_BLOCK_BYTES 512u
@@ -130,7 +135,10 @@ open_free_device(struct loop_device *out)
 
 /* ---- devices with a name of their own ---- */
 
-/* Numbers end here. Each partition that a device may have takes one of the kernel's; the parameter is a power of two less one. */
+/*
+ * Numbers end here. Each partition that a device may have takes one of the kernel's; the parameter
+ * is a power of two less one.
+ */
 static unsigned long
 number_limit(void)
 {
@@ -164,7 +172,10 @@ loop_has_own_name(const char *device)
     return has_own_name(device, number_limit());
 }
 
-/* Any one of those: a number is not used again soon, so that who still knows the old device does not take another for it. */
+/*
+ * Any one of those: a number is not used again soon, so that who still knows the old device does
+ * not take another for it.
+ */
 static unsigned long
 choose_number(void)
 {
@@ -207,7 +218,10 @@ open_own_device(struct loop_device *out)
     return open_device(out);
 }
 
-/* Somebody else may have removed the device of a file that make_device_file has made. The kernel's own files go before what is in /sys does. */
+/*
+ * Somebody else may have removed the device of a file that make_device_file has made. The kernel's
+ * own files go before what is in /sys does.
+ */
 static void
 remove_stale_files(unsigned long limit)
 {
@@ -302,8 +316,8 @@ lock_file(const char *path, int *lock, struct stat *status)
 }
 
 /*
- * A device that was detached while somebody looked at it is still there and goes with the last who has it open. Now it is wanted again. While
- * we have it open it cannot go.
+ * A device that was detached while somebody looked at it is still there and goes with the last who
+ * has it open. Now it is wanted again. While we have it open it cannot go.
  */
 static struct error *
 keep(const struct loop_device *device, struct loop_info64 *info)

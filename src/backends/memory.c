@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory back end: every volume is a tmpfs of its size, an image is a file in one. Full is full, copies are copies. All of it stands
- * below one more tmpfs, DIRECTORY/memory, so that nothing but an empty directory is left when the machine goes down; while it is up a
- * restarted skycap finds what is mounted. Needs root.
+ * The memory back end: every volume is a tmpfs of its size, an image is a file in one. Full is
+ * full, copies are copies. All of it stands below one more tmpfs, DIRECTORY/memory, so that nothing
+ * but an empty directory is left when the machine goes down; while it is up a restarted skycap
+ * finds what is mounted. Needs root.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -62,7 +62,10 @@ pool_root(const struct pool *pool)
 
 /* ---- the file ---- */
 
-/* Half of what is free and what the pool has already: there are others on the disk, and a kubelet evicts pods when 10 to 15 % are left. */
+/*
+ * Half of what is free and what the pool has already: there are others on the disk, and a kubelet
+ * evicts pods when 10 to 15 % are left.
+ */
 static struct error *
 choose_size(const struct pool *pool, uint64_t *out)
 {
@@ -166,7 +169,10 @@ is_ours(const struct pool *pool, int mounted)
     return !error && is_btrfs(mounted) && has_device(mounted, device.path);
 }
 
-/* Opens the root of our pool; it stays -1 if nothing is mounted there, and something else is an error. */
+/*
+ * Opens the root of our pool; it stays -1 if nothing is mounted there, and something else is an
+ * error.
+ */
 static struct error *
 open_mounted(const struct pool *pool, int *root)
 {
@@ -185,8 +191,9 @@ open_mounted(const struct pool *pool, int *root)
 }
 
 /*
- * Kernels before 5.6 do not know the option. A btrfs that has become read-only, and that somebody still uses, can be mounted read-only alone; so
- * can perhaps one that the disk below has no room for.
+ * Kernels before 5.6 do not know the option. A btrfs that has become read-only, and that somebody
+ * still uses, can be mounted read-only alone; so can perhaps one that the disk below has no room
+ * for.
  */
 static int
 mount_device(const char *device, const char *path)
@@ -319,7 +326,10 @@ count_mounts(FILE *table, uint64_t id)
     return count;
 }
 
-/* Whether volumes of it are mounted elsewhere: they keep the file system alive when the pool itself is unmounted. */
+/*
+ * Whether volumes of it are mounted elsewhere: they keep the file system alive when the pool itself
+ * is unmounted.
+ */
 static bool
 is_used(const struct pool *pool)
 {
@@ -334,7 +344,10 @@ is_used(const struct pool *pool)
     return is_used;
 }
 
-/* Nobody can do anything with the root meanwhile: it is no directory. Whoever has a file of the pool open keeps it as it is. */
+/*
+ * Nobody can do anything with the root meanwhile: it is no directory. Whoever has a file of the
+ * pool open keeps it as it is.
+ */
 static struct error *
 mount_anew(struct pool *pool)
 {
@@ -443,7 +456,10 @@ pool_grow(struct pool *pool, uint64_t size_bytes)
     return error_wrap(error, "grow the pool");
 }
 
-/* Without a wish it grows only when that is worth it: the free space of a disk is never twice the same. */
+/*
+ * Without a wish it grows only when that is worth it: the free space of a disk is never twice the
+ * same.
+ */
 static struct error *
 grow_at_open(struct pool *pool, uint64_t size_bytes)
 {

@@ -114,7 +114,9 @@ find_free_in_chunks(int root, uint64_t *bytes)
     return NULL;
 }
 
-/* What could be written into the pool. Not what statfs says: that is 0 where metadata has no room. */
+/*
+ * What could be written into the pool. Not what statfs says: that is 0 where metadata has no room.
+ */
 static struct error *
 find_free(int root, uint64_t *bytes)
 {
@@ -195,7 +197,10 @@ is_worth_changing(const struct reserve *reserve)
     return (want > have ? want - have : have - want) >= SMALLEST_CHANGE || (have && !want);
 }
 
-/* btrfs counts as used what it has committed, not what was written since: hence the commits before and after. */
+/*
+ * btrfs counts as used what it has committed, not what was written since: hence the commits before
+ * and after.
+ */
 struct error *
 pool_room_set_reserve(int root, int directory)
 {

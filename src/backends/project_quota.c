@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Project quotas: see project_quota.h. A free number is one without limit and without use; the kernel has no call that reserves one, so the
- * caller assigns one directory at a time and gives the number its limit before the next.
+ * Project quotas: see project_quota.h. A free number is one without limit and without use; the
+ * kernel has no call that reserves one, so the caller assigns one directory at a time and gives the
+ * number its limit before the next.
  */
 #include "backends/project_quota.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several back ends at once: see backend.h. The others hang on the first one, which lives where it would live alone: one alone costs nothing
- * more than it did.
+ * Several back ends at once: see backend.h. The others hang on the first one, which lives where it
+ * would live alone: one alone costs nothing more than it did.
  *
- * A back end that was used once is opened again, named or not. To leave its name out loses no volume, and the doctor needs no names.
+ * A back end that was used once is opened again, named or not. To leave its name out loses no
+ * volume, and the doctor needs no names.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -89,7 +90,10 @@ is_known(const char *name)
     return false;
 }
 
-/* The first is the one whose directory says to whom it belongs: that tells a wrong order, which would lead handles astray. */
+/*
+ * The first is the one whose directory says to whom it belongs: that tells a wrong order, which
+ * would lead handles astray.
+ */
 static struct error *
 check_addition(struct backend *first, const char *name)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies trees: see tree.h. A directory is entered, its entries are made, its subdirectories wait; when all of them are done it is left and
- * only then gets its own mode, owner, attributes and times, so that neither a default access list nor a set-group-id bit nor
- * making the entries spoils anything.
+ * Copies trees: see tree.h. A directory is entered, its entries are made, its subdirectories wait;
+ * when all of them are done it is left and only then gets its own mode, owner, attributes and
+ * times, so that neither a default access list nor a set-group-id bit nor making the entries spoils
+ * anything.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -152,7 +153,10 @@ is_whole(const struct stat *there, const struct stat *wanted)
            there->st_mtim.tv_nsec == wanted->st_mtim.tv_nsec;
 }
 
-/* What an earlier attempt has left goes, unless it is what is wanted. Files with several names are always made anew: it is simpler to. */
+/*
+ * What an earlier attempt has left goes, unless it is what is wanted. Files with several names are
+ * always made anew: it is simpler to.
+ */
 static struct error *
 make_way(struct tree_copying *copying, const struct entry *entry, bool *done)
 {

@@ -2,9 +2,10 @@
 /*
  * Removes trees: see tree.h.
  *
- * DESIGN. A directory that is not empty is not descended into but moved up to the top of the tree under a new name, and its turn comes there.
- * So a tree of any depth, even one that no path can name, goes with a handful of descriptors. Recursion was rejected: its depth is in the
- * hands of the volume's user.
+ * DESIGN. A directory that is not empty is not descended into but moved up to the top of the tree
+ * under a new name, and its turn comes there. So a tree of any depth, even one that no path can
+ * name, goes with a handful of descriptors. Recursion was rejected: its depth is in the hands of
+ * the volume's user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,10 @@ remove_or_move(struct removal *removal, int directory, const char *name, bool is
     return 0;
 }
 
-/* What forbids it may be a flag or, for other users than root, the mode: on the entry, on its directory, on the top. */
+/*
+ * What forbids it may be a flag or, for other users than root, the mode: on the entry, on its
+ * directory, on the top.
+ */
 static void
 make_removable(struct removal *removal, int directory, const char *name, bool is_directory)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seals trees: see tree.h. Each file is sealed when all of them are written out: ext4 writes a file that becomes immutable to the disk and waits
- * for it, one after the other, unless there is nothing left to write.
+ * Seals trees: see tree.h. Each file is sealed when all of them are written out: ext4 writes a file
+ * that becomes immutable to the disk and waits for it, one after the other, unless there is nothing
+ * left to write.
  */
 #include <errno.h>
 #include <fcntl.h>

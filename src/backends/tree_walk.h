@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks a tree without recursion: directories wait on a list by their path below the top and are opened from there, so that depth costs
- * neither stack nor descriptors. What waits, and files that have several names, are remembered by their names beside one path for all that are in
- * the same directory: how many there are is in the hands of the volume's user. Internal to tree_*.c.
+ * Walks a tree without recursion: directories wait on a list by their path below the top and are
+ * opened from there, so that depth costs neither stack nor descriptors. What waits, and files that
+ * have several names, are remembered by their names beside one path for all that are in the same
+ * directory: how many there are is in the hands of the volume's user. Internal to tree_*.c.
  */
 #ifndef BACKENDS_TREE_WALK_H
 #define BACKENDS_TREE_WALK_H
@@ -38,7 +39,10 @@ MUST_CHECK struct error *tree_walk_open(const struct tree_walk *walk, const char
 /* The next name that is not "." or ".."; NULL at the end, with an error or without. */
 const char *tree_walk_read(DIR *directory, struct error **error);
 
-/* Where the file was met before, good until the next question; or NULL, then it is remembered under this path. */
+/*
+ * Where the file was met before, good until the next question; or NULL, then it is remembered under
+ * this path.
+ */
 const char *tree_walk_find_link(struct tree_walk *walk, const struct stat *status,
                                 const char *directory, const char *name);
 

@@ -9,7 +9,10 @@
 
 #include "base/memory.h"
 
-/* The heap is quicker; but of a long list, in thousands of pieces of it, something always stays there. */
+/*
+ * The heap is quicker; but of a long list, in thousands of pieces of it, something always stays
+ * there.
+ */
 #define BLOCK_SIZE 4096u
 #define MOST_SMALL 16
 #define MAPPED_SIZE (256u << 10)

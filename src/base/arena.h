@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator for what lives as long as a call: everything in it goes at once. What many small things need is given back to the system then, however the
- * heap may look.
+ * A bump allocator for what lives as long as a call: everything in it goes at once. What many small
+ * things need is given back to the system then, however the heap may look.
  *
- * An arena has a limit. Everything that it gives out counts. A peer's message is decoded with arena_try, which says NULL beyond the limit. Our own code uses
- * arena_alloc and the rest, which never give NULL: what it makes of a message must therefore grow no faster than the message.
- * Not thread safe: one owner at a time.
+ * An arena has a limit. Everything that it gives out counts. A peer's message is decoded with
+ * arena_try, which says NULL beyond the limit. Our own code uses arena_alloc and the rest, which
+ * never give NULL: what it makes of a message must therefore grow no faster than the message. Not
+ * thread safe: one owner at a time.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -30,13 +31,19 @@ struct arena {
     size_t first_size;
 };
 
-/* `first` (may be NULL) is a block of the caller's that is used before anything is taken from the heap. */
+/*
+ * `first` (may be NULL) is a block of the caller's that is used before anything is taken from the
+ * heap.
+ */
 void arena_init(struct arena *arena, void *first, size_t first_size, size_t limit);
 
 /* Frees everything; the arena is as after arena_init. */
 void arena_clear(struct arena *arena);
 
-/* What `from` has given out is `arena`'s from now on, and `from` is empty. `from` has no first block of a caller's. */
+/*
+ * What `from` has given out is `arena`'s from now on, and `from` is empty. `from` has no first
+ * block of a caller's.
+ */
 void arena_absorb(struct arena *arena, struct arena *from);
 
 /* NULL when the bytes given out this way would exceed the limit. */

@@ -9,7 +9,10 @@
 /* Never gives NULL. */
 #define NEVER_NULL __attribute__((returns_nonnull))
 
-/* Checks arguments like printf: `index` is the number of the format's parameter, `first` of what follows it. */
+/*
+ * Checks arguments like printf: `index` is the number of the format's parameter, `first` of what
+ * follows it.
+ */
 #define PRINTF_LIKE(index, first) __attribute__((format(printf, index, first)))
 
 /* Runs `function(&variable)` when the variable goes out of scope. */

@@ -19,13 +19,18 @@ void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_byte(struct buffer *buffer, uint8_t byte);
 void buffer_print(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Room for `size` more bytes behind the end; the caller fills it and adds to `size` what it wrote. */
+/*
+ * Room for `size` more bytes behind the end; the caller fills it and adds to `size` what it wrote.
+ */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t size);
 
 /* The bytes as a C string (a NUL stands behind them, not counted in size). */
 const char *buffer_text(struct buffer *buffer);
 
-/* Frees the bytes; the buffer is empty and usable. Also for `struct buffer b AUTO(buffer_clear) = {0}`. */
+/*
+ * Frees the bytes; the buffer is empty and usable. Also for `struct buffer b AUTO(buffer_clear) =
+ * {0}`.
+ */
 void buffer_clear(struct buffer *buffer);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * The one channel for failures: a function that can fail returns `struct error *`, NULL is success.
  *
- * Who fails says what it did, who calls wraps it with why, only the outermost logs it or replies with it.
- * The caller owns the error and frees it, passes it on, or wraps it. Safe from any thread.
+ * Who fails says what it did, who calls wraps it with why, only the outermost logs it or replies
+ * with it. The caller owns the error and frees it, passes it on, or wraps it. Safe from any thread.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
@@ -67,7 +67,10 @@ error_is_there(struct error *error)
 #define error_from_errno(...) error_is_there(error_from_errno(__VA_ARGS__))
 #endif
 
-/* Puts "<message>: " before the cause's message and keeps its code. Takes the cause. NULL stays NULL. */
+/*
+ * Puts "<message>: " before the cause's message and keeps its code. Takes the cause. NULL stays
+ * NULL.
+ */
 MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...) PRINTF_LIKE(2, 3);
 
 void error_free(struct error *error);

@@ -202,7 +202,10 @@ count_lines(const uint8_t *bytes, size_t size)
     return count;
 }
 
-/* Of lines that were not taken whole, because nobody has read enough of what came before. A line that went out in part is not counted. */
+/*
+ * Of lines that were not taken whole, because nobody has read enough of what came before. A line
+ * that went out in part is not counted.
+ */
 static size_t
 note_losses(const struct log *log, const struct buffer *lines, size_t taken)
 {
@@ -223,7 +226,10 @@ append_line_about_losses(struct buffer *out, const struct log *log, size_t lost)
     buffer_append(out, line.bytes, line.size);
 }
 
-/* Before them, if need be, the end of a line that went out in part, and a line about those that were lost. */
+/*
+ * Before them, if need be, the end of a line that went out in part, and a line about those that
+ * were lost.
+ */
 static void
 write_lines_or_lose_them(const struct log *log, const struct buffer *lines)
 {

@@ -4,8 +4,10 @@
  *
  *     log_info(log, "listening", LOG_TEXT("address", text), LOG_NUMBER("connections", 3));
  *
- * A line is written at once, with one write(2) to the log's descriptor. Lines of which there are many (one for every call) may be collected instead, and are
- * written together: see log_collect. Safe from any thread once made. Values are escaped; the caller sees to it that no secret is among them.
+ * A line is written at once, with one write(2) to the log's descriptor. Lines of which there are
+ * many (one for every call) may be collected instead, and are written together: see log_collect.
+ * Safe from any thread once made. Values are escaped; the caller sees to it that no secret is among
+ * them.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -71,15 +73,16 @@ log_text(const char *name, const char *text)
 MUST_CHECK struct error *log_parse_level(const char *text, enum log_level *level);
 
 /*
- * From now on a line that a pipe, a socket or a terminal does not take at once is dropped, and the next one that is taken tells how many were: who
- * calls is never held up by somebody who does not read the log. `log->fd` may become another one for the same pipe or terminal, because what
- * is set on the first would hold for all processes that share it. `losses` must live as long as the log.
+ * From now on a line that a pipe, a socket or a terminal does not take at once is dropped, and the
+ * next one that is taken tells how many were: who calls is never held up by somebody who does not
+ * read the log. `log->fd` may become another one for the same pipe or terminal, because what is set
+ * on the first would hold for all processes that share it. `losses` must live as long as the log.
  */
 void log_never_wait(struct log *log, struct log_losses *losses);
 
 /*
- * From now on lines of log_write_later wait for log_flush, for a line that is written at once, or until there are many. `batch` must live until
- * log_end_batch, which writes what is left.
+ * From now on lines of log_write_later wait for log_flush, for a line that is written at once, or
+ * until there are many. `batch` must live until log_end_batch, which writes what is left.
  */
 void log_collect(struct log *log, struct log_batch *batch);
 void log_end_batch(struct log *log);

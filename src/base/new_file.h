@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that appears whole or not at all, also after a crash: written beside its place under another name, made durable, then moved there. Several
- * that belong together are all written first, so that nothing but the moves stands between the old set and the new one.
+ * A file that appears whole or not at all, also after a crash: written beside its place under
+ * another name, made durable, then moved there. Several that belong together are all written first,
+ * so that nothing but the moves stands between the old set and the new one.
  */
 #ifndef BASE_NEW_FILE_H
 #define BASE_NEW_FILE_H

@@ -2,9 +2,11 @@
 /*
  * Runs programs: see process.h.
  *
- * DESIGN. The child leads a process group of its own, so that the time limit ends also what it started. The pipe's end of file is not taken for
- * the program's end (a grandchild may keep it open): the process id's own descriptor tells that. posix_spawn was rejected, because the
- * child must be told to die with its parent: a mkfs that outlives a killed daemon would write into what the next one makes.
+ * DESIGN. The child leads a process group of its own, so that the time limit ends also what it
+ * started. The pipe's end of file is not taken for the program's end (a grandchild may keep it
+ * open): the process id's own descriptor tells that. posix_spawn was rejected, because the child
+ * must be told to die with its parent: a mkfs that outlives a killed daemon would write into what
+ * the next one makes.
  */
 #include "base/process.h"
 
@@ -71,8 +73,8 @@ now_ms(void)
 /* ---- a program that runs ---- */
 
 /*
- * In the child. Only calls that are allowed between fork and exec. The kernel's signal comes when the thread that forked ends; a parent that ended before
- * prctl is seen by its number.
+ * In the child. Only calls that are allowed between fork and exec. The kernel's signal comes when
+ * the thread that forked ends; a parent that ended before prctl is seen by its number.
  */
 __attribute__((noreturn)) static void
 become(const char *path, const char *const *arguments, const char *const *environment, int output,
@@ -148,7 +150,10 @@ process_reap(struct process *process)
 
 /* ---- a program that is waited for ---- */
 
-/* What is in the pipe; beyond the limit it is read and dropped, so that the program does not stand still. */
+/*
+ * What is in the pipe; beyond the limit it is read and dropped, so that the program does not stand
+ * still.
+ */
 static void
 read_output(struct process *child, struct buffer *output)
 {
@@ -163,7 +168,10 @@ read_output(struct process *child, struct buffer *output)
     }
 }
 
-/* What it said last. Another process may hold the pipe and write into it for ever: no more is read than is kept. */
+/*
+ * What it said last. Another process may hold the pipe and write into it for ever: no more is read
+ * than is kept.
+ */
 static void
 read_rest(struct process *child, struct buffer *output)
 {

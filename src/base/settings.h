@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings as a file gives them: a tree of texts, lists and maps, each with the line that it stands on. It lives in an arena and never changes
- * once it has been read (connections/yaml.h reads it).
+ * Settings as a file gives them: a tree of texts, lists and maps, each with the line that it stands
+ * on. It lives in an arena and never changes once it has been read (connections/yaml.h reads it).
  *
- * The readers leave *out as it is where the key is absent. What cannot be read is INVALID_ARGUMENT, with the line, the key and what
- * would be right: "line 4: max-calls: \"many\" is no number from 1 to 1024".
+ * The readers leave *out as it is where the key is absent. What cannot be read is INVALID_ARGUMENT,
+ * with the line, the key and what would be right: "line 4: max-calls: \"many\" is no number from 1
+ * to 1024".
  */
 #ifndef BASE_SETTINGS_H
 #define BASE_SETTINGS_H
@@ -34,7 +35,10 @@ const struct setting *settings_find(const struct setting *map, const char *key);
 /* Two trees say the same, wherever they stand in their files. Either may be NULL. */
 bool settings_equal(const struct setting *a, const struct setting *b);
 
-/* Nothing but these keys, NULL at the end: the error names the first that is not known, and those that are. */
+/*
+ * Nothing but these keys, NULL at the end: the error names the first that is not known, and those
+ * that are.
+ */
 MUST_CHECK struct error *settings_check_keys(const struct setting *map, const char *const *known);
 
 /* ---- readers ---- */
@@ -74,7 +78,10 @@ MUST_CHECK struct error *settings_read_pairs(const struct setting *map, struct a
 MUST_CHECK NEVER_NULL struct error *settings_refuse(const struct setting *setting,
                                                     const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* INVALID_ARGUMENT "line N: KEY: ..." for a key of the map, which need not be there; the line is the map's then, or 1. */
+/*
+ * INVALID_ARGUMENT "line N: KEY: ..." for a key of the map, which need not be there; the line is
+ * the map's then, or 1.
+ */
 MUST_CHECK NEVER_NULL struct error *settings_refuse_key(const struct setting *map, const char *key,
                                                         const char *format, ...) PRINTF_LIKE(3, 4);
 

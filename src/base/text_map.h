@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of texts: parameters, contexts, segments. Lives in an arena. The pairs are sorted by their keys, so that looking one up is quick and building a map of n
- * pairs takes n log n steps, whatever a peer sends.
+ * Pairs of texts: parameters, contexts, segments. Lives in an arena. The pairs are sorted by their
+ * keys, so that looking one up is quick and building a map of n pairs takes n log n steps, whatever
+ * a peer sends.
  */
 #ifndef BASE_TEXT_MAP_H
 #define BASE_TEXT_MAP_H
@@ -31,7 +32,10 @@ struct text_list {
 /* NULL if there is none. */
 const char *text_map_find(const struct text_map *map, const char *key);
 
-/* Makes a map of pairs in any order. The array becomes the map's. Of a key that is there twice the last counts. */
+/*
+ * Makes a map of pairs in any order. The array becomes the map's. Of a key that is there twice the
+ * last counts.
+ */
 struct text_map text_map_of(struct text_pair *pairs, size_t count, struct arena *arena);
 
 /* An order of maps for qsort and bsearch; 0: they have the same pairs. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap call: calls any method that the program was built with, JSON in, JSON out. No reflection is needed: the messages are known.
+ * skycap call: calls any method that the program was built with, JSON in, JSON out. No reflection
+ * is needed: the messages are known.
  *
- * Streaming: each JSON value of the argument (they may stand one behind the other) is one message; every reply is printed.
+ * Streaming: each JSON value of the argument (they may stand one behind the other) is one message;
+ * every reply is printed.
  */
 #include <ctype.h>
 #include <stdio.h>

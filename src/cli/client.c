@@ -39,7 +39,10 @@ client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]
     memcpy(table, flags, sizeof flags);
 }
 
-/* `make run` leaves its socket in the checkout. One that somebody else has put into a directory is not trusted. */
+/*
+ * `make run` leaves its socket in the checkout. One that somebody else has put into a directory is
+ * not trusted.
+ */
 const char *
 client_default_endpoint(void)
 {

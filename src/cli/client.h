@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command that asks a server: the flags that all of them share, the connection, and the two forms of output.
+ * A command that asks a server: the flags that all of them share, the connection, and the two forms
+ * of output.
  *
  *     struct client client AUTO(client_close) = {0};
  *     const struct option own[] = {...};
- *     const struct client_usage usage = {"skycap volume create NAME", "...", own, COUNT_OF(own), 1, 1};
+ *     const struct client_usage usage = {"skycap volume show ID", "", own, COUNT_OF(own), 1, 1};
  *     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
  *     if (error || client.has_helped)
  *         return error;
- *     ... client.words[0] ... client_ask(&client, "csi.v1.Controller/CreateVolume", &request, &reply)
+ *     ... client_ask(&client, "csi.v1.Controller/CreateVolume", &request, &reply)
  */
 #ifndef CLI_CLIENT_H
 #define CLI_CLIENT_H
@@ -64,8 +65,9 @@ struct client_usage {
 void client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]);
 
 /*
- * Reads the flags and opens the channel; connecting is the first call's business. From that on whatever goes wrong is EXIT_FAILED: it is
- * in *exit_code until the command has done its work and says otherwise.
+ * Reads the flags and opens the channel; connecting is the first call's business. From that on
+ * whatever goes wrong is EXIT_FAILED: it is in *exit_code until the command has done its work and
+ * says otherwise.
  */
 MUST_CHECK struct error *client_open(struct client *client, const struct client_usage *usage,
                                      int count, char **arguments, enum exit_code *exit_code);
@@ -80,18 +82,24 @@ MUST_CHECK struct error *client_connect(struct client *client);
 void client_close(struct client *client);
 
 /*
- * One call, by the method's name. The reply, of the method's type, lives in the client's arena. `*reply` may be set to a struct of
- * any message: `void *` spares a cast.
+ * One call, by the method's name. The reply, of the method's type, lives in the client's arena.
+ * `*reply` may be set to a struct of any message: `void *` spares a cast.
  */
 MUST_CHECK struct error *client_ask(struct client *client, const char *method, const void *request,
                                     void *reply);
 
-/* As client_ask; `*trailer` becomes what the server said under the key behind its answer, in the client's arena; "": nothing. */
+/*
+ * As client_ask; `*trailer` becomes what the server said under the key behind its answer, in the
+ * client's arena; "": nothing.
+ */
 MUST_CHECK struct error *client_ask_trailer(struct client *client, const char *method,
                                             const void *request, void *reply, const char *key,
                                             const char **trailer);
 
-/* As client_ask, but the server is to answer within this time if the command's own does not end before. */
+/*
+ * As client_ask, but the server is to answer within this time if the command's own does not end
+ * before.
+ */
 MUST_CHECK struct error *client_ask_within(struct client *client, uint64_t timeout_ms,
                                            const char *method, const void *request, void *reply);
 
@@ -103,7 +111,10 @@ MUST_CHECK struct error *client_ask_stream(
     struct client *client, const char *method, const void *request,
     struct error *(*take)(void *context, const void *message), void *context);
 
-/* The repeated fields of two pages as one: pointers to messages, one list behind the other, in the client's arena. */
+/*
+ * The repeated fields of two pages as one: pointers to messages, one list behind the other, in the
+ * client's arena.
+ */
 void *client_join(struct client *client, void *first, size_t first_count, void *second,
                   size_t second_count);
 

@@ -17,7 +17,10 @@ enum exit_code {
 struct command {
     const char *name;
     const char *summary; /* one line for `skycap --help` */
-    /* arguments[0] is the command's name. Prints nothing but its result; errors are printed by main. */
+    /*
+     * arguments[0] is the command's name. Prints nothing but its result; errors are printed by
+     * main.
+     */
     struct error *(*run)(int count, char **arguments, enum exit_code *exit_code);
 };
 

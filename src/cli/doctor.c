@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap doctor: what does not fit together in a data directory, and putting it right. For a directory that no server has open. */
+/*
+ * skycap doctor: what does not fit together in a data directory, and putting it right. For a
+ * directory that no server has open.
+ */
 #include "node/doctor.h"
 
 #include <stdio.h>
@@ -133,7 +136,9 @@ examine(const struct settings *settings, struct report *report)
     return error;
 }
 
-/* Without all of its rows the store would make a server sweep volumes away: it is put aside again. */
+/*
+ * Without all of its rows the store would make a server sweep volumes away: it is put aside again.
+ */
 static struct error *
 refuse_rebuilt(const struct settings *settings, struct arena *arena)
 {

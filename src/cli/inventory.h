@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands ask skycap.v1.Inventory, and how volumes and snapshots are shown. Everything lives in the client's arena. */
+/*
+ * What commands ask skycap.v1.Inventory, and how volumes and snapshots are shown. Everything lives
+ * in the client's arena.
+ */
 #ifndef CLI_INVENTORY_H
 #define CLI_INVENTORY_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap: finds the subcommand and runs it. A new subcommand is one file and one line in this table. */
+/*
+ * skycap: finds the subcommand and runs it. A new subcommand is one file and one line in this
+ * table.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -67,7 +67,10 @@ print_operation(const operation_message *operation, struct arena *arena)
 
 /* ---- finding ---- */
 
-/* An operation has the id of what it makes: that may be given by its name, a volume's or a snapshot's. NULL: no name fits. */
+/*
+ * An operation has the id of what it makes: that may be given by its name, a volume's or a
+ * snapshot's. NULL: no name fits.
+ */
 static struct error *
 find_by_name(struct client *client, const char *text, const char **id)
 {

@@ -2,7 +2,7 @@
 /*
  * Flags, declared once as a table: parsing, checking and --help all come from it.
  *
- *     --name VALUE, --name=VALUE, -x VALUE, before, between and behind the other arguments; `--` ends the flags.
+ *     --name VALUE, --name=VALUE, -x VALUE, anywhere among the arguments; `--` ends the flags.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -38,8 +38,8 @@ struct options {
 };
 
 /*
- * Fills the places, and moves the arguments that are no flags to the end: they begin at the index `*rest`. With --help prints it and
- * sets *helped.
+ * Fills the places, and moves the arguments that are no flags to the end: they begin at the index
+ * `*rest`. With --help prints it and sets *helped.
  */
 MUST_CHECK struct error *options_parse(const struct options *options, int count, char **arguments,
                                        int *rest, bool *helped);

@@ -94,7 +94,10 @@ static VERB(run_init)
 
 /* ---- issue ---- */
 
-/* What the names that rights hang on begin with, and what to do with such a certificate; the id goes behind a space at the end. */
+/*
+ * What the names that rights hang on begin with, and what to do with such a certificate; the id
+ * goes behind a space at the end.
+ */
 static const struct {
     const char *form;
     const char *next;
@@ -106,7 +109,10 @@ static const struct {
     {"user.", "skycap registry list --endpoint HOST:PORT --tls-name component.registry"},
 };
 
-/* The index in `forms`; `*id` is what stands behind the form's dot. COUNT_OF(forms): it has none of them. */
+/*
+ * The index in `forms`; `*id` is what stands behind the form's dot. COUNT_OF(forms): it has none of
+ * them.
+ */
 static size_t
 form_of(const char *name, const char **id)
 {

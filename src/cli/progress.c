@@ -178,8 +178,9 @@ progress_find_snapshot(struct client *client, const char *name, const char **id)
 }
 
 /*
- * Waits for the copy if there is one, and else for a moment: what a third-party driver has has no name here, of several of the same name nobody knows which it is, and not all
- * connections may be there to be asked. If it is the server that does not answer, the next request tells.
+ * Waits for the copy if there is one, and else for a moment: what a third-party driver has has no
+ * name here, of several of the same name nobody knows which it is, and not all connections may be
+ * there to be asked. If it is the server that does not answer, the next request tells.
  */
 static struct error *
 wait_for_copy(struct client *client, progress_finder *find, const char *name)
@@ -194,8 +195,9 @@ wait_for_copy(struct client *client, progress_finder *find, const char *name)
 }
 
 /*
- * A server that is still at work says ABORTED; the same request again never starts the work anew. Its copy may begin late: it is looked for again after twice the
- * time, so that a driver that has none is not bothered often.
+ * A server that is still at work says ABORTED; the same request again never starts the work anew.
+ * Its copy may begin late: it is looked for again after twice the time, so that a driver that has
+ * none is not bothered often.
  */
 struct error *
 progress_ask(struct client *client, const char *method, const void *request, progress_finder *find,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations of a server (skycap.v1.Operations) as a client sees them: waiting for the end of one, with a bar on a terminal. */
+/*
+ * Operations of a server (skycap.v1.Operations) as a client sees them: waiting for the end of one,
+ * with a bar on a terminal.
+ */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 

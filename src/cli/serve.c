@@ -82,7 +82,9 @@ check_registry(const struct process *process)
     return process->registry ? registry_check(process->registry) : NULL;
 }
 
-/* A registry that has not read its entries yet cannot be used; nor is the whole there before it is. */
+/*
+ * A registry that has not read its entries yet cannot be used; nor is the whole there before it is.
+ */
 static bool
 can_be_used(void *context, const char *service)
 {

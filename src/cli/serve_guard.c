@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before every call, on the loop. What carries "controllerid" goes to that controller, wherever it is; the registry's own services judge their
- * calls themselves, because it is the path that counts there; everybody may ask for health and reflection; and all the rest, an OIM
- * controller above all, is for the registry: also methods that this server does not have, which a connection may pass on.
+ * Before every call, on the loop. What carries "controllerid" goes to that controller, wherever it
+ * is; the registry's own services judge their calls themselves, because it is the path that counts
+ * there; everybody may ask for health and reflection; and all the rest, an OIM controller above
+ * all, is for the registry: also methods that this server does not have, which a connection may
+ * pass on.
  */
 #include "cli/serve_guard.h"
 

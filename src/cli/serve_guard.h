@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may call what of a process that is a registry or an OIM controller: see docs/oim.md. A process with CSI only takes every peer that its CA has signed. */
+/*
+ * Who may call what of a process that is a registry or an OIM controller: see docs/oim.md. A
+ * process with CSI only takes every peer that its CA has signed.
+ */
 #ifndef CLI_SERVE_GUARD_H
 #define CLI_SERVE_GUARD_H
 

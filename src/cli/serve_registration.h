@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers the driver with the kubelet, and again when needed. The kubelet registers a driver when a socket appears in its directory. It then calls NodeGetInfo, once, and
- * writes the answer to the CSINode object. With connections the answer can change; the socket is then removed and created again, and the kubelet registers the driver anew.
- * The same is done when the kubelet has rejected the driver, because it does not retry. No socket is created before NodeGetInfo can be answered.
+ * Registers the driver with the kubelet, and again when needed. The kubelet registers a driver when
+ * a socket appears in its directory. It then calls NodeGetInfo, once, and writes the answer to the
+ * CSINode object. With connections the answer can change; the socket is then removed and created
+ * again, and the kubelet registers the driver anew. The same is done when the kubelet has rejected
+ * the driver, because it does not retry. No socket is created before NodeGetInfo can be answered.
  */
 #ifndef CLI_SERVE_REGISTRATION_H
 #define CLI_SERVE_REGISTRATION_H
@@ -24,7 +26,10 @@ struct serve_registration_options {
 /* The socket exists when it returns, if NodeGetInfo can be answered. */
 MUST_CHECK struct error *serve_registration_open(const struct serve_registration_options *options,
                                                  struct serve_registration **out);
-/* Removes the socket: the kubelet deregisters the driver. Stops the front's fact_changes. NULL is fine. */
+/*
+ * Removes the socket: the kubelet deregisters the driver. Stops the front's fact_changes. NULL is
+ * fine.
+ */
 void serve_registration_close(struct serve_registration *registration);
 
 #endif

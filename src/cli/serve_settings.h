@@ -46,7 +46,10 @@ struct serve_settings {
     char host_name[256];
 };
 
-/* Reads and checks the flags. With --help prints it and sets *helped. Also after an error: serve_settings_clear. */
+/*
+ * Reads and checks the flags. With --help prints it and sets *helped. Also after an error:
+ * serve_settings_clear.
+ */
 MUST_CHECK struct error *serve_settings_read(struct serve_settings *settings, int count,
                                              char **arguments, bool *helped);
 void serve_settings_clear(struct serve_settings *settings);

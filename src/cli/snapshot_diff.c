@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap snapshot diff: the extents that a snapshot holds, or that differ from an older one. A list may be long: it is printed as it comes. */
+/*
+ * skycap snapshot diff: the extents that a snapshot holds, or that differ from an older one. A list
+ * may be long: it is printed as it comes.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 

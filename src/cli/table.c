@@ -37,7 +37,10 @@ table_clear(struct table *table)
     *table = (struct table){0};
 }
 
-/* Shows the character at the front and gives how many columns it takes; `*size` becomes its bytes. A width of -1 is a control character. */
+/*
+ * Shows the character at the front and gives how many columns it takes; `*size` becomes its bytes.
+ * A width of -1 is a control character.
+ */
 static int
 width_of_character(const char *text, size_t *size)
 {

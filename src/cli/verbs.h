@@ -16,7 +16,10 @@ struct verbs {
     const char *asking; /* those that ask a server, "list and show"; NULL: all, "": none */
 };
 
-/* Runs the one that arguments[1] names, or prints the help. Without an error the exit code is EXIT_OK. */
+/*
+ * Runs the one that arguments[1] names, or prints the help. Without an error the exit code is
+ * EXIT_OK.
+ */
 MUST_CHECK struct error *verbs_run(const struct verbs *verbs, int count, char **arguments,
                                    enum exit_code *exit_code);
 

@@ -63,13 +63,22 @@ struct volume_wish {
         "publish", 0, "PATH", OPTION_TEXT, &(wish)->path, "and publish it there"                   \
     }
 
-/* Makes it, publishes it where that is wished, and shows it. Without a file system or block access of its own it is of its source's type. */
+/*
+ * Makes it, publishes it where that is wished, and shows it. Without a file system or block access
+ * of its own it is of its source's type.
+ */
 MUST_CHECK struct error *volume_make(struct client *client, const struct volume_wish *wish);
 
-/* How a volume of this type ("block", "directory", a file system's name, "" for whatever the driver likes) is made and used. */
+/*
+ * How a volume of this type ("block", "directory", a file system's name, "" for whatever the driver
+ * likes) is made and used.
+ */
 Csi__V1__VolumeCapability *volume_capability(const char *type, struct arena *arena);
 
-/* At a path as the user gave it. `type` counts where the server does not know how the volume was made, as of a third-party driver's. */
+/*
+ * At a path as the user gave it. `type` counts where the server does not know how the volume was
+ * made, as of a third-party driver's.
+ */
 MUST_CHECK struct error *volume_publish(struct client *client, const volume_info *volume,
                                         const char *type, const char *path, bool read_only);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap volume publish and unpublish: what an orchestrator does for a workload, by hand. A volume is attached to the node, staged once, and
- * published from there at any number of paths; with the last of them the rest goes too. Stagings and attachments of others, an orchestrator's
- * for instance, stay.
+ * skycap volume publish and unpublish: what an orchestrator does for a workload, by hand. A volume
+ * is attached to the node, staged once, and published from there at any number of paths; with the
+ * last of them the rest goes too. Stagings and attachments of others, an orchestrator's for
+ * instance, stay.
  *
- * The staging directory stands beside the server's socket, so that each server of a machine has its own.
+ * The staging directory stands beside the server's socket, so that each server of a machine has its
+ * own.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +25,9 @@
 
 /* ---- paths ---- */
 
-/* Absolute and without links, as far as it exists: the kernel's mount table knows no other names. */
+/*
+ * Absolute and without links, as far as it exists: the kernel's mount table knows no other names.
+ */
 static struct error *
 real_path(const char *path, struct arena *arena, char **out)
 {
@@ -70,7 +74,10 @@ run_directory(struct client *client, const char **out)
     return NULL;
 }
 
-/* v:local/HANDLE is staged in "local.HANDLE"; bytes that a foreign handle may have besides are %XX, so that no two ids have one path. */
+/*
+ * v:local/HANDLE is staged in "local.HANDLE"; bytes that a foreign handle may have besides are %XX,
+ * so that no two ids have one path.
+ */
 static char *
 staging_name(const char *id, struct arena *arena)
 {
@@ -210,7 +217,9 @@ unpublish_at(struct client *client, const volume_info *volume, char *path)
 
 /* ---- all of them ---- */
 
-/* Our staging goes with the last publication from it, the attachment with the last use on the node. */
+/*
+ * Our staging goes with the last publication from it, the attachment with the last use on the node.
+ */
 static struct error *
 release(struct client *client, const volume_info *before, char *node_id)
 {

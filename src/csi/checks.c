@@ -79,7 +79,10 @@ checks_path(const char *field, const char *value)
     return NULL;
 }
 
-/* As it was sent, before anything is made of it. A map of more entries than it may have bytes has too many, however short they are. */
+/*
+ * As it was sent, before anything is made of it. A map of more entries than it may have bytes has
+ * too many, however short they are.
+ */
 static size_t
 map_size(const ProtobufCMessage *request, const ProtobufCFieldDescriptor *field)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every CSI request is held to before anything is done: required fields, sizes, names, capabilities. All give INVALID_ARGUMENT. */
+/*
+ * What every CSI request is held to before anything is done: required fields, sizes, names,
+ * capabilities. All give INVALID_ARGUMENT.
+ */
 #ifndef CSI_CHECKS_H
 #define CSI_CHECKS_H
 

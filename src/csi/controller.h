@@ -15,8 +15,8 @@ struct controller {
     struct engine *engine;
     uint64_t max_volumes_per_node; /* 0: as many as one likes */
     /*
-     * Peers of CSI 1.12 need not know the capabilities that came with 1.13, and some (csi-sanity 5.5) take them amiss: they are told only
-     * then. Their RPCs are served to whoever calls them.
+     * Peers of CSI 1.12 need not know the capabilities that came with 1.13, and some (csi-sanity
+     * 5.5) take them amiss: they are told only then. Their RPCs are served to whoever calls them.
      */
     bool tells_1_13;
     /* Up to how much of the free space GetCapacity offers to one volume; 0: 100. */

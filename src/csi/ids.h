@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids as the outside sees them: v:CONNECTION/HANDLE for volumes, s: for snapshots, g: for groups. At most 128 bytes. */
+/*
+ * Ids as the outside sees them: v:CONNECTION/HANDLE for volumes, s: for snapshots, g: for groups.
+ * At most 128 bytes.
+ */
 #ifndef CSI_IDS_H
 #define CSI_IDS_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap.v1.Inventory: see proto/inventory.proto. CSI knows volumes by id alone and snapshots without a name; a service of our own tells the rest
- * and leaves CSI's messages as small as orchestrators need them.
+ * skycap.v1.Inventory: see proto/inventory.proto. CSI knows volumes by id alone and snapshots
+ * without a name; a service of our own tells the rest and leaves CSI's messages as small as
+ * orchestrators need them.
  */
 #include "csi/inventory.h"
 
@@ -21,7 +22,9 @@
 
 /* ---- finding ---- */
 
-/* The handle of an id or a name; NULL if no name fits. Whether an id does, reading its row tells. */
+/*
+ * The handle of an id or a name; NULL if no name fits. Whether an id does, reading its row tells.
+ */
 static struct error *
 find_handle(struct engine *engine, const struct row_kind *kind, enum id_kind id_kind,
             const char *text, struct arena *arena, const char **handle)

@@ -92,7 +92,10 @@ HANDLER(node_unpublish_volume, NodeUnpublishVolume)
     error = ephemeral_find(engine, request->volume_id, call_arena(call), &handle);
     if (error)
         return error;
-    /* An id that nobody knows has nothing published; the path is left as the orchestrator would want it. */
+    /*
+     * An id that nobody knows has nothing published; the path is left as the orchestrator would
+     * want it.
+     */
     return handle ? ephemeral_remove(engine, handle, request->target_path)
                   : publish_undo(engine, "", request->target_path);
 }

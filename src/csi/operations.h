@@ -10,7 +10,10 @@
 /* Their context is a struct controller. */
 extern const struct skycap_v1_operations operations_handlers;
 
-/* A record as the message that tells of it, in the arena. Copies of this node's have ids v:local/HANDLE and s:local/HANDLE. */
+/*
+ * A record as the message that tells of it, in the arena. Copies of this node's have ids
+ * v:local/HANDLE and s:local/HANDLE.
+ */
 void operations_fill(Skycap__V1__Operation *out, const operation_record *record,
                      struct arena *arena);
 

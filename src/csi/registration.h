@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pluginregistration.Registration: how the kubelet takes the driver in, so that no node-driver-registrar is needed. Served on a socket of
- * its own in the kubelet's plugins_registry directory.
+ * pluginregistration.Registration: how the kubelet takes the driver in, so that no
+ * node-driver-registrar is needed. Served on a socket of its own in the kubelet's plugins_registry
+ * directory.
  */
 #ifndef CSI_REGISTRATION_H
 #define CSI_REGISTRATION_H
@@ -10,9 +11,11 @@
 #include "rpc/server/server.h"
 
 enum registration_event {
-    REGISTRATION_ASKED, /* it has found the socket; what it wants to know of the node it asks next */
+    /* it has found the socket; what it wants to know of the node it asks next */
+    REGISTRATION_ASKED,
     REGISTRATION_ACCEPTED, /* the driver is registered */
-    REGISTRATION_REFUSED, /* it is not, and the kubelet does not try again before the socket is made anew */
+    /* it is not, and the kubelet does not try again before the socket is made anew */
+    REGISTRATION_REFUSED,
 };
 
 struct registration {

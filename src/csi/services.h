@@ -21,17 +21,21 @@ struct csi_service {
 };
 
 /*
- * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory. `identity` and its controller must outlive whoever uses
- * them.
+ * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory. `identity`
+ * and its controller must outlive whoever uses them.
  */
 void services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COUNT]);
 
-/* Whether the service is of one of the sides: Node of one, Identity and ours of both, the rest of the other. */
+/*
+ * Whether the service is of one of the sides: Node of one, Identity and ours of both, the rest of
+ * the other.
+ */
 bool services_is_of(const struct service *service, unsigned sides);
 
 /*
- * Runs the method of the same name that one of the services has, by call_delegate: the method that is given may be that of another table, which knows nothing of these
- * handlers. UNIMPLEMENTED: none has it.
+ * Runs the method of the same name that one of the services has, by call_delegate: the method that
+ * is given may be that of another table, which knows nothing of these handlers. UNIMPLEMENTED: none
+ * has it.
  */
 MUST_CHECK struct error *services_run(const struct csi_service *services, size_t count,
                                       struct call *call, const struct method *method,

@@ -2,8 +2,9 @@
 /*
  * csi.v1.SnapshotMetadata: see snapshot_metadata.h.
  *
- * The extents come from the back end one by one and go out some at a time; a client that reads slowly slows the walk down, and memory does not grow
- * with the number of extents. A stream that ends well is believed to be whole: so the snapshots are looked for once more at its end.
+ * The extents come from the back end one by one and go out some at a time; a client that reads
+ * slowly slows the walk down, and memory does not grow with the number of extents. A stream that
+ * ends well is believed to be whole: so the snapshots are looked for once more at its end.
  */
 #include "csi/snapshot_metadata.h"
 

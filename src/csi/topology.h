@@ -12,8 +12,8 @@ bool topology_is_here(const struct engine *engine, const Csi__V1__Topology *topo
                       struct arena *arena);
 
 /*
- * RESOURCE_EXHAUSTED: this node is not among what is wanted (`wanted` may be NULL). INVALID_ARGUMENT: something is preferred that
- * is not requisite.
+ * RESOURCE_EXHAUSTED: this node is not among what is wanted (`wanted` may be NULL).
+ * INVALID_ARGUMENT: something is preferred that is not requisite.
  */
 MUST_CHECK struct error *topology_check(const struct engine *engine,
                                         const Csi__V1__TopologyRequirement *wanted,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps calls away from a server that does not answer: after so many failures in a row to reach it calls are refused at once, until it
- * has answered somebody again (the keeper goes on asking). An answer is whatever the server itself said, an error too, but that the time is over.
+ * Keeps calls away from a server that does not answer: after so many failures in a row to reach it
+ * calls are refused at once, until it has answered somebody again (the keeper goes on asking). An
+ * answer is whatever the server itself said, an error too, but that the time is over.
  *
  * Any thread. Times are milliseconds of any clock that does not go back.
  */
@@ -26,7 +27,10 @@ struct breaker {
 void breaker_init(struct breaker *breaker);
 void breaker_clear(struct breaker *breaker);
 
-/* NULL: calls may pass. Otherwise UNAVAILABLE: for how long the server has not answered, and what was seen last. */
+/*
+ * NULL: calls may pass. Otherwise UNAVAILABLE: for how long the server has not answered, and what
+ * was seen last.
+ */
 MUST_CHECK struct error *breaker_check(struct breaker *breaker, uint64_t now_ms);
 
 /* The server has not answered: it was not to be reached, or not in time. NULL is none. */

@@ -2,8 +2,9 @@
 /*
  * Starts a program and keeps it running: see child_process.h.
  *
- * DESIGN. A thread of its own, not the keeper's: the keeper waits for answers, and a program whose output nobody reads meanwhile would stand still and
- * not answer. The kernel kills the program when that thread ends, so it cannot outlive us.
+ * DESIGN. A thread of its own, not the keeper's: the keeper waits for answers, and a program whose
+ * output nobody reads meanwhile would stand still and not answer. The kernel kills the program when
+ * that thread ends, so it cannot outlive us.
  */
 #include "drivers/child_process.h"
 
@@ -97,7 +98,10 @@ read_output(struct child_process *child)
     child->running.output = -1;
 }
 
-/* What it said last, before it ended. Another process may still hold the pipe, and write into it for ever. */
+/*
+ * What it said last, before it ended. Another process may still hold the pipe, and write into it
+ * for ever.
+ */
 static void
 read_rest(struct child_process *child)
 {
@@ -166,7 +170,10 @@ describe_end(int status, char *out, size_t size)
         snprintf(out, size, "its program has ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* The group goes before its number is given back: what the program has started must not go on without it. */
+/*
+ * The group goes before its number is given back: what the program has started must not go on
+ * without it.
+ */
 static int
 reap(struct child_process *child)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps a CSI driver's program running: a thread starts it, puts what it says into our log, and starts it again when it ends, after pauses that grow.
+ * Keeps a CSI driver's program running: a thread starts it, puts what it says into our log, and
+ * starts it again when it ends, after pauses that grow.
  *
- * The program gets our environment without what is meant for us alone, CSI_ENDPOINT with where it is to listen, and what the connection's file says.
- * Where it listens on a path, "PATH.lock" is locked while it runs: the program of a connection that has gone ends before that of its successor starts,
- * which would otherwise lose its socket to the other's last clean-up.
+ * The program gets our environment without what is meant for us alone, CSI_ENDPOINT with where it
+ * is to listen, and what the connection's file says. Where it listens on a path, "PATH.lock" is
+ * locked while it runs: the program of a connection that has gone ends before that of its successor
+ * starts, which would otherwise lose its socket to the other's last clean-up.
  */
 #ifndef DRIVERS_CHILD_PROCESS_H
 #define DRIVERS_CHILD_PROCESS_H

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Driver `csi`: somebody else's CSI driver behind its socket, maybe started and kept running by us. Its settings are in csi_options.h.
+ * Driver `csi`: somebody else's CSI driver behind its socket, maybe started and kept running by us.
+ * Its settings are in csi_options.h.
  *
- * Calls to it are bounded in number (RESOURCE_EXHAUSTED beyond it) and in time, and refused at once while it does not answer
- * (UNAVAILABLE): one that hangs costs nobody else anything. What it answers is passed on as it is, errors too.
+ * Calls to it are bounded in number (RESOURCE_EXHAUSTED beyond it) and in time, and refused at once
+ * while it does not answer (UNAVAILABLE): one that hangs costs nobody else anything. What it
+ * answers is passed on as it is, errors too.
  *
- * DESIGN. One or two ends (sockets), each with a channel and a breaker. The keeper asks both at intervals; it is what lets calls pass again after a
- * breaker has opened, so there is no half-open state that would risk a user's call.
+ * DESIGN. One or two ends (sockets), each with a channel and a breaker. The keeper asks both at
+ * intervals; it is what lets calls pass again after a breaker has opened, so there is no half-open
+ * state that would risk a user's call.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -81,7 +84,10 @@ enter(struct csi_driver *csi, const struct keeper_end *end)
                      csi->connection, csi->max_calls);
 }
 
-/* Whether the caller leaves it hardly any time: that the deadline passes then says nothing of the server. */
+/*
+ * Whether the caller leaves it hardly any time: that the deadline passes then says nothing of the
+ * server.
+ */
 static bool
 is_hurried(const struct csi_driver *csi, const struct call *call)
 {
@@ -121,7 +127,10 @@ tell_via(struct csi_driver *csi, struct call *call, struct metadata *own)
 
 /* ---- calls ---- */
 
-/* A call of ours may ask several times, page by page; the limit that its own request had to keep is not meant for the answers. */
+/*
+ * A call of ours may ask several times, page by page; the limit that its own request had to keep is
+ * not meant for the answers.
+ */
 static void
 make_room(struct arena *arena)
 {
@@ -195,7 +204,10 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
     return NULL;
 }
 
-/* Not counted against max-calls: nothing is known of how long such calls are meant to last, and they hold no thread. */
+/*
+ * Not counted against max-calls: nothing is known of how long such calls are meant to last, and
+ * they hold no thread.
+ */
 static struct error *
 csi_proxy(struct driver *driver, struct call *call)
 {

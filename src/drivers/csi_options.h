@@ -3,7 +3,7 @@
  * The settings of driver `csi`:
  *
  *     endpoint: unix:///run/hostpath/csi.sock       # the controller's, or for all services
- *     node-endpoint: unix:///run/hostpath/node.sock # for the Node service; one of both must be there
+ *     node-endpoint: unix:///run/hostpath/node.sock # Node service; at least one of the two
  *     command: [/usr/bin/hostpathplugin, --nodeid, a]
  *     environment: {NAME: value}
  *     probe-interval: 10s

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver is what stands behind a connection: this node's own engine (local), somebody else's CSI driver behind its socket (csi), an
- * accelerator behind the registry (oim). All of them speak CSI messages, so one function carries every RPC; ids in the messages are
- * the driver's own. A new driver is one file and one line in table.c.
+ * A driver is what stands behind a connection: this node's own engine (local), somebody else's CSI
+ * driver behind its socket (csi), an accelerator behind the registry (oim). All of them speak CSI
+ * messages, so one function carries every RPC; ids in the messages are the driver's own. A new
+ * driver is one file and one line in table.c.
  *
- * A driver is shared: by the connection, and by every call that is under way when the connection goes. Who lets go last closes it.
+ * A driver is shared: by the connection, and by every call that is under way when the connection
+ * goes. Who lets go last closes it.
  */
 #ifndef DRIVERS_DRIVER_H
 #define DRIVERS_DRIVER_H
@@ -21,8 +23,9 @@
 #include "rpc/server/call.h"
 
 /*
- * What is known of a driver at an instant. Immutable, and shared by reference. Capabilities are bits: 1 << Type. Before the driver was first reached all
- * of it is zero but `trouble`, unless the store remembers it; afterwards what it said last stays, also while it is down.
+ * What is known of a driver at an instant. Immutable, and shared by reference. Capabilities are
+ * bits: 1 << Type. Before the driver was first reached all of it is zero but `trouble`, unless the
+ * store remembers it; afterwards what it said last stays, also while it is down.
  */
 struct driver_facts {
     atomic_uint references;
@@ -64,7 +67,10 @@ struct driver_options {
 struct driver;
 struct ops;
 
-/* Metadata of calls to children: the `instance` of each process on the way. Who finds its own in a call that comes in has found a loop. */
+/*
+ * Metadata of calls to children: the `instance` of each process on the way. Who finds its own in a
+ * call that comes in has found a loop.
+ */
 #define DRIVER_VIA "skycap-via"
 #define DRIVER_INSTANCE_SIZE 17
 
@@ -72,8 +78,8 @@ struct ops;
 void driver_make_instance(char out[DRIVER_INSTANCE_SIZE]);
 
 /*
- * Loop thread, once for each relayed call: what the client gets. As in rpc/proxy/relay.h: `reply` may be changed in place; `error` is taken; the result
- * is the answer, NULL for `reply`.
+ * Loop thread, once for each relayed call: what the client gets. As in rpc/proxy/relay.h: `reply`
+ * may be changed in place; `error` is taken; the result is the answer, NULL for `reply`.
  */
 typedef struct error *driver_finish(struct call *call, void *context, ProtobufCMessage *reply,
                                     struct error *error);
@@ -84,31 +90,44 @@ struct driver_ops {
     bool speaks_our_ids;
     /* It learns what it can do from the other side. Until then it uses `remembered`. */
     bool must_ask;
-    /* The id that a volume of this name has, if it is there; asks nobody. NULL: ids do not follow from names. */
+    /*
+     * The id that a volume of this name has, if it is there; asks nobody. NULL: ids do not follow
+     * from names.
+     */
     const char *(*id_of_name)(const char *name, struct arena *arena);
     /* INVALID_ARGUMENT: the settings are wrong. Does not wait for the other side. */
     struct error *(*check)(const struct setting *settings);
-    /* Where its volumes are, of settings that are right, in one form: two with the same text are one storage system. NULL: they never are. */
+    /*
+     * Where its volumes are, of settings that are right, in one form: two with the same text are
+     * one storage system. NULL: they never are.
+     */
     const char *(*server)(const struct setting *settings, struct arena *arena);
     struct error *(*open)(const struct driver_options *options, struct driver **out);
     void (*close)(struct driver *driver);
-    /* One unary RPC, on a worker. `reply` is an initialised message of the method's output type. The call may be a detached one. */
+    /*
+     * One unary RPC, on a worker. `reply` is an initialised message of the method's output type.
+     * The call may be a detached one.
+     */
     struct error *(*call)(struct driver *driver, struct call *call, const struct method *method,
                           const ProtobufCMessage *request, ProtobufCMessage *reply);
     /*
-     * The same without a thread, from the method's own handler on the loop, which returns NULL after it; NULL: the driver needs a thread. The request is in
-     * the call's arena. An error: nothing was begun and `finish` does not run.
+     * The same without a thread, from the method's own handler on the loop, which returns NULL
+     * after it; NULL: the driver needs a thread. The request is in the call's arena. An error:
+     * nothing was begun and `finish` does not run.
      */
     struct error *(*relay)(struct driver *driver, struct call *call, const struct method *method,
                            const ProtobufCMessage *request, driver_finish *finish, void *context);
-    /* Any method, also one that nobody here knows: the whole call is handed over, on the loop (rpc_proxy). NULL: the driver cannot. */
+    /*
+     * Any method, also one that nobody here knows: the whole call is handed over, on the loop
+     * (rpc_proxy). NULL: the driver cannot.
+     */
     struct error *(*proxy)(struct driver *driver, struct call *call);
     /* A server-streaming RPC, on a worker: messages go to the client of `call` as they come. */
     struct error *(*stream)(struct driver *driver, struct call *call, const struct method *method,
                             const ProtobufCMessage *request);
     /*
-     * Its long-running operations, for watching them. NULL: it has none. A driver that has also serves skycap.v1.Operations and skycap.v1.Inventory by
-     * `call`.
+     * Its long-running operations, for watching them. NULL: it has none. A driver that has also
+     * serves skycap.v1.Operations and skycap.v1.Inventory by `call`.
      */
     struct ops *(*operations)(struct driver *driver);
 };
@@ -133,7 +152,10 @@ const struct driver_ops *driver_find(const char *name);
 MUST_CHECK struct error *driver_open(const struct driver_ops *ops,
                                      const struct driver_options *options, struct driver **out);
 struct driver *driver_share(struct driver *driver);
-/* Any thread, the loop's too; never waits. Who is last has it closed, by a thread of its own; runtime_close waits for that. NULL is fine. */
+/*
+ * Any thread, the loop's too; never waits. Who is last has it closed, by a thread of its own;
+ * runtime_close waits for that. NULL is fine.
+ */
 void driver_release(struct driver *driver);
 
 /* ---- facts ---- */

@@ -2,8 +2,9 @@
 /*
  * Watches over a CSI driver: see keeper.h.
  *
- * DESIGN. A question is a call that the closing thread may cancel, so it is known under the lock while it runs. What the driver can do is asked again only when it
- * has been away: many drivers log every call, and some ask a cloud for an answer.
+ * DESIGN. A question is a call that the closing thread may cancel, so it is known under the lock
+ * while it runs. What the driver can do is asked again only when it has been away: many drivers log
+ * every call, and some ask a cloud for an answer.
  */
 #include "drivers/keeper.h"
 
@@ -18,8 +19,8 @@
 #include "rpc/loop/timers.h"
 
 #define FIRST_PAUSE_MS 20u
-#define START_MS                                                                                   \
-    500u /* while the pauses are shorter, a driver that has not been there yet is starting, not down */
+/* While the pauses are shorter, a driver that was never reached is starting, not down. */
+#define START_MS 500u
 #define STACK_BYTES (256u * 1024)
 #define MAX_ANSWER_BYTES (8u << 20) /* of one look, decoded */
 #define MS_NS UINT64_C(1000000)
@@ -165,8 +166,9 @@ offers(const struct driver_facts *facts, Csi__V1__PluginCapability__Service__Typ
 }
 
 /*
- * Whether a service is not there. The driver is a good one all the same: many of them run as a controller here and as a node there, and
- * Identity names the services of both. Takes the error if so.
+ * Whether a service is not there. The driver is a good one all the same: many of them run as a
+ * controller here and as a node there, and Identity names the services of both. Takes the error if
+ * so.
  */
 static bool
 lacks_service(struct error *error)
@@ -381,7 +383,10 @@ set_pause(struct keeper *keeper, bool is_ready)
         keeper->pause_ms = interval;
 }
 
-/* The controller is asked first, and what it says decides; but nobody else lets calls pass again to a node that is back before it. */
+/*
+ * The controller is asked first, and what it says decides; but nobody else lets calls pass again to
+ * a node that is back before it.
+ */
 static void
 look_at_node(struct keeper *keeper)
 {

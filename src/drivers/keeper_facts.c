@@ -2,7 +2,10 @@
 /* From a CSI driver's answers to facts: see keeper_facts.h. */
 #include "drivers/keeper_facts.h"
 
-/* A kind that a newer specification has numbered beyond the bits there are is not known here anyway. */
+/*
+ * A kind that a newer specification has numbered beyond the bits there are is not known here
+ * anyway.
+ */
 static uint64_t
 bit_of(int type)
 {

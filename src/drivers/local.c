@@ -150,7 +150,9 @@ operations_of_local(struct driver *driver)
         take(facts, reply);                                                                        \
     } while (0)
 
-/* The engine's own services are asked as a third-party driver would be; these answers cannot fail. */
+/*
+ * The engine's own services are asked as a third-party driver would be; these answers cannot fail.
+ */
 static void
 learn_facts(struct local *local, struct runtime *runtime)
 {

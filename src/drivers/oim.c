@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Driver `oim`: volumes of an accelerator, by the controller of this node in the Open Infrastructure Manager; through a registry, or the controller itself. Its
- * settings are in oim_options.h.
+ * Driver `oim`: volumes of an accelerator, by the controller of this node in the Open
+ * Infrastructure Manager; through a registry, or the controller itself. Its settings are in
+ * oim_options.h.
  *
- * DESIGN. All but the block device's life is ours: the handlers of csi.v1.Controller and csi.v1.Node run in this process, on a worker each, and ask the controller
- * for the rest. Their number is bounded, each question's time is, and while nobody answers a breaker refuses them, so a registry that hangs costs no
- * other connection anything.
+ * DESIGN. All but the block device's life is ours: the handlers of csi.v1.Controller and
+ * csi.v1.Node run in this process, on a worker each, and ask the controller for the rest. Their
+ * number is bounded, each question's time is, and while nobody answers a breaker refuses them, so a
+ * registry that hangs costs no other connection anything.
  */
 #include <errno.h>
 #include <inttypes.h>

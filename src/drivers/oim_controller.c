@@ -2,8 +2,9 @@
 /*
  * csi.v1.Controller of the driver `oim`: a volume is a malloc bdev of the node's controller.
  *
- * What if the process dies in CreateVolume: the row is there, marked as being made (COPYING), and the bdev maybe. The same request goes on from there. In
- * DeleteVolume the row goes last: what is left of a crash is a row without a bdev, which the repeated request deletes.
+ * What if the process dies in CreateVolume: the row is there, marked as being made (COPYING), and
+ * the bdev maybe. The same request goes on from there. In DeleteVolume the row goes last: what is
+ * left of a crash is a row without a bdev, which the repeated request deletes.
  */
 #include <string.h>
 #include <time.h>
@@ -203,7 +204,10 @@ new_record(const char *handle, const Csi__V1__CreateVolumeRequest *request, cons
     return record;
 }
 
-/* A bdev that is gone, as after a reboot of the controller, is made anew: it is what the request asks for. */
+/*
+ * A bdev that is gone, as after a reboot of the controller, is made anew: it is what the request
+ * asks for.
+ */
 static struct error *
 create_held(struct oim_driver *oim, struct call *call, const Csi__V1__CreateVolumeRequest *request,
             struct oim_volume *volume)
@@ -272,7 +276,10 @@ forget(struct oim_driver *oim, struct oim_volume *volume, struct arena *arena)
     return error;
 }
 
-/* Of a volume without a row the bdev is deleted too: it may have been made before the store was lost. */
+/*
+ * Of a volume without a row the bdev is deleted too: it may have been made before the store was
+ * lost.
+ */
 static HANDLER(delete_volume, DeleteVolume)
 {
     (void)reply;

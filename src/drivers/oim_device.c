@@ -2,8 +2,9 @@
 /*
  * Finding a controller's block device: see oim_device.h.
  *
- * The kernel tells of new devices by netlink, which is only a reason to look again: what counts is the directory. It is looked at every
- * second too, since in a container those messages may not arrive.
+ * The kernel tells of new devices by netlink, which is only a reason to look again: what counts is
+ * the directory. It is looked at every second too, since in a container those messages may not
+ * arrive.
  */
 #include "drivers/oim_device.h"
 
@@ -50,7 +51,10 @@ is_pci_function(const char *text)
     return *text == '/' || *text == '\0';
 }
 
-/* What was looked for ends with a PCI function, and the link goes on with another: that one is but a bridge on the way to it. */
+/*
+ * What was looked for ends with a PCI function, and the link goes on with another: that one is but
+ * a bridge on the way to it.
+ */
 static bool
 ends_at_bridge(const char *link, const char *end)
 {
@@ -132,7 +136,10 @@ read_scsi(const char *link, struct scsi_disk *out)
     return false;
 }
 
-/* A disk is right below `block`, its partitions are below the disk. NVMe has no such directory: there a file tells. */
+/*
+ * A disk is right below `block`, its partitions are below the disk. NVMe has no such directory:
+ * there a file tells.
+ */
 static bool
 is_partition(const char *directory, const char *entry, const char *link)
 {

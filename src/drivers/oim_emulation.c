@@ -2,9 +2,11 @@
 /*
  * Other drivers' volumes: see oim_emulation.h.
  *
- * ceph-csi has had two forms of an RBD volume. The old one (0.3) tells the monitors themselves (`monitors`, or `monValueFromSecret`, the key of a
- * secret), names a user and keeps that user's key under its name among the secrets; the image is called as the volume, which shows in the staging path. The
- * present one tells `clusterID`, whose monitors stand in a file of that driver and in `clusters:` of our connection, and has `userID` and `userKey` as secrets.
+ * ceph-csi has had two forms of an RBD volume. The old one (0.3) tells the monitors themselves
+ * (`monitors`, or `monValueFromSecret`, the key of a secret), names a user and keeps that user's
+ * key under its name among the secrets; the image is called as the volume, which shows in the
+ * staging path. The present one tells `clusterID`, whose monitors stand in a file of that driver
+ * and in `clusters:` of our connection, and has `userID` and `userKey` as secrets.
  */
 #include "drivers/oim_emulation.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes that another CSI driver provisions and OIM maps: what that driver's node side would read out of a NodeStageVolume request, as OIM's request. A new
- * one is a function and a line in the table.
+ * Volumes that another CSI driver provisions and OIM maps: what that driver's node side would read
+ * out of a NodeStageVolume request, as OIM's request. A new one is a function and a line in the
+ * table.
  */
 #ifndef DRIVERS_OIM_EMULATION_H
 #define DRIVERS_OIM_EMULATION_H
@@ -22,8 +23,8 @@ struct oim_emulated_volume {
 
 struct oim_emulation {
     /*
-     * Sets the parameters of the request; what is in them may lie in the arena. INVALID_ARGUMENT, NOT_FOUND and the like say which key is missing, never what
-     * a secret holds.
+     * Sets the parameters of the request; what is in them may lie in the arena. INVALID_ARGUMENT,
+     * NOT_FOUND and the like say which key is missing, never what a secret holds.
      */
     struct error *(*set_parameters)(const struct oim_emulated_volume *volume, struct arena *arena,
                                     Oim__V0__MapVolumeRequest *out);

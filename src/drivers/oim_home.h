@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a connection to OIM keeps on this node. When its options change the driver is opened anew while calls still run on the old one: both have the same
- * rows, and one's request for a volume waits for the other's. So there is one home for a directory in the process, shared.
+ * What a connection to OIM keeps on this node. When its options change the driver is opened anew
+ * while calls still run on the old one: both have the same rows, and one's request for a volume
+ * waits for the other's. So there is one home for a directory in the process, shared.
  */
 #ifndef DRIVERS_OIM_HOME_H
 #define DRIVERS_OIM_HOME_H
@@ -17,7 +18,10 @@ struct oim_home {
     struct keys keys;
 };
 
-/* The directory is made if it is missing; the one above it must be there. Any thread but the loop's. */
+/*
+ * The directory is made if it is missing; the one above it must be there. Any thread but the
+ * loop's.
+ */
 MUST_CHECK struct error *oim_home_open(const char *directory, struct oim_home **out);
 
 /* Who is last closes the store. NULL is fine. */

@@ -2,12 +2,14 @@
 /*
  * Parts of the driver `oim`, one file per topic; oim.c puts them together.
  *
- * What is remembered, in a store of the connection's own: the rows of volumes/rows.h and volumes/mount_rows.h, and
+ * What is remembered, in a store of the connection's own: the rows of volumes/rows.h and
+ * volumes/mount_rows.h, and
  *
  *     mapping/HANDLE    an OimMappingRecord: the volume is mapped, and how it is found
  *
- * A row is written before the controller is asked to do what it stands for, and deleted after that is undone. So a crash leaves rows of what is not there, never the other
- * way round, and whoever asks again makes it good: all of the controller's calls can be repeated.
+ * A row is written before the controller is asked to do what it stands for, and deleted after that
+ * is undone. So a crash leaves rows of what is not there, never the other way round, and whoever
+ * asks again makes it good: all of the controller's calls can be repeated.
  */
 #ifndef DRIVERS_OIM_INTERNAL_H
 #define DRIVERS_OIM_INTERNAL_H
@@ -26,7 +28,10 @@ struct oim_driver {
     const char *connection;
     const char *directory; /* of device nodes */
     struct oim_home *home;
-    /* Rooms that work on rows and paths want one. It has the home's store, a node and a log; no keys, no back end, nor what needs them. */
+    /*
+     * Rooms that work on rows and paths want one. It has the home's store, a node and a log; no
+     * keys, no back end, nor what needs them.
+     */
     struct engine engine;
     char boot_id[64]; /* of the running kernel */
     int64_t max_calls;
@@ -74,8 +79,9 @@ MUST_CHECK struct error *oim_client_check_ready(struct keeper *keeper,
 /* ---- oim_volume.c: what is known of a volume ---- */
 
 /*
- * A name as a handle, which is the volume's id and the bdev's name: itself, if it is short and plain; else a hash of it. The same again for the same
- * name; no plain name looks like a hash. Lives in the arena.
+ * A name as a handle, which is the volume's id and the bdev's name: itself, if it is short and
+ * plain; else a hash of it. The same again for the same name; no plain name looks like a hash.
+ * Lives in the arena.
  */
 const char *oim_volume_handle(const char *name, struct arena *arena);
 bool oim_volume_is_handle(const char *text);
@@ -112,12 +118,17 @@ MUST_CHECK struct error *oim_volume_save_mapping(struct oim_driver *oim, const c
                                                  const Skycap__Records__OimMappingRecord *mapping,
                                                  struct arena *arena);
 
-/* Rows of publications whose mounts are gone, as after a reboot, are deleted, but for the one at `path`, which may be NULL. */
+/*
+ * Rows of publications whose mounts are gone, as after a reboot, are deleted, but for the one at
+ * `path`, which may be NULL.
+ */
 MUST_CHECK struct error *oim_volume_list_uses(struct oim_driver *oim, const char *handle,
                                               const char *path, struct arena *arena,
                                               struct mount_list *out);
 
-/* Rows that conflict with the use, and whose mounts are gone, are deleted; the others are listed. */
+/*
+ * Rows that conflict with the use, and whose mounts are gone, are deleted; the others are listed.
+ */
 MUST_CHECK struct error *oim_volume_forget_lost(struct oim_driver *oim, const char *handle,
                                                 const struct use *use, struct arena *arena,
                                                 struct mount_list *out);
@@ -134,7 +145,10 @@ MUST_CHECK struct error *oim_volume_find_device(struct oim_driver *oim, const ch
 HANDLER(oim_stage_volume, NodeStageVolume);
 HANDLER(oim_unstage_volume, NodeUnstageVolume);
 
-/* The id in a request of the Node service; in an emulation any text is one. NULL: it is that of no volume. */
+/*
+ * The id in a request of the Node service; in an emulation any text is one. NULL: it is that of no
+ * volume.
+ */
 const char *oim_stage_handle(const struct oim_driver *oim, const char *id, struct arena *arena);
 
 #endif

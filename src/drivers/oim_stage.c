@@ -237,7 +237,10 @@ unmount(struct oim_driver *oim, const char *handle, const char *path, const moun
     return !error && mount_point_is_mounted_from(device, path) ? mount_remove(path) : NULL;
 }
 
-/* Takes the error and gives it. What cannot be undone now stays in the rows, for who asks to unstage it. */
+/*
+ * Takes the error and gives it. What cannot be undone now stays in the rows, for who asks to
+ * unstage it.
+ */
 static struct error *
 give_up(struct staging *staging, const mount_record *record, bool is_mapped, struct error *error)
 {

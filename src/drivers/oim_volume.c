@@ -32,7 +32,10 @@ oim_volume_is_handle(const char *text)
     return strlen(digits) == HASH_DIGITS && strspn(digits, "0123456789abcdef") == HASH_DIGITS;
 }
 
-/* FNV-1a of 128 bits. Should two names ever have the same, the row tells whose it is: see check_same in oim_controller.c. */
+/*
+ * FNV-1a of 128 bits. Should two names ever have the same, the row tells whose it is: see
+ * check_same in oim_controller.c.
+ */
 const char *
 oim_volume_handle(const char *name, struct arena *arena)
 {
@@ -138,7 +141,9 @@ oim_volume_get_mapping(struct oim_driver *oim, const char *handle, struct arena 
     return error;
 }
 
-/* The key of another volume's row that says the same of where its device is; NULL: there is none. */
+/*
+ * The key of another volume's row that says the same of where its device is; NULL: there is none.
+ */
 static struct error *
 find_rival(struct oim_driver *oim, const char *own_key,
            const Skycap__Records__OimMappingRecord *mapping, struct arena *arena, const char **out)
@@ -160,7 +165,10 @@ find_rival(struct oim_driver *oim, const char *own_key,
     return error;
 }
 
-/* A target that was begun anew gives its numbers again: the volume that had this one before is there no more. */
+/*
+ * A target that was begun anew gives its numbers again: the volume that had this one before is
+ * there no more.
+ */
 struct error *
 oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
                         const Skycap__Records__OimMappingRecord *mapping, struct arena *arena)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of drivers: a new one is its file, its declaration and its place in the list and in the names. */
+/*
+ * The list of drivers: a new one is its file, its declaration and its place in the list and in the
+ * names.
+ */
 #include "drivers/driver.h"
 
 extern const struct driver_ops driver_csi;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller's entry in the registry: see announcer.h. One thread, one channel, one call at a time. */
+/*
+ * The controller's entry in the registry: see announcer.h. One thread, one channel, one call at a
+ * time.
+ */
 #include "oim/announcer.h"
 
 #include <pthread.h>
@@ -81,7 +84,10 @@ set_address(struct announcer *announcer)
     return ask(announcer, OIM_V0_REGISTRY_SET_VALUE, &request.base);
 }
 
-/* OIM's registry says FAILED_PRECONDITION to methods it does not know: it takes them for somebody else's, and misses "controllerid". */
+/*
+ * OIM's registry says FAILED_PRECONDITION to methods it does not know: it takes them for somebody
+ * else's, and misses "controllerid".
+ */
 static bool
 is_unknown_there(const struct error *error)
 {

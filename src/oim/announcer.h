@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The controller's entry in the registry, kept fresh: announced at once, then again and again, with a time to live of three times the pause;
- * while the registry does not answer, with growing pauses from one second on. Only changes are logged.
+ * The controller's entry in the registry, kept fresh: announced at once, then again and again, with
+ * a time to live of three times the pause; while the registry does not answer, with growing pauses
+ * from one second on. Only changes are logged.
  *
- * Our own registry is told by skycap.v1.Registry/Announce. A registry that does not know it is told by the older RegisterController, or the
- * path "<id>/address": those entries have no end.
+ * Our own registry is told by skycap.v1.Registry/Announce. A registry that does not know it is told
+ * by the older RegisterController, or the path "<id>/address": those entries have no end.
  */
 #ifndef OIM_ANNOUNCER_H
 #define OIM_ANNOUNCER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OIM controller: see controller.h. Here every request is checked and calls for one volume are kept one behind the other; what they do is
- * the accelerator's business, and so is what there is: nothing is remembered here.
+ * The OIM controller: see controller.h. Here every request is checked and calls for one volume are
+ * kept one behind the other; what they do is the accelerator's business, and so is what there is:
+ * nothing is remembered here.
  */
 #include "oim/controller.h"
 

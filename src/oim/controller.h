@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OIM controller: oim.v0.Controller on this host's accelerator, and its entry in the registry, kept fresh.
+ * The OIM controller: oim.v0.Controller on this host's accelerator, and its entry in the registry,
+ * kept fresh.
  */
 #ifndef OIM_CONTROLLER_H
 #define OIM_CONTROLLER_H
@@ -36,7 +37,10 @@ void oim_controller_add(struct oim_controller *controller, struct server *server
 /* The server answers now: registers, and again and again. */
 void oim_controller_begin(struct oim_controller *controller);
 
-/* Registers no more; the entry is left to expire, so that a restart does not make it vanish for a moment. */
+/*
+ * Registers no more; the entry is left to expire, so that a restart does not make it vanish for a
+ * moment.
+ */
 void oim_controller_stop(struct oim_controller *controller);
 
 /* After the server was freed, before the runtime is closed. NULL is fine. */

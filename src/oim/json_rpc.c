@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of JSON-RPC: see json_rpc.h. The socket never blocks; poll(2) waits until the deadline. */
+/*
+ * A client of JSON-RPC: see json_rpc.h. The socket never blocks; poll(2) waits until the deadline.
+ */
 #include "oim/json_rpc.h"
 
 #include <errno.h>

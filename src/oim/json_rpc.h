@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of JSON-RPC 2.0 on a unix socket, as SPDK speaks it: one connection, one request at a time. Not safe from several threads.
+ * A client of JSON-RPC 2.0 on a unix socket, as SPDK speaks it: one connection, one request at a
+ * time. Not safe from several threads.
  *
- * Nothing that comes is trusted: replies are bounded, may come in any pieces, and must be to the request that was sent. Neither requests nor replies are logged
- * or quoted, because both may hold secrets.
+ * Nothing that comes is trusted: replies are bounded, may come in any pieces, and must be to the
+ * request that was sent. Neither requests nor replies are logged or quoted, because both may hold
+ * secrets.
  */
 #ifndef OIM_JSON_RPC_H
 #define OIM_JSON_RPC_H
@@ -42,7 +44,10 @@ struct json_rpc_reader {
 MUST_CHECK struct error *json_rpc_reader_add(struct json_rpc_reader *reader, const void *bytes,
                                              size_t size);
 
-/* INTERNAL: this is no reply to the request of that id. The reader is empty then, whatever was wrong. */
+/*
+ * INTERNAL: this is no reply to the request of that id. The reader is empty then, whatever was
+ * wrong.
+ */
 MUST_CHECK struct error *json_rpc_reader_take(struct json_rpc_reader *reader, int64_t id,
                                               struct json_rpc_reply *out);
 void json_rpc_reader_clear(struct json_rpc_reader *reader);
@@ -58,15 +63,16 @@ struct json_rpc {
 };
 
 /*
- * UNAVAILABLE: nobody is there. The path must outlive it. json_rpc_close also after an error, and for
- * `struct json_rpc rpc AUTO(json_rpc_close) = {.fd = -1}`.
+ * UNAVAILABLE: nobody is there. The path must outlive it. json_rpc_close also after an error, and
+ * for `struct json_rpc rpc AUTO(json_rpc_close) = {.fd = -1}`.
  */
 MUST_CHECK struct error *json_rpc_connect(struct json_rpc *rpc, const char *socket,
                                           uint64_t deadline_ns);
 
 /*
- * `params` is the text of a JSON object, or NULL. What the peer refuses is no error but in the reply. DEADLINE_EXCEEDED, UNAVAILABLE and INTERNAL leave the
- * connection closed; whether the peer has done it nobody knows then.
+ * `params` is the text of a JSON object, or NULL. What the peer refuses is no error but in the
+ * reply. DEADLINE_EXCEEDED, UNAVAILABLE and INTERNAL leave the connection closed; whether the peer
+ * has done it nobody knows then.
  */
 MUST_CHECK struct error *json_rpc_ask(struct json_rpc *rpc, const char *method, const char *params,
                                       struct json_rpc_reply *reply);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies of JSON-RPC from bytes that come in pieces: see json_rpc.h. Each byte is looked at once, then the whole is parsed once. */
+/*
+ * Replies of JSON-RPC from bytes that come in pieces: see json_rpc.h. Each byte is looked at once,
+ * then the whole is parsed once.
+ */
 #include <string.h>
 
 #include "oim/json_rpc.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accelerator `kernel`: block devices in memory without any hardware. Each is a file on a tmpfs of its own, all of its memory reserved, and
- * a loop device while it is mapped.
+ * The accelerator `kernel`: block devices in memory without any hardware. Each is a file on a tmpfs
+ * of its own, all of its memory reserved, and a loop device while it is mapped.
  *
- * A memfd would be the same memory, but nobody finds it again once the process that has it open is killed; a file in a mount is there until
- * the machine goes down. What is mapped is what has a loop device: there is no other record of it that could be wrong.
+ * A memfd would be the same memory, but nobody finds it again once the process that has it open is
+ * killed; a file in a mount is there until the machine goes down. What is mapped is what has a loop
+ * device: there is no other record of it that could be wrong.
  *
- * The loop device has a name of its own (loop_has_own_name), because clients look for it as a part of a link's target: "/block/loop7" is also
- * a part of "/block/loop70".
+ * The loop device has a name of its own (loop_has_own_name), because clients look for it as a part
+ * of a link's target: "/block/loop7" is also a part of "/block/loop70".
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,14 +27,21 @@
 #include "base/memory.h"
 #include "oim/accelerator.h"
 
-/* How much of a name is in one part of a file's: each byte is two digits, and the kernel takes 255 characters. */
+/*
+ * How much of a name is in one part of a file's: each byte is two digits, and the kernel takes 255
+ * characters.
+ */
 #define PART_BYTES 100
 #define FILE_NAME_SIZE (2 * ACCELERATOR_NAME_MAX + 16)
 #define PATH_SIZE (PATH_MAX + FILE_NAME_SIZE)
 
-/* How long a device may stay open behind an unmapping: programs look into devices that come and go. */
+/*
+ * How long a device may stay open behind an unmapping: programs look into devices that come and go.
+ */
 #define CLOSING_MS 5000
-/* And how long it may be in use: a container that starts holds copies of all mounts for a moment. */
+/*
+ * And how long it may be in use: a container that starts holds copies of all mounts for a moment.
+ */
 #define LEAVING_MS 1000
 #define PAUSE_MS 5
 
@@ -102,7 +110,10 @@ reserve(int file, const char *name, uint64_t size_bytes)
     return NULL;
 }
 
-/* It gets its name once it is whole. Nobody else makes or removes the same directory for longer than a moment. */
+/*
+ * It gets its name once it is whole. Nobody else makes or removes the same directory for longer
+ * than a moment.
+ */
 static struct error *
 give_name(int file, const char *path)
 {

@@ -15,7 +15,10 @@ struct pci_address {
     long function;
 };
 
-/* Up to the mark, which `*text` is moved behind; at the end of the text where the mark is '\0'. False: that is no such number. */
+/*
+ * Up to the mark, which `*text` is moved behind; at the end of the text where the mark is '\0'.
+ * False: that is no such number.
+ */
 static bool
 read_field(const char **text, char mark, size_t most_digits, long limit, long *out)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accelerator `spdk`: block devices of an SPDK target, which show up on the host as disks of its vhost-scsi controller. A volume is a bdev of the
- * same name, and mapped if it is the LUN of a target.
+ * The accelerator `spdk`: block devices of an SPDK target, which show up on the host as disks of
+ * its vhost-scsi controller. A volume is a bdev of the same name, and mapped if it is the LUN of a
+ * target.
  *
- * The target is the only one who knows what there is: everything is asked of it, nothing is kept here. So nothing has to be mended after a restart of
- * either side.
+ * The target is the only one who knows what there is: everything is asked of it, nothing is kept
+ * here. So nothing has to be mended after a restart of either side.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -78,7 +79,10 @@ provision(struct accelerator *accelerator, const char *name, uint64_t size_bytes
                      : spdk_create_malloc(&session, name, size_bytes);
 }
 
-/* Somebody has built something else upon the bdev, by other means than ours: its data is not ours to delete or to write. */
+/*
+ * Somebody has built something else upon the bdev, by other means than ours: its data is not ours
+ * to delete or to write.
+ */
 static struct error *
 refuse_other_use(const struct spdk_bdev *bdev, const struct spdk_view *view, const char *name)
 {
@@ -169,7 +173,10 @@ find_number(struct spdk_session *session, const struct spdk *spdk, const char *v
                              spdk->controller);
 }
 
-/* For targets that do not take "the first that is free". What each was refused for they do not always tell: whether all are taken, the list does. */
+/*
+ * For targets that do not take "the first that is free". What each was refused for they do not
+ * always tell: whether all are taken, the list does.
+ */
 static struct error *
 add_at_any(struct spdk_session *session, const struct spdk *spdk, const char *volume, unsigned *out)
 {

@@ -14,7 +14,10 @@
 #define BLOCK_BYTES 512
 #define MAX_QUOTED 200
 #define INVALID_STATE (-1) /* SPDK's own number: the target has not been started up yet */
-/* Ceph's own limit is 300 s, and while SPDK looks for monitors that do not answer it serves nobody, other volumes included. */
+/*
+ * Ceph's own limit is 300 s, and while SPDK looks for monitors that do not answer it serves nobody,
+ * other volumes included.
+ */
 #define CEPH_CONNECT_SECONDS "10"
 
 #define NAMES 3
@@ -54,7 +57,10 @@ spdk_session_close(struct spdk_session *session)
 
 /* ---- what the target says ---- */
 
-/* vhost's functions answer "invalid parameters" to everything, and tell what it was by the text of an error number. */
+/*
+ * vhost's functions answer "invalid parameters" to everything, and tell what it was by the text of
+ * an error number.
+ */
 static int
 errno_of_text(const char *text)
 {
@@ -190,8 +196,9 @@ read_bdevs(const char *name, struct spdk_bdev *out)
 }
 
 /*
- * Old targets give the same number for a device that is not there as for a request that they do not understand. They are asked for all then: whatever is wrong
- * with the target does not pass for an absent device.
+ * Old targets give the same number for a device that is not there as for a request that they do not
+ * understand. They are asked for all then: whatever is wrong with the target does not pass for an
+ * absent device.
  */
 static struct error *
 find_among_all(struct spdk_session *session, const char *name, struct spdk_bdev *out)
@@ -244,7 +251,10 @@ add_ceph_config(struct buffer *params, const struct ceph_image *image)
     buffer_print(params, ",\"config\":%s", finish(&config));
 }
 
-/* SPDK tells no more than that it failed: what it was to open, and where it says more, helps whoever has to mend it. */
+/*
+ * SPDK tells no more than that it failed: what it was to open, and where it says more, helps
+ * whoever has to mend it.
+ */
 static struct error *
 explain_ceph(struct error *error, const struct ceph_image *image)
 {
@@ -269,7 +279,10 @@ spdk_create_rbd(struct spdk_session *session, const char *name, const struct cep
     return explain_ceph(demand(session, SPDK_CREATE_RBD, finish(&params)), image);
 }
 
-/* The bdev, or the target, that is to go may have gone meanwhile. That it could not be removed some tell by `false`. */
+/*
+ * The bdev, or the target, that is to go may have gone meanwhile. That it could not be removed some
+ * tell by `false`.
+ */
 static struct error *
 judge_absence(enum spdk_method method, const struct json_rpc_reply *reply)
 {
@@ -399,7 +412,9 @@ is_still_there(struct spdk_session *session, const struct spdk_place *place, con
     return error;
 }
 
-/* SPDK says "busy" of a target that is empty as of one that it is removing: the list tells which. */
+/*
+ * SPDK says "busy" of a target that is empty as of one that it is removing: the list tells which.
+ */
 struct error *
 spdk_remove_target(struct spdk_session *session, const struct spdk_place *place, const char *bdev)
 {

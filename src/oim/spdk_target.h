@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of an SPDK target, in the names of today, or in older ones, of 2019 and before, where the target says that it does not know the first.
+ * What is asked of an SPDK target, in the names of today, or in older ones, of 2019 and before,
+ * where the target says that it does not know the first.
  *
- * One session, with a connection of its own, for each call of the controller: a target that was restarted is connected to again by the next one.
- * What is not there is told as such and is no error; an error is UNAVAILABLE, DEADLINE_EXCEEDED, or what the target said against a request.
+ * One session, with a connection of its own, for each call of the controller: a target that was
+ * restarted is connected to again by the next one. What is not there is told as such and is no
+ * error; an error is UNAVAILABLE, DEADLINE_EXCEEDED, or what the target said against a request.
  */
 #ifndef OIM_SPDK_TARGET_H
 #define OIM_SPDK_TARGET_H
@@ -54,8 +56,8 @@ struct spdk_bdev {
     struct json_rpc_reply reply;
     const struct json_value *info; /* NULL: there is none of this name */
     bool is_malloc;
-    bool
-        is_claimed; /* another device of the target stands upon it, and nobody else may write to it */
+    /* another device of the target stands upon it, and nobody else may write to it */
+    bool is_claimed;
     const struct json_value *rbd; /* what the target tells of an image of Ceph; NULL: it is none */
     uint64_t size_bytes;
 };

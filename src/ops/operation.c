@@ -2,8 +2,9 @@
 /*
  * One operation, from its first write to its last: see ops.h.
  *
- * DESIGN. The end is told (ops_work.settle) rather than written by the work, so that there is one write with the operation's record and its
- * subject's row, and one place that repeats it when the store is full for a while.
+ * DESIGN. The end is told (ops_work.settle) rather than written by the work, so that there is one
+ * write with the operation's record and its subject's row, and one place that repeats it when the
+ * store is full for a while.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -163,7 +164,10 @@ wait_to_retry(struct ops *ops)
     return goes_on;
 }
 
-/* Again and again while the store cannot; what is not written when the room stops is done again at the next start. */
+/*
+ * Again and again while the store cannot; what is not written when the room stops is done again at
+ * the next start.
+ */
 static struct error *
 write_end(struct ops *ops, const struct store_change *changes, size_t count)
 {
@@ -179,7 +183,10 @@ write_end(struct ops *ops, const struct store_change *changes, size_t count)
     }
 }
 
-/* What settle wants does not fit what is in the store: then the operation has failed, and says so alone. */
+/*
+ * What settle wants does not fit what is in the store: then the operation has failed, and says so
+ * alone.
+ */
 static struct error *
 write_refused_end(struct operation *operation, struct error *refusal, struct arena *arena)
 {

@@ -2,9 +2,10 @@
 /*
  * Long-running operations: see ops.h.
  *
- * DESIGN. What is under way is a list in memory, at most OPS_MAX_UNFINISHED long and in the order of starting, so it is the queue too. An
- * operation is found in it from before its first write until after its last; whoever does not find it there finds its end in the store. So nobody
- * has to keep an ended operation in memory for those who might still ask.
+ * DESIGN. What is under way is a list in memory, at most OPS_MAX_UNFINISHED long and in the order
+ * of starting, so it is the queue too. An operation is found in it from before its first write
+ * until after its last; whoever does not find it there finds its end in the store. So nobody has to
+ * keep an ended operation in memory for those who might still ask.
  */
 #include "ops/ops.h"
 
@@ -275,7 +276,10 @@ ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms, struct arena *are
 
 /* ---- cancelling ---- */
 
-/* What nobody here works on: of a kind that this program does not know, or that could not be taken up again. */
+/*
+ * What nobody here works on: of a kind that this program does not know, or that could not be taken
+ * up again.
+ */
 static struct error *
 cancel_record(struct ops *ops, const char *id)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Long-running operations: whatever may take longer than a caller waits. An operation has a durable record (`operation/ID` in the store) from
- * before its work starts until a day after its end; it can be asked how far it is, waited for, watched and cancelled, and it is taken up again
- * after a crash.
+ * Long-running operations: whatever may take longer than a caller waits. An operation has a durable
+ * record (`operation/ID` in the store) from before its work starts until a day after its end; it
+ * can be asked how far it is, waited for, watched and cancelled, and it is taken up again after a
+ * crash.
  *
- *     ops_start    the record RUNNING, and what the caller wants written with it, in one write; then the work waits for a thread
+ *     ops_start    one write: the record RUNNING and the caller's changes; then waits for a thread
  *     run          the work, on a thread of this room; a few at a time
  *     settle       says what belongs into the same write as the end
- *     the end      SUCCEEDED, FAILED or CANCELLED, in one write with what settle said; then whoever waits is woken
+ *     the end      one write: SUCCEEDED, FAILED or CANCELLED, and settle's changes; wakes waiters
  *
- * An id is never worked on twice at the same time. All functions may block and are safe from any thread but the loop's.
+ * An id is never worked on twice at the same time. All functions may block and are safe from any
+ * thread but the loop's.
  */
 #ifndef OPS_OPS_H
 #define OPS_OPS_H
@@ -43,8 +45,9 @@ struct ops_options {
 struct ops *ops_open(const struct ops_options *options);
 
 /*
- * From now on nothing is started, waits and watches return at once, and work that runs is told to end; its records stay RUNNING, so that it is
- * taken up again at the next start. Done again it does nothing.
+ * From now on nothing is started, waits and watches return at once, and work that runs is told to
+ * end; its records stay RUNNING, so that it is taken up again at the next start. Done again it does
+ * nothing.
  */
 void ops_stop(struct ops *ops);
 
@@ -62,18 +65,22 @@ struct ops_changes {
 struct ops_work {
     void *context;
     /*
-     * The work itself. It reports to `progress` and ends with CANCELLED soon after that says so; it may have been cancelled before it began.
-     * When the room is stopped that is no end: the work will be run again from the start, in another process.
+     * The work itself. It reports to `progress` and ends with CANCELLED soon after that says so; it
+     * may have been cancelled before it began. When the room is stopped that is no end: the work
+     * will be run again from the start, in another process.
      */
     struct error *(*run)(void *context, const struct progress *progress);
     /*
-     * Once, when the work has ended for good (`result` NULL: well): cleans up after a failure and adds what is to be written together
-     * with the end. Keys and values live in the arena, or as long as the context. May be NULL. Runs without `run` if an operation is cancelled
-     * that still waits for its turn.
+     * Once, when the work has ended for good (`result` NULL: well): cleans up after a failure and
+     * adds what is to be written together with the end. Keys and values live in the arena, or as
+     * long as the context. May be NULL. Runs without `run` if an operation is cancelled that still
+     * waits for its turn.
      */
     void (*settle)(void *context, const struct error *result, struct arena *arena,
                    struct ops_changes *out);
-    /* Frees the context, before anybody is told of the end; also when the start fails. May be NULL. */
+    /*
+     * Frees the context, before anybody is told of the end; also when the start fails. May be NULL.
+     */
     void (*free)(void *context);
 };
 
@@ -91,8 +98,9 @@ struct ops_spec {
 };
 
 /*
- * Durable when it returns. An id that is under way is joined: the work that came with this call is freed and nothing is written. One that has
- * ended is started anew. UNAVAILABLE: the room is stopped. ABORTED: the store holds something else than `changes` expect.
+ * Durable when it returns. An id that is under way is joined: the work that came with this call is
+ * freed and nothing is written. One that has ended is started anew. UNAVAILABLE: the room is
+ * stopped. ABORTED: the store holds something else than `changes` expect.
  */
 MUST_CHECK struct error *ops_start(struct ops *ops, const struct ops_spec *spec);
 
@@ -102,13 +110,19 @@ struct ops_kind {
     struct error *(*resume)(void *context, const operation_record *record);
 };
 
-/* Hands over every record of these kinds that says RUNNING and is not under way here. What cannot be resumed is logged. */
+/*
+ * Hands over every record of these kinds that says RUNNING and is not under way here. What cannot
+ * be resumed is logged.
+ */
 MUST_CHECK struct error *ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count,
                                     void *context);
 
 /* ---- asking ---- */
 
-/* Waits until it has ended, at most so long; `*out` says how it is then, in the arena. NOT_FOUND: never known, or long ago. */
+/*
+ * Waits until it has ended, at most so long; `*out` says how it is then, in the arena. NOT_FOUND:
+ * never known, or long ago.
+ */
 MUST_CHECK struct error *ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms,
                                   struct arena *arena, operation_record **out);
 
@@ -125,8 +139,9 @@ MUST_CHECK struct error *ops_list(struct ops *ops, const char *after, size_t lim
                                   struct arena *arena, struct ops_page *out);
 
 /*
- * Durable when it returns, and done once is enough; the end comes a little later (ops_wait), at once if the operation still waited for its
- * turn. What has ended stays as it ended. NOT_FOUND: never known, or long ago.
+ * Durable when it returns, and done once is enough; the end comes a little later (ops_wait), at
+ * once if the operation still waited for its turn. What has ended stays as it ended. NOT_FOUND:
+ * never known, or long ago.
  */
 MUST_CHECK struct error *ops_cancel(struct ops *ops, const char *id);
 
@@ -135,8 +150,8 @@ MUST_CHECK struct error *ops_cancel(struct ops *ops, const char *id);
 struct ops_watch;
 
 /*
- * `id` NULL: all. First comes how the operation is now (of all: those that are under way), then whatever changes; progress about
- * once a second. NOT_FOUND. A watch is for one thread at a time.
+ * `id` NULL: all. First comes how the operation is now (of all: those that are under way), then
+ * whatever changes; progress about once a second. NOT_FOUND. A watch is for one thread at a time.
  */
 MUST_CHECK struct error *ops_watch_open(struct ops *ops, const char *id, struct ops_watch **out);
 

@@ -66,7 +66,10 @@ void operation_release(struct operation *operation);
 
 void operation_free_work(struct ops_work *work);
 
-/* Nobody finds it any more, and whoever waits for it looks again. Takes the user that it was added with. */
+/*
+ * Nobody finds it any more, and whoever waits for it looks again. Takes the user that it was added
+ * with.
+ */
 void operation_take_out(struct operation *operation, bool has_ended);
 
 /* Writes the record as it is now, unless its end is there already. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of ended operations go after a day, and of too many the first. There is no index by age: a walk over all of them, at most 11,000, takes
- * some 20 ms and is made once an hour, and when their number has reached its bound. Then a tenth goes, so that the next walk is not for the next
+ * Records of ended operations go after a day, and of too many the first. There is no index by age:
+ * a walk over all of them, at most 11,000, takes some 20 ms and is made once an hour, and when
+ * their number has reached its bound. Then a tenth goes, so that the next walk is not for the next
  * operation.
  */
 #include "ops/ops_internal.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watching operations: see ops.h. The store's own watch tells of every write, so a watch hears of progress as often as it is saved. When it has
- * fallen too far behind it lists anew and goes on with what has changed since.
+ * Watching operations: see ops.h. The store's own watch tells of every write, so a watch hears of
+ * progress as often as it is saved. When it has fallen too far behind it lists anew and goes on
+ * with what has changed since.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,12 @@
 /*
  * All registered controllers in memory: see controllers.h.
  *
- * DESIGN. A hash table in parts, each with a lock of its own that is held for some hundred nanoseconds, or while one part grows or is swept:
- * nothing ever holds all of them, so the loop never waits for a walk over everything. One block of memory for each controller.
+ * DESIGN. A hash table in parts, each with a lock of its own that is held for some hundred
+ * nanoseconds, or while one part grows or is swept: nothing ever holds all of them, so the loop
+ * never waits for a walk over everything. One block of memory for each controller.
  *
- * What was removed stays for a while as a mark with its revision, so that older news of it, which may still be on its way, does not bring it back.
+ * What was removed stays for a while as a mark with its revision, so that older news of it, which
+ * may still be on its way, does not bring it back.
  */
 #include "registry/controllers.h"
 

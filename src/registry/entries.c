@@ -71,7 +71,10 @@ append(struct entry_page *page, const struct store_entry *row, struct arena *are
     return error;
 }
 
-/* Others may sort between a path and what is below it ("a-b" between "a" and "a/b"): it is asked for by itself. */
+/*
+ * Others may sort between a path and what is below it ("a-b" between "a" and "a/b"): it is asked
+ * for by itself.
+ */
 static struct error *
 append_exact(struct store *store, const char *path, struct arena *arena, struct entry_page *page)
 {

@@ -2,8 +2,9 @@
 /*
  * What is registered, as rows of a store: "registry/PATH" and a record.
  *
- * A time to live is an absolute time in the record, and not a lease of the store: what has expired stays until it is removed or renewed, so that
- * whoever asks for it can be told since when. Paths are normal (path.h). From threads that may wait.
+ * A time to live is an absolute time in the record, and not a lease of the store: what has expired
+ * stays until it is removed or renewed, so that whoever asks for it can be told since when. Paths
+ * are normal (path.h). From threads that may wait.
  */
 #ifndef REGISTRY_ENTRIES_H
 #define REGISTRY_ENTRIES_H
@@ -37,7 +38,10 @@ entry_is_expired(const struct entry *entry, int64_t now_ms)
 /* Durable when it returns. An empty value removes the entry. Fills in the revision. */
 MUST_CHECK struct error *entries_set(struct store *store, struct entry *entry);
 
-/* Of a row, or of a change: a removed entry has value "". What is in the arena, or the row, is shared. */
+/*
+ * Of a row, or of a change: a removed entry has value "". What is in the arena, or the row, is
+ * shared.
+ */
 MUST_CHECK struct error *entries_unpack(const struct store_entry *row, struct arena *arena,
                                         struct entry *out);
 
@@ -47,7 +51,10 @@ struct entry_page {
     bool has_more;
 };
 
-/* The entry at the path and all below it ("": all), from behind `after` on (NULL: from the first), at most `limit` of them. */
+/*
+ * The entry at the path and all below it ("": all), from behind `after` on (NULL: from the first),
+ * at most `limit` of them.
+ */
 MUST_CHECK struct error *entries_list(struct store *store, const char *path, const char *after,
                                       size_t limit, struct arena *arena, struct entry_page *out);
 

@@ -2,8 +2,10 @@
 /*
  * Follows the store: see follower.h.
  *
- * EXPIRY. Passing calls on compares times itself. Only those who watch have to be told, so there is no heap of times: when the earliest one has come, but not
- * more often than once in a second, all controllers are looked at (1 ms for 100,000 of them). The same sweep closes channels that nobody uses.
+ * EXPIRY. Passing calls on compares times itself. Only those who watch have to be told, so there is
+ * no heap of times: when the earliest one has come, but not more often than once in a second, all
+ * controllers are looked at (1 ms for 100,000 of them). The same sweep closes channels that nobody
+ * uses.
  */
 #include "registry/follower.h"
 
@@ -209,7 +211,10 @@ note_store(struct follower *follower, const struct error *error)
     follower->is_lost = error != NULL;
 }
 
-/* Only the follower's own thread changes `trouble`, which is never there again once all has been read. */
+/*
+ * Only the follower's own thread changes `trouble`, which is never there again once all has been
+ * read.
+ */
 static void
 note_trouble(struct follower *follower, const struct error *error)
 {

@@ -51,7 +51,10 @@ may_go_in_circles(const struct registry *registry)
     return !registry->options.tls;
 }
 
-/* Each process on the way of a call has left its mark. A call that we have passed on ourselves would go round until its deadline. */
+/*
+ * Each process on the way of a call has left its mark. A call that we have passed on ourselves
+ * would go round until its deadline.
+ */
 static struct error *
 check_circle(const struct registry *registry, const struct call *call, const char *id)
 {

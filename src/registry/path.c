@@ -51,7 +51,10 @@ path_normalize(const char *text, struct arena *arena, const char **out)
     return error;
 }
 
-/* A value that gRPC's metadata carries as it is: printable ASCII, no blank at either end. Otherwise no call could name the controller. */
+/*
+ * A value that gRPC's metadata carries as it is: printable ASCII, no blank at either end. Otherwise
+ * no call could name the controller.
+ */
 static bool
 fits_metadata(const char *text, size_t size)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names in the registry. A path is elements with one slash between them; "ID/address" is where the controller ID answers.
+ * Names in the registry. A path is elements with one slash between them; "ID/address" is where the
+ * controller ID answers.
  */
 #ifndef REGISTRY_PATH_H
 #define REGISTRY_PATH_H
@@ -15,8 +16,8 @@
 #define PATH_MAX_ID_BYTES 200
 
 /*
- * The normal form, in the arena: slashes in front, behind and doubled are dropped, so the result may be empty. INVALID_ARGUMENT: an element is "."
- * or "..", it is too long, or it is no UTF-8.
+ * The normal form, in the arena: slashes in front, behind and doubled are dropped, so the result
+ * may be empty. INVALID_ARGUMENT: an element is "." or "..", it is too long, or it is no UTF-8.
  */
 MUST_CHECK struct error *path_normalize(const char *text, struct arena *arena, const char **out);
 

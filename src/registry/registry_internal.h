@@ -26,7 +26,10 @@ struct registry {
 /* NULL: the caller may read. */
 MUST_CHECK struct error *requests_check_reader(struct call *call);
 
-/* Checks the caller and the request, writes the entry and notes it. `expires_ms`: 0: never. An empty value removes it. */
+/*
+ * Checks the caller and the request, writes the entry and notes it. `expires_ms`: 0: never. An
+ * empty value removes it.
+ */
 MUST_CHECK struct error *requests_set(struct call *call, const char *path, const char *value,
                                       int64_t expires_ms);
 

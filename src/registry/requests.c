@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two services of the registry have in common: who may, what may be set, and setting it. */
+/*
+ * What the two services of the registry have in common: who may, what may be set, and setting it.
+ */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -55,8 +57,9 @@ check_value(const char *path, const char *value, struct arena *arena)
 }
 
 /*
- * While the store is away, calls are passed on to where controllers announce that they are. They are not told that it was done, so they announce it again until it
- * is stored, and others learn of it only then. What was set for good is set in the store or not at all.
+ * While the store is away, calls are passed on to where controllers announce that they are. They
+ * are not told that it was done, so they announce it again until it is stored, and others learn of
+ * it only then. What was set for good is set in the store or not at all.
  */
 static struct error *
 set(struct registry *registry, struct entry *entry)

@@ -2,7 +2,8 @@
 /*
  * skycap.v1.Registry/Watch: what is there, from the store, then the news, from the feed.
  *
- * The feed is opened first, so nothing is missed; what it tells that the list already had, by its revision, is passed over.
+ * The feed is opened first, so nothing is missed; what it tells that the list already had, by its
+ * revision, is passed over.
  */
 #include "registry/path.h"
 #include "registry/registry_internal.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store on etcd, for several servers that share one: as durable as a majority of etcd's members.
+ * The store on etcd, for several servers that share one: as durable as a majority of etcd's
+ * members.
  *
- * DESIGN. Revisions are etcd's own, which count all writes to etcd: they grow, with gaps where others write. Reads are linearizable: whatever member
- * answers, it has seen all writes that were answered before. Nothing is kept here but the latest changes. Leases are not used: what expires
+ * DESIGN. Revisions are etcd's own, which count all writes to etcd: they grow, with gaps where
+ * others write. Reads are linearizable: whatever member answers, it has seen all writes that were
+ * answered before. Nothing is kept here but the latest changes. Leases are not used: what expires
  * is for the owner of an entry to say, and an expired entry stays until somebody removes it.
  */
 #include <stdlib.h>
@@ -99,7 +101,9 @@ etcd_read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
     return error;
 }
 
-/* A mark that was there once is believed in, should somebody delete it: revisions do not go back. */
+/*
+ * A mark that was there once is believed in, should somebody delete it: revisions do not go back.
+ */
 static struct error *
 etcd_revision(struct store *base, uint64_t *revision)
 {
@@ -164,7 +168,10 @@ take_page(struct etcd_store *store, struct listing *listing,
         listing->next = etcd_key_next(reply->kvs[reply->n_kvs - 1]->key, &listing->keys);
 }
 
-/* etcd counts entries, not bytes: a page of large ones may be more than we take. Then fewer are asked for. */
+/*
+ * etcd counts entries, not bytes: a page of large ones may be more than we take. Then fewer are
+ * asked for.
+ */
 static bool
 was_too_large(struct listing *listing, const struct error *error)
 {
@@ -227,7 +234,10 @@ etcd_list(struct store *base, const char *prefix, const char *after, size_t limi
 
 /* ---- the beginning ---- */
 
-/* Below a prefix without the mark nothing has ever been written: the history is whole from 0 on. With the lock held. */
+/*
+ * Below a prefix without the mark nothing has ever been written: the history is whole from 0 on.
+ * With the lock held.
+ */
 static struct error *
 begin_to_watch(struct etcd_store *store, uint64_t revision, bool is_marked)
 {
@@ -271,7 +281,10 @@ free_store(struct etcd_store *store)
     free(store);
 }
 
-/* That nobody answers yet is no reason to refuse the store: in a cluster all start at the same time. */
+/*
+ * That nobody answers yet is no reason to refuse the store: in a cluster all start at the same
+ * time.
+ */
 static struct error *
 try_to_begin(struct etcd_store *store)
 {

@@ -2,19 +2,23 @@
 /*
  * Calls to etcd: to the member that answered last, and to the others when it does not.
  *
- * DESIGN. Every call says "hasleader": a member that is cut off from the others refuses at once, before it has begun anything, instead of holding
- * the call until it times out. What an attempt has come to decides about the next one:
+ * DESIGN. Every call says "hasleader": a member that is cut off from the others refuses at once,
+ * before it has begun anything, instead of holding the call until it times out. What an attempt has
+ * come to decides about the next one:
  *
  *     answered    whatever the answer is, it is the result
  *     not begun   nobody was there, or it was refused: any call may be made again, elsewhere
- *     in doubt    no answer came, or one that leaves it open: only what does no harm twice may be made again
+ *     in doubt    no answer came, or one that leaves it open: only a harmless call may be repeated
  *
- * To read twice does no harm. A write that expects something which it changes itself can be done only once, however late its first attempt
- * arrives; any other could come again behind a later write and undo it.
+ * To read twice does no harm. A write that expects something which it changes itself can be done
+ * only once, however late its first attempt arrives; any other could come again behind a later
+ * write and undo it.
  *
- * A member that was lost, or has not been heard for a while, is looked at before it is used again: it may be of another cluster, or be put back to an earlier state, whose
- * revisions mean something else than those that are known here. Nobody tells when that happens: a connection that is not used ends unnoticed. Reads are linearizable, so
- * whoever is asked later tells no lower revision than was heard before.
+ * A member that was lost, or has not been heard for a while, is looked at before it is used again:
+ * it may be of another cluster, or be put back to an earlier state, whose revisions mean something
+ * else than those that are known here. Nobody tells when that happens: a connection that is not
+ * used ends unnoticed. Reads are linearizable, so whoever is asked later tells no lower revision
+ * than was heard before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -251,7 +255,10 @@ call_member(struct etcd_client *client, unsigned member, const struct etcd_call 
                         arena, reply);
 }
 
-/* Nothing is written to a member before it is known to be the right one: two lone members in one URL would each get a part. */
+/*
+ * Nothing is written to a member before it is known to be the right one: two lone members in one
+ * URL would each get a part.
+ */
 static struct error *
 get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct arena *arena)
 {
@@ -280,7 +287,10 @@ move_on(struct etcd_client *client, unsigned member)
                                    (member + 1) % (unsigned)client->place->count);
 }
 
-/* `until`: when the next member is to be asked. A call that may not be repeated gets all the time there is, once its member is known to answer. */
+/*
+ * `until`: when the next member is to be asked. A call that may not be repeated gets all the time
+ * there is, once its member is known to answer.
+ */
 static enum outcome
 attempt(struct etcd_client *client, const struct etcd_call *call, uint64_t until,
         struct arena *arena, void *reply, struct error **error)

@@ -8,8 +8,9 @@
  *     etcd_write.c   writing
  *     etcd_watch.c   changes, whoever made them
  *
- * Keys are those of the store behind the prefix. The key that is the prefix alone is the mark: it is put before the first write and never goes, so that
- * a prefix under which nothing was ever written can be told from one that is empty now.
+ * Keys are those of the store behind the prefix. The key that is the prefix alone is the mark: it
+ * is put before the first write and never goes, so that a prefix under which nothing was ever
+ * written can be told from one that is empty now.
  */
 #ifndef STORE_ETCD_INTERNAL_H
 #define STORE_ETCD_INTERNAL_H
@@ -47,7 +48,10 @@ ProtobufCBinaryData etcd_key(const struct etcd_place *place, const char *key, st
 ProtobufCBinaryData etcd_key_end(ProtobufCBinaryData start, struct arena *arena);
 /* The first key behind `key`. */
 ProtobufCBinaryData etcd_key_next(ProtobufCBinaryData key, struct arena *arena);
-/* The store's key, in the arena. NULL for the mark, and for what others have put there that is no text. */
+/*
+ * The store's key, in the arena. NULL for the mark, and for what others have put there that is no
+ * text.
+ */
 const char *etcd_own_key(const struct etcd_place *place, ProtobufCBinaryData key,
                          struct arena *arena);
 
@@ -78,7 +82,8 @@ void etcd_client_stop(struct etcd_client *client);
 /* What it means to make a call again of which nobody knows whether it was done. */
 enum etcd_repeat {
     ETCD_HARMLESS, /* twice is the same as once */
-    ETCD_FINDS_ITSELF, /* it is done once at most: the second time finds what the first has done, and is refused */
+    /* it is done once at most: the second time finds what the first has done, and is refused */
+    ETCD_FINDS_ITSELF,
     ETCD_NEVER,
 };
 
@@ -88,15 +93,21 @@ struct etcd_call {
     enum etcd_repeat repeat;
     bool asks_once; /* each member, instead of again and again */
     uint64_t end;   /* of all attempts: etcd_client_call says so itself */
-    bool
-        in_doubt; /* afterwards, unless it is harmless: an attempt that was not answered may have been done */
+    /* afterwards, unless it is harmless: an attempt that was not answered may have been done */
+    bool in_doubt;
 };
 
-/* Asks one member after the other, some 2.5 seconds at most; then UNAVAILABLE, which is in_doubt if it may have been done nevertheless. */
+/*
+ * Asks one member after the other, some 2.5 seconds at most; then UNAVAILABLE, which is in_doubt if
+ * it may have been done nevertheless.
+ */
 MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etcd_call *call,
                                           struct arena *arena, void *reply);
 
-/* Of an error of a call: members do not accept who we are, or we not who they are. Waiting does not help. */
+/*
+ * Of an error of a call: members do not accept who we are, or we not who they are. Waiting does not
+ * help.
+ */
 bool etcd_client_is_refused(const struct error *error);
 
 /* Whether the member answers at all, soon. */
@@ -119,7 +130,10 @@ MUST_CHECK struct error *etcd_client_check_cluster(struct etcd_client *client, u
 
 /* ---- etcd_watch.c ---- */
 
-/* One stream of changes below the prefix, the thread that puts them into the history, and one that finds out whether the member still lives. */
+/*
+ * One stream of changes below the prefix, the thread that puts them into the history, and one that
+ * finds out whether the member still lives.
+ */
 struct etcd_watch {
     struct etcd_client *client;
     struct history *history;

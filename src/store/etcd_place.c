@@ -127,7 +127,10 @@ etcd_key(const struct etcd_place *place, const char *key, struct arena *arena)
     return (ProtobufCBinaryData){strlen(whole), (uint8_t *)whole};
 }
 
-/* A byte 0xff at the end cannot be counted up; the prefix ends in a slash, so that one that can is always found. */
+/*
+ * A byte 0xff at the end cannot be counted up; the prefix ends in a slash, so that one that can is
+ * always found.
+ */
 ProtobufCBinaryData
 etcd_key_end(ProtobufCBinaryData start, struct arena *arena)
 {

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The changes below the prefix, whoever made them: one stream from one member, read by one thread, which puts them into the store's history.
+ * The changes below the prefix, whoever made them: one stream from one member, read by one thread,
+ * which puts them into the store's history.
  *
- * A stream that ends is opened again, with the next member, from the revision after the last one that is whole. What has been compacted meanwhile cannot
- * be told any more: then the history forgets, and those who watch list anew. A member that has lost its leader ends the stream itself, because it was asked to ("hasleader").
+ * A stream that ends is opened again, with the next member, from the revision after the last one
+ * that is whole. What has been compacted meanwhile cannot be told any more: then the history
+ * forgets, and those who watch list anew. A member that has lost its leader ends the stream itself,
+ * because it was asked to ("hasleader").
  *
- * A stream without changes is silent, and so is one from a member that hangs. The channel's pings tell them apart after 9 seconds, since etcd takes them only now and
- * then; so a second thread, the lookout, asks that member something else every second, and ends the stream when it is not answered.
+ * A stream without changes is silent, and so is one from a member that hangs. The channel's pings
+ * tell them apart after 9 seconds, since etcd takes them only now and then; so a second thread, the
+ * lookout, asks that member something else every second, and ends the stream when it is not
+ * answered.
  */
 #include <string.h>
 #include <time.h>
@@ -45,7 +50,9 @@ add_event(struct etcd_watch *watch, const Mvccpb__Event *event, struct arena *ar
     change_list_add(&watch->pending, &change, watch->pending_revision);
 }
 
-/* The changes of one revision are told together, although the parts of an answer may divide them. */
+/*
+ * The changes of one revision are told together, although the parts of an answer may divide them.
+ */
 static void
 take_events(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response,
             struct arena *arena)

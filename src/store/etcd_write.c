@@ -91,7 +91,10 @@ build(const struct etcd_place *place, const struct store_change *changes, size_t
     }
 }
 
-/* It expects something that is no longer so once it is done: a second time, it finds that out and does nothing. */
+/*
+ * It expects something that is no longer so once it is done: a second time, it finds that out and
+ * does nothing.
+ */
 static bool
 finds_itself(const struct store_change *changes, size_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The latest changes of a store, in memory, for those who watch it. Every store has one and publishes into it what has become
- * durable; watching is the same for all of them (watch.c).
+ * The latest changes of a store, in memory, for those who watch it. Every store has one and
+ * publishes into it what has become durable; watching is the same for all of them (watch.c).
  *
  * It is bounded, by number and by bytes: a watch that falls further behind is told to list anew.
  */
@@ -32,7 +32,10 @@ struct history {
 void history_init(struct history *history, uint64_t revision);
 void history_clear(struct history *history);
 
-/* What a write is about to change; collected before it is durable, so that nothing can fail or take long afterwards. */
+/*
+ * What a write is about to change; collected before it is durable, so that nothing can fail or take
+ * long afterwards.
+ */
 struct change_list {
     struct change *first;
     struct change *last;
@@ -45,7 +48,10 @@ void change_list_clear(struct change_list *list);
 /* Takes the changes out of the list and wakes the watches. */
 void history_publish(struct history *history, struct change_list *list);
 
-/* The changes up to the revision, and who knows how many of them never came: every watch that is open is told to list anew. */
+/*
+ * The changes up to the revision, and who knows how many of them never came: every watch that is
+ * open is told to list anew.
+ */
 void history_forget(struct history *history, uint64_t revision);
 
 /* While it is cut off from those who make changes, a watch that waits in vain is told so. */

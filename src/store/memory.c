@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store that lasts as long as the process, for tests and trials. A sorted array: looking up is a binary search, and
- * inserting moves pointers, which is nothing up to some hundred thousand entries.
+ * A store that lasts as long as the process, for tests and trials. A sorted array: looking up is a
+ * binary search, and inserting moves pointers, which is nothing up to some hundred thousand
+ * entries.
  */
 #include <pthread.h>
 #include <stdlib.h>

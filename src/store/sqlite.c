@@ -2,8 +2,9 @@
 /*
  * The store in an SQLite database, the default: durable, one file, nothing to run beside it.
  *
- * DESIGN. Write-ahead log with synchronous=FULL: a commit is one write and one fsync of the log, and readers see what is durable
- * and nothing else. One connection writes (sqlite_commit.c), a few others read (sqlite_readers.c).
+ * DESIGN. Write-ahead log with synchronous=FULL: a commit is one write and one fsync of the log,
+ * and readers see what is durable and nothing else. One connection writes (sqlite_commit.c), a few
+ * others read (sqlite_readers.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,10 @@ sqlite_list(struct store *base, const char *prefix, const char *after, size_t li
     return error;
 }
 
-/* Not the committer's own number: another reader may have seen entries of a commit that it has not counted yet. */
+/*
+ * Not the committer's own number: another reader may have seen entries of a commit that it has not
+ * counted yet.
+ */
 static struct error *
 sqlite_revision(struct store *base, uint64_t *revision)
 {
@@ -246,7 +250,10 @@ sqlite_open(const char *place, const struct store_options *options, struct store
     return NULL;
 }
 
-/* The writer goes last: the last connection copies the log into the database. The lock goes after it. */
+/*
+ * The writer goes last: the last connection copies the log into the database. The lock goes after
+ * it.
+ */
 static void
 sqlite_close(struct store *base)
 {

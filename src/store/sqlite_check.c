@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the database is sound: for a moment at each start, and as long as it takes for skycap doctor. */
+/*
+ * Whether the database is sound: for a moment at each start, and as long as it takes for skycap
+ * doctor.
+ */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +11,10 @@
 
 /* ---- an end by the clock ---- */
 
-/* Ends what a connection is doing when the time is over. SQLite's own progress handler is not called by a check of pages. */
+/*
+ * Ends what a connection is doing when the time is over. SQLite's own progress handler is not
+ * called by a check of pages.
+ */
 struct alarm {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -67,7 +73,9 @@ stop_alarm(struct alarm *alarm)
 
 /* ---- checks ---- */
 
-/* SQLite's text is "*** in database main ***", a line end, and what is wrong; or only the latter. */
+/*
+ * SQLite's text is "*** in database main ***", a line end, and what is wrong; or only the latter.
+ */
 static struct error *
 tell_damage(struct sqlite_connection *connection, const char *text)
 {

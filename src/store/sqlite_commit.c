@@ -2,13 +2,15 @@
 /*
  * Group commit: writes that come at the same time share one transaction and so one fsync.
  *
- * DESIGN. Who writes queues up. The first in the queue, if nobody leads, becomes the leader: it takes all that wait, writes them
- * in one transaction, tells them how it ended, and wakes the first of those that have come meanwhile. A lone writer is its own leader
- * and waits for nobody. While the disk works for one batch the next one gathers by itself, so no timer is needed, nor a thread that
- * would cost two switches for each write.
+ * DESIGN. Who writes queues up. The first in the queue, if nobody leads, becomes the leader: it
+ * takes all that wait, writes them in one transaction, tells them how it ended, and wakes the first
+ * of those that have come meanwhile. A lone writer is its own leader and waits for nobody. While
+ * the disk works for one batch the next one gathers by itself, so no timer is needed, nor a thread
+ * that would cost two switches for each write.
  *
- * The writes of a batch do not share their fate: what a write expects is looked at before any of it is applied, so one that is
- * refused leaves nothing to undo. Savepoints were rejected: they cost two statements for each write, and there is nothing to roll back to.
+ * The writes of a batch do not share their fate: what a write expects is looked at before any of it
+ * is applied, so one that is refused leaves nothing to undo. Savepoints were rejected: they cost
+ * two statements for each write, and there is nothing to roll back to.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -204,7 +206,10 @@ try_batch(struct sqlite_committer *committer, struct pending *batch, size_t coun
     return error;
 }
 
-/* What does not fit on the disk together may fit in part: a large write must not take small ones with it. */
+/*
+ * What does not fit on the disk together may fit in part: a large write must not take small ones
+ * with it.
+ */
 static void
 commit_batch(struct sqlite_committer *committer, struct pending *batch, size_t count)
 {
@@ -279,7 +284,10 @@ hand_over(struct sqlite_committer *committer)
         sem_post(&next->wake);
 }
 
-/* The leader is the first of its batch. The next one is woken before those that are done: the disk waits for it. */
+/*
+ * The leader is the first of its batch. The next one is woken before those that are done: the disk
+ * waits for it.
+ */
 static void
 lead(struct sqlite_committer *committer)
 {

@@ -6,12 +6,16 @@
 
 #include "store/sqlite_internal.h"
 
-/* Nobody else has the database open for long: somebody who looks into it with sqlite3, or a back-up. */
+/*
+ * Nobody else has the database open for long: somebody who looks into it with sqlite3, or a
+ * back-up.
+ */
 #define BUSY_MS 5000
 
 /*
- * secure_delete is Debian's default and writes zeros over what is deleted, into the log too; the values are no secrets.
- * cell_size_check and trusted_schema make a damaged or foreign database an error instead of an adventure.
+ * secure_delete is Debian's default and writes zeros over what is deleted, into the log too; the
+ * values are no secrets. cell_size_check and trusted_schema make a damaged or foreign database an
+ * error instead of an adventure.
  */
 static const char settings[] = "PRAGMA synchronous = FULL;"
                                "PRAGMA temp_store = MEMORY;"

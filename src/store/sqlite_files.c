@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of the SQLite store: state.db, SQLite's own state.db-wal and state.db-shm beside it, and state.lock.
+ * The files of the SQLite store: state.db, SQLite's own state.db-wal and state.db-shm beside it,
+ * and state.lock.
  *
- * DESIGN. What exists in the world is what the store says, so a store must never be taken for an empty one. The database is therefore made
- * under another name and renamed when it is complete: a state.db without tables, or of no bytes, is always a damaged one.
+ * DESIGN. What exists in the world is what the store says, so a store must never be taken for an
+ * empty one. The database is therefore made under another name and renamed when it is complete: a
+ * state.db without tables, or of no bytes, is always a damaged one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +80,10 @@ already_locked(int fd, const char *directory)
                      directory);
 }
 
-/* The kernel lets go of the lock when the process ends, however it ends; the number in the file is for messages. */
+/*
+ * The kernel lets go of the lock when the process ends, however it ends; the number in the file is
+ * for messages.
+ */
 static struct error *
 take_lock(struct sqlite_files *files)
 {
@@ -200,7 +205,10 @@ make_place_aside(const struct sqlite_files *files, char **out)
                      files->directory);
 }
 
-/* Each step is durable before the next: without its log the database must never be found in its place. */
+/*
+ * Each step is durable before the next: without its log the database must never be found in its
+ * place.
+ */
 static struct error *
 move_file(const struct sqlite_files *files, const char *suffix, const char *aside)
 {

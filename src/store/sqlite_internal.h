@@ -27,14 +27,19 @@ struct sqlite_files {
     int lock; /* a descriptor, or -1 */
 };
 
-/* Makes the directory if it is missing and locks it: FAILED_PRECONDITION if another holds the lock. */
+/*
+ * Makes the directory if it is missing and locks it: FAILED_PRECONDITION if another holds the lock.
+ */
 MUST_CHECK struct error *sqlite_files_open(const char *directory, struct sqlite_files *out);
 void sqlite_files_close(struct sqlite_files *files);
 
 /* `*exists`: there is a database. FAILED_PRECONDITION if there are only remains of one. */
 MUST_CHECK struct error *sqlite_files_find(const struct sqlite_files *files, bool *exists);
 
-/* An empty file to make the database in, unseen until it is put in its place. The caller frees the name. */
+/*
+ * An empty file to make the database in, unseen until it is put in its place. The caller frees the
+ * name.
+ */
 MUST_CHECK struct error *sqlite_files_begin(const struct sqlite_files *files, char **unfinished);
 MUST_CHECK struct error *sqlite_files_finish(const struct sqlite_files *files,
                                              const char *unfinished);
@@ -60,7 +65,10 @@ MUST_CHECK struct error *sqlite_connection_prepare(struct sqlite_connection *con
                                                    const char *const *statements);
 void sqlite_connection_close(struct sqlite_connection *connection);
 
-/* What went wrong last on the connection, as an error that names the file and says what can be done. */
+/*
+ * What went wrong last on the connection, as an error that names the file and says what can be
+ * done.
+ */
 MUST_CHECK NEVER_NULL struct error *sqlite_connection_error(struct sqlite_connection *connection);
 MUST_CHECK NEVER_NULL struct error *sqlite_damaged(const char *path, const char *what);
 
@@ -80,7 +88,9 @@ extern const size_t sqlite_schema_step_count;
 /* Makes a new database ours. */
 MUST_CHECK struct error *sqlite_schema_mark(struct sqlite_connection *connection);
 
-/* FAILED_PRECONDITION if the database is not ours, or of a version that has more steps than these. */
+/*
+ * FAILED_PRECONDITION if the database is not ours, or of a version that has more steps than these.
+ */
 MUST_CHECK struct error *sqlite_schema_check(struct sqlite_connection *connection,
                                              size_t step_count);
 MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connection,
@@ -115,7 +125,10 @@ MUST_CHECK struct error *sqlite_readers_take(struct sqlite_readers *readers,
                                              struct sqlite_connection **out);
 void sqlite_readers_give_back(struct sqlite_readers *readers, struct sqlite_connection *reader);
 
-/* Lets nobody begin to read, and waits until nobody does. False: somebody still reads. Resume in either case. */
+/*
+ * Lets nobody begin to read, and waits until nobody does. False: somebody still reads. Resume in
+ * either case.
+ */
 bool sqlite_readers_pause(struct sqlite_readers *readers, unsigned limit_ms);
 void sqlite_readers_resume(struct sqlite_readers *readers);
 
@@ -128,7 +141,10 @@ struct sqlite_log {
     int pause_at; /* and with so many, while nobody reads */
 };
 
-/* Switches the log on, for the connection that writes. `log` and `readers` must stay as long as it does. */
+/*
+ * Switches the log on, for the connection that writes. `log` and `readers` must stay as long as it
+ * does.
+ */
 MUST_CHECK struct error *sqlite_log_open(struct sqlite_log *log,
                                          struct sqlite_connection *connection,
                                          struct sqlite_readers *readers);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The write-ahead log: what is committed goes there first, and from there into the database now and then; after that the log is
- * written from its beginning again.
+ * The write-ahead log: what is committed goes there first, and from there into the database now and
+ * then; after that the log is written from its beginning again.
  *
- * DESIGN. Two things that SQLite leaves to chance are seen to here. A log that grows costs a commit of the file system with each of
- * ours, twice the time; so it gets its size at the start. And the log can be begun anew only in a moment when nobody reads from it, which may not
- * come for long (it grew by 50 MB a second under four readers); so from some size on we make such a moment. SQLite's own way to wait for
- * readers (SQLITE_CHECKPOINT_RESTART) was tried: it polls, and under the same readers often did not get there in half a second.
+ * DESIGN. Two things that SQLite leaves to chance are seen to here. A log that grows costs a commit
+ * of the file system with each of ours, twice the time; so it gets its size at the start. And the
+ * log can be begun anew only in a moment when nobody reads from it, which may not come for long (it
+ * grew by 50 MB a second under four readers); so from some size on we make such a moment. SQLite's
+ * own way to wait for readers (SQLITE_CHECKPOINT_RESTART) was tried: it polls, and under the same
+ * readers often did not get there in half a second.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +31,10 @@ copy(sqlite3 *db)
     sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
-/* Who begins to read when all is copied reads from the database alone, and the next commit can begin the log anew. */
+/*
+ * Who begins to read when all is copied reads from the database alone, and the next commit can
+ * begin the log anew.
+ */
 static void
 copy_without_readers(struct sqlite_log *log, sqlite3 *db)
 {
@@ -46,8 +51,9 @@ begin(struct sqlite_log *log)
 }
 
 /*
- * Called behind each commit. What is committed is durable already, so nothing that goes wrong here concerns the writer: it is tried
- * again later, and if the log can neither be copied nor grow (a full disk) a commit will say so.
+ * Called behind each commit. What is committed is durable already, so nothing that goes wrong here
+ * concerns the writer: it is tried again later, and if the log can neither be copied nor grow (a
+ * full disk) a commit will say so.
  */
 static int
 look_at_log(void *argument, sqlite3 *db, const char *name, int pages)
@@ -87,7 +93,10 @@ switch_on(struct sqlite_connection *connection)
     return error;
 }
 
-/* SQLite takes zeros behind the last page of the log for the end of it. A log that stays short is only slower. */
+/*
+ * SQLite takes zeros behind the last page of the log for the end of it. A log that stays short is
+ * only slower.
+ */
 static void
 extend_log(const char *database)
 {

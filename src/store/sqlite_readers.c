@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to read with: a few, so that a read never waits for the disk to finish a commit, nor a short one for a long one.
- * They are made when they are needed, and the one used last is used first.
+ * Connections to read with: a few, so that a read never waits for the disk to finish a commit, nor
+ * a short one for a long one. They are made when they are needed, and the one used last is used
+ * first.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way to every store: finds it by its URL, checks what all stores have in common, and passes on. See store.h. */
+/*
+ * The way to every store: finds it by its URL, checks what all stores have in common, and passes
+ * on. See store.h.
+ */
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -93,7 +96,10 @@ check_change(const struct store_change *change)
     return NULL;
 }
 
-/* Two changes of one key would make the order inside a write matter, which etcd for one does not offer. */
+/*
+ * Two changes of one key would make the order inside a write matter, which etcd for one does not
+ * offer.
+ */
 static struct error *
 check_distinct(const struct store_change *changes, size_t count)
 {
@@ -192,7 +198,8 @@ store_watch_open(struct store *store, const char *prefix, uint64_t since, struct
     if (!error)
         error = store_revision(store, &revision);
     if (error)
-        return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the number */
+        /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the number */
+        return error;
     if (since > revision)
         return error_new(CODE_OUT_OF_RANGE,
                          "revision %" PRIu64 " is not of this store, which is at %" PRIu64

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What exists, durably: keys and values with revisions. The store is the truth about volumes, snapshots and operations; data
- * without an entry here is rubbish, and an entry is believed.
+ * What exists, durably: keys and values with revisions. The store is the truth about volumes,
+ * snapshots and operations; data without an entry here is rubbish, and an entry is believed.
  *
- * Keys are text, ordered byte by byte ("volume/01h...", at most 512 bytes). Values are bytes, at most 1 MiB. Every write
- * gets the next revision of the whole store; an entry carries the revision of the write that made it.
+ * Keys are text, ordered byte by byte ("volume/01h...", at most 512 bytes). Values are bytes, at
+ * most 1 MiB. Every write gets the next revision of the whole store; an entry carries the revision
+ * of the write that made it.
  *
- * All functions may be called from any thread but the loop's, and may block. A write is durable when it returns: a crash
- * right after it loses nothing. Writes that come at the same time share one commit.
+ * All functions may be called from any thread but the loop's, and may block. A write is durable
+ * when it returns: a crash right after it loses nothing. Writes that come at the same time share
+ * one commit.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -53,17 +55,22 @@ struct store_options {
 };
 
 /*
- * "sqlite:DIRECTORY" (made if missing), "memory:", or "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", which needs options. FAILED_PRECONDITION when it
- * is damaged, of a newer program, or in use by another process; the message tells what to do. PERMISSION_DENIED and others: etcd answers, and refuses us.
+ * "sqlite:DIRECTORY" (made if missing), "memory:", or "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]",
+ * which needs options. FAILED_PRECONDITION when it is damaged, of a newer program, or in use by
+ * another process; the message tells what to do. PERMISSION_DENIED and others: etcd answers, and
+ * refuses us.
  *
- * A store on etcd opens also while no member answers: everything is UNAVAILABLE then, at once, until one does. What could not be
- * found out yet, the first call that is answered finds.
+ * A store on etcd opens also while no member answers: everything is UNAVAILABLE then, at once,
+ * until one does. What could not be found out yet, the first call that is answered finds.
  */
 MUST_CHECK struct error *store_open(const char *url, const struct store_options *options,
                                     struct store **out);
 void store_close(struct store *store);
 
-/* Whoever waits for etcd goes on with UNAVAILABLE, now and from now on: before threads are joined that may be waiting. Any thread. NULL is fine. */
+/*
+ * Whoever waits for etcd goes on with UNAVAILABLE, now and from now on: before threads are joined
+ * that may be waiting. Any thread. NULL is fine.
+ */
 void store_stop(struct store *store);
 
 /* NOT_FOUND if there is none. The entry lives in the arena. */
@@ -75,12 +82,15 @@ MUST_CHECK struct error *store_find(struct store *store, const char *key, struct
                                     struct store_entry *out, bool *found);
 
 /*
- * All of the changes or none; each of another key. ABORTED when one of them finds something else than it expects: read again
- * and try again. To delete what is not there is no error and no change. `*revision` (may be NULL) is that of the write.
+ * All of the changes or none; each of another key. ABORTED when one of them finds something else
+ * than it expects: read again and try again. To delete what is not there is no error and no change.
+ * `*revision` (may be NULL) is that of the write.
  *
- * RESOURCE_EXHAUSTED: no space left; nothing is changed, and the same write succeeds once there is space. INTERNAL: an I/O error, the
- * message names the file; whether the write outlasts a power failure is not known, before that it is not seen. DATA_LOSS: the store has turned out
- * to be damaged. UNAVAILABLE: etcd cannot be reached, or has not answered; if the error is in_doubt the write may have been made, or may yet be.
+ * RESOURCE_EXHAUSTED: no space left; nothing is changed, and the same write succeeds once there is
+ * space. INTERNAL: an I/O error, the message names the file; whether the write outlasts a power
+ * failure is not known, before that it is not seen. DATA_LOSS: the store has turned out to be
+ * damaged. UNAVAILABLE: etcd cannot be reached, or has not answered; if the error is in_doubt the
+ * write may have been made, or may yet be.
  */
 MUST_CHECK struct error *store_write(struct store *store, const struct store_change *changes,
                                      size_t count, uint64_t *revision);
@@ -92,8 +102,9 @@ struct store_list {
 };
 
 /*
- * Entries whose key begins with `prefix` and is greater than `after` (NULL: from the first), at most `limit` (0: all). To go on, call
- * again with the last key: entries that come or go in between disturb nothing else.
+ * Entries whose key begins with `prefix` and is greater than `after` (NULL: from the first), at
+ * most `limit` (0: all). To go on, call again with the last key: entries that come or go in between
+ * disturb nothing else.
  */
 MUST_CHECK struct error *store_list(struct store *store, const char *prefix, const char *after,
                                     size_t limit, struct arena *arena, struct store_list *out);
@@ -103,11 +114,13 @@ MUST_CHECK struct error *store_list(struct store *store, const char *prefix, con
 struct store_watch;
 
 /*
- * Changes of keys with the prefix, in order, from the revision after `since` on. OUT_OF_RANGE: that is too long ago (only the
- * latest are kept, and none from before the store was opened), or of another store; list anew. To miss nothing: ask for the revision,
- * list, watch since that revision; a change made in between comes twice.
+ * Changes of keys with the prefix, in order, from the revision after `since` on. OUT_OF_RANGE: that
+ * is too long ago (only the latest are kept, and none from before the store was opened), or of
+ * another store; list anew. To miss nothing: ask for the revision, list, watch since that revision;
+ * a change made in between comes twice.
  *
- * Changes come when they are made, except with etcd: from there they come a little later, those of this process too.
+ * Changes come when they are made, except with etcd: from there they come a little later, those of
+ * this process too.
  *
  * A watch is for one thread at a time and is closed before its store.
  */
@@ -115,9 +128,10 @@ MUST_CHECK struct error *store_watch_open(struct store *store, const char *prefi
                                           struct store_watch **out);
 
 /*
- * Waits for the next change, at most so long; DEADLINE_EXCEEDED if none came. A deleted entry has value NULL. OUT_OF_RANGE: the
- * watch has fallen too far behind; close it and list anew. UNAVAILABLE: none came, and etcd is not heard at the moment; the watch is good, and goes on
- * when it is.
+ * Waits for the next change, at most so long; DEADLINE_EXCEEDED if none came. A deleted entry has
+ * value NULL. OUT_OF_RANGE: the watch has fallen too far behind; close it and list anew.
+ * UNAVAILABLE: none came, and etcd is not heard at the moment; the watch is good, and goes on when
+ * it is.
  */
 MUST_CHECK struct error *store_watch_next(struct store_watch *watch, uint32_t timeout_ms,
                                           struct arena *arena, struct store_entry *out);
@@ -128,12 +142,16 @@ MUST_CHECK struct error *store_revision(struct store *store, uint64_t *revision)
 
 /* ---- for skycap doctor ---- */
 
-/* Reads everything, however long that takes (opening looks for a moment only). DATA_LOSS says what is wrong. */
+/*
+ * Reads everything, however long that takes (opening looks for a moment only). DATA_LOSS says what
+ * is wrong.
+ */
 MUST_CHECK struct error *store_check(struct store *store);
 
 /*
- * Puts what is there of a store that nobody has open out of the way, whatever its state, so that store_open makes a new one. `*moved_to`: where
- * it is now, in the arena; NULL if there was nothing.
+ * Puts what is there of a store that nobody has open out of the way, whatever its state, so that
+ * store_open makes a new one. `*moved_to`: where it is now, in the arena; NULL if there was
+ * nothing.
  */
 MUST_CHECK struct error *store_set_aside(const char *url, struct arena *arena,
                                          const char **moved_to);

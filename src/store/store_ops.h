@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store is made of, for this room only. A store is one file that ends in a `const struct store_ops`, and one line in
- * the table of store.c.
+ * What a store is made of, for this room only. A store is one file that ends in a `const struct
+ * store_ops`, and one line in the table of store.c.
  *
- * Keys, values and counts have been checked by store.c before a function here is called. All are called from many
- * threads at the same time.
+ * Keys, values and counts have been checked by store.c before a function here is called. All are
+ * called from many threads at the same time.
  */
 #ifndef STORE_STORE_OPS_H
 #define STORE_STORE_OPS_H
@@ -25,7 +25,10 @@ struct store_ops {
     void (*stop)(struct store *store); /* NULL: nothing waits for long */
     struct error *(*get)(struct store *store, const char *key, struct arena *arena,
                          struct store_entry *out);
-    /* What it changed is published in the store's history, in the order of revisions: before it returns, or soon after where others write too. */
+    /*
+     * What it changed is published in the store's history, in the order of revisions: before it
+     * returns, or soon after where others write too.
+     */
     struct error *(*write)(struct store *store, const struct store_change *changes, size_t count,
                            uint64_t *revision);
     struct error *(*list)(struct store *store, const char *prefix, const char *after, size_t limit,

@@ -2,9 +2,10 @@
 /*
  * Watching a store: see store.h and history.h.
  *
- * DESIGN. A ring of the latest changes under one lock, and a number in each watch that says how far it has come. A queue for each
- * watch was rejected: it costs each writer something for each watch, and a watch that nobody reads would have to be bounded and
- * cut off anyway. Here a slow watch costs nothing; it finds out by itself that its place in the ring is gone.
+ * DESIGN. A ring of the latest changes under one lock, and a number in each watch that says how far
+ * it has come. A queue for each watch was rejected: it costs each writer something for each watch,
+ * and a watch that nobody reads would have to be bounded and cut off anyway. Here a slow watch
+ * costs nothing; it finds out by itself that its place in the ring is gone.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small HTTP/1.1 server for /metrics and /healthz. Plaintext, GET and HEAD only, one request per connection. Each connection has a
- * thread for the moment that it takes; there are at most a few, each bounded in time and bytes.
+ * A small HTTP/1.1 server for /metrics and /healthz. Plaintext, GET and HEAD only, one request per
+ * connection. Each connection has a thread for the moment that it takes; there are at most a few,
+ * each bounded in time and bytes.
  */
 #ifndef WEB_HTTP_H
 #define WEB_HTTP_H
