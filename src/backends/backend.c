@@ -165,6 +165,19 @@ backend_close(struct backend *backend)
     }
 }
 
+/* ---- one of several ---- */
+
+struct backend *
+backend_of(struct backend *backend, const char *handle)
+{
+    const char *mark = backend->next ? strrchr(handle, '-') : NULL;
+    for (struct backend *other = mark ? backend->next : NULL; other; other = other->next) {
+        if (!strcmp(mark + 1, other->ops->name))
+            return other;
+    }
+    return backend;
+}
+
 /* ---- checks ---- */
 
 static struct error *

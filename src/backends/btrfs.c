@@ -3,9 +3,6 @@
  * The btrfs back end: a tree is a subvolume, an image is a file in a subvolume of its own. Copies
  * and snapshots are snapshots of btrfs and cost the same for any amount of data. Works where the
  * directory is on btrfs, and elsewhere in a pool (pool.h). Needs root.
- *
- * The note and the size stand on the holder as extended attributes: beside the data, so that
- * read-only snapshots have them too.
  */
 #include "backends/btrfs.h"
 
@@ -15,11 +12,8 @@
 #include <linux/magic.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/btrfs_family.h"
@@ -30,117 +24,9 @@
 #include "base/memory.h"
 
 #define MANY_SUBVOLUMES 2000
-#define MOST_TRIES 8u
-
-#define NOTE_ATTRIBUTE "user.skycap.note"
-
-/*
- * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for
- * after so many removals, or as many as there are accounts: a removal pays for looking at one at
- * most.
- */
-#define SMALLEST_SWEEP 4096u
 
 /* Where the quota knows the bytes, more inodes are not counted. */
 #define MOST_INODES 1000u
-
-#define START_NS 50000000L /* within which a commit begins that was asked for */
-#define SECOND_NS 1000000000L
-#define FULL_PART 16u /* with less than this part free it is nearly full */
-
-struct error *
-btrfs_wake(struct backend *backend)
-{
-    struct btrfs_backend *btrfs = btrfs_of(backend);
-    return btrfs->pool ? pool_check(btrfs->pool) : NULL;
-}
-
-/* ---- removing ---- */
-
-/* Whoever still has the volume mounted may make more while they are deleted. */
-static struct error *
-delete_with_nested(struct btrfs_backend *btrfs, int holder, const char *name)
-{
-    uint64_t id = 0;
-    int failed = ENOTEMPTY;
-    struct error *error = NULL;
-    for (unsigned tries = 0; tries < MOST_TRIES && failed == ENOTEMPTY && !error; tries++) {
-        error = btrfs_nested_delete(btrfs, holder, name, &id);
-        if (!error)
-            failed = btrfs_util_delete_subvolume_fd(holder, name, 0) ? errno : 0;
-    }
-    if (error || failed)
-        return error ? error : error_from_errno(failed, "delete a subvolume");
-    /* Where a look comes in between, a later one removes it. */
-    if (btrfs->quota.kind == BTRFS_QUOTA_SIMPLE)
-        error_free(btrfs_family_drop(btrfs->root, id));
-    return NULL;
-}
-
-struct error *
-btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder, const char *name)
-{
-    uint64_t id = 0;
-    struct error *error = NULL;
-    if (btrfs->quota.kind == BTRFS_QUOTA_CLASSIC) {
-        int subvolume AUTO(files_close) = files_open_directory(holder, name);
-        if (subvolume >= 0)
-            btrfs_util_subvolume_id_fd(subvolume, &id);
-    }
-    if (btrfs_util_delete_subvolume_fd(holder, name, 0) != BTRFS_UTIL_OK) {
-        if (errno == ENOTEMPTY)
-            error = delete_with_nested(btrfs, holder, name);
-        else if (errno != ENOENT)
-            error = error_from_errno(errno, "delete a subvolume");
-    }
-    if (id && !error)
-        btrfs_quota_remove(&btrfs->quota, btrfs->root, id);
-    return error;
-}
-
-/* What cannot be swept now is looked for again. */
-static void
-sweep_accounts(struct btrfs_backend *btrfs)
-{
-    size_t seen = 0;
-    error_free(btrfs_quota_remove_stale(&btrfs->quota, btrfs->root, &seen));
-    atomic_store(&btrfs->sweep_after, seen > SMALLEST_SWEEP ? seen : SMALLEST_SWEEP);
-    atomic_store(&btrfs->removed, 0);
-}
-
-static bool
-is_nearly_full(const struct btrfs_backend *btrfs)
-{
-    struct statfs status;
-    return fstatfs(btrfs->root, &status) == 0 && status.f_bavail < status.f_blocks / FULL_PART;
-}
-
-struct error *
-btrfs_remove(struct backend *backend, const struct data *data)
-{
-    struct btrfs_backend *btrfs = btrfs_of(backend);
-    char path[LAYOUT_PATH_SIZE];
-    int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_holder(btrfs->root, data, &holder);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    if (!error)
-        error = btrfs_delete_subvolume(btrfs, holder, layout_content(data));
-    if (error)
-        return error;
-    layout_print_holder(data, path, sizeof path);
-    if (unlinkat(btrfs->root, path, AT_REMOVEDIR) != 0 && errno != ENOENT)
-        return error_from_errno(errno, "remove the directory %s", path);
-    if (atomic_fetch_add(&btrfs->removed, 1) == atomic_load(&btrfs->sweep_after))
-        sweep_accounts(btrfs);
-    if (is_nearly_full(btrfs))
-        atomic_store(&btrfs->wants_room, true);
-    return NULL;
-}
 
 /* ---- measuring ---- */
 
@@ -236,7 +122,7 @@ list(struct backend *backend, backend_found *found, void *context)
     if (!error)
         error = layout_list(btrfs->root, found, context);
     if (!error)
-        sweep_accounts(btrfs);
+        btrfs_sweep_accounts(btrfs);
     return error;
 }
 
@@ -258,44 +144,6 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     if (!error && base)
         error = btrfs_items_open_extents(&readers[1], base_image, offset);
     return error ? error : extents_compare(&readers[0], base ? &readers[1] : NULL, offset, sink);
-}
-
-/* ---- notes ---- */
-
-struct error *
-btrfs_put_note(int holder, const struct data_note *note)
-{
-    if (note->bytes && fsetxattr(holder, NOTE_ATTRIBUTE, note->bytes, note->size, 0) != 0)
-        return error_from_errno(errno, "write a note of %zu bytes", note->size);
-    return NULL;
-}
-
-static struct error *
-write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
-{
-    int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
-    return error ? error : btrfs_put_note(holder, &(struct data_note){note, size});
-}
-
-static struct error *
-read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
-{
-    int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
-    if (error)
-        return error;
-    ssize_t got = fgetxattr(holder, NOTE_ATTRIBUTE, note, room);
-    if (got < 0 && errno == ENODATA)
-        return error_new(CODE_NOT_FOUND, "there is no note at %s", data->handle);
-    if (got < 0)
-        return error_from_errno(errno, "read the note at %s", data->handle);
-    *size = (size_t)got;
-    return NULL;
 }
 
 /* ---- opening ---- */
@@ -414,7 +262,7 @@ open_backend(const struct backend_options *options, struct backend **out)
     btrfs->log = options->log;
     btrfs->quota.accounts = &btrfs->accounts;
     pthread_mutex_init(&btrfs->accounts.lock, NULL);
-    btrfs->sweep_after = SMALLEST_SWEEP;
+    btrfs->sweep_after = BTRFS_SMALLEST_SWEEP;
     struct error *error = find_directory(btrfs, options);
     if (!error)
         error = open_root(btrfs, options);
@@ -431,57 +279,6 @@ sync_all(struct backend *backend)
 {
     struct error *error = btrfs_wake(backend);
     return error ? error : files_sync(btrfs_of(backend)->root);
-}
-
-/*
- * It writes all that is dirty in the file system, too. To start a commit and wait for it
- * (BTRFS_IOC_START_SYNC) would not, and was rejected: the kernel's thread that commits may miss
- * that it was woken, and then all who asked hang until its next turn, for up to half a minute.
- */
-struct error *
-btrfs_commit(const struct btrfs_backend *btrfs)
-{
-    if (btrfs_util_sync_fd(btrfs->root) != BTRFS_UTIL_OK)
-        return error_from_errno(errno, "make a change durable");
-    return NULL;
-}
-
-static void *
-start_sync(void *context)
-{
-    const struct btrfs_backend *btrfs = context;
-    uint64_t ignored;
-    btrfs_util_start_sync_fd(btrfs->root, &ignored);
-    return NULL;
-}
-
-static struct timespec
-late_for_commit(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_nsec += START_NS;
-    time.tv_sec += time.tv_nsec / SECOND_NS;
-    time.tv_nsec %= SECOND_NS;
-    return time;
-}
-
-/*
- * BTRFS_IOC_START_SYNC wakes the kernel's thread that commits, and returns when that has begun. If
- * the thread is at the end of another commit it misses the call, which returns after half a minute
- * then. A sync commits by itself, and that lets the call return.
- */
-void
-btrfs_start_commit(struct btrfs_backend *btrfs)
-{
-    pthread_t thread;
-    struct timespec late = late_for_commit();
-    bool has_thread = pthread_create(&thread, NULL, start_sync, btrfs) == 0;
-    if (has_thread && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &late) == 0)
-        return;
-    btrfs_util_sync_fd(btrfs->root);
-    if (has_thread)
-        pthread_join(thread, NULL);
 }
 
 /*
@@ -524,8 +321,8 @@ const struct backend_ops backend_btrfs = {
     .path = find_path,
     .list = list,
     .extents = extents,
-    .write_note = write_note,
-    .read_note = read_note,
+    .write_note = btrfs_write_note,
+    .read_note = btrfs_read_note,
     .sync = sync_all,
     .grow = grow,
     .tend = tend,

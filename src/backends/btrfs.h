@@ -11,6 +11,13 @@
 #include "backends/btrfs_sharing.h"
 #include "backends/pool.h"
 
+/*
+ * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for
+ * after so many removals, or as many as there are accounts: a removal pays for looking at one at
+ * most.
+ */
+#define BTRFS_SMALLEST_SWEEP 4096u
+
 struct btrfs_backend {
     struct backend base; /* first */
     char *directory;     /* where the layout begins, absolute */
@@ -32,10 +39,48 @@ btrfs_of(struct backend *backend)
     return (struct btrfs_backend *)backend;
 }
 
+/* ---- btrfs_commit.c ---- */
+
 /* A pool that somebody has unmounted comes back. Before anything is done. */
 MUST_CHECK struct error *btrfs_wake(struct backend *backend);
 
-/* See backend_ops. */
+/*
+ * What was changed up to now is durable, data that somebody has written to files too. Those who
+ * call it at the same time share a commit.
+ */
+MUST_CHECK struct error *btrfs_commit(const struct btrfs_backend *btrfs);
+
+/*
+ * Returns when a commit has begun: who changes something from then on waits for the next
+ * transaction. Where that takes too long, it returns when the commit is over.
+ */
+void btrfs_start_commit(struct btrfs_backend *btrfs);
+
+/* ---- btrfs_note.c ---- */
+
+/* The note as an attribute of the holder. Of settings it may be none. */
+MUST_CHECK struct error *btrfs_put_note(int holder, const struct data_note *note);
+
+/* ---- btrfs_remove.c ---- */
+
+/* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
+MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,
+                                                const char *name);
+
+/* Removes quota accounts of subvolumes that are gone. What cannot be swept now is found again. */
+void btrfs_sweep_accounts(struct btrfs_backend *btrfs);
+
+/* ---- btrfs_make.c ---- */
+
+/*
+ * A source, which is open, has got a snapshot or clone: what it shares from now on is not counted
+ * against it.
+ */
+MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data,
+                                            int tree);
+
+/* ---- see backend_ops ---- */
+
 struct error *btrfs_create(struct backend *backend, const struct data *data,
                            const struct data_settings *settings);
 struct error *btrfs_copy(struct backend *backend, const struct data *from, const struct data *to,
@@ -48,31 +93,9 @@ struct error *btrfs_snapshot_group(struct backend *backend, const struct data *c
                                    const struct data *const *to, const struct data_note *notes,
                                    size_t count);
 struct error *btrfs_remove(struct backend *backend, const struct data *data);
-
-/* The note as an attribute of the holder. Of settings it may be none. */
-MUST_CHECK struct error *btrfs_put_note(int holder, const struct data_note *note);
-
-/*
- * What was changed up to now is durable, data that somebody has written to files too. Those who
- * call it at the same time share a commit.
- */
-MUST_CHECK struct error *btrfs_commit(const struct btrfs_backend *btrfs);
-
-/*
- * Returns when a commit has begun: who changes something from then on waits for the next
- * transaction. Where that takes too long, when it is over.
- */
-void btrfs_start_commit(struct btrfs_backend *btrfs);
-
-/* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
-MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,
-                                                const char *name);
-
-/*
- * A source, which is open, has got a snapshot or clone: what it shares from now on is not counted
- * against it.
- */
-MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data,
-                                            int tree);
+struct error *btrfs_write_note(struct backend *backend, const struct data *data, const void *note,
+                               size_t size);
+struct error *btrfs_read_note(struct backend *backend, const struct data *data, void *note,
+                              size_t room, size_t *size);
 
 #endif

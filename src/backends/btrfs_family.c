@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/ioctl.h>
 
+#include "backends/btrfs_account.h"
 #include "backends/btrfs_items.h"
 #include "backends/btrfs_quota.h"
 #include "base/memory.h"
@@ -142,6 +143,13 @@ btrfs_family_limit(int root, uint64_t volume_id, uint64_t limit_bytes)
     return NULL;
 }
 
+static uint64_t
+read_limit(int holder)
+{
+    struct btrfs_account account = btrfs_account_read(holder);
+    return btrfs_account_limit(&account);
+}
+
 /*
  * Whoever changes the size meanwhile writes it down first and then limits the group, if it is
  * there.
@@ -152,9 +160,9 @@ limit_as_written(int root, uint64_t volume_id, int holder)
     uint64_t limit_bytes;
     struct error *error;
     do {
-        limit_bytes = btrfs_quota_read_limit(holder);
+        limit_bytes = read_limit(holder);
         error = btrfs_family_limit(root, volume_id, limit_bytes);
-    } while (!error && limit_bytes != btrfs_quota_read_limit(holder));
+    } while (!error && limit_bytes != read_limit(holder));
     return error;
 }
 

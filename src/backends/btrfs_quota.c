@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "backends/btrfs_account.h"
 #include "backends/btrfs_family.h"
 #include "backends/btrfs_items.h"
 #include "backends/btrfs_subvolume.h"
@@ -22,14 +23,6 @@
 
 #define KEPT_PART                                                                                  \
     16u /* of its size, which a volume is charged for beside what is in its files: others keep it */
-#define SIZE_ATTRIBUTE "user.skycap.size"
-
-/* What the holder remembers. The limit is the sum of both. */
-struct account {
-    uint64_t size_bytes;
-    uint64_t extra_bytes; /* what was charged when the volume was last shared */
-    uint64_t is_shared;
-};
 
 static enum btrfs_quota_kind
 find_kind(const struct btrfs_quota *quota)
@@ -127,45 +120,15 @@ btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on, const 
     return find_parents(quota, root);
 }
 
-static struct account
-read_account(int holder)
-{
-    struct account account = {0};
-    if (fgetxattr(holder, SIZE_ATTRIBUTE, &account, sizeof account) != sizeof account)
-        return (struct account){0};
-    return account;
-}
-
-static struct error *
-write_account(int holder, const struct account *account)
-{
-    if (fsetxattr(holder, SIZE_ATTRIBUTE, account, sizeof *account, 0) != 0)
-        return error_from_errno(errno, "write down the size");
-    return NULL;
-}
-
-static uint64_t
-limit_of(const struct account *account)
-{
-    return account->size_bytes ? account->size_bytes + account->extra_bytes : UINT64_MAX;
-}
-
-uint64_t
-btrfs_quota_read_limit(int holder)
-{
-    struct account account = read_account(holder);
-    return limit_of(&account);
-}
-
 /*
  * Through the root: the kernel charges what it writes down for this to the subvolume that it is
  * asked in, and one that is full has no room for it.
  */
 static struct error *
-set_limit(const struct btrfs_quota *quota, int subvolume, const struct account *account)
+set_limit(const struct btrfs_quota *quota, int subvolume, const struct btrfs_account *account)
 {
     struct btrfs_ioctl_qgroup_limit_args arguments = {
-        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = limit_of(account)}};
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = btrfs_account_limit(account)}};
     uint64_t id;
     if (quota->kind == BTRFS_QUOTA_NONE)
         return NULL;
@@ -177,15 +140,15 @@ set_limit(const struct btrfs_quota *quota, int subvolume, const struct account *
         return error_from_errno(errno, "limit a subvolume to %llu bytes",
                                 (unsigned long long)account->size_bytes);
     return quota->kind == BTRFS_QUOTA_SIMPLE
-               ? btrfs_family_limit(quota->root, id, limit_of(account))
+               ? btrfs_family_limit(quota->root, id, btrfs_account_limit(account))
                : NULL;
 }
 
 static struct error *
 change_account(const struct btrfs_quota *quota, int holder, int subvolume,
-               const struct account *account)
+               const struct btrfs_account *account)
 {
-    struct error *error = write_account(holder, account);
+    struct error *error = btrfs_account_write(holder, account);
     return error ? error : set_limit(quota, subvolume, account);
 }
 
@@ -195,7 +158,7 @@ btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
 {
     struct error *error = NULL;
     pthread_mutex_lock(&quota->accounts->lock);
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     bool has_none = !account.size_bytes && !size_bytes;
     account.size_bytes = size_bytes;
     if (!has_none)
@@ -224,7 +187,7 @@ btrfs_quota_limits_clones(const struct btrfs_quota *quota)
 
 static struct error *
 limit_made(const struct btrfs_quota *quota, int holder, const char *name,
-           const struct account *account)
+           const struct btrfs_account *account)
 {
     int tree AUTO(files_close) = files_open_directory(holder, name);
     if (tree < 0)
@@ -238,10 +201,10 @@ btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder, const char *n
 {
     bool is_clone = source >= 0;
     bool needs_limit = size_bytes || (is_clone && quota->kind == BTRFS_QUOTA_CLASSIC);
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     account.size_bytes = size_bytes;
     account.is_shared |= is_clone;
-    struct error *error = is_clone || size_bytes ? write_account(holder, &account) : NULL;
+    struct error *error = is_clone || size_bytes ? btrfs_account_write(holder, &account) : NULL;
     if (error)
         return error;
     struct btrfs_new_subvolume wanted = {
@@ -249,7 +212,7 @@ btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder, const char *n
         .name = name,
         .source = source,
         .is_limited = size_bytes && limits_at_once(quota, is_clone),
-        .limit_bytes = limit_of(&account),
+        .limit_bytes = btrfs_account_limit(&account),
     };
     int failed = btrfs_subvolume_make(&wanted);
     if (failed && failed != EEXIST)
@@ -277,7 +240,7 @@ bool
 btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
                      uint64_t size_bytes)
 {
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     uint64_t id, limit = 0;
     if (account.size_bytes != size_bytes)
         return false;
@@ -286,13 +249,13 @@ btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
     struct error *error AUTO(error_cleanup) = find_id(subvolume, &id);
     if (!error)
         error = read_figure(quota, id, "max_referenced", &limit);
-    return !error && limit == limit_of(&account);
+    return !error && limit == btrfs_account_limit(&account);
 }
 
 static struct error *
 note_sharing(const struct btrfs_quota *quota, int holder, int subvolume, uint64_t charged)
 {
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     quota->accounts->sharings++;
     if (account.is_shared && account.extra_bytes == charged)
         return NULL;
@@ -321,7 +284,7 @@ btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvol
 bool
 btrfs_quota_has_allowance(int holder)
 {
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     return account.size_bytes && account.extra_bytes;
 }
 
@@ -334,7 +297,7 @@ is_compressed(int subvolume)
 
 /* How much beside its size a volume is allowed that is charged for more than its size. */
 static struct error *
-find_allowance(const struct account *account, int subvolume, uint64_t charged, bool is_shared,
+find_allowance(const struct btrfs_account *account, int subvolume, uint64_t charged, bool is_shared,
                uint64_t *out)
 {
     uint64_t inodes, live;
@@ -355,11 +318,11 @@ find_allowance(const struct account *account, int subvolume, uint64_t charged, b
  */
 static struct error *
 replace_account(const struct btrfs_quota *quota, int holder, int subvolume,
-                const struct account *old, uint64_t extra_bytes, size_t sharings)
+                const struct btrfs_account *old, uint64_t extra_bytes, size_t sharings)
 {
     struct error *error = NULL;
     pthread_mutex_lock(&quota->accounts->lock);
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     bool is_same = memcmp(&account, old, sizeof account) == 0;
     account.extra_bytes = extra_bytes;
     if (is_same && quota->accounts->sharings == sharings)
@@ -372,7 +335,7 @@ struct error *
 btrfs_quota_review(const struct btrfs_quota *quota, int holder, int subvolume,
                    struct btrfs_sharing_state state)
 {
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     uint64_t id, charged = 0, extra = state.is_shared ? account.extra_bytes : 0;
     if (!account.size_bytes)
         return NULL;
@@ -415,7 +378,7 @@ struct error *
 btrfs_quota_read(const struct btrfs_quota *quota, int holder, int subvolume,
                  struct btrfs_quota_usage *out)
 {
-    struct account account = read_account(holder);
+    struct btrfs_account account = btrfs_account_read(holder);
     uint64_t id;
     *out = (struct btrfs_quota_usage){0};
     if (quota->kind == BTRFS_QUOTA_NONE)

@@ -64,9 +64,6 @@ bool btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvo
 /* Whether a clone has its limit from the commit that makes it. */
 bool btrfs_quota_limits_clones(const struct btrfs_quota *quota);
 
-/* The limit that belongs to what the holder remembers; UINT64_MAX: none. */
-uint64_t btrfs_quota_read_limit(int holder);
-
 /*
  * A snapshot or clone was made of the subvolume: what it has now may be kept by others when it
  * overwrites it.

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
-#include <time.h>
 
 #include "backends/btrfs.h"
 #include "backends/btrfs_items.h"
 #include "backends/files.h"
 #include "backends/layout.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define ORIGIN_ATTRIBUTE "user.skycap.origin"
@@ -139,14 +139,6 @@ look_at_all(struct btrfs_backend *btrfs)
     return error;
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static bool
 is_due(struct btrfs_backend *btrfs)
 {
@@ -158,7 +150,7 @@ is_due(struct btrfs_backend *btrfs)
     if (sharing->looks_due)
         sharing->looks_due--;
     bool is_turn = sharing->looks++ % LOOKS_UNTIL_ALL == 0 || sharing->looks_due;
-    return is_turn && now_ns() >= sharing->not_before_ns;
+    return is_turn && (int64_t)clock_now_ns() >= sharing->not_before_ns;
 }
 
 struct error *
@@ -166,9 +158,10 @@ btrfs_sharing_look(struct btrfs_backend *btrfs)
 {
     if (btrfs->quota.kind != BTRFS_QUOTA_SIMPLE || !is_due(btrfs))
         return NULL;
-    int64_t begin = now_ns();
+    int64_t begin = (int64_t)clock_now_ns();
     struct error *error = look_at_all(btrfs);
-    btrfs->sharing.not_before_ns = now_ns() + TIMES_AS_LONG * (now_ns() - begin);
+    int64_t end = (int64_t)clock_now_ns();
+    btrfs->sharing.not_before_ns = end + TIMES_AS_LONG * (end - begin);
     return error_wrap(error, "look for volumes that share data");
 }
 

@@ -20,17 +20,6 @@
 
 /* ---- finding ---- */
 
-struct backend *
-backend_of(struct backend *backend, const char *handle)
-{
-    const char *mark = backend->next ? strrchr(handle, '-') : NULL;
-    for (struct backend *other = mark ? backend->next : NULL; other; other = other->next) {
-        if (!strcmp(mark + 1, other->ops->name))
-            return other;
-    }
-    return backend;
-}
-
 void
 backend_mark_handle(const struct backend *backend, const struct backend *home,
                     char handle[BACKEND_HANDLE_SIZE])

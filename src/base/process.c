@@ -20,8 +20,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define OUTPUT_LIMIT (64u * 1024)
 #define MESSAGE_LIMIT 500u
@@ -60,14 +61,6 @@ not_installed(const char *program)
                              program, packages[i].package, packages[i].package);
     }
     return error_new(CODE_FAILED_PRECONDITION, "%s is not installed", program);
-}
-
-static int64_t
-now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* ---- a program that runs ---- */
@@ -184,9 +177,9 @@ read_rest(struct process *child, struct buffer *output)
 static bool
 follow(struct process *child, int timeout_ms, struct buffer *output)
 {
-    int64_t end_ms = now_ms() + timeout_ms;
+    int64_t end_ms = (int64_t)clock_now_ms() + timeout_ms;
     for (;;) {
-        int64_t left_ms = end_ms - now_ms();
+        int64_t left_ms = end_ms - (int64_t)clock_now_ms();
         struct pollfd polled[] = {{child->output, POLLIN, 0}, {child->ended, POLLIN, 0}};
         int ready = poll(polled, COUNT_OF(polled), left_ms > 0 ? (int)left_ms : 0);
         /* Also where there is always something to read: a program may never stop writing. */

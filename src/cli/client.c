@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "message/message_json.h"
 
@@ -99,14 +99,6 @@ client_read_flags(struct client *client, const struct client_usage *usage, int c
 
 /* ---- opening ---- */
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
-
 static struct error *
 open_tls(struct client *client)
 {
@@ -123,7 +115,7 @@ client_connect(struct client *client)
 {
     client->log = (struct log){.level = LOG_WARN, .fd = STDERR_FILENO};
     arena_init(&client->arena, NULL, 0, SIZE_MAX);
-    client->started_ns = now_ns();
+    client->started_ns = clock_now_ns();
     if (!client->flags.endpoint)
         client->flags.endpoint = client_default_endpoint();
     struct error *error = open_tls(client);
@@ -161,7 +153,7 @@ static uint64_t
 time_left_ns(const struct client *client)
 {
     uint64_t all_ns = client->flags.timeout_s * NS_PER_SECOND;
-    uint64_t used_ns = now_ns() - client->started_ns;
+    uint64_t used_ns = clock_now_ns() - client->started_ns;
     if (!all_ns)
         return 0;
     return used_ns < all_ns ? all_ns - used_ns : 1;

@@ -9,8 +9,6 @@
 
 #define CREATE_VOLUME "csi.v1.Controller/CreateVolume"
 
-#define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
-
 struct error *
 volume_read_pair(const char *text, const char *what, struct arena *arena, struct text_map *map)
 {
@@ -105,28 +103,6 @@ find_source(struct client *client, const struct volume_wish *wish,
 }
 
 /* ---- the request ---- */
-
-/* A volume made by hand may be published at several paths of its node. */
-Csi__V1__VolumeCapability *
-volume_capability(const char *type, struct arena *arena)
-{
-    Csi__V1__VolumeCapability *capability = arena_alloc(arena, sizeof *capability);
-    csi__v1__volume_capability__init(capability);
-    capability->access_mode = arena_alloc(arena, sizeof *capability->access_mode);
-    csi__v1__volume_capability__access_mode__init(capability->access_mode);
-    capability->access_mode->mode = MODE(SINGLE_NODE_MULTI_WRITER);
-    if (strcmp(type, "block") == 0) {
-        capability->access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
-        capability->block = arena_alloc(arena, sizeof *capability->block);
-        csi__v1__volume_capability__block_volume__init(capability->block);
-    } else {
-        capability->access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
-        capability->mount = arena_alloc(arena, sizeof *capability->mount);
-        csi__v1__volume_capability__mount_volume__init(capability->mount);
-        capability->mount->fs_type = strcmp(type, "directory") == 0 ? "" : (char *)type;
-    }
-    return capability;
-}
 
 static const char *
 type_of(const struct volume_wish *wish, const char *source_type)

@@ -20,6 +20,8 @@
 #include "message/message_map.h"
 #include "rpc/http2/address.h"
 
+#define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
+
 /* Where volumes are staged for a server that has no socket in the file system. */
 #define RUN_DIRECTORY "/run/skycap"
 
@@ -238,6 +240,28 @@ release(struct client *client, const volume_info *before, char *node_id)
     if (!error && !others)
         error = detach(client, volume, node_id);
     return error;
+}
+
+/* A volume made by hand may be published at several paths of its node. */
+Csi__V1__VolumeCapability *
+volume_capability(const char *type, struct arena *arena)
+{
+    Csi__V1__VolumeCapability *capability = arena_alloc(arena, sizeof *capability);
+    csi__v1__volume_capability__init(capability);
+    capability->access_mode = arena_alloc(arena, sizeof *capability->access_mode);
+    csi__v1__volume_capability__access_mode__init(capability->access_mode);
+    capability->access_mode->mode = MODE(SINGLE_NODE_MULTI_WRITER);
+    if (strcmp(type, "block") == 0) {
+        capability->access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
+        capability->block = arena_alloc(arena, sizeof *capability->block);
+        csi__v1__volume_capability__block_volume__init(capability->block);
+    } else {
+        capability->access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
+        capability->mount = arena_alloc(arena, sizeof *capability->mount);
+        csi__v1__volume_capability__mount_volume__init(capability->mount);
+        capability->mount->fs_type = strcmp(type, "directory") == 0 ? "" : (char *)type;
+    }
+    return capability;
 }
 
 static struct publishing

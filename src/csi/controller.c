@@ -4,17 +4,7 @@
 
 #include "csi/controller_internal.h"
 
-#define PATIENCE_MS 30000 /* of a caller that names no deadline */
-#define SHORTEST_MARGIN_MS 50
-#define LONGEST_MARGIN_MS 500
-
 #define RPC(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
-
-struct engine *
-controller_engine(const struct call *call)
-{
-    return ((struct controller *)call_context(call))->engine;
-}
 
 static void
 add_capability(struct arena *arena, Csi__V1__ControllerGetCapabilitiesResponse *reply, int type)
@@ -64,21 +54,6 @@ get_capabilities(struct call *call, const Csi__V1__ControllerGetCapabilitiesRequ
         if (capabilities[i].can)
             add_capability(arena, reply, capabilities[i].type);
     return NULL;
-}
-
-uint64_t
-controller_wait_ms(const struct call *call)
-{
-    uint64_t left = call_time_left(call);
-    if (left == UINT64_MAX)
-        return PATIENCE_MS;
-    uint64_t left_ms = left / 1000000;
-    uint64_t margin_ms = left_ms / 10;
-    if (margin_ms < SHORTEST_MARGIN_MS)
-        margin_ms = SHORTEST_MARGIN_MS;
-    if (margin_ms > LONGEST_MARGIN_MS)
-        margin_ms = LONGEST_MARGIN_MS;
-    return left_ms > margin_ms ? left_ms - margin_ms : 0;
 }
 
 const struct csi_v1_controller controller_handlers = {

@@ -28,11 +28,15 @@ struct controller {
     struct error *name(struct call *call, const Csi__V1__##Method##Request *request,               \
                        Csi__V1__##Method##Response *reply)
 
+/* ---- controller_call.c: what handlers ask of their call ---- */
+
 /* How long a handler may wait for a copy, so that there is time left for the answer. */
 uint64_t controller_wait_ms(const struct call *call);
 
-/* Of a handler whose context is a controller. */
+/* Its context is a struct controller, as that of node and group handlers is. */
 struct engine *controller_engine(const struct call *call);
+
+/* ---- controller.c ---- */
 
 /* Their context is a struct controller. */
 extern const struct csi_v1_controller controller_handlers;

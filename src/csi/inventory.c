@@ -11,6 +11,7 @@
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "message/message_map.h"
+#include "message/message_time.h"
 #include "node/ephemeral.h"
 #include "node/use.h"
 #include "rpc/server/call.h"
@@ -78,16 +79,6 @@ type_of(Skycap__Records__VolumeRecord__Kind kind, const char *fs_type)
     if (kind == SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE)
         return "directory";
     return fs_type[0] ? fs_type : "block";
-}
-
-static Google__Protobuf__Timestamp *
-time_message(int64_t ns, struct arena *arena)
-{
-    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
-    google__protobuf__timestamp__init(time);
-    time->seconds = ns / 1000000000;
-    time->nanos = (int32_t)(ns % 1000000000);
-    return time;
 }
 
 /* ---- what is told of a volume ---- */
@@ -192,7 +183,7 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
     info->volume = messages_volume(engine, record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
     info->ready = record->state == STATE(READY);
-    info->created = time_message(record->created_ns, arena);
+    info->created = message_time_new(record->created_ns, arena);
     tell_parameters(record, arena, info);
     tell_capabilities(record, arena, info);
     info->node_ids = messages_node_ids(record, arena, &info->n_node_ids);

@@ -5,6 +5,7 @@
 #include "csi/controller.h"
 #include "csi/ids.h"
 #include "message/message_map.h"
+#include "message/message_time.h"
 
 Csi__V1__Topology *
 messages_topology(const char *node_id, struct arena *arena)
@@ -55,16 +56,6 @@ messages_volume(const struct engine *engine, const volume_record *record, struct
     return volume;
 }
 
-static Google__Protobuf__Timestamp *
-timestamp(int64_t ns, struct arena *arena)
-{
-    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
-    google__protobuf__timestamp__init(time);
-    time->seconds = ns / 1000000000;
-    time->nanos = (int32_t)(ns % 1000000000);
-    return time;
-}
-
 Csi__V1__Snapshot *
 messages_snapshot(const snapshot_record *record, struct arena *arena)
 {
@@ -74,7 +65,7 @@ messages_snapshot(const snapshot_record *record, struct arena *arena)
     snapshot->source_volume_id = ids_print(ID_VOLUME, record->source_handle, arena);
     snapshot->size_bytes = record->size_bytes;
     snapshot->ready_to_use = record->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY;
-    snapshot->creation_time = timestamp(record->created_ns, arena);
+    snapshot->creation_time = message_time_new(record->created_ns, arena);
     if (record->group_handle[0])
         snapshot->group_snapshot_id = ids_print(ID_GROUP, record->group_handle, arena);
     return snapshot;
@@ -97,7 +88,7 @@ messages_group(const struct group *group, struct arena *arena)
     Csi__V1__VolumeGroupSnapshot *message = arena_alloc(arena, sizeof *message);
     csi__v1__volume_group_snapshot__init(message);
     message->group_snapshot_id = ids_print(ID_GROUP, group->record->handle, arena);
-    message->creation_time = timestamp(group->record->created_ns, arena);
+    message->creation_time = message_time_new(group->record->created_ns, arena);
     message->ready_to_use = true;
     message->snapshots = arena_alloc(arena, group->count * sizeof(void *));
     for (size_t i = 0; i < group->count; i++) {

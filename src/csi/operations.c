@@ -6,6 +6,7 @@
 
 #include "csi/checks.h"
 #include "csi/ids.h"
+#include "message/message_time.h"
 #include "rpc/server/call.h"
 #include "volumes/copy.h"
 #include "volumes/snapshot.h"
@@ -46,16 +47,6 @@ no_such_operation(const char *id)
 
 /* ---- messages ---- */
 
-static Google__Protobuf__Timestamp *
-make_time(int64_t ns, struct arena *arena)
-{
-    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
-    google__protobuf__timestamp__init(time);
-    time->seconds = ns / 1000000000;
-    time->nanos = (int32_t)(ns % 1000000000);
-    return time;
-}
-
 static Skycap__V1__Operation__State
 state_of(const operation_record *record)
 {
@@ -80,8 +71,8 @@ operations_fill(Skycap__V1__Operation *out, const operation_record *record, stru
     out->kind = record->kind;
     out->subject = print_id(record->kind, record->subject, arena);
     out->state = state_of(record);
-    out->started = make_time(record->started_ns, arena);
-    out->updated = make_time(record->updated_ns, arena);
+    out->started = message_time_new(record->started_ns, arena);
+    out->updated = message_time_new(record->updated_ns, arena);
     out->done = record->done;
     out->total = record->total;
     out->units = record->units;

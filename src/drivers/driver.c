@@ -5,20 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/memory.h"
-
-const struct driver_ops *
-driver_find(const char *name)
-{
-    for (size_t i = 0; all_drivers[i]; i++) {
-        if (!strcmp(all_drivers[i]->name, name))
-            return all_drivers[i];
-    }
-    return NULL;
-}
 
 void
 driver_make_instance(char out[DRIVER_INSTANCE_SIZE])

@@ -142,12 +142,16 @@ struct driver {
     struct fact_changes *changes;
 };
 
-/* table.c: all drivers, NULL at the end, and their names for messages: "local, csi, oim". */
+/* ---- table.c ---- */
+
+/* All drivers, NULL at the end, and their names for messages: "local, csi, oim". */
 extern const struct driver_ops *const all_drivers[];
 const char *driver_names(void);
 
-/* NULL: there is none of that name. */
+/* NULL: there is no driver of that name. */
 const struct driver_ops *driver_find(const char *name);
+
+/* ---- a driver ---- */
 
 MUST_CHECK struct error *driver_open(const struct driver_ops *ops,
                                      const struct driver_options *options, struct driver **out);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct fact_changes {
@@ -65,21 +66,10 @@ fact_changes_stop(struct fact_changes *changes)
     pthread_mutex_unlock(&changes->lock);
 }
 
-static struct timespec
-after_ms(uint32_t milliseconds)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    uint64_t ns = (uint64_t)time.tv_nsec + milliseconds * UINT64_C(1000000);
-    time.tv_sec += (time_t)(ns / 1000000000);
-    time.tv_nsec = (long)(ns % 1000000000);
-    return time;
-}
-
 bool
 fact_changes_wait(struct fact_changes *changes, uint64_t *seen, uint32_t timeout_ms)
 {
-    struct timespec until = after_ms(timeout_ms);
+    struct timespec until = clock_after_ms(timeout_ms);
     int timed_out = 0;
     pthread_mutex_lock(&changes->lock);
     while (changes->count == *seen && !changes->is_stopped && !timed_out) {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "drivers/keeper_facts.h"
 #include "proto/csi.rpc.h"
@@ -287,14 +288,6 @@ read_facts(struct keeper *keeper, struct driver_facts *facts)
 
 /* ---- a look ---- */
 
-static uint64_t
-unix_time_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / MS_NS;
-}
-
 static bool
 is_same_trouble(const char *trouble, const struct error *error)
 {
@@ -329,7 +322,7 @@ publish(struct keeper *keeper, struct driver_facts *facts, const struct error *e
     facts->is_ready = !error;
     facts->trouble = error ? arena_string(&facts->arena, error->message) : NULL;
     if (state != keeper->state) {
-        facts->since_ms = unix_time_ms();
+        facts->since_ms = (uint64_t)clock_unix_ms();
         log_change(keeper, facts);
     }
     keeper->state = state;
@@ -423,25 +416,11 @@ look(struct keeper *keeper)
 
 /* ---- the thread ---- */
 
-static struct timespec
-after_ms(uint32_t milliseconds)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += milliseconds / 1000;
-    time.tv_nsec += (long)(milliseconds % 1000) * (long)MS_NS;
-    if (time.tv_nsec >= 1000000000L) {
-        time.tv_sec++;
-        time.tv_nsec -= 1000000000L;
-    }
-    return time;
-}
-
 /* False: the keeper is being closed. */
 static bool
 wait_for_next(struct keeper *keeper)
 {
-    struct timespec until = after_ms(keeper->pause_ms);
+    struct timespec until = clock_after_ms(keeper->pause_ms);
     int timed_out = 0;
     pthread_mutex_lock(&keeper->lock);
     while (!keeper->is_stopping && !keeper->is_woken && !timed_out)

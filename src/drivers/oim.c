@@ -32,12 +32,6 @@
 
 extern const struct driver_ops driver_oim;
 
-struct oim_driver *
-oim_of(const struct call *call)
-{
-    return call_context(call);
-}
-
 /* ---- calls ---- */
 
 static struct error *

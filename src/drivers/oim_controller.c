@@ -7,9 +7,9 @@
  * left of a crash is a row without a bdev, which the repeated request deletes.
  */
 #include <string.h>
-#include <time.h>
 
 #include "backends/format.h"
+#include "base/clock.h"
 #include "csi/checks.h"
 #include "csi/messages.h"
 #include "csi/topology.h"
@@ -158,14 +158,6 @@ check_same(const volume_record *record, const Csi__V1__CreateVolumeRequest *requ
                      "there is a volume of that name already, with another size or file system");
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Only what was certainly not there before can have nothing in it: see `blank` in records.proto. */
 static struct error *
 remember(struct oim_driver *oim, struct oim_volume *volume, bool bdev_exists, bool is_raw)
@@ -173,7 +165,7 @@ remember(struct oim_driver *oim, struct oim_volume *volume, bool bdev_exists, bo
     volume->record->state = MAKING;
     volume->record->formatted_bytes = 0;
     volume->record->blank = !bdev_exists && !is_raw;
-    volume->record->created_ns = now_ns();
+    volume->record->created_ns = clock_unix_ns();
     return oim_volume_save(oim, volume);
 }
 

@@ -45,7 +45,11 @@ struct oim_driver {
 };
 
 /* Of a handler: its context. */
-struct oim_driver *oim_of(const struct call *call);
+static inline struct oim_driver *
+oim_of(const struct call *call)
+{
+    return call_context(call);
+}
 
 extern const struct csi_v1_controller oim_controller_handlers;
 extern const struct csi_v1_node oim_node_handlers;

@@ -3,6 +3,8 @@
  * The list of drivers: a new one is its file, its declaration and its place in the list and in the
  * names.
  */
+#include <string.h>
+
 #include "drivers/driver.h"
 
 extern const struct driver_ops driver_csi;
@@ -20,4 +22,14 @@ const char *
 driver_names(void)
 {
     return "local, csi, oim";
+}
+
+const struct driver_ops *
+driver_find(const char *name)
+{
+    for (size_t i = 0; all_drivers[i]; i++) {
+        if (!strcmp(all_drivers[i]->name, name))
+            return all_drivers[i];
+    }
+    return NULL;
 }

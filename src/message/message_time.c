@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of times and durations: see message_time.h. */
+/* Timestamps, and text of times and durations: see message_time.h. */
 #include "message/message_time.h"
 
 #include <inttypes.h>
@@ -155,4 +155,16 @@ message_time_print_duration(int64_t seconds, int32_t nanos, struct buffer *out)
     append_fraction(out, is_negative ? -nanos : nanos);
     buffer_append_byte(out, 's');
     return true;
+}
+
+/* ---- messages ---- */
+
+Google__Protobuf__Timestamp *
+message_time_new(int64_t unix_ns, struct arena *arena)
+{
+    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
+    google__protobuf__timestamp__init(time);
+    time->seconds = unix_ns / 1000000000;
+    time->nanos = (int32_t)(unix_ns % 1000000000);
+    return time;
 }

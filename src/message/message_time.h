@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of google.protobuf.Timestamp ("2026-11-15T19:40:00.500Z") and Duration ("1.500s"). */
+/*
+ * google.protobuf.Timestamp and Duration, and their text ("2026-11-15T19:40:00.500Z" and "1.500s").
+ */
 #ifndef MESSAGE_TIME_H
 #define MESSAGE_TIME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buffer.h"
+#include "google/protobuf/timestamp.pb-c.h"
+
+/* The message for a Unix time in nanoseconds, in the arena. */
+Google__Protobuf__Timestamp *message_time_new(int64_t unix_ns, struct arena *arena);
 
 /* RFC 3339 with 'Z' or an offset, years 1 to 9999. Returns false for anything else. */
 bool message_time_parse_timestamp(const char *text, int64_t *seconds, int32_t *nanos);

@@ -3,7 +3,6 @@
 #include "oim/accelerator.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/buffer.h"
 
@@ -26,12 +25,4 @@ accelerator_find(const char *name, const struct accelerator_ops **out)
     }
     return error_new(CODE_INVALID_ARGUMENT, "there is no accelerator \"%s\"; there are: %s", name,
                      buffer_text(&names));
-}
-
-uint64_t
-accelerator_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }

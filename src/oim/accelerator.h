@@ -87,7 +87,4 @@ extern const struct accelerator_ops accelerator_spdk;
  */
 MUST_CHECK struct error *accelerator_find(const char *name, const struct accelerator_ops **out);
 
-/* Nanoseconds of CLOCK_MONOTONIC. */
-uint64_t accelerator_now(void);
-
 #endif

@@ -7,10 +7,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
@@ -130,22 +130,11 @@ vary(uint64_t pause_ms)
     return pause_ms - pause_ms / 10 + random % (pause_ms / 5 + 1);
 }
 
-static struct timespec
-time_in(uint64_t ms)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    uint64_t ns = (uint64_t)time.tv_nsec + ms * NS_PER_MS;
-    time.tv_sec += (time_t)(ns / UINT64_C(1000000000));
-    time.tv_nsec = (long)(ns % UINT64_C(1000000000));
-    return time;
-}
-
 /* False: it is time to end. */
 static bool
 rest(struct announcer *announcer, uint64_t pause_ms)
 {
-    struct timespec end = time_in(pause_ms);
+    struct timespec end = clock_after_ms(pause_ms);
     pthread_mutex_lock(&announcer->lock);
     while (!announcer->is_stopped &&
            pthread_cond_timedwait(&announcer->changed, &announcer->lock, &end) == 0)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "oim/accelerator.h"
 #include "oim/announcer.h"
@@ -73,7 +74,7 @@ static uint64_t
 deadline_of(const struct call *call)
 {
     uint64_t left_ns = call_time_left(call);
-    return accelerator_now() + (left_ns < LONGEST_NS ? left_ns : LONGEST_NS);
+    return clock_now_ns() + (left_ns < LONGEST_NS ? left_ns : LONGEST_NS);
 }
 
 /* The name is checked, and nobody else works on it until the key is released. */

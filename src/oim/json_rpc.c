@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/files.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "oim/accelerator.h"
 
@@ -61,7 +62,7 @@ try_to_connect(struct json_rpc *rpc, const struct sockaddr_un *name)
     while (connect(rpc->fd, (const struct sockaddr *)name, sizeof *name) != 0) {
         if (errno != EAGAIN && errno != EINTR)
             return explain(rpc, errno);
-        if (accelerator_now() >= rpc->deadline_ns)
+        if (clock_now_ns() >= rpc->deadline_ns)
             return too_late(rpc);
         nanosleep(&pause, NULL);
     }
@@ -89,7 +90,7 @@ static struct error *
 wait_for(const struct json_rpc *rpc, short events)
 {
     for (;;) {
-        uint64_t now_ns = accelerator_now();
+        uint64_t now_ns = clock_now_ns();
         if (now_ns >= rpc->deadline_ns)
             return too_late(rpc);
         struct pollfd place = {.fd = rpc->fd, .events = events};

@@ -24,6 +24,7 @@
 
 #include "backends/files.h"
 #include "backends/loop.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "oim/accelerator.h"
 
@@ -246,11 +247,11 @@ wait_while(bool (*is_so)(const char *path), const char *path, uint64_t most_ms,
            uint64_t deadline_ns)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-    uint64_t until_ns = accelerator_now() + most_ms * UINT64_C(1000000);
+    uint64_t until_ns = clock_now_ns() + most_ms * UINT64_C(1000000);
     if (deadline_ns < until_ns)
         until_ns = deadline_ns;
     while (is_so(path)) {
-        if (accelerator_now() > until_ns)
+        if (clock_now_ns() > until_ns)
             return false;
         nanosleep(&pause, NULL);
     }

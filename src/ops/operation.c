@@ -9,10 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "ops/ops_internal.h"
 
 #define RETRY_MS 1000
+
+/* ---- finding one ---- */
+
+struct operation *
+operation_find(const struct ops *ops, const char *id)
+{
+    struct operation *operation = ops->unfinished;
+    while (operation && strcmp(operation->record.id, id) != 0)
+        operation = operation->next;
+    return operation;
+}
+
+operation_record *
+operation_freshen(struct ops *ops, operation_record *record, struct arena *arena)
+{
+    if (record->state != OPERATION_STATE(RUNNING))
+        return record;
+    pthread_mutex_lock(&ops->lock);
+    const struct operation *operation = operation_find(ops, record->id);
+    if (operation)
+        record = ops_copy_record(&operation->record, arena);
+    pthread_mutex_unlock(&ops->lock);
+    return record;
+}
 
 /* ---- one operation ---- */
 
@@ -28,14 +53,14 @@ operation_add(struct ops *ops, const struct ops_spec *spec)
     record.units = (char *)spec->units;
     record.description = (char *)spec->description;
     record.total = spec->total;
-    record.started_ns = record.updated_ns = ops_now_ns();
+    record.started_ns = record.updated_ns = clock_unix_ns();
     arena_init(&operation->texts, NULL, 0, SIZE_MAX);
     operation->record =
         *ops_copy_record(spec->resumed ? spec->resumed : &record, &operation->texts);
     operation->ops = ops;
     operation->work = spec->work;
     operation->users = 1;
-    operation->saved_ms = ops_now_ms();
+    operation->saved_ms = clock_now_ms();
     pthread_mutex_init(&operation->saving, NULL);
     struct operation **end = &ops->unfinished;
     while (*end)
@@ -91,7 +116,7 @@ operation_save(struct operation *operation)
     pthread_mutex_lock(&ops->lock);
     bool has_ended = operation->phase == PHASE_ENDED;
     struct store_change change = ops_change(&operation->record, &arena);
-    operation->saved_ms = ops_now_ms();
+    operation->saved_ms = clock_now_ms();
     pthread_mutex_unlock(&ops->lock);
     struct error *error = has_ended ? NULL : store_write(ops->options.store, &change, 1, NULL);
     pthread_mutex_unlock(&operation->saving);
@@ -111,8 +136,8 @@ report(void *context, uint64_t done, uint64_t total)
     pthread_mutex_lock(&ops->lock);
     operation->record.done = (int64_t)done;
     operation->record.total = (int64_t)total;
-    operation->record.updated_ns = ops_now_ns();
-    bool is_due = ops_now_ms() - operation->saved_ms >= ops->options.save_ms;
+    operation->record.updated_ns = clock_unix_ns();
+    bool is_due = clock_now_ms() - operation->saved_ms >= ops->options.save_ms;
     pthread_mutex_unlock(&ops->lock);
     if (is_due)
         operation_save(operation);
@@ -137,7 +162,7 @@ ended_record(struct operation *operation, const struct error *result)
     pthread_mutex_lock(&operation->ops->lock);
     operation_record record = operation->record;
     pthread_mutex_unlock(&operation->ops->lock);
-    record.updated_ns = ops_now_ns();
+    record.updated_ns = clock_unix_ns();
     if (!result) {
         record.state = OPERATION_STATE(SUCCEEDED);
         record.done = record.total;
@@ -154,7 +179,7 @@ ended_record(struct operation *operation, const struct error *result)
 static bool
 wait_to_retry(struct ops *ops)
 {
-    struct timespec until = ops_time_after(RETRY_MS);
+    struct timespec until = clock_after_ms(RETRY_MS);
     int timed_out = 0;
     pthread_mutex_lock(&ops->lock);
     while (!ops->is_stopped && !timed_out)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "ops/ops_internal.h"
 
@@ -49,22 +50,13 @@ ops_open(const struct ops_options *options)
     return ops;
 }
 
-struct operation *
-ops_find(const struct ops *ops, const char *id)
-{
-    struct operation *operation = ops->unfinished;
-    while (operation && strcmp(operation->record.id, id) != 0)
-        operation = operation->next;
-    return operation;
-}
-
 /* Its end is in the store a moment before its work has let go of what it held. */
 void
 ops_wait_until_out(struct ops *ops, const operation_record *ended)
 {
     const struct operation *operation;
     pthread_mutex_lock(&ops->lock);
-    while ((operation = ops_find(ops, ended->id)) &&
+    while ((operation = operation_find(ops, ended->id)) &&
            operation->record.started_ns == ended->started_ns && !ops->is_stopped)
         pthread_cond_wait(&ops->changed, &ops->lock);
     pthread_mutex_unlock(&ops->lock);
@@ -148,7 +140,7 @@ find_or_add(struct ops *ops, const struct ops_spec *spec, struct operation **out
 {
     struct operation *found;
     *out = NULL;
-    while ((found = ops_find(ops, spec->id)) && found->phase == PHASE_STARTING)
+    while ((found = operation_find(ops, spec->id)) && found->phase == PHASE_STARTING)
         pthread_cond_wait(&ops->changed, &ops->lock);
     if (found)
         return NULL;
@@ -217,7 +209,7 @@ static bool
 is_under_way(struct ops *ops, const char *id)
 {
     pthread_mutex_lock(&ops->lock);
-    bool is_found = ops_find(ops, id);
+    bool is_found = operation_find(ops, id);
     pthread_mutex_unlock(&ops->lock);
     return is_found;
 }
@@ -257,7 +249,29 @@ ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record *
 {
     struct error *error = ops_read(ops, id, arena, out);
     if (!error)
-        *out = ops_freshen(ops, *out, arena);
+        *out = operation_freshen(ops, *out, arena);
+    return error;
+}
+
+struct error *
+ops_list(struct ops *ops, const char *after, size_t limit, struct arena *arena,
+         struct ops_page *out)
+{
+    struct store_list list;
+    *out = (struct ops_page){0};
+    ops_sweep_if_due(ops);
+    struct error *error = store_list(ops->options.store, OPS_PREFIX,
+                                     after ? ops_key(after, arena) : NULL, limit, arena, &list);
+    if (error)
+        return error;
+    out->records = arena_alloc(arena, list.count * sizeof(void *));
+    out->has_more = list.has_more;
+    for (; out->count < list.count && !error; out->count++) {
+        operation_record **record = &out->records[out->count];
+        error = ops_unpack(&list.entries[out->count], arena, record);
+        if (!error)
+            *record = operation_freshen(ops, *record, arena);
+    }
     return error;
 }
 
@@ -265,10 +279,10 @@ struct error *
 ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms, struct arena *arena,
          operation_record **out)
 {
-    struct timespec until = ops_time_after(timeout_ms);
+    struct timespec until = clock_after_ms(timeout_ms);
     int timed_out = timeout_ms == 0;
     pthread_mutex_lock(&ops->lock);
-    while (ops_find(ops, id) && !ops->is_stopped && !timed_out)
+    while (operation_find(ops, id) && !ops->is_stopped && !timed_out)
         timed_out = pthread_cond_timedwait(&ops->changed, &ops->lock, &until);
     pthread_mutex_unlock(&ops->lock);
     return ops_get(ops, id, arena, out);
@@ -291,7 +305,7 @@ cancel_record(struct ops *ops, const char *id)
         return error;
     record->state = OPERATION_STATE(CANCELLED);
     record->cancel_asked = true;
-    record->updated_ns = ops_now_ns();
+    record->updated_ns = clock_unix_ns();
     record->error_code = CODE_CANCELLED;
     record->error_message = (char *)"it was cancelled";
     struct store_change change = ops_change(record, &arena);
@@ -303,7 +317,7 @@ ops_cancel(struct ops *ops, const char *id)
 {
     struct operation *operation;
     pthread_mutex_lock(&ops->lock);
-    while ((operation = ops_find(ops, id)) && operation->phase == PHASE_STARTING)
+    while ((operation = operation_find(ops, id)) && operation->phase == PHASE_STARTING)
         pthread_cond_wait(&ops->changed, &ops->lock);
     if (!operation) {
         pthread_mutex_unlock(&ops->lock);

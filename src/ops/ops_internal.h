@@ -48,15 +48,18 @@ struct ops {
 
 /* ---- ops.c ---- */
 
-/* With the lock held; NULL if it is not under way. */
-struct operation *ops_find(const struct ops *ops, const char *id);
-
 bool ops_is_stopped(struct ops *ops);
 
 /* Until nothing is left of the operation whose end this is. */
 void ops_wait_until_out(struct ops *ops, const operation_record *ended);
 
 /* ---- operation.c ---- */
+
+/* With the lock held; NULL if it is not under way. */
+struct operation *operation_find(const struct ops *ops, const char *id);
+
+/* In place of a record that says RUNNING: how the operation is now, if it is under way here. */
+operation_record *operation_freshen(struct ops *ops, operation_record *record, struct arena *arena);
 
 /* At the end of the list, PHASE_STARTING, with one user. With the lock held. */
 struct operation *operation_add(struct ops *ops, const struct ops_spec *spec);
@@ -83,10 +86,6 @@ void operation_end(struct operation *operation, struct error *result);
 
 /* ---- ops_records.c ---- */
 
-uint64_t ops_now_ms(void);
-int64_t ops_now_ns(void);
-struct timespec ops_time_after(uint64_t ms);
-
 char *ops_key(const char *id, struct arena *arena);
 operation_record *ops_copy_record(const operation_record *record, struct arena *arena);
 struct store_change ops_change(const operation_record *record, struct arena *arena);
@@ -96,9 +95,6 @@ MUST_CHECK struct error *ops_unpack(const struct store_entry *entry, struct aren
 /* As it is in the store. */
 MUST_CHECK struct error *ops_read(struct ops *ops, const char *id, struct arena *arena,
                                   operation_record **out);
-
-/* In place of a record that says RUNNING: how the operation is now, if it is under way here. */
-operation_record *ops_freshen(struct ops *ops, operation_record *record, struct arena *arena);
 
 /* Every record of the store, one by one, in an arena of their own; an error ends the walk. */
 typedef struct error *ops_visit(void *context, const struct store_entry *entry,

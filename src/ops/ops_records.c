@@ -5,35 +5,6 @@
 
 #define WALK_PAGE 256
 
-/* ---- time ---- */
-
-uint64_t
-ops_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-int64_t
-ops_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-struct timespec
-ops_time_after(uint64_t ms)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_nsec += (long)(ms % 1000) * 1000000;
-    time.tv_sec += (time_t)(ms / 1000) + time.tv_nsec / 1000000000;
-    time.tv_nsec %= 1000000000;
-    return time;
-}
-
 /* ---- one record ---- */
 
 char *
@@ -86,19 +57,6 @@ ops_read(struct ops *ops, const char *id, struct arena *arena, operation_record 
     return error ? error : ops_unpack(&entry, arena, out);
 }
 
-operation_record *
-ops_freshen(struct ops *ops, operation_record *record, struct arena *arena)
-{
-    if (record->state != OPERATION_STATE(RUNNING))
-        return record;
-    pthread_mutex_lock(&ops->lock);
-    const struct operation *operation = ops_find(ops, record->id);
-    if (operation)
-        record = ops_copy_record(&operation->record, arena);
-    pthread_mutex_unlock(&ops->lock);
-    return record;
-}
-
 /* ---- many ---- */
 
 /* A damaged record is no reason to leave the others alone. */
@@ -138,27 +96,5 @@ ops_walk(struct ops *ops, ops_visit *visit, void *context)
     }
     arena_clear(&arenas[0]);
     arena_clear(&arenas[1]);
-    return error;
-}
-
-struct error *
-ops_list(struct ops *ops, const char *after, size_t limit, struct arena *arena,
-         struct ops_page *out)
-{
-    struct store_list list;
-    *out = (struct ops_page){0};
-    ops_sweep_if_due(ops);
-    struct error *error = store_list(ops->options.store, OPS_PREFIX,
-                                     after ? ops_key(after, arena) : NULL, limit, arena, &list);
-    if (error)
-        return error;
-    out->records = arena_alloc(arena, list.count * sizeof(void *));
-    out->has_more = list.has_more;
-    for (; out->count < list.count && !error; out->count++) {
-        operation_record **record = &out->records[out->count];
-        error = ops_unpack(&list.entries[out->count], arena, record);
-        if (!error)
-            *record = ops_freshen(ops, *record, arena);
-    }
     return error;
 }

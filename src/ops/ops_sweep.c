@@ -5,6 +5,7 @@
  * their number has reached its bound. Then a tenth goes, so that the next walk is not for the next
  * operation.
  */
+#include "base/clock.h"
 #include "ops/ops_internal.h"
 
 #define SWEEP_INTERVAL_MS (60u * 60 * 1000)
@@ -56,7 +57,7 @@ static struct error *
 sweep_once(struct ops *ops, size_t surplus, size_t *kept)
 {
     struct sweep sweep = {.ops = ops, .surplus = surplus};
-    sweep.oldest_ns = ops_now_ns() - (int64_t)ops->options.keep_seconds * 1000000000;
+    sweep.oldest_ns = clock_unix_ns() - (int64_t)ops->options.keep_seconds * 1000000000;
     arena_init(&sweep.arena, NULL, 0, SIZE_MAX);
     struct error *error = ops_walk(ops, look_at, &sweep);
     if (!error)
@@ -70,7 +71,7 @@ static bool
 begin_sweep(struct ops *ops)
 {
     pthread_mutex_lock(&ops->lock);
-    uint64_t now = ops_now_ms();
+    uint64_t now = clock_now_ms();
     bool is_due = !ops->swept_ms || now - ops->swept_ms >= SWEEP_INTERVAL_MS ||
                   ops->ended_count > ops->options.max_ended;
     bool begins = is_due && !ops->is_sweeping;

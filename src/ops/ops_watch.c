@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "ops/ops_internal.h"
 
@@ -160,12 +161,12 @@ struct error *
 ops_watch_next(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena,
                operation_record **out)
 {
-    uint64_t end = ops_now_ms() + timeout_ms;
+    uint64_t end = clock_now_ms() + timeout_ms;
     *out = NULL;
     for (;;) {
         if (ops_is_stopped(watch->ops))
             return error_new(CODE_UNAVAILABLE, "the server is going down");
-        uint64_t now = ops_now_ms();
+        uint64_t now = clock_now_ms();
         uint64_t left = now < end ? end - now : 0;
         struct error *error =
             take_next(watch, (uint32_t)(left < LOOK_MS ? left : LOOK_MS), arena, out);
@@ -175,7 +176,7 @@ ops_watch_next(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena
         error_free(error);
         if (!*out)
             continue;
-        *out = ops_freshen(watch->ops, *out, arena);
+        *out = operation_freshen(watch->ops, *out, arena);
         if ((*out)->state != OPERATION_STATE(RUNNING))
             ops_wait_until_out(watch->ops, *out);
         return NULL;

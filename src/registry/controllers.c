@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "message/message_time.h"
 #include "registry/path.h"
@@ -200,7 +201,7 @@ take(struct controller *controller, const struct entry *entry)
     if (entry->revision)
         controller->revision = entry->revision;
     controller->registered_ms = entry->registered_ms;
-    controller->expires_ms = controller->is_mark ? entries_now_ms() + MARK_MS : entry->expires_ms;
+    controller->expires_ms = controller->is_mark ? clock_unix_ms() + MARK_MS : entry->expires_ms;
     controller->is_told = false;
     controller->has_news = true;
 }
@@ -252,7 +253,7 @@ controllers_lose_store(struct controllers *controllers, int64_t since_ms)
 void
 controllers_find_store(struct controllers *controllers)
 {
-    atomic_store(&controllers->found_ms, entries_now_ms());
+    atomic_store(&controllers->found_ms, clock_unix_ms());
 }
 
 /* ---- walking, a part at a time ---- */
@@ -374,7 +375,7 @@ count_one(void *context, struct controller *controller)
 struct controllers_counts
 controllers_count(struct controllers *controllers)
 {
-    struct counting counting = {.controllers = controllers, .now_ms = entries_now_ms()};
+    struct counting counting = {.controllers = controllers, .now_ms = clock_unix_ms()};
     walk(controllers, count_one, &counting);
     return counting.counts;
 }
@@ -420,7 +421,7 @@ static struct error *
 pass(struct controllers *controllers, struct controller *controller, struct call *call)
 {
     struct error *error = NULL;
-    if (is_expired(controllers, controller, entries_now_ms()))
+    if (is_expired(controllers, controller, clock_unix_ms()))
         return expired_error(controller);
     if (!controller->channel)
         error = open_channel(controllers, controller);

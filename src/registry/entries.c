@@ -3,7 +3,6 @@
 #include "registry/entries.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "message/message_bytes.h"
 #include "proto/records.pb-c.h"
@@ -11,14 +10,6 @@
 #define PAGE 500
 
 typedef Skycap__Records__RegistryRecord registry_record;
-
-int64_t
-entries_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static char *
 key_of(const char *path, struct arena *arena)

@@ -26,9 +26,6 @@ struct entry {
     uint64_t revision;
 };
 
-/* Since 1970. */
-int64_t entries_now_ms(void);
-
 static inline bool
 entry_is_expired(const struct entry *entry, int64_t now_ms)
 {

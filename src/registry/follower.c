@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define LOOK_MS 250         /* how soon it is noticed that it is to end */
@@ -125,7 +126,7 @@ time_to_wait(const struct follower *follower)
     int64_t earliest_ms = follower->swept_ms + SWEEP_PAUSE_MS;
     int64_t sweep_ms =
         follower->next_expiry_ms > earliest_ms ? follower->next_expiry_ms : earliest_ms;
-    int64_t left = follower->next_expiry_ms == INT64_MAX ? LOOK_MS : sweep_ms - entries_now_ms();
+    int64_t left = follower->next_expiry_ms == INT64_MAX ? LOOK_MS : sweep_ms - clock_unix_ms();
     return left < 1 ? 1 : left < LOOK_MS ? (uint32_t)left : LOOK_MS;
 }
 
@@ -168,7 +169,7 @@ tell_expired(void *context, const struct entry *entry)
 static void
 sweep_if_due(struct follower *follower)
 {
-    int64_t now_ms = entries_now_ms();
+    int64_t now_ms = clock_unix_ms();
     int64_t since = now_ms - follower->swept_ms;
     bool is_due = follower->next_expiry_ms <= now_ms || since >= SWEEP_MS || since < 0;
     if (!is_due || (since >= 0 && since < SWEEP_PAUSE_MS))
@@ -201,7 +202,7 @@ static void
 note_store(struct follower *follower, const struct error *error)
 {
     if (!error && !follower->is_lost) {
-        follower->heard_ms = entries_now_ms();
+        follower->heard_ms = clock_unix_ms();
         return;
     }
     if (!error)
@@ -292,7 +293,7 @@ follower_open(const struct follower_options *options, struct follower **out)
     struct follower *follower = memory_zeroed(sizeof *follower);
     follower->options = *options;
     follower->next_expiry_ms = INT64_MAX;
-    follower->heard_ms = entries_now_ms();
+    follower->heard_ms = clock_unix_ms();
     follower->pause_ms = FIRST_PAUSE_MS;
     pthread_mutex_init(&follower->lock, NULL);
     struct error *error = read_first(follower);

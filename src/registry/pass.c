@@ -90,7 +90,7 @@ registry_pass(struct call *call)
     if (!error && is_own_controller(registry, id))
         error = unknown_method(call);
     if (!error)
-        error = registry_check(registry);
+        error = follower_check(registry->follower);
     if (!error && may_go_in_circles(registry))
         error = check_circle(registry, call, id);
     if (error)

@@ -37,6 +37,13 @@ MUST_CHECK struct error *requests_set(struct call *call, const char *path, const
 MUST_CHECK struct error *requests_register(struct call *call, const char *id, const char *address,
                                            int64_t expires_ms);
 
+/* NULL for 0. */
+Google__Protobuf__Timestamp *requests_make_time(int64_t unix_ms, struct arena *arena);
+
+/* An entry as the service tells it, in the arena. */
+void requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
+                         struct arena *arena);
+
 /* ---- the services ---- */
 
 extern const struct oim_v0_registry registry_oim_handlers;
@@ -44,10 +51,6 @@ extern const struct skycap_v1_registry registry_handlers;
 
 /* watch.c */
 struct error *registry_watch(struct call *call, const Skycap__V1__WatchRequest *request);
-
-/* An entry as the service tells it, in the arena. */
-void registry_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
-                         struct arena *arena);
 
 /* ---- pass.c ---- */
 

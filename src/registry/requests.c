@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two services of the registry have in common: who may, what may be set, and setting it.
+ * What the two services of the registry have in common: who may, what may be set, setting it,
+ * and the messages that tell of it.
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
+#include "message/message_time.h"
 #include "registry/path.h"
 #include "registry/registry_internal.h"
 #include "registry/rights.h"
@@ -77,7 +80,7 @@ requests_set(struct call *call, const char *path, const char *value, int64_t exp
 {
     struct registry *registry = call_context(call);
     struct entry entry = {
-        .value = value, .registered_ms = entries_now_ms(), .expires_ms = expires_ms};
+        .value = value, .registered_ms = clock_unix_ms(), .expires_ms = expires_ms};
     struct error *error = path_normalize(path, call_arena(call), &entry.path);
     if (!error && !entry.path[0])
         error = error_new(CODE_INVALID_ARGUMENT, "the path is empty");
@@ -94,4 +97,24 @@ requests_register(struct call *call, const char *id, const char *address, int64_
     struct error *error = path_check_id(id);
     return error ? error
                  : requests_set(call, path_of_address(id, call_arena(call)), address, expires_ms);
+}
+
+/* ---- messages ---- */
+
+Google__Protobuf__Timestamp *
+requests_make_time(int64_t ms, struct arena *arena)
+{
+    return ms ? message_time_new(ms * 1000000, arena) : NULL;
+}
+
+void
+requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
+                    struct arena *arena)
+{
+    skycap__v1__registry_entry__init(out);
+    out->path = (char *)entry->path;
+    out->value = (char *)entry->value;
+    out->registered = requests_make_time(entry->registered_ms, arena);
+    out->expires = requests_make_time(entry->expires_ms, arena);
+    out->is_expired = entry_is_expired(entry, now_ms);
 }

@@ -2,38 +2,13 @@
 /* skycap.v1.Registry, but for Watch: a time to live, and pages. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "registry/path.h"
 #include "registry/registry_internal.h"
 
 #define MAX_ENTRIES 1000
 #define MAX_PAGE_BYTES (1u << 20) /* of values; one page has one entry at least */
 #define LONGEST_TIME_TO_LIVE_S (INT64_C(10) * 365 * 24 * 3600)
-
-/* ---- messages ---- */
-
-static Google__Protobuf__Timestamp *
-make_time(int64_t ms, struct arena *arena)
-{
-    if (!ms)
-        return NULL;
-    Google__Protobuf__Timestamp *time = arena_alloc(arena, sizeof *time);
-    google__protobuf__timestamp__init(time);
-    time->seconds = ms / 1000;
-    time->nanos = (int32_t)(ms % 1000) * 1000000;
-    return time;
-}
-
-void
-registry_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
-                    struct arena *arena)
-{
-    skycap__v1__registry_entry__init(out);
-    out->path = (char *)entry->path;
-    out->value = (char *)entry->value;
-    out->registered = make_time(entry->registered_ms, arena);
-    out->expires = make_time(entry->expires_ms, arena);
-    out->is_expired = entry_is_expired(entry, now_ms);
-}
 
 /* ---- Announce ---- */
 
@@ -49,7 +24,7 @@ read_time_to_live(const Google__Protobuf__Duration *duration, int64_t *expires_m
     if (!is_good)
         return error_new(CODE_INVALID_ARGUMENT,
                          "time_to_live must be at least one second and at most ten years");
-    *expires_ms = entries_now_ms() + duration->seconds * 1000 + duration->nanos / 1000000;
+    *expires_ms = clock_unix_ms() + duration->seconds * 1000 + duration->nanos / 1000000;
     return NULL;
 }
 
@@ -62,7 +37,7 @@ announce(struct call *call, const Skycap__V1__AnnounceRequest *request,
     if (!error)
         error = requests_register(call, request->controller_id, request->address, expires_ms);
     if (!error && request->address[0])
-        reply->expires = make_time(expires_ms, call_arena(call));
+        reply->expires = requests_make_time(expires_ms, call_arena(call));
     return error;
 }
 
@@ -102,13 +77,13 @@ list_entries(struct call *call, const Skycap__V1__ListEntriesRequest *request,
         error = list_page(call, request, &page);
     if (error)
         return error;
-    int64_t now_ms = entries_now_ms();
+    int64_t now_ms = clock_unix_ms();
     size_t bytes = 0;
     reply->entries = arena_alloc(arena, page.count * sizeof(void *));
     while (reply->n_entries < page.count && bytes < MAX_PAGE_BYTES) {
         const struct entry *entry = &page.entries[reply->n_entries];
         Skycap__V1__RegistryEntry *message = arena_alloc(arena, sizeof *message);
-        registry_fill_entry(message, entry, now_ms, arena);
+        requests_fill_entry(message, entry, now_ms, arena);
         bytes += strlen(entry->path) + strlen(entry->value);
         reply->entries[reply->n_entries++] = message;
     }

@@ -5,6 +5,7 @@
  * The feed is opened first, so nothing is missed; what it tells that the list already had, by its
  * revision, is passed over.
  */
+#include "base/clock.h"
 #include "registry/path.h"
 #include "registry/registry_internal.h"
 
@@ -26,7 +27,7 @@ send_entry(const struct watcher *watcher, const struct entry *entry)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     Skycap__V1__RegistryEntry message;
     Skycap__V1__WatchReply reply = SKYCAP__V1__WATCH_REPLY__INIT;
-    registry_fill_entry(&message, entry, entries_now_ms(), &arena);
+    requests_fill_entry(&message, entry, clock_unix_ms(), &arena);
     reply.what_case = SKYCAP__V1__WATCH_REPLY__WHAT_ENTRY;
     reply.entry = &message;
     return call_send(watcher->call, &reply.base);

@@ -157,7 +157,7 @@ MUST_CHECK struct error *etcd_watch_start(struct etcd_watch *watch, struct etcd_
                                           const struct log *log);
 void etcd_watch_stop(struct etcd_watch *watch);
 
-/* ---- etcd.c, etcd_write.c ---- */
+/* ---- the store ---- */
 
 struct etcd_store {
     struct store base; /* first */
@@ -170,11 +170,19 @@ struct etcd_store {
     atomic_bool is_marked; /* the mark has been seen, or put */
 };
 
+/* ---- etcd_begin.c ---- */
+
+/* Reads, and notes the revision of the answer. */
+MUST_CHECK struct error *etcd_read_range(struct etcd_store *store,
+                                         const Etcdserverpb__RangeRequest *request,
+                                         struct arena *arena, Etcdserverpb__RangeResponse **reply);
 /* Before anything else is asked: if etcd has not answered yet, it is tried once. */
 MUST_CHECK struct error *etcd_begin(struct etcd_store *store);
 /* FAILED_PRECONDITION if the mark is there and not ours. `*revision`: etcd's own. */
 MUST_CHECK struct error *etcd_read_mark(struct etcd_store *store, uint64_t *revision,
                                         bool *is_there);
+
+/* ---- etcd_write.c ---- */
 
 MUST_CHECK struct error *etcd_write(struct store *base, const struct store_change *changes,
                                     size_t count, uint64_t *revision);

@@ -13,9 +13,9 @@
  * lookout, asks that member something else every second, and ends the stream when it is not
  * answered.
  */
-#include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/etcd_internal.h"
 
@@ -239,7 +239,7 @@ follow(struct etcd_watch *watch, unsigned member)
 static bool
 pause_unless_stopping(struct etcd_watch *watch, uint32_t ms)
 {
-    struct timespec until = store_time_after_ms(ms);
+    struct timespec until = clock_after_ms(ms);
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_stopping && !pthread_cond_timedwait(&watch->stopped, &watch->lock, &until))
         ;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "store/sqlite_internal.h"
 
 /* ---- an end by the clock ---- */
@@ -49,10 +50,7 @@ start_alarm(struct alarm *alarm, sqlite3 *db, unsigned ms)
     pthread_mutex_init(&alarm->lock, NULL);
     pthread_cond_init(&alarm->stopped, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    clock_gettime(CLOCK_MONOTONIC, &alarm->at);
-    alarm->at.tv_nsec += (long)ms * 1000000;
-    alarm->at.tv_sec += alarm->at.tv_nsec / 1000000000;
-    alarm->at.tv_nsec %= 1000000000;
+    alarm->at = clock_after_ms(ms);
     int errnum = pthread_create(&alarm->thread, NULL, wait_and_ring, alarm);
     return errnum ? error_from_errno(errnum, "start a thread to check the store with") : NULL;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "store/sqlite_internal.h"
 
@@ -102,11 +103,7 @@ sqlite_readers_take(struct sqlite_readers *readers, struct sqlite_connection **o
 bool
 sqlite_readers_pause(struct sqlite_readers *readers, unsigned limit_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)limit_ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = clock_after_ms(limit_ms);
     bool is_over = false;
     pthread_mutex_lock(&readers->lock);
     readers->is_paused = true;

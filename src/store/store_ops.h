@@ -51,6 +51,8 @@ extern const struct store_ops sqlite_store_ops;
 extern const struct store_ops memory_store_ops;
 extern const struct store_ops etcd_store_ops;
 
+/* ---- store_ops.c: for the stores ---- */
+
 /* An entry in the arena. `value` may be NULL if its size is 0: the copy is not. */
 struct store_entry store_copy_entry(struct arena *arena, const char *key, size_t key_size,
                                     const void *value, size_t value_size, uint64_t revision);
@@ -63,8 +65,5 @@ MUST_CHECK NEVER_NULL struct error *store_error_not_found(const char *key);
 
 /* NULL, or ABORTED when `found` (STORE_ABSENT: none) is not what the change expects. */
 MUST_CHECK struct error *store_check_expected(const struct store_change *change, uint64_t found);
-
-/* For waits by the monotonic clock. */
-struct timespec store_time_after_ms(uint32_t ms);
 
 #endif

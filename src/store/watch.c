@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "store/history.h"
 #include "store/store_ops.h"
@@ -235,7 +236,7 @@ wait_for_next(struct store_watch *watch, uint32_t timeout_ms, struct arena *aren
               struct store_entry *out)
 {
     struct history *history = watch->history;
-    struct timespec until = store_time_after_ms(timeout_ms);
+    struct timespec until = clock_after_ms(timeout_ms);
     bool is_over = false;
     for (;;) {
         if (watch->next < history->first)

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "oim/accelerator.h"
 #include "rpc_ends.h"
 
@@ -175,7 +176,7 @@ ask_peer(const struct peer_script *script, unsigned patience_ms, struct json_rpc
     struct json_rpc rpc AUTO(json_rpc_close) = {.fd = -1};
     struct odd_peer peer;
     peer_open(&peer, script);
-    succeed(json_rpc_connect(&rpc, peer.path, accelerator_now() + patience_ms * MS));
+    succeed(json_rpc_connect(&rpc, peer.path, clock_now_ns() + patience_ms * MS));
     enum code code = take_code(json_rpc_ask(&rpc, "get_it", "{\"name\":\"x\"}", reply));
     if (code) {
         struct json_rpc_reply second AUTO(json_rpc_reply_clear) = {0};
@@ -233,7 +234,7 @@ test_stuck_peer(void)
     struct odd_peer peer;
     memset(large, 'x', sizeof large - 1);
     peer_open(&peer, &silent);
-    succeed(json_rpc_connect(&rpc, peer.path, accelerator_now() + 100 * MS));
+    succeed(json_rpc_connect(&rpc, peer.path, clock_now_ns() + 100 * MS));
     /* It reads the first bytes, and no more. */
     CHECK_CODE(json_rpc_ask(&rpc, large, NULL, &reply), CODE_DEADLINE_EXCEEDED);
     json_rpc_close(&rpc);
@@ -248,10 +249,10 @@ test_nobody_there(void)
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     struct error *error AUTO(error_cleanup) =
-        json_rpc_connect(&rpc, "/tmp/skycap-nobody-is-here", accelerator_now() + 100 * MS);
+        json_rpc_connect(&rpc, "/tmp/skycap-nobody-is-here", clock_now_ns() + 100 * MS);
     CHECK(error && error->code == CODE_UNAVAILABLE && strstr(error->message, "--spdk"));
     json_rpc_close(&rpc);
-    CHECK_CODE(json_rpc_connect(&rpc, path, accelerator_now()), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(json_rpc_connect(&rpc, path, clock_now_ns()), CODE_INVALID_ARGUMENT);
 }
 
 int

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations: their life in one process. */
+#include "base/clock.h"
 #include "ops_ends.h"
 #include "store/store_ops.h"
 
@@ -366,7 +367,7 @@ put_ended(struct bench *bench, const char *id, int64_t age_seconds)
     skycap__records__operation_record__init(&record);
     record.id = (char *)id;
     record.state = STATE(SUCCEEDED);
-    record.updated_ns = ops_now_ns() - age_seconds * 1000000000;
+    record.updated_ns = clock_unix_ns() - age_seconds * 1000000000;
     struct store_change change = ops_change(&record, &bench->arena);
     CHECK_OK(store_write(bench->store, &change, 1, NULL));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/registry/pass.c and controllers.c: calls that go to the controller which their header names. */
+#include "base/clock.h"
 #include "drivers/driver.h"
 #include "echo.h"
 #include "registry/registry_internal.h"
@@ -195,7 +196,7 @@ static void
 sweep_channels(struct office *office, uint64_t idle_ns)
 {
     struct controllers_sweep sweep = {
-        .now_ms = entries_now_ms(), .idle_ns = idle_ns, .tell = drop_expired};
+        .now_ms = clock_unix_ms(), .idle_ns = idle_ns, .tell = drop_expired};
     controllers_sweep(office->registry->controllers, &sweep);
 }
 

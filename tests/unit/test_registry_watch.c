@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/registry/watch.c, feed.c and follower.c: being told of changes, also of those that another registry made. */
+#include "base/clock.h"
 #include "proto/records.pb-c.h"
 #include "registry/entries.h"
 #include "registry_ends.h"
@@ -155,7 +156,7 @@ static struct error *
 write_row(struct store *store, const char *path, const char *value, int64_t expires_ms)
 {
     struct entry entry = {
-        .path = path, .value = value, .registered_ms = entries_now_ms(), .expires_ms = expires_ms};
+        .path = path, .value = value, .registered_ms = clock_unix_ms(), .expires_ms = expires_ms};
     return entries_set(store, &entry);
 }
 
