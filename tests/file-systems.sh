@@ -25,8 +25,14 @@ loops_below() {
         }'
 }
 
+has_no_loops_below() {
+    [ -z "$(loops_below "$1")" ]
+}
+
 # what_is_left DIR: a line for each mount and loop device below it.
 what_is_left() {
+    # Whoever looks at a loop device (losetup, blkid, another test's server) keeps it for that long.
+    wait_for 5 has_no_loops_below "$1" || true
     mounts_below "$1" | sed 's/^/mounted: /'
     loops_below "$1" | sed 's/^/loop device: /'
 }

@@ -214,7 +214,8 @@ request_read_fields(struct request_header *header, struct arena *arena, const st
 {
     struct metadata_entry *entry =
         header->in_trailers ? NULL : arena_alloc(arena, count * sizeof *entry);
-    for (const struct field *field = fields; field < fields + count; field++) {
+    for (size_t i = 0; i < count; i++) {
+        const struct field *field = &fields[i];
         if (!read_field(header, field) || !entry)
             continue;
         *entry = (struct metadata_entry){.key = field->name,

@@ -80,6 +80,8 @@ field_block_clear(struct field_block *block)
 void
 field_block_keep(struct field_block *block, struct kept_fields **kept, struct arena *arena)
 {
+    if (!block->buffer_count)
+        return;
     size_t size = block->buffer_count * sizeof *block->buffers;
     struct kept_fields *newest = arena_alloc(arena, sizeof *newest + size);
     newest->older = *kept;
