@@ -59,8 +59,7 @@ test: build ## build, then run every test that can run here
 	@T='$(T)' V='$(V)' tests/run --build $(BUILD)
 
 sanitize: ## run every test under AddressSanitizer and UBSan, then under ThreadSanitizer
-	@$(MAKE) test SAN=address
-	@$(MAKE) test SAN=thread
+	@failed=0; $(MAKE) test SAN=address || failed=1; $(MAKE) test SAN=thread || failed=1; exit $$failed
 
 fresh: ## run `make run` and `make test` of the committed tree on a new, minimal Debian in a folder
 	@$(NEED) fresh
