@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "connections/forward.h"
 #include "connections/global_id.h"
 #include "connections/map_field.h"
-#include "connections/pass.h"
 #include "message/message_map.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) a declared name cannot stand in parentheses */
@@ -22,7 +22,7 @@ static bool
 needs(const struct attachment *a, const char *path)
 {
     struct error *error;
-    bool possible = pass_is_possible(router_find_rule(path), a->connection, &error);
+    bool possible = rules_is_supported(rules_find(path), a->connection, &error);
     error_free(error);
     return possible;
 }
@@ -40,8 +40,9 @@ call_driver(const struct attachment *a, const char *path, ProtobufCMessage *requ
         map_field_write(&field, &context, call_arena(a->call));
     }
     const struct method *method = service_find_method(path);
-    return error_wrap(pass_call(a->router, a->set, a->connection, a->call, method, request, reply),
-                      "%s of \"%s\"", method->name, a->volume->volume_id);
+    return error_wrap(
+        forward_call(a->router, a->set, a->connection, a->call, method, request, reply),
+        "%s of \"%s\"", method->name, a->volume->volume_id);
 }
 
 static const char *

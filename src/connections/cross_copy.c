@@ -9,10 +9,11 @@
 
 #include "base/memory.h"
 #include "connections/cross_copy_work.h"
+#include "connections/forward.h"
 #include "connections/global_id.h"
 #include "connections/listed_ids.h"
 #include "connections/map_field.h"
-#include "connections/pass.h"
+#include "connections/new_volume.h"
 #include "csi/controller_internal.h"
 #include "message/message_bytes.h"
 
@@ -207,7 +208,8 @@ static struct error *
 ask_source(struct call *call, const struct connection_set *set, struct connection *from,
            const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
 {
-    return pass_call(router_of(call), set, from, call, service_find_method(method), request, reply);
+    return forward_call(router_of(call), set, from, call, service_find_method(method), request,
+                        reply);
 }
 
 /* Every driver must be able to tell whether it has a volume. */
@@ -319,7 +321,7 @@ make_target(struct call *call, const struct connection_set *set, struct connecti
     Csi__V1__CreateVolumeRequest *request = duplicate(asked, call_arena(call));
     Csi__V1__CreateVolumeResponse made = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
     request->volume_content_source = NULL;
-    struct error *error = router_create_on(router_of(call), call, set, to, request, &made);
+    struct error *error = new_volume_create(router_of(call), call, set, to, request, &made);
     if (error)
         return error;
     record->volume = made.volume;

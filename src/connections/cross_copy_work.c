@@ -9,8 +9,10 @@
 
 #include "connections/attach.h"
 #include "connections/copy_data.h"
+#include "connections/forward.h"
 #include "connections/map_field.h"
-#include "connections/pass.h"
+#include "connections/new_volume.h"
+#include "connections/secrets.h"
 #include "message/message_bytes.h"
 
 #define LOOK_MS 50
@@ -80,7 +82,7 @@ make_helper(struct run *run)
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, &run->from_secrets, call_arena(run->call));
     struct error *error =
-        router_create_on(work->router, run->call, work->set, work->from, &request, &reply);
+        new_volume_create(work->router, run->call, work->set, work->from, &request, &reply);
     if (error)
         return error_wrap(error, "make a helping copy of the source");
     work->record->helper = (Csi__V1__Volume *)duplicate(&reply.volume->base, &work->arena);
@@ -102,9 +104,9 @@ delete_volume(struct run *run, struct connection *connection, const char *volume
     request.volume_id = (char *)volume_id;
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, secrets_for(run, connection), call_arena(run->call));
-    return pass_call(run->work->router, run->work->set, connection, run->call,
-                     service_find_method("/csi.v1.Controller/DeleteVolume"), &request.base,
-                     &reply.base);
+    return forward_call(run->work->router, run->work->set, connection, run->call,
+                        service_find_method("/csi.v1.Controller/DeleteVolume"), &request.base,
+                        &reply.base);
 }
 
 static bool
@@ -287,8 +289,7 @@ begin_run(struct cross_copy_work *work, struct run *run)
         run->source.volume_id = content_of(work)->volume->volume_id;
     run->directory = arena_print(call_arena(run->call), "%s/connections/.copies/%s",
                                  work->router->options.data_directory, work->record->work_name);
-    run->from_secrets =
-        pass_secrets_of(work->set, work->from, &work->secrets, call_arena(run->call));
+    run->from_secrets = secrets_of(work->set, work->from, &work->secrets, call_arena(run->call));
     set_capability(run);
 }
 

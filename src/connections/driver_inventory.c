@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "connections/forward.h"
 #include "connections/global_id.h"
-#include "connections/pass.h"
 
 #define MOST_PAGES 10000 /* of a driver's list */
 
@@ -40,8 +40,8 @@ static struct error *
 ask(struct call *call, const struct connection_set *set, struct connection *connection,
     const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
 {
-    return pass_call(router_of(call), set, connection, call, service_find_method(method), request,
-                     reply);
+    return forward_call(router_of(call), set, connection, call, service_find_method(method),
+                        request, reply);
 }
 
 /* The id with the name that its connection has now, as lists tell it. */

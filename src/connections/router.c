@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes where: see router.h.
+ * Which method goes where: see router.h.
  *
- * The services are those of CSI with every method's handler replaced by one: it looks the method's rule up, then the connection by the ids of the
- * request. Where the driver behind can relay, all of that happens on the loop, without a thread; otherwise the call goes on
- * on a worker.
+ * The services are those of CSI, with one handler for all methods. It looks up the rule of the method,
+ * then the connection by the ids of the request. If the driver can relay, all of that happens on the
+ * loop, without a thread; otherwise a worker goes on with what was found.
  */
 #include "connections/router.h"
 
@@ -13,103 +13,63 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "connections/choice_rows.h"
 #include "connections/cross_copy.h"
+#include "connections/forward.h"
 #include "connections/inline_volumes.h"
 #include "connections/node_announcer.h"
-#include "connections/pass.h"
 #include "connections/route.h"
 #include "connections/router_internal.h"
+#include "connections/rules.h"
 #include "connections/topology_keys.h"
 #include "ops/ops.h"
 #include "proto/csi.rpc.h"
 
-#define CONTROLLER(name) NEED_CONTROLLER, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
-#define NODE(name) NEED_NODE, CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name
-#define GROUP                                                                                      \
-    NEED_GROUP,                                                                                    \
-        CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT
-#define METADATA NEED_SERVICE, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE
-
 #define CONNECTION_KEY "skycap-connection" /* metadata */
 
-#define UNKNOWN_ID_IS_OK true
-#define LACKING_IS_OK true
-#define FORGETS_CHOICE true
-#define MAY_BE_INLINE true
-
-/* clang-format off */
-static const struct rule rules[] = {
+/* Methods that are answered here. The others go to the connection of their ids. */
+static const struct own_method {
+    const char *path;
+    struct error *(*run)(struct call *call, const void *in, void *out);
+    bool is_on_loop; /* it never waits */
+} own_methods[] = {
     {"/csi.v1.Identity/GetPluginInfo", router_plugin_info, true},
     {"/csi.v1.Identity/GetPluginCapabilities", router_plugin_capabilities, true},
-    {"/csi.v1.Identity/Probe", router_probe},
-
+    {"/csi.v1.Identity/Probe", router_probe, false},
     {"/csi.v1.Controller/ControllerGetCapabilities", router_controller_capabilities, true},
     {"/csi.v1.Controller/CreateVolume", router_create_volume, true},
-    {"/csi.v1.Controller/GetCapacity", router_get_capacity},
-    {"/csi.v1.Controller/ListVolumes", router_list_volumes},
-    {"/csi.v1.Controller/ListSnapshots", router_list_snapshots},
-    {"/csi.v1.Controller/ControllerListVolumeHealth", router_list_volume_health},
-    {"/csi.v1.Controller/DeleteVolume", NULL, false, UNKNOWN_ID_IS_OK, false, CONTROLLER(CREATE_DELETE_VOLUME), FORGETS_CHOICE},
-    {"/csi.v1.Controller/ControllerPublishVolume", NULL, false, false, LACKING_IS_OK, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME), .required = "node_id volume_capability"},
-    {"/csi.v1.Controller/ControllerUnpublishVolume", NULL, false, UNKNOWN_ID_IS_OK, LACKING_IS_OK, CONTROLLER(PUBLISH_UNPUBLISH_VOLUME)},
-    {"/csi.v1.Controller/ControllerGetVolume", NULL, false, false, false, CONTROLLER(GET_VOLUME)},
-    {"/csi.v1.Controller/ControllerGetVolumeHealth", NULL, false, false, false, CONTROLLER(GET_VOLUME_HEALTH)},
-    {"/csi.v1.Controller/ControllerExpandVolume", NULL, false, false, false, CONTROLLER(EXPAND_VOLUME), .required = "capacity_range"},
-    {"/csi.v1.Controller/ControllerModifyVolume", NULL, false, false, false, CONTROLLER(MODIFY_VOLUME)},
-    {"/csi.v1.Controller/ValidateVolumeCapabilities", .required = "volume_capabilities"},
-    {"/csi.v1.Controller/CreateSnapshot", NULL, false, false, false, CONTROLLER(CREATE_DELETE_SNAPSHOT), .required = "name"},
-    {"/csi.v1.Controller/DeleteSnapshot", NULL, false, UNKNOWN_ID_IS_OK, false, CONTROLLER(CREATE_DELETE_SNAPSHOT)},
-    {"/csi.v1.Controller/GetSnapshot", NULL, false, false, false, CONTROLLER(GET_SNAPSHOT)},
-
+    {"/csi.v1.Controller/GetCapacity", router_get_capacity, false},
+    {"/csi.v1.Controller/ListVolumes", router_list_volumes, false},
+    {"/csi.v1.Controller/ListSnapshots", router_list_snapshots, false},
+    {"/csi.v1.Controller/ControllerListVolumeHealth", router_list_volume_health, false},
     {"/csi.v1.GroupController/GroupControllerGetCapabilities", router_group_capabilities, true},
-    {"/csi.v1.GroupController/CreateVolumeGroupSnapshot", NULL, false, false, false, GROUP},
-    {"/csi.v1.GroupController/DeleteVolumeGroupSnapshot", NULL, false, UNKNOWN_ID_IS_OK, false, GROUP},
-    {"/csi.v1.GroupController/GetVolumeGroupSnapshot", NULL, false, false, false, GROUP},
-
-    {"/csi.v1.SnapshotMetadata/GetMetadataAllocated", NULL, false, false, false, METADATA},
-    {"/csi.v1.SnapshotMetadata/GetMetadataDelta", NULL, false, false, false, METADATA},
-
     {"/csi.v1.Node/NodeGetCapabilities", router_node_capabilities, true},
-    {"/csi.v1.Node/NodeGetInfo", router_node_info},
-    {"/csi.v1.Node/NodeGetStorageHealth", router_storage_health},
-    {"/csi.v1.Node/NodeStageVolume", NULL, false, false, LACKING_IS_OK, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path volume_capability"},
-    {"/csi.v1.Node/NodeUnstageVolume", NULL, false, UNKNOWN_ID_IS_OK, LACKING_IS_OK, NODE(STAGE_UNSTAGE_VOLUME), .required = "staging_target_path"},
-    {"/csi.v1.Node/NodePublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE, .required = "target_path volume_capability"},
-    {"/csi.v1.Node/NodeUnpublishVolume", NULL, false, false, false, NEED_NOTHING, 0, false, MAY_BE_INLINE, .required = "target_path"},
-    {"/csi.v1.Node/NodeGetVolumeStats", NULL, false, false, false, NODE(GET_VOLUME_STATS), false, MAY_BE_INLINE, .required = "volume_path"},
-    {"/csi.v1.Node/NodeGetVolumeHealth", NULL, false, false, false, NODE(GET_VOLUME_HEALTH), false, MAY_BE_INLINE},
-    {"/csi.v1.Node/NodeExpandVolume", NULL, false, false, false, NODE(EXPAND_VOLUME), .required = "volume_path"},
+    {"/csi.v1.Node/NodeGetInfo", router_node_info, false},
+    {"/csi.v1.Node/NodeGetStorageHealth", router_storage_health, false},
 };
-/* clang-format on */
 
-/* By the ids alone. */
-static const struct rule plain_rule = {0};
-
-/* A service with handlers of the router's. */
+/* A CSI service whose handlers are the router's. */
 struct router_service {
     struct service service;
-    const struct rule **rules; /* of each method */
+    struct target {
+        const struct rule *rule;
+        const struct own_method *own; /* NULL: the call goes to a connection */
+    } * targets;                      /* of each method */
     struct method methods[];
 };
 
-const struct rule *
-router_find_rule(const char *path)
+static const struct own_method *
+find_own(const char *path)
 {
-    for (size_t i = 0; i < COUNT_OF(rules); i++)
-        if (strcmp(rules[i].path, path) == 0)
-            return &rules[i];
-    return &plain_rule;
-}
-
-struct router *
-router_of(const struct call *call)
-{
-    return call_context(call);
+    for (size_t i = 0; i < COUNT_OF(own_methods); i++)
+        if (strcmp(own_methods[i].path, path) == 0)
+            return &own_methods[i];
+    return NULL;
 }
 
 /* ---- one call ---- */
 
-/* A request that this very process has sent on goes round in circles. */
+/* A request that this process has forwarded must not come back. */
 static struct error *
 check_circle(const struct router *router, const struct call *call)
 {
@@ -123,7 +83,7 @@ check_circle(const struct router *router, const struct call *call)
     return NULL;
 }
 
-/* A missing connection must not make what its volumes are forgotten: the orchestrator is to try again. */
+/* To an orchestrator NOT_FOUND of a deletion means that it is done. It must try again instead. */
 static struct error *
 explain_unknown_connection(const struct rule *rule, struct error *error)
 {
@@ -132,115 +92,72 @@ explain_unknown_connection(const struct rule *rule, struct error *error)
     return error;
 }
 
-static bool
-has_field(const ProtobufCMessage *request, const char *name)
-{
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, name);
-    const char *place = (const char *)request + field->offset;
-    if (field->label == PROTOBUF_C_LABEL_REPEATED)
-        return *(const size_t *)((const char *)request + field->quantifier_offset) > 0;
-    if (field->type == PROTOBUF_C_TYPE_STRING)
-        return (*(const char *const *)place)[0] != '\0';
-    return *(const void *const *)place != NULL;
-}
-
-/* No driver sees the request, so nobody else finds what it lacks. */
-static struct error *
-check_required(const struct rule *rule, const ProtobufCMessage *request)
-{
-    char names[64], *rest = names;
-    snprintf(names, sizeof names, "%s", rule->required ? rule->required : "");
-    for (char *name; (name = strsep(&rest, " "));)
-        if (name[0] && !has_field(request, name))
-            return error_new(CODE_INVALID_ARGUMENT, "%s is missing", name);
-    return NULL;
-}
-
-/* Of a request without an id that is ours. */
+/* Of a request in which no id is ours. */
 static struct error *
 explain_unknown_id(const struct rule *rule, const ProtobufCMessage *request,
                    const struct route *route)
 {
     if (!route->unknown_id)
         return error_new(CODE_INVALID_ARGUMENT, "the request has no id");
-    struct error *error = check_required(rule, request);
+    struct error *error = rules_check_required(rule, request);
     return error ? error : error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->unknown_id);
 }
 
-/* Where the call goes. A route without a connection, and no error: nowhere, the answer is an empty one. Waits for inline volumes only. */
+/*
+ * Sets the connection, or inline_id: a worker finds the connection of an inline volume. Neither, and
+ * no error: the answer is an empty one. Never waits.
+ */
 static struct error *
-find_connection(const struct router *router, const struct connection_set *set,
-                const struct rule *rule, const void *request, struct route *route)
+find_connection(struct forward *f, struct route *route)
 {
-    struct error *error = route_find(router, set, request, route);
+    const struct rule *rule = f->rule;
+    struct error *error = route_find(f->router, f->set, f->request, route);
     if (error)
         return explain_unknown_connection(rule, error);
     if (!route->connection && route->unknown_id && rule->unknown_id_is_ok)
-        return check_required(rule, request);
+        return rules_check_required(rule, f->request);
     if (!route->connection && route->unknown_id && rule->may_be_inline) {
-        error = check_required(rule, request);
-        return error ? error : inline_volumes_find(router, set, request, &route->connection);
+        f->inline_id = route->unknown_id;
+        return rules_check_required(rule, f->request);
     }
     if (!route->connection)
-        return explain_unknown_id(rule, request, route);
+        return explain_unknown_id(rule, f->request, route);
     if (route->unknown_id)
         return error_new(CODE_NOT_FOUND, "there is no \"%s\"", route->unknown_id);
-    if (!pass_is_possible(rule, route->connection, &error))
-        route->connection = NULL;
+    if (rules_is_supported(rule, route->connection, &error))
+        f->connection = route->connection;
     return error;
 }
 
 static struct error *
 run_on_worker(struct call *call, const void *request, void *reply)
 {
-    struct router *router = router_of(call);
-    const struct method *method = call_method(call);
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
-    const struct rule *rule = router_find_rule(method->path);
-    /* The request is changed on its way. */
-    const char *volume_id =
-        rule->forgets_choice ? ((const Csi__V1__DeleteVolumeRequest *)request)->volume_id : NULL;
-    struct route route;
-    struct error *error = find_connection(router, set, rule, request, &route);
-    if (error || !route.connection)
-        return error;
-    if (route.unknown_id)
-        inline_volumes_prepare((ProtobufCMessage *)request, call_arena(call));
-    error =
-        pass_call(router, set, route.connection, call, method, (ProtobufCMessage *)request, reply);
-    if (error && error->code == CODE_NOT_FOUND && rule->unknown_id_is_ok) {
-        error_free(error);
-        error = NULL;
+    (void)reply;
+    struct forward *f = call_kept(call);
+    if (f->inline_id) {
+        struct error *error = inline_volumes_find(f->router, f->set, request, &f->connection);
+        if (error || !f->connection)
+            return error;
+        inline_volumes_prepare(f->request, call_arena(call));
     }
-    if (!error && route.unknown_id)
-        error = inline_volumes_note(router, request);
-    if (!error && rule->forgets_choice)
-        error = router_forget_choice(router, volume_id, call_arena(call));
-    return error;
+    return forward_run(f);
 }
 
 /* On the loop. */
 static struct error *
-run_routed(struct router *router, struct call *call, const struct rule *rule, bool may_relay,
-           const void *request)
+run_routed(struct call *call, const struct rule *rule, const void *request, void *reply)
 {
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+    struct forward *f = arena_alloc(call_arena(call), sizeof *f);
     struct route route;
-    if (rule->may_be_inline && inline_volumes_id(request)) {
-        call_continue(call, run_on_worker);
-        return NULL;
-    }
-    struct error *error = find_connection(router, set, rule, request, &route);
-    if (error || !route.connection)
+    forward_init(f, call, rule, request, reply);
+    struct error *error = find_connection(f, &route);
+    if (error || (!f->connection && !f->inline_id))
         return error;
-    route.needs_thread |= rule->forgets_choice && atomic_load(&router->has_choices);
-    route.needs_thread |= !topology_keys_are_at_hand(router, route.connection, call_method(call));
-    if (may_relay && !route.needs_thread && route.connection->spec->driver->relay)
-        return pass_relay(router, set, route.connection, call, call_method(call),
-                          (ProtobufCMessage *)request, NULL);
+    if (rule->forgets_choice && atomic_load(&f->router->has_choices))
+        f->chosen_id = ((const Csi__V1__DeleteVolumeRequest *)request)->volume_id;
+    f->on_loop = f->connection && !f->chosen_id && !route.needs_thread && forward_can_relay(f);
+    if (f->on_loop)
+        return forward_run(f);
     call_continue(call, run_on_worker);
     return NULL;
 }
@@ -250,19 +167,17 @@ static struct error *
 run(const void *handlers, struct call *call, const void *request, void *reply)
 {
     const struct router_service *service = handlers;
-    struct router *router = router_of(call);
     size_t index = (size_t)(call_method(call) - service->methods);
-    const struct rule *rule = service->rules[index];
-    struct error *error = check_circle(router, call);
+    const struct target *target = &service->targets[index];
+    struct error *error = check_circle(router_of(call), call);
     if (error)
         return error;
-    if (rule->own && rule->own_on_loop)
-        return rule->own(call, request, reply);
-    if (rule->own) {
-        call_continue(call, rule->own);
-        return NULL;
-    }
-    return run_routed(router, call, rule, reply != NULL, request);
+    if (!target->own)
+        return run_routed(call, target->rule, request, reply);
+    if (target->own->is_on_loop)
+        return target->own->run(call, request, reply);
+    call_continue(call, target->own->run);
+    return NULL;
 }
 
 static bool
@@ -279,14 +194,15 @@ service_new(const struct service *original)
 {
     size_t count = original->method_count;
     struct router_service *service = memory_zeroed(sizeof *service + count * sizeof(struct method));
-    service->rules = memory_zeroed(count * sizeof(void *));
+    service->targets = memory_zeroed(count * sizeof *service->targets);
     service->service = (struct service){original->name, service->methods, count};
     for (size_t i = 0; i < count; i++) {
         service->methods[i] = original->methods[i];
         service->methods[i].run = run;
         service->methods[i].exists = yes;
         service->methods[i].on_loop = yes;
-        service->rules[i] = router_find_rule(original->methods[i].path);
+        service->targets[i] = (struct target){rules_find(original->methods[i].path),
+                                              find_own(original->methods[i].path)};
     }
     return service;
 }
@@ -305,7 +221,7 @@ router_open(const struct router_options *options, struct router **out)
     for (size_t i = 0; i < SERVICES_COUNT; i++)
         router->services[i] = service_new(originals[i]);
     atomic_init(&router->has_choices, true); /* until a look into the store says otherwise */
-    router_look_for_choices(router);
+    choice_rows_look(router);
     error_free(handles_drop_old_marks(options->shared)); /* the next start tries again */
     router->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = cross_copy_resume_all(router);
@@ -340,7 +256,7 @@ router_close(struct router *router)
     node_announcer_close(router->announcer);
     ops_close(router->ops);
     for (size_t i = 0; i < SERVICES_COUNT; i++) {
-        free(router->services[i]->rules);
+        free(router->services[i]->targets);
         free(router->services[i]);
     }
     keys_clear(&router->choosing);

@@ -1,157 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: new volumes, and how much room there is for them.
+ * The router: new volumes.
  *
- * Where labels choose, the connections that fit are tried in their order until one takes the volume. Which one is tried is written down before it is
- * asked (`choice/NAME`): a repeated request goes there first, whatever has changed meanwhile, and elsewhere only if that one says that it has no
- * such volume and no room for it; so a volume is never made twice. The row goes when the volume is deleted (`chosen/ID` names the row), or when
- * all have refused.
+ * Where labels select, the connections that fit are tried in their order until one takes the volume.
+ * The connection is written down before its driver is asked (choice_rows.h). A repeated request goes
+ * there first, whatever has changed meanwhile, and elsewhere only if that driver says that it has no
+ * such volume and no room for it. So a volume is never made twice. The rows go when the volume is
+ * deleted, or when all connections have refused.
  */
 #include <string.h>
 
 #include "connections/choice.h"
+#include "connections/choice_rows.h"
 #include "connections/cross_copy.h"
+#include "connections/forward.h"
 #include "connections/map_field.h"
-#include "connections/parallel_calls.h"
-#include "connections/pass.h"
+#include "connections/new_volume.h"
 #include "connections/route.h"
-#include "connections/router_internal.h"
-#include "connections/topology.h"
-#include "connections/topology_keys.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
 typedef Csi__V1__CreateVolumeResponse create_response;
 
+#define CREATE_VOLUME "/csi.v1.Controller/CreateVolume"
 #define MAX_NAME 128
-
-static const struct rule create_rule = {
-    .path = "/csi.v1.Controller/CreateVolume",
-    .need = NEED_CONTROLLER,
-    .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_VOLUME,
-};
-
-static const struct rule capacity_rule = {
-    .need = NEED_CONTROLLER,
-    .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__GET_CAPACITY,
-    .lacking_is_ok = true,
-};
-
-/* ---- the request as one connection is to see it ---- */
-
-/* Changes the request. */
-static struct error *
-prepare(struct connection *connection, create_request *request, struct arena *arena)
-{
-    struct error *error;
-    if (!pass_is_possible(&create_rule, connection, &error))
-        return error;
-    choice_merge_parameters(connection, &request->base, arena);
-    return NULL;
-}
-
-static struct error *
-check_made(const struct connection *connection, const ProtobufCMessage *message)
-{
-    const create_response *reply = (const create_response *)message;
-    if (!reply->volume || !reply->volume->volume_id[0])
-        return error_new(CODE_INTERNAL,
-                         "the driver behind connection \"%s\" has made a volume without an id",
-                         connection->spec->name);
-    return NULL;
-}
-
-struct error *
-router_create_on(struct router *router, struct call *call, const struct connection_set *set,
-                 struct connection *connection, const create_request *asked, create_response *reply)
-{
-    struct arena *arena = call_arena(call);
-    create_request *request = (create_request *)arena_copy(arena, asked, sizeof *asked);
-    struct error *error = prepare(connection, request, arena);
-    if (!error)
-        error = pass_call(router, set, connection, call, service_find_method(create_rule.path),
-                          &request->base, &reply->base);
-    return error ? error : check_made(connection, &reply->base);
-}
-
-/* ---- remembering the choice ---- */
-
-static char *
-choice_key(const char *name, struct arena *arena)
-{
-    return arena_print(arena, "choice/%s", name);
-}
-
-/* `*revision` is that of the row: another process may choose for the same name, and who is second is ABORTED. */
-static struct error *
-recall_choice(struct router *router, const struct connection_set *set, const char *name,
-              struct arena *arena, struct connection **out, uint64_t *revision)
-{
-    struct store_entry entry;
-    bool found;
-    *out = NULL;
-    *revision = STORE_ABSENT;
-    struct error *error =
-        store_find(router->options.shared, choice_key(name, arena), arena, &entry, &found);
-    if (error || !found)
-        return error;
-    *revision = entry.revision;
-    const char *chosen = arena_copy(arena, entry.value, entry.value_size);
-    *out = connection_set_find(set, chosen);
-    if (*out)
-        return NULL;
-    return error_new(CODE_UNAVAILABLE,
-                     "connection \"%s\", which may have made the volume, is not there", chosen);
-}
-
-/* `*revision` is that of the row, before and after. */
-static struct error *
-write_row(struct router *router, const char *key, const char *value, uint64_t *revision)
-{
-    struct store_change change = {key, (const uint8_t *)value, value ? strlen(value) : 0,
-                                  *revision};
-    return store_write(router->options.shared, &change, 1, revision);
-}
-
-void
-router_look_for_choices(struct router *router)
-{
-    struct arena arena;
-    struct store_list rows;
-    if (router->options.shared !=
-        router->options.store) /* other processes may write some any time */
-        return;
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error AUTO(error_cleanup) =
-        store_list(router->options.store, "chosen/", NULL, 1, &arena, &rows);
-    if (!error)
-        atomic_store(&router->has_choices, rows.count > 0);
-    arena_clear(&arena);
-}
-
-static struct error *
-forget_choice_in(struct store *store, const char *volume_id, struct arena *arena)
-{
-    struct store_entry entry;
-    bool found;
-    const char *chosen = arena_print(arena, "chosen/%s", volume_id);
-    struct error *error = store_find(store, chosen, arena, &entry, &found);
-    if (error || !found)
-        return error;
-    const char *row = arena_copy(arena, entry.value, entry.value_size);
-    struct store_change changes[] = {{row, NULL, 0, STORE_ANY}, {chosen, NULL, 0, STORE_ANY}};
-    return store_write(store, changes, COUNT_OF(changes), NULL);
-}
-
-/* Choices are shared; copies, which have such rows too, are the process' own. */
-struct error *
-router_forget_choice(struct router *router, const char *volume_id, struct arena *arena)
-{
-    const struct router_options *options = &router->options;
-    struct error *error = forget_choice_in(options->store, volume_id, arena);
-    if (!error && options->shared != options->store)
-        error = forget_choice_in(options->shared, volume_id, arena);
-    return error;
-}
 
 /* ---- trying ---- */
 
@@ -187,14 +58,14 @@ try_selected(struct call *call, const struct connection_set *set, struct connect
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     uint64_t any = STORE_ANY;
-    const char *key = choice_key(request->name, arena);
-    struct error *error = write_row(router, key, connection->spec->name, revision);
+    const char *key = choice_rows_key(request->name, arena);
+    struct error *error = choice_rows_write(router, key, connection->spec->name, revision);
     if (!error)
-        error = router_create_on(router, call, set, connection, request, reply);
+        error = new_volume_create(router, call, set, connection, request, reply);
     atomic_store(&router->has_choices, true);
     if (!error)
-        error =
-            write_row(router, arena_print(arena, "chosen/%s", reply->volume->volume_id), key, &any);
+        error = choice_rows_write(router, arena_print(arena, "chosen/%s", reply->volume->volume_id),
+                                  key, &any);
     return error;
 }
 
@@ -228,7 +99,7 @@ forget_refused(struct router *router, const char *name, struct arena *arena, uin
                struct error *error)
 {
     struct error *failure AUTO(error_cleanup) =
-        write_row(router, choice_key(name, arena), NULL, &revision);
+        choice_rows_write(router, choice_rows_key(name, arena), NULL, &revision);
     return failure ? error_wrap(error, "%s", failure->message) : error;
 }
 
@@ -245,7 +116,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     /* Of two for one name each could find another that takes it. */
     struct error *error = keys_take(&router->choosing, "volume", request->name, &key);
     if (!error)
-        error = recall_choice(router, set, request->name, arena, &before, &revision);
+        error = choice_rows_find(router, set, request->name, arena, &before, &revision);
     if (error)
         return error;
     if (before)
@@ -332,164 +203,55 @@ keep_place(struct call *call, const struct connection_set *set, const char *name
     return error;
 }
 
+/* What the loop has found for the worker. */
+struct creation {
+    struct forward forward; /* first: it is kept with the call */
+    struct connection *source;
+    struct choice choice;
+};
+
 static struct error *
 create_on_worker(struct call *call, const void *in, void *out)
 {
     const create_request *request = in;
-    struct router *router = router_of(call);
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
-    struct connection *source;
-    struct choice choice;
-    struct error *error = choose(call, set, request, &source, &choice);
-    if (!error && source && choice.is_selected)
-        error = keep_place(call, set, request->name, &choice);
+    struct creation *creation = call_kept(call);
+    const struct connection_set *set = creation->forward.set;
+    struct connection *source = creation->source;
+    struct choice *choice = &creation->choice;
+    struct error *error = NULL;
+    if (source && choice->is_selected)
+        error = keep_place(call, set, request->name, choice);
     if (error)
         return error;
-    if (source && choice.items[0] != source)
-        return cross_copy_volume(call, set, source, choice.items[0], request, out);
-    for (size_t i = 0; i < choice.count && !error; i++)
-        error = cross_copy_drop_plan(call, set, choice.items[i], request->name);
+    if (source && choice->items[0] != source)
+        return cross_copy_volume(call, set, source, choice->items[0], request, out);
+    for (size_t i = 0; i < choice->count && !error; i++)
+        error = cross_copy_drop_plan(call, set, choice->items[i], request->name);
     if (error)
         return error;
-    if (choice.is_selected && !source)
-        return create_selected(call, set, &choice, request, out);
-    return router_create_on(router, call, set, choice.items[0], request, out);
+    if (choice->is_selected && !source)
+        return create_selected(call, set, choice, request, out);
+    return new_volume_create(router_of(call), call, set, choice->items[0], request, out);
 }
 
-/* On the loop: where there is but one place for the volume and its driver can relay, no thread is needed. */
+/* On the loop: no thread is needed if there is one connection to ask, and its driver can relay. */
 struct error *
 router_create_volume(struct call *call, const void *in, void *out)
 {
-    (void)out;
     create_request *request = (create_request *)in;
-    struct router *router = router_of(call);
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
-    struct connection *source;
-    struct choice choice;
-    struct error *error = choose(call, set, request, &source, &choice);
+    struct creation *creation = arena_zeroed(call_arena(call), sizeof *creation);
+    struct forward *f = &creation->forward;
+    forward_init(f, call, rules_find(CREATE_VOLUME), request, out);
+    struct error *error = choose(call, f->set, request, &creation->source, &creation->choice);
     if (error)
         return error;
-    struct connection *connection = choice.items[0];
-    /* There is always one; the analyzer does not see it. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (source || choice.is_selected || atomic_load(&router->plans) ||
-        !connection->spec->driver->relay ||
-        !topology_keys_are_at_hand(router, connection, call_method(call))) {
+    f->connection = creation->choice.items[0];
+    f->on_loop = !creation->source && !creation->choice.is_selected &&
+                 !atomic_load(&f->router->plans) && forward_can_relay(f);
+    if (!f->on_loop) {
         call_continue(call, create_on_worker);
         return NULL;
     }
-    error = prepare(connection, request, call_arena(call));
-    return error ? error
-                 : pass_relay(router, set, connection, call, call_method(call), &request->base,
-                              check_made);
-}
-
-/* ---- GetCapacity ---- */
-
-static struct error *
-capacity_of(struct call *call, const struct connection_set *set, struct connection *connection,
-            const Csi__V1__GetCapacityRequest *asked, Csi__V1__GetCapacityResponse *reply)
-{
-    struct arena *arena = call_arena(call);
-    struct error *error;
-    if (!topology_fits(connection, asked->accessible_topology, arena))
-        return NULL;
-    if (!pass_is_possible(&capacity_rule, connection, &error)) {
-        reply->available_capacity = connection->spec->capacity_bytes;
-        return NULL;
-    }
-    Csi__V1__GetCapacityRequest *request =
-        (Csi__V1__GetCapacityRequest *)arena_copy(arena, asked, sizeof *asked);
-    choice_merge_parameters(connection, &request->base, arena);
-    return pass_call(router_of(call), set, connection, call, call_method(call), &request->base,
-                     &reply->base);
-}
-
-static void
-add_capacity(Csi__V1__GetCapacityResponse *sum, const Csi__V1__GetCapacityResponse *part)
-{
-    if (__builtin_add_overflow(sum->available_capacity, part->available_capacity,
-                               &sum->available_capacity))
-        sum->available_capacity = INT64_MAX;
-    if (part->maximum_volume_size &&
-        (!sum->maximum_volume_size ||
-         sum->maximum_volume_size->value < part->maximum_volume_size->value))
-        sum->maximum_volume_size = part->maximum_volume_size;
-    if (part->minimum_volume_size &&
-        (!sum->minimum_volume_size ||
-         sum->minimum_volume_size->value > part->minimum_volume_size->value))
-        sum->minimum_volume_size = part->minimum_volume_size;
-}
-
-/* Of the connection that is named, of all that fit the labels, of the default one; without any of these, of all. */
-static struct error *
-choose_for_capacity(const struct connection_set *set, const struct text_map *parameters,
-                    struct arena *arena, struct choice *out)
-{
-    bool names_one = text_map_find(parameters, CHOICE_NAME) ||
-                     text_map_find(parameters, CHOICE_SELECTOR) || connection_set_default(set);
-    if (names_one)
-        return choice_make(set, parameters, NULL, arena, out);
-    *out = (struct choice){.items = arena_alloc(arena, (set->count + 1) * sizeof(void *))};
-    for (size_t i = 0; i < set->count; i++)
-        if (set->slots[i].connection)
-            out->items[out->count++] = set->slots[i].connection;
-    return NULL;
-}
-
-/* The part of one connection. */
-struct capacity_part {
-    const struct connection_set *set;
-    struct connection *connection;
-    const Csi__V1__GetCapacityRequest *asked;
-    Csi__V1__GetCapacityResponse reply;
-};
-
-static struct error *
-ask_capacity(struct call *call, void *context)
-{
-    struct capacity_part *part = context;
-    return capacity_of(call, part->set, part->connection, part->asked, &part->reply);
-}
-
-/* Of several, one that is down has no room now. */
-static void
-add_capacities(struct call *call, const struct connection_set *set, const struct choice *choice,
-               const Csi__V1__GetCapacityRequest *asked, Csi__V1__GetCapacityResponse *sum)
-{
-    struct arena *arena = call_arena(call);
-    struct capacity_part *parts = arena_alloc(arena, choice->count * sizeof *parts);
-    struct parallel_call *calls = arena_alloc(arena, choice->count * sizeof *calls);
-    for (size_t i = 0; i < choice->count; i++) {
-        parts[i] = (struct capacity_part){set, choice->items[i], asked,
-                                          CSI__V1__GET_CAPACITY_RESPONSE__INIT};
-        calls[i] = (struct parallel_call){ask_capacity, &parts[i], NULL};
-    }
-    parallel_calls_run(call, calls, choice->count, parallel_calls_share_ns(call, 1));
-    for (size_t i = 0; i < choice->count; i++) {
-        if (!calls[i].error)
-            add_capacity(sum, &parts[i].reply);
-        error_free(calls[i].error);
-    }
-}
-
-struct error *
-router_get_capacity(struct call *call, const void *in, void *out)
-{
-    struct router *router = router_of(call);
-    struct arena *arena = call_arena(call);
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
-    struct map_field field;
-    struct choice choice;
-    map_field_find((ProtobufCMessage *)in, "parameters", &field);
-    struct text_map parameters = map_field_read(&field, arena);
-    struct error *error = choose_for_capacity(set, &parameters, arena, &choice);
-    if (error)
-        return error;
-    if (choice.count == 1)
-        return capacity_of(call, set, choice.items[0], in, out);
-    add_capacities(call, set, &choice, in, out);
-    return NULL;
+    error = new_volume_prepare(f->connection, request, call_arena(call));
+    return error ? error : forward_run(f);
 }

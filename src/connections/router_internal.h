@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the router, for the files that make it up: one per topic; router.c has the table of what goes where. */
+/*
+ * The inside of the router. The files of a call to one connection, in the order in which it passes
+ * through them:
+ *
+ *     router.c         finds the rule of the method and the connection of the ids
+ *     forward.c        translates the request, sends it, and concludes the answer
+ *     route.c          finds connections by ids; translates ids and topologies, for both
+ *
+ * router_create.c selects the connection of a new volume instead. The other router_*.c files answer
+ * methods that concern all connections.
+ */
 #ifndef CONNECTIONS_ROUTER_INTERNAL_H
 #define CONNECTIONS_ROUTER_INTERNAL_H
 
@@ -20,34 +30,19 @@ struct router {
     struct router_options options;
     struct router_service *services[SERVICES_COUNT];
     struct ops *ops;         /* copies across connections */
-    atomic_bool has_choices; /* there are rows about volumes that labels have chosen the place of */
-    struct keys choosing;    /* names of volumes for which that is being done */
-    atomic_uint plans;       /* rows of targets of copies that a driver may have made */
+    atomic_bool has_choices; /* there may be rows of choices (choice_rows.h) or of copies */
+    struct keys choosing;    /* names of volumes whose connection is being selected */
+    atomic_uint plans;       /* rows of copy targets that a driver may have made */
     struct topology_keys *topology_keys;
     struct node_announcer *announcer;
 };
 
-/* Which of a driver's lists of capabilities a method needs something of. */
-enum rule_need { NEED_NOTHING, NEED_CONTROLLER, NEED_NODE, NEED_GROUP, NEED_SERVICE };
-
-typedef struct error *router_handler(struct call *call, const void *in, void *out);
-
-/* How a method is answered. */
-struct rule {
-    const char *path;
-    router_handler *own; /* answered here, on a worker; NULL: passed to the connection of its ids */
-    bool own_on_loop;    /* ... on the loop: it never waits */
-    bool unknown_id_is_ok; /* an id that is none of ours is answered with OK: it does not exist */
-    bool lacking_is_ok;    /* a driver without the capability counts as having done it */
-    enum rule_need need;
-    int capability;
-    bool forgets_choice;  /* it ends a volume that labels may have chosen the place of */
-    bool may_be_inline;   /* an id that is none of ours may be that of an inline volume */
-    const char *required; /* fields that must be there beside the id, if no driver is to be asked */
-};
-
-const struct rule *router_find_rule(const char *path);
-struct router *router_of(const struct call *call);
+/* The context of every handler is the router. */
+static inline struct router *
+router_of(const struct call *call)
+{
+    return call_context(call);
+}
 
 /* ---- router_identity.c ---- */
 struct error *router_plugin_info(struct call *call, const void *in, void *out);
@@ -63,17 +58,8 @@ struct error *router_storage_health(struct call *call, const void *in, void *out
 
 /* ---- router_create.c ---- */
 struct error *router_create_volume(struct call *call, const void *in, void *out);
-/* On this connection, whatever the parameters say. */
-MUST_CHECK struct error *router_create_on(struct router *router, struct call *call,
-                                          const struct connection_set *set,
-                                          struct connection *connection,
-                                          const Csi__V1__CreateVolumeRequest *request,
-                                          Csi__V1__CreateVolumeResponse *reply);
-/* Sets has_choices. */
-void router_look_for_choices(struct router *router);
-/* A volume was deleted: how it was chosen where it goes is forgotten. */
-MUST_CHECK struct error *router_forget_choice(struct router *router, const char *volume_id,
-                                              struct arena *arena);
+
+/* ---- router_capacity.c ---- */
 struct error *router_get_capacity(struct call *call, const void *in, void *out);
 
 /* ---- router_lists.c ---- */
@@ -81,7 +67,7 @@ struct error *router_list_volumes(struct call *call, const void *in, void *out);
 struct error *router_list_snapshots(struct call *call, const void *in, void *out);
 struct error *router_list_volume_health(struct call *call, const void *in, void *out);
 
-/* ---- router_connections.c, router_operations.c, router_inventory.c: their context is the router ---- */
+/* ---- router_connections.c, router_operations.c, router_inventory.c: their context is the router too ---- */
 extern const struct skycap_v1_connections router_connections_handlers;
 extern const struct skycap_v1_operations router_operations_handlers;
 extern const struct skycap_v1_inventory router_inventory_handlers;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "connections/driver_inventory.h"
+#include "connections/forward.h"
 #include "connections/global_id.h"
 #include "connections/merged_list.h"
-#include "connections/pass.h"
 #include "ops/ops.h"
 
 #define MOST_ENTRIES 1000
@@ -108,7 +108,7 @@ ask_engine(struct call *call, const struct connection_set *set, struct connectio
     protobuf_c_message_init(method->output, reply);
     *(const char **)((char *)request + method->input->fields[0].offset) = text;
     struct error *error =
-        pass_own(router_of(call), set, connection, call, kind->get, request, reply);
+        forward_own(router_of(call), set, connection, call, kind->get, request, reply);
     if (!error)
         *info = *(void **)((char *)reply + method->output->fields[0].offset);
     return error;
@@ -252,8 +252,9 @@ list_engines_volumes(const struct merged_list *list, struct connection *connecti
     Skycap__V1__ListVolumesResponse reply = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
     request.max_entries = (int32_t)most;
     request.starting_token = (char *)token;
-    struct error *error = pass_own(router_of(list->call), list->set, connection, list->call,
-                                   "skycap.v1.Inventory/ListVolumes", &request.base, &reply.base);
+    struct error *error =
+        forward_own(router_of(list->call), list->set, connection, list->call,
+                    "skycap.v1.Inventory/ListVolumes", &request.base, &reply.base);
     *out = (struct list_page){(void **)reply.volumes, reply.n_volumes, reply.next_token};
     return error;
 }
@@ -360,8 +361,9 @@ list_snapshots_page(const struct merged_list *list, struct connection *connectio
     request.starting_token = (char *)token;
     if (global_id_parse(ID_VOLUME, filter->id, &parts))
         request.of_volume = ids_print(ID_VOLUME, parts.handle, call_arena(list->call));
-    struct error *error = pass_own(router_of(list->call), list->set, connection, list->call,
-                                   "skycap.v1.Inventory/ListSnapshots", &request.base, &reply.base);
+    struct error *error =
+        forward_own(router_of(list->call), list->set, connection, list->call,
+                    "skycap.v1.Inventory/ListSnapshots", &request.base, &reply.base);
     *out = (struct list_page){(void **)reply.snapshots, reply.n_snapshots, reply.next_token};
     return error;
 }

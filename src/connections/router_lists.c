@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "connections/cross_copy.h"
+#include "connections/forward.h"
 #include "connections/merged_list.h"
-#include "connections/pass.h"
 #include "connections/route.h"
 #include "connections/router_internal.h"
 
@@ -61,7 +61,7 @@ can_list(const struct merged_list *list, struct connection *connection)
 {
     const struct asked *asked = list->context;
     struct error *lacking;
-    return pass_is_possible(asked->rule, connection, &lacking);
+    return rules_is_supported(asked->rule, connection, &lacking);
 }
 
 static const char *
@@ -106,8 +106,8 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         *fields.max_entries = (int32_t)most;
     ProtobufCMessage *page = arena_alloc(arena, method->output->sizeof_message);
     protobuf_c_message_init(method->output, page);
-    struct error *error =
-        pass_call(router_of(list->call), list->set, connection, list->call, method, request, page);
+    struct error *error = forward_call(router_of(list->call), list->set, connection, list->call,
+                                       method, request, page);
     if (error)
         return error;
     struct list_answer answer = answer_fields(page);
@@ -118,12 +118,12 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
 /* ---- all of them ---- */
 
 static struct error *
-run_list(struct call *call, const void *request, void *reply, const struct rule *rule)
+run_list(struct call *call, const void *request, void *reply)
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router->options.connections);
-    struct asked asked = {request, rule};
+    struct asked asked = {request, rules_find(call_method(call)->path)};
     struct merged_list list = {.call = call,
                                .log = router->options.log,
                                .set = set,
@@ -143,21 +143,16 @@ run_list(struct call *call, const void *request, void *reply, const struct rule 
     return NULL;
 }
 
-#define LIST_RULE(name)                                                                            \
-    (&(const struct rule){.need = NEED_CONTROLLER,                                                 \
-                          .capability = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name, \
-                          .lacking_is_ok = true})
-
 struct error *
 router_list_volumes(struct call *call, const void *in, void *out)
 {
-    return run_list(call, in, out, LIST_RULE(LIST_VOLUMES));
+    return run_list(call, in, out);
 }
 
 struct error *
 router_list_volume_health(struct call *call, const void *in, void *out)
 {
-    return run_list(call, in, out, LIST_RULE(LIST_VOLUME_HEALTH));
+    return run_list(call, in, out);
 }
 
 /* A filter names one connection; what is not there is in no list. */
@@ -172,10 +167,10 @@ list_filtered(struct call *call, const void *request, void *reply)
     struct error *nowhere AUTO(error_cleanup) = route_find(router, set, request, &route);
     struct error *lacking, *error;
     if (nowhere || !route.connection || route.unknown_id ||
-        !pass_is_possible(LIST_RULE(LIST_SNAPSHOTS), route.connection, &lacking))
+        !rules_is_supported(rules_find(call_method(call)->path), route.connection, &lacking))
         return NULL;
-    error = pass_call(router, set, route.connection, call, call_method(call),
-                      (ProtobufCMessage *)request, reply);
+    error = forward_call(router, set, route.connection, call, call_method(call),
+                         (ProtobufCMessage *)request, reply);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         error = NULL;
@@ -189,5 +184,5 @@ router_list_snapshots(struct call *call, const void *in, void *out)
     const Csi__V1__ListSnapshotsRequest *asked = in;
     if (asked->snapshot_id[0] || asked->source_volume_id[0])
         return list_filtered(call, in, out);
-    return run_list(call, in, out, LIST_RULE(LIST_SNAPSHOTS));
+    return run_list(call, in, out);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The router: what this node is to all connections together. */
+#include "connections/forward.h"
 #include "connections/node_announcer.h"
 #include "connections/parallel_calls.h"
-#include "connections/pass.h"
 #include "connections/topology.h"
 #include "connections/topology_keys.h"
 
@@ -92,8 +92,8 @@ ask_health(struct call *call, void *context)
     struct health_part *part = context;
     void *request =
         arena_copy(call_arena(call), part->asked, part->asked->descriptor->sizeof_message);
-    return pass_call(router_of(call), part->set, part->connection, call, call_method(call), request,
-                     &part->answer.base);
+    return forward_call(router_of(call), part->set, part->connection, call, call_method(call),
+                        request, &part->answer.base);
 }
 
 /* Whether its driver is to be asked; one that is not ready is told at once. */
@@ -101,15 +101,11 @@ static bool
 can_ask_health(struct connection *connection, Csi__V1__NodeGetStorageHealthResponse *reply,
                struct arena *arena)
 {
-    static const struct rule rule = {
-        .need = NEED_NODE,
-        .capability = CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_STORAGE_HEALTH,
-        .lacking_is_ok = true,
-    };
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     struct error *lacking;
     if (facts->is_ready)
-        return pass_is_possible(&rule, connection, &lacking);
+        return rules_is_supported(rules_find("/csi.v1.Node/NodeGetStorageHealth"), connection,
+                                  &lacking);
     append_down(reply, connection, facts->trouble ? facts->trouble : "not ready", arena);
     return false;
 }

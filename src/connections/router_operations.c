@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "connections/forward.h"
 #include "connections/global_id.h"
 #include "connections/merged_list.h"
-#include "connections/pass.h"
 #include "connections/router_internal.h"
 #include "csi/checks.h"
 #include "csi/operations.h"
@@ -103,7 +103,7 @@ ask_engine(struct call *call, const char *method, ProtobufCMessage *request, cha
     struct error *error = find_connection(set, asked, arena, &connection, id);
     if (error)
         return error;
-    error = pass_own(router, set, connection, call, method, request, &reply->base);
+    error = forward_own(router, set, connection, call, method, request, &reply->base);
     if (!error)
         translate_out(connection, arena, reply);
     if (!error || error->code != CODE_NOT_FOUND)
@@ -186,8 +186,8 @@ list_page(const struct merged_list *list, struct connection *connection, const c
     Skycap__V1__ListOperationsResponse reply = SKYCAP__V1__LIST_OPERATIONS_RESPONSE__INIT;
     request.starting_token = (char *)token;
     request.max_entries = (int32_t)most;
-    struct error *error = pass_own(router_of(list->call), list->set, connection, list->call,
-                                   "skycap.v1.Operations/List", &request.base, &reply.base);
+    struct error *error = forward_own(router_of(list->call), list->set, connection, list->call,
+                                      "skycap.v1.Operations/List", &request.base, &reply.base);
     if (error)
         return error;
     for (size_t i = 0; i < reply.n_operations; i++)

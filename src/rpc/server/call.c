@@ -29,9 +29,12 @@ call_method(const struct call *call)
 }
 
 void
-call_keep(struct call *call, void *kept)
+call_keep(struct call *call, void *kept, void (*release)(void *kept))
 {
+    if (call->release_kept)
+        call->release_kept(call->kept);
     call->kept = kept;
+    call->release_kept = release;
 }
 
 void *

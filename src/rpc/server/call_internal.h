@@ -110,6 +110,7 @@ struct call {
     struct continuation continuation;
     struct next_step next;
     void *kept; /* set by call_keep */
+    void (*release_kept)(void *kept);
     struct metadata reply_headers;
     struct metadata reply_trailers;
     bool sent_any;

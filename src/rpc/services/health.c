@@ -132,7 +132,7 @@ watch(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request)
     notify(watcher);
     if (health->is_down)
         return shutdown_error();
-    call_keep(call, watcher);
+    call_keep(call, watcher, NULL);
     call_park(call, remove_watcher);
     add_watcher(health, watcher);
     return NULL;
