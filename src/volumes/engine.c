@@ -8,6 +8,7 @@
 #include "volumes/copy.h"
 #include "volumes/freeze.h"
 #include "volumes/handle.h"
+#include "volumes/restore.h"
 #include "volumes/settled.h"
 #include "volumes/upkeep.h"
 
@@ -83,7 +84,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     if (!error && !options->is_passive)
         error = freeze_recover(engine);
     if (!error && !options->is_passive)
-        error = upkeep_restore(engine);
+        error = restore_volumes(engine);
     if (!error && !options->is_passive)
         error = copy_resume_all(engine);
     if (error) {

@@ -52,7 +52,7 @@ struct engine {
     struct usage_cache usages;
     struct {
         pthread_mutex_t lock;
-        struct frozen *first;     /* their child has not ended yet */
+        struct frozen_mount *first; /* their child has not ended yet */
         struct slow_source *slow; /* volumes that were frozen in vain: their copies take too long */
     } abandoned_freezes;          /* of freeze.c */
 };

@@ -10,10 +10,11 @@
 #ifndef VOLUMES_FREEZE_H
 #define VOLUMES_FREEZE_H
 
+#include "volumes/frozen_mount.h"
 #include "volumes/rows.h"
 
 /* A freeze never lasts longer, whatever becomes of us. */
-#define FREEZE_LONGEST_MS 10000
+#define FREEZE_LONGEST_MS FROZEN_MOUNT_LONGEST_MS
 
 struct freeze;
 

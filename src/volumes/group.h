@@ -45,4 +45,13 @@ MUST_CHECK struct error *group_get_record(struct engine *engine, const char *han
  */
 MUST_CHECK struct error *group_delete(struct engine *engine, const char *handle);
 
+/* ---- for group_create.c ---- */
+
+/* The snapshots of `group->record`. `may_lack`: those that are not there are passed over. */
+MUST_CHECK struct error *group_read_members(struct engine *engine, bool may_lack,
+                                            struct arena *arena, struct group *group);
+
+/* The rows of the group and of its snapshots. */
+struct row_change *group_rows_of(const struct group *group, struct arena *arena, size_t *count);
+
 #endif

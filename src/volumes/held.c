@@ -4,14 +4,22 @@
 
 #include "volumes/volume.h"
 
+/*
+ * The name that is locked stands in the row. It is read again if somebody may have changed it
+ * before the lock was taken.
+ */
 struct error *
 held_take(struct engine *engine, const char *handle, unsigned wait_ms, struct arena *arena,
           struct held_volume *out)
 {
-    struct error *error = volume_get(engine, handle, arena, &out->record);
+    uint64_t releases = keys_count_releases(&engine->keys);
+    struct error *error = rows_get(engine, &volume_rows, handle, arena, &out->row);
     if (!error)
-        error = keys_wait(&engine->keys, "volume", out->record->name, wait_ms, &out->key);
+        error = volume_check_ready((volume_record *)out->row.record);
     if (!error)
+        error = keys_wait(&engine->keys, "volume", ((volume_record *)out->row.record)->name,
+                          wait_ms, &out->key);
+    if (!error && keys_count_releases(&engine->keys) != releases)
         error = rows_get(engine, &volume_rows, handle, arena, &out->row);
     out->record = error ? NULL : (volume_record *)out->row.record;
     return error;

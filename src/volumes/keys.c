@@ -27,6 +27,7 @@ keys_init(struct keys *keys)
     pthread_cond_init(&keys->released, &clock);
     pthread_condattr_destroy(&clock);
     keys->held = NULL;
+    keys->releases = 0;
 }
 
 void
@@ -105,6 +106,15 @@ keys_share(struct keys *keys, const char *kind, const char *name, struct key **o
     return take(keys, kind, name, true, 0, out);
 }
 
+uint64_t
+keys_count_releases(struct keys *keys)
+{
+    pthread_mutex_lock(&keys->lock);
+    uint64_t releases = keys->releases;
+    pthread_mutex_unlock(&keys->lock);
+    return releases;
+}
+
 void
 keys_release(struct key **key_place)
 {
@@ -117,6 +127,7 @@ keys_release(struct key **key_place)
     while (*link != key)
         link = &(*link)->next;
     *link = key->next;
+    key->keys->releases += !key->is_shared;
     pthread_cond_broadcast(&key->keys->released);
     pthread_mutex_unlock(&key->keys->lock);
     free(key);

@@ -16,9 +16,6 @@
 
 struct upkeep;
 
-/* Before anything else is done: makes the volumes again that a power failure has undone. */
-MUST_CHECK struct error *upkeep_restore(struct engine *engine);
-
 void upkeep_start(struct engine *engine, struct upkeep **out);
 
 /* The I/O limits of published volumes are applied again within two seconds (volume_use.h), once. */

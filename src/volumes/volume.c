@@ -30,6 +30,17 @@ volume_find_data(struct engine *engine, const volume_record *volume, char *out, 
 }
 
 struct error *
+volume_check_ready(const volume_record *volume)
+{
+    if (volume->state == STATE(DELETING))
+        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is being deleted", volume->handle);
+    if (volume->state == STATE(COPYING))
+        return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied; try again",
+                         volume->handle);
+    return NULL;
+}
+
+struct error *
 volume_get(struct engine *engine, const char *handle, struct arena *arena, volume_record **out)
 {
     struct row row;
@@ -37,12 +48,7 @@ volume_get(struct engine *engine, const char *handle, struct arena *arena, volum
     if (error)
         return error;
     *out = (volume_record *)row.record;
-    if ((*out)->state == STATE(DELETING))
-        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is being deleted", handle);
-    if ((*out)->state == STATE(COPYING))
-        return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied; try again",
-                         handle);
-    return NULL;
+    return volume_check_ready(*out);
 }
 
 struct error *

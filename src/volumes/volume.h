@@ -45,6 +45,9 @@ MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
                                     volume_record **out);
 
+/* NOT_FOUND: it is being deleted. ABORTED: it is still being copied. */
+MUST_CHECK struct error *volume_check_ready(const volume_record *volume);
+
 /* Volumes by age; those that are being copied or deleted, and ephemeral ones, are left out. */
 struct volume_page {
     volume_record **volumes;
