@@ -47,25 +47,24 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
         {"metadata", 0, "KEY=VALUE", OPTION_LIST, &s->metadata,
          "send this with the call; may be given several times"},
         {"controller", 0, "ID", OPTION_TEXT, &s->controller,
-         "ADDRESS is a registry: have the call passed on to this controller"},
+         "ADDRESS is a registry: have it forward the call to this controller"},
         {"timeout", 0, "SECONDS", OPTION_NUMBER, &s->flags->timeout_s,
-         "give up after so long; default 30"},
+         "time limit for the call; default 30"},
         {"compact", 0, NULL, OPTION_FLAG, &s->compact, "print each reply on one line"},
         {"tls-ca", 0, "FILE", OPTION_TEXT, &s->flags->tls.ca_file,
-         "PEM certificates that the server must be signed by"},
+         "PEM certificates of the authorities trusted to sign the server's"},
         {"tls-cert", 0, "FILE", OPTION_TEXT, &s->flags->tls.certificate_file,
-         "our certificate, PEM"},
+         "client certificate, PEM"},
         {"tls-key", 0, "FILE", OPTION_TEXT, &s->flags->tls.key_file, "its private key, PEM"},
         {"tls-name", 0, "NAME", OPTION_TEXT, &s->flags->tls_name,
-         "the name that the server must prove; default: the host of ADDRESS"},
+         "name required in the server's certificate; default: the host of ADDRESS"},
     };
     const struct options options = {
         .usage = "skycap call [options] ADDRESS METHOD [JSON]",
-        .summary = "Calls METHOD (like csi.v1.Identity/Probe) of the gRPC server at ADDRESS "
-                   "(unix:///path, host:port)\n"
-                   "with the request JSON ({} if absent; - reads standard input) and prints the "
-                   "reply as JSON.\n"
-                   "A streaming method takes several JSON values, one behind the other.",
+        .summary = "Calls METHOD (such as csi.v1.Identity/Probe) of the gRPC server at ADDRESS "
+                   "(unix:///path, host:port)\nwith the request JSON ({} if absent; - reads "
+                   "standard input) and prints the reply as JSON.\nA streaming method takes "
+                   "several JSON values, one after the other.",
         .table = table,
         .count = COUNT_OF(table),
     };

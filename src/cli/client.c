@@ -23,18 +23,19 @@ client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]
 {
     const struct option flags[CLIENT_FLAG_COUNT] = {
         {"endpoint", 0, "ADDR", OPTION_TEXT, &f->endpoint,
-         "the server; default $CSI_ENDPOINT, run/csi.sock if it is yours, or "
+         "the server; default $CSI_ENDPOINT, run/csi.sock if you own it, or "
          "unix://" SYSTEM_SOCKET},
         {"output", 'o', "FORMAT", OPTION_TEXT, &f->output,
-         "text for people, json for programs; default text"},
+         "output format, text or json; default text"},
         {"timeout", 0, "SECONDS", OPTION_NUMBER, &f->timeout_s,
-         "give up after so long; default 0: never"},
+         f->timeout_s ? "time limit for the command; 0: none; default 5" /* of probe */
+                      : "time limit for the command; default 0: none"},
         {"tls-ca", 0, "FILE", OPTION_TEXT, &f->tls.ca_file,
-         "PEM certificates that the server must be signed by"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &f->tls.certificate_file, "our certificate, PEM"},
+         "PEM certificates of the authorities trusted to sign the server's"},
+        {"tls-cert", 0, "FILE", OPTION_TEXT, &f->tls.certificate_file, "client certificate, PEM"},
         {"tls-key", 0, "FILE", OPTION_TEXT, &f->tls.key_file, "its private key, PEM"},
         {"tls-name", 0, "NAME", OPTION_TEXT, &f->tls_name,
-         "the name that the server must prove; default: the host of its address"},
+         "name required in the server's certificate; default: the host of its address"},
     };
     memcpy(table, flags, sizeof flags);
 }

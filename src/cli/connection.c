@@ -171,13 +171,13 @@ static VERB(run_check)
     const char *format = "text";
     const struct option table[] = {
         {"output", 'o', "FORMAT", OPTION_TEXT, &format,
-         "text for people, json for programs; default text"},
+         "output format, text or json; default text"},
     };
     const struct options options = {
         .usage = "skycap connection check FILE|DIR... [options]",
-        .summary = "Reads connection files as a server would, and tells what is wrong with them; "
-                   "of a directory,\nalso which of its files do not fit together. The name of a "
-                   "connection is its file's, without\n.yaml. Nothing is connected to.",
+        .summary = "Reads connection files as a server would, and reports what is wrong with them. "
+                   "For a directory, also\nreports files that conflict. The name of a connection "
+                   "is that of its file, without .yaml. Does not\nconnect to anything.",
         .table = table,
         .count = COUNT_OF(table),
     };
@@ -400,13 +400,13 @@ find(const connection_list *list, const char *name, struct arena *arena,
 static VERB(run_show)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap connection show NAME [options]",
-                                       "Shows how a connection is, what its driver can do and how "
-                                       "much it has been used.",
-                                       NULL,
-                                       0,
-                                       1,
-                                       1};
+    const struct client_usage usage = {
+        "skycap connection show NAME [options]",
+        "Shows the state of a connection, the capabilities of its driver and its usage.",
+        NULL,
+        0,
+        1,
+        1};
     connection_list *list;
     const connection_info *info;
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
@@ -456,9 +456,9 @@ static VERB(run_forget)
     struct client client AUTO(client_close) = {0};
     const struct client_usage usage = {
         "skycap connection forget NAME [options]",
-        "Lets a name stand for another driver. A server refuses a file that gives the name of a "
-        "connection to\nanother driver, because ids with it are of the first one's volumes: see to "
-        "it that none of them is left.",
+        "Allows a name to be used for another driver. A server refuses a file that gives the name "
+        "of a connection\nto another driver, because ids with that name belong to volumes of the "
+        "first one: make sure that none of\nthem is left.",
         NULL,
         0,
         1,
@@ -478,11 +478,11 @@ static VERB(run_forget)
 /* ---- all of them ---- */
 
 static const struct command table[] = {
-    {"list", "all connections of a server, and how they are", run_list},
-    {"show", "all about one connection", run_show},
-    {"reload", "have the server look at the files now", run_reload},
-    {"forget", "let a name stand for another driver", run_forget},
-    {"check", "tell what is wrong with connection files", run_check},
+    {"list", "list all connections and their state", run_list},
+    {"show", "show one connection", run_show},
+    {"reload", "have the server read the files now", run_reload},
+    {"forget", "allow a name to be used for another driver", run_forget},
+    {"check", "check connection files", run_check},
 };
 
 static VERB(run)

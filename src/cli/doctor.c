@@ -38,17 +38,18 @@ read_flags(struct settings *s, int count, char **arguments, bool *helped)
         {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
          "the data directory of skycap serve; default " DEFAULT_DATA},
         {"backend", 0, "NAME", OPTION_TEXT, &s->backend,
-         "its back end, of several the first; default: the one that it was made with"},
+         "its back end, the first one of several; default: the one it was created with"},
         {"repair", 0, NULL, OPTION_FLAG, &s->repairs,
-         "put right what can be without losing anything"},
+         "repair what can be repaired without data loss"},
         {"rebuild", 0, NULL, OPTION_FLAG, &s->rebuilds,
-         "make the store again from the volumes; the old one is kept beside it"},
-        {"output", 'o', "FORMAT", OPTION_TEXT, &s->output, "text or json; default text"},
+         "recreate the store from the volumes; the old one is kept"},
+        {"output", 'o', "FORMAT", OPTION_TEXT, &s->output,
+         "output format, text or json; default text"},
     };
     const struct options options = {
         .usage = "skycap doctor [options]",
-        .summary = "Shows rows, data, mounts and devices that do not fit together. The server must "
-                   "be stopped.\nEnds with 0 if all is well, or was made so.",
+        .summary = "Reports inconsistent rows, data, mounts and devices. The server must be "
+                   "stopped.\nThe exit code is 0 if there are no problems or all were repaired.",
         .table = table,
         .count = COUNT_OF(table),
     };
@@ -195,5 +196,4 @@ run(int count, char **arguments, enum exit_code *exit_code)
     return error;
 }
 
-const struct command doctor_command = {
-    "doctor", "show and repair what does not fit together in a data directory", run};
+const struct command doctor_command = {"doctor", "check and repair a data directory", run};

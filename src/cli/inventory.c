@@ -92,7 +92,7 @@ state_of(const volume_info *volume)
 {
     if (!volume->ready)
         return "copying";
-    return volume->condition && volume->condition->abnormal ? "ill" : "ready";
+    return volume->condition && volume->condition->abnormal ? "abnormal" : "ready";
 }
 
 /* The paths where it is published, with commas between them. */

@@ -28,12 +28,11 @@ static const struct command *const commands[] = {
 static void
 print_help(void)
 {
-    puts("usage: skycap COMMAND [options]\n\n"
-         "The porter of a cluster's volumes.\n\n"
-         "commands:");
+    puts("usage: skycap COMMAND [options]\n\nA CSI driver, storage router, and OIM registry and "
+         "controller.\n\ncommands:");
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    puts("\n`skycap COMMAND --help` tells more about each.");
+    puts("\nRun `skycap COMMAND --help` for details.");
 }
 
 static const struct command *

@@ -37,7 +37,7 @@ way_flags(struct oim_client *oim, struct option table[WAY_COUNT])
                                "ID",
                                OPTION_TEXT,
                                &oim->controller,
-                               "which controller the registry is to ask"};
+                               "controller that the registry forwards the call to"};
 }
 
 static struct error *
@@ -180,24 +180,22 @@ static VERB(run_map)
     struct ceph_flags ceph = {0};
     struct option own[5 + WAY_COUNT] = {
         {"ceph-pool", 0, "NAME", OPTION_TEXT, &ceph.pool,
-         "the volume is an image of Ceph in this pool"},
+         "the volume is a Ceph image in this pool"},
         {"ceph-image", 0, "NAME", OPTION_TEXT, &ceph.image, "the name of that image"},
         {"ceph-user", 0, "NAME", OPTION_TEXT, &ceph.user_id,
-         "who we are for Ceph; default: the accelerator's"},
+         "Ceph user; default: that of the accelerator"},
         {"ceph-monitors", 0, "HOST,...", OPTION_TEXT, &ceph.monitors,
-         "addresses of Ceph's monitors"},
+         "addresses of the Ceph monitors"},
         {"ceph-secret-file", 0, "FILE", OPTION_TEXT, &ceph.secret_file,
          "the user's key, on the first line; - reads standard input"},
     };
     way_flags(&oim, own + 5);
     const struct client_usage usage = {
         "skycap oim map VOLUME [options]",
-        "Makes a volume appear as a block device of the controller's host, and tells how to find "
-        "it "
-        "below\n/sys/dev/block: a part of the link's target, and the SCSI target and LUN where "
-        "there "
-        "are such.\nThe volume is a block device in memory that `skycap oim provision` made, or an "
-        "image of Ceph.",
+        "Maps a volume as a block device of the controller's host, and prints how to find it "
+        "below\n/sys/dev/block: a part of the link's target, and the SCSI target and LUN, if "
+        "any.\nThe volume is a block device in memory created by `skycap oim provision`, or a Ceph "
+        "image.",
         own,
         COUNT_OF(own),
         1,
@@ -222,12 +220,12 @@ print_done(const struct client *client, const void *reply, const char *what)
 static VERB(run_unmap)
 {
     struct oim_client oim AUTO(close_client) = {0};
-    const struct client_usage usage = {.usage = "skycap oim unmap VOLUME [options]",
-                                       .summary = "Takes the volume's block device from the "
-                                                  "controller's host. A volume in memory keeps its "
-                                                  "data.\nThat it is not mapped is success.",
-                                       .least_words = 1,
-                                       .most_words = 1};
+    const struct client_usage usage = {
+        .usage = "skycap oim unmap VOLUME [options]",
+        .summary = "Removes the volume's block device from the controller's host. A volume in "
+                   "memory keeps its data.\nSucceeds if it is not mapped.",
+        .least_words = 1,
+        .most_words = 1};
     Oim__V0__UnmapVolumeRequest request = OIM__V0__UNMAP_VOLUME_REQUEST__INIT;
     Oim__V0__UnmapVolumeReply *reply;
     struct error *error = open_plain(&oim, usage, count, arguments, exit_code);
@@ -246,8 +244,8 @@ static VERB(run_provision)
     const struct client_usage usage = {
         .usage = "skycap oim provision NAME SIZE [options]",
         .summary =
-            "Makes a block device in memory, of a SIZE like 64Mi that is a multiple of 512 bytes; "
-            "0 deletes\nit. That it is there with this size, or is not there any more, is success.",
+            "Creates a block device in memory of a SIZE such as 64Mi, a multiple of 512 bytes; 0 "
+            "deletes it.\nSucceeds if it already exists with this size, or is already deleted.",
         .least_words = 2,
         .most_words = 2};
     Oim__V0__ProvisionMallocBDevRequest request = OIM__V0__PROVISION_MALLOC_BDEV_REQUEST__INIT;
@@ -260,19 +258,18 @@ static VERB(run_provision)
     if (!error)
         error = client_ask(&oim.client, "oim.v0.Controller/ProvisionMallocBDev", &request, &reply);
     if (!error)
-        print_done(&oim.client, reply, request.size ? "is there" : "is deleted");
+        print_done(&oim.client, reply, request.size ? "exists" : "is deleted");
     return error;
 }
 
 static VERB(run_check)
 {
     struct oim_client oim AUTO(close_client) = {0};
-    const struct client_usage usage = {
-        .usage = "skycap oim check NAME [options]",
-        .summary = "Tells whether there is a block device in memory of this name; if not, the exit "
-                   "code is 1.",
-        .least_words = 1,
-        .most_words = 1};
+    const struct client_usage usage = {.usage = "skycap oim check NAME [options]",
+                                       .summary = "Checks whether a block device in memory of this "
+                                                  "name exists; if not, the exit code is 1.",
+                                       .least_words = 1,
+                                       .most_words = 1};
     Oim__V0__CheckMallocBDevRequest request = OIM__V0__CHECK_MALLOC_BDEV_REQUEST__INIT;
     Oim__V0__CheckMallocBDevReply *reply;
     struct error *error = open_plain(&oim, usage, count, arguments, exit_code);
@@ -281,17 +278,17 @@ static VERB(run_check)
     request.bdev_name = oim.client.words[0];
     error = client_ask(&oim.client, "oim.v0.Controller/CheckMallocBDev", &request, &reply);
     if (!error)
-        print_done(&oim.client, reply, "is there");
+        print_done(&oim.client, reply, "exists");
     return error;
 }
 
 /* ---- all of them ---- */
 
 static const struct command table[] = {
-    {"provision", "make or delete a block device in memory", run_provision},
-    {"check", "tell whether there is one", run_check},
-    {"map", "make a volume appear as a block device of the host", run_map},
-    {"unmap", "take it away again", run_unmap},
+    {"provision", "create or delete a block device in memory", run_provision},
+    {"check", "check whether one exists", run_check},
+    {"map", "map a volume as a block device of the host", run_map},
+    {"unmap", "undo a mapping", run_unmap},
 };
 
 static VERB(run)

@@ -136,13 +136,13 @@ list_all(struct client *client, Skycap__V1__ListOperationsResponse *all)
 static VERB(run_list)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap op list [options]",
-        "Lists operations, the oldest first: those under way, and for a day those that have ended.",
-        NULL,
-        0,
-        0,
-        0};
+    const struct client_usage usage = {"skycap op list [options]",
+                                       "Lists operations, oldest first: those in progress, and "
+                                       "those that ended within the last day.",
+                                       NULL,
+                                       0,
+                                       0,
+                                       0};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
         return error;
@@ -158,12 +158,8 @@ static VERB(run_list)
 static VERB(run_show)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap op show OPERATION [options]",
-                                       "Shows all that is known about an operation.",
-                                       NULL,
-                                       0,
-                                       1,
-                                       1};
+    const struct client_usage usage = {
+        "skycap op show OPERATION [options]", "Shows details of an operation.", NULL, 0, 1, 1};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
         return error;
@@ -221,14 +217,14 @@ watch_one(struct client *client, const char *text)
 static VERB(run_watch)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap op watch [OPERATION] [options]",
-                                       "Waits for the end of an operation and shows how far it is; "
-                                       "the exit code says how it ended. "
-                                       "Without\nOPERATION tells of all, until it is interrupted.",
-                                       NULL,
-                                       0,
-                                       0,
-                                       1};
+    const struct client_usage usage = {
+        "skycap op watch [OPERATION] [options]",
+        "Waits for the end of an operation and shows its progress; the exit code says how it "
+        "ended. Without\nOPERATION it shows all operations until interrupted.",
+        NULL,
+        0,
+        0,
+        1};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
         return error;
@@ -257,13 +253,13 @@ cancel(struct client *client, const char *text)
 static VERB(run_cancel)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap op cancel OPERATION [options]",
-        "Asks an operation to end; what it was making goes with it. It ends a little later.",
-        NULL,
-        0,
-        1,
-        1};
+    const struct client_usage usage = {"skycap op cancel OPERATION [options]",
+                                       "Requests cancellation of an operation. It ends shortly "
+                                       "afterwards, and what it was creating is removed.",
+                                       NULL,
+                                       0,
+                                       1,
+                                       1};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     return error || client.has_helped ? error : cancel(&client, client.words[0]);
 }
@@ -271,20 +267,20 @@ static VERB(run_cancel)
 /* ---- all of them ---- */
 
 static const struct command table[] = {
-    {"list", "operations under way or ended not long ago", run_list},
-    {"show", "all about one operation", run_show},
+    {"list", "list operations in progress or recently ended", run_list},
+    {"show", "show one operation", run_show},
     {"watch", "wait for the end of an operation", run_watch},
-    {"cancel", "ask an operation to end", run_cancel},
+    {"cancel", "request cancellation of an operation", run_cancel},
 };
 
 static VERB(run)
 {
-    static const struct verbs verbs = {"op",
-                                       "Works with operations: copies that take their time. "
-                                       "OPERATION is the id or the name of the "
-                                       "volume or\nsnapshot that is being made.",
-                                       table, COUNT_OF(table)};
+    static const struct verbs verbs = {
+        "op",
+        "Works with operations: long-running copies. OPERATION is the id or the name of the volume "
+        "or snapshot\nthat is being created.",
+        table, COUNT_OF(table)};
     return verbs_run(&verbs, count, arguments, exit_code);
 }
 
-const struct command op_command = {"op", "watch and cancel long work", run};
+const struct command op_command = {"op", "watch and cancel long-running operations", run};

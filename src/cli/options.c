@@ -25,7 +25,7 @@ options_print(const struct option *table, size_t count)
                  option->value ? option->value : "");
         printf("%-*s %s\n", HELP_COLUMN, left, option->help);
     }
-    printf("%-*s %s\n", HELP_COLUMN, "  -h, --help", "show this");
+    printf("%-*s %s\n", HELP_COLUMN, "  -h, --help", "show this help");
 }
 
 static void

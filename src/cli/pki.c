@@ -32,7 +32,7 @@ static void
 print_made(const struct pki_made *made)
 {
     char until[TIME_TEXT_SIZE];
-    printf("wrote %s, which stays secret\n", made->key_file);
+    printf("wrote %s: keep it secret\n", made->key_file);
     printf("wrote %s, valid until %s\n", made->certificate_file,
            time_text(made->valid_until, until));
 }
@@ -66,15 +66,15 @@ static VERB(run_init)
     unsigned long days = AUTHORITY_DAYS;
     const struct option table[] = {
         {"name", 0, "NAME", OPTION_TEXT, &name,
-         "what the authority is called; default \"" DEFAULT_AUTHORITY_NAME "\""},
-        {"days", 0, "N", OPTION_NUMBER, &days, "how long it is valid; default 3650"},
+         "name of the authority; default \"" DEFAULT_AUTHORITY_NAME "\""},
+        {"days", 0, "N", OPTION_NUMBER, &days, "validity in days; default 3650"},
     };
     const struct options options = {
         .usage = "skycap pki init [DIR] [options]",
         .summary =
-            "Makes an authority: DIR/ca.crt, which every peer gets, and DIR/ca.key, which stays "
-            "where it is.\nDIR is \"" DEFAULT_DIRECTORY "\" unless given. An authority that is "
-            "there is never replaced.",
+            "Creates an authority: DIR/ca.crt, which every peer gets, and DIR/ca.key, which stays "
+            "where it is.\nDIR defaults to \"" DEFAULT_DIRECTORY "\". An existing authority is "
+            "never replaced.",
         .table = table,
         .count = COUNT_OF(table),
     };
@@ -167,21 +167,20 @@ static VERB(run_issue)
     struct text_list alternatives AUTO(options_free_list) = {0};
     const struct option table[] = {
         {"pki", 0, "DIR", OPTION_TEXT, &request.authority,
-         "where the authority is; default \"" DEFAULT_DIRECTORY "\""},
+         "directory of the authority; default \"" DEFAULT_DIRECTORY "\""},
         {"out", 0, "DIR", OPTION_TEXT, &request.directory,
-         "where the new files go; default: beside the authority's"},
+         "directory for the new files; default: that of the authority"},
         {"san", 0, "NAME", OPTION_LIST, &alternatives,
          "a host name or IP address beside NAME; may be given several times"},
-        {"days", 0, "N", OPTION_NUMBER, &request.days, "how long it is valid; default 365"},
+        {"days", 0, "N", OPTION_NUMBER, &request.days, "validity in days; default 365"},
         {"force", 0, NULL, OPTION_FLAG, &request.replaces,
          "replace a certificate and key of that name; running servers take the new ones"},
     };
     const struct options options = {
         .usage = "skycap pki issue NAME [options]",
-        .summary =
-            "Makes a key and a certificate, NAME.key and NAME.crt, for servers and for clients. "
-            "Names that a registry\nknows: component.registry, controller.ID, host.ID, "
-            "user.admin, user.NAME.",
+        .summary = "Creates a key and a certificate, NAME.key and NAME.crt, for servers and for "
+                   "clients. Names that a\nregistry knows: component.registry, controller.ID, "
+                   "host.ID, user.admin, user.NAME.",
         .table = table,
         .count = COUNT_OF(table),
     };
@@ -258,7 +257,8 @@ static VERB(run_show)
     const char *path = NULL;
     const char *format = "text";
     const struct option table[] = {
-        {"output", 'o', "FORMAT", OPTION_TEXT, &format, "text or json; default text"},
+        {"output", 'o', "FORMAT", OPTION_TEXT, &format,
+         "output format, text or json; default text"},
     };
     const struct options options = {
         .usage = "skycap pki show FILE [options]",
@@ -288,17 +288,17 @@ static VERB(run_show)
 /* ---- all of them ---- */
 
 static const struct command table[] = {
-    {"init", "make an authority", run_init},
-    {"issue", "make a key and a certificate for one name", run_issue},
-    {"show", "what a certificate says", run_show},
+    {"init", "create an authority", run_init},
+    {"issue", "create a key and a certificate for one name", run_issue},
+    {"show", "show the content of a certificate", run_show},
 };
 
 static VERB(run)
 {
     static const struct verbs verbs = {
-        "pki", "Makes the certificates of mutual TLS with a small authority of its own.", table,
+        "pki", "Creates certificates for mutual TLS with a small authority of its own.", table,
         COUNT_OF(table), ""};
     return verbs_run(&verbs, count, arguments, exit_code);
 }
 
-const struct command pki_command = {"pki", "make certificates for mutual TLS", run};
+const struct command pki_command = {"pki", "create certificates for mutual TLS", run};

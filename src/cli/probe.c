@@ -68,4 +68,4 @@ run(int count, char **arguments, enum exit_code *exit_code)
     return error;
 }
 
-const struct command probe_command = {"probe", "is the server ready?", run};
+const struct command probe_command = {"probe", "check whether the server is ready", run};

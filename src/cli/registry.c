@@ -114,9 +114,8 @@ static VERB(run_get)
 {
     struct client client AUTO(client_close) = {0};
     const struct client_usage usage = {"skycap registry get PATH [options]",
-                                       "Prints the value at PATH; ID/address is where the "
-                                       "controller ID answers. The exit code is 1 if there\nis "
-                                       "none.",
+                                       "Prints the value at PATH; ID/address is the address of the "
+                                       "controller ID. The exit code is 1 if there\nis none.",
                                        NULL,
                                        0,
                                        1,
@@ -168,12 +167,12 @@ static VERB(run_set)
     unsigned long seconds = 0;
     const struct option own[] = {
         {"ttl", 0, "SECONDS", OPTION_NUMBER, &seconds,
-         "of ID/address: expires after so long unless it is set again; default 0: never"},
+         "for ID/address: expires after this time unless it is set again; default 0: never"},
     };
     const struct client_usage usage = {
         "skycap registry set PATH VALUE [options]",
-        "Sets the value at PATH; an empty one removes it. ID/address is where the controller ID "
-        "answers:\nhost:port or unix:///path.",
+        "Sets the value at PATH; an empty one removes it. ID/address is the address of the "
+        "controller ID:\nhost:port or unix:///path.",
         own,
         COUNT_OF(own),
         2,
@@ -248,18 +247,19 @@ static VERB(run_watch)
 /* ---- all of them ---- */
 
 static const struct command table[] = {
-    {"list", "all entries, or those below a path", run_list},
-    {"get", "the value at a path", run_get},
+    {"list", "list all entries, or those below a path", run_list},
+    {"get", "print the value at a path", run_get},
     {"set", "set the value at a path, or remove it", run_set},
-    {"watch", "tell of each change", run_watch},
+    {"watch", "show each change", run_watch},
 };
 
 static VERB(run)
 {
     static const struct verbs verbs = {
-        "registry", "Works with the entries of a registry: which controller answers where.", table,
+        "registry", "Works with the entries of a registry: the addresses of controllers.", table,
         COUNT_OF(table)};
     return verbs_run(&verbs, count, arguments, exit_code);
 }
 
-const struct command registry_command = {"registry", "show and set where controllers answer", run};
+const struct command registry_command = {"registry", "show and set the addresses of controllers",
+                                         run};

@@ -484,5 +484,5 @@ run(int count, char **arguments, enum exit_code *exit_code)
     return error || helped ? error : serve(&settings);
 }
 
-const struct command serve_command = {"serve", "serve CSI on a unix socket, and on TCP where asked",
+const struct command serve_command = {"serve", "serve CSI on a unix socket, and optionally on TCP",
                                       run};

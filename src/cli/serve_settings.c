@@ -20,7 +20,7 @@ list_server_flags(struct serve_settings *s, struct option *out)
 {
     const struct option table[] = {
         {"roles", 0, "LIST", OPTION_TEXT, &s->roles_text,
-         "what to be, parted by commas: node, controller (the two sides of CSI), registry, "
+         "comma-separated roles: node, controller (the two services of CSI), registry, "
          "oim-controller; default node,controller"},
         {"endpoint", 0, "ADDR", OPTION_TEXT, &s->endpoint,
          "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
@@ -28,15 +28,15 @@ list_server_flags(struct serve_settings *s, struct option *out)
          "also serve here, with mutual TLS; may be given several times"},
         {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
         {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
-         "PEM certificates that peers must be signed by"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "our certificate, PEM"},
+         "PEM certificates of the authorities trusted to sign peers'"},
+        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "server certificate, PEM"},
         {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
         {"insecure", 0, NULL, OPTION_FLAG, &s->insecure,
-         "no TLS: serve --listen in plaintext and call so; whoever reaches it may do everything"},
+         "no TLS for --listen and for outgoing calls; every client has all permissions"},
         {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
          "permissions of the CSI socket; default 0600"},
         {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
-         "largest message that is taken; default 4194304"},
+         "maximum message size; default 4194304"},
         {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
          "debug, info, warn or error; default info"},
         {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
@@ -50,27 +50,28 @@ list_csi_flags(struct serve_settings *s, struct option *out)
 {
     const struct option table[] = {
         {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
-         "where volumes and state live, made if missing; default " DEFAULT_DATA},
+         "directory for volumes and state, created if missing; default " DEFAULT_DATA},
         {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
          "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
-         "several times, the first for volumes that name none"},
+         "several times, the first is the default for volumes"},
         {"connections", 0, "DIR", OPTION_TEXT, &s->connections,
-         "serve the storage systems that the files NAME.yaml here describe, live; see "
+         "serve the storage systems described by DIR/NAME.yaml; changes take effect at once; see "
          "docs/connections.md"},
         {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
-         "of the btrfs that is made where --data cannot copy on write; default: half of the "
-         "disk's free space"},
+         "maximum size of the btrfs pool created if --data has no copy on write; default: half of "
+         "the free disk space"},
         {"quotas", 0, NULL, OPTION_FLAG, &s->storage.may_switch_quotas_on,
-         "switch quotas on if --data is on a btrfs of yours; older kernels cannot mount it then"},
+         "enable quotas if --data is on an existing btrfs; kernels before 6.7 can then no longer "
+         "mount it"},
         {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
-         "volumes that may be attached to this node; default: any number"},
+         "maximum number of volumes attached to this node; default: unlimited"},
         {"overprovisioning", 0, "PERCENT", OPTION_NUMBER, &s->overprovisioning,
-         "of the free space, up to which an orchestrator may place one volume; default 100"},
+         "percentage of the free space offered to one volume; default 100"},
         {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
         {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
          "CSI plugin name; default csi.skycap.dev"},
         {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &s->csi_version,
-         "newest capabilities to tell; default 1.12, which today's orchestrators speak"},
+         "newest CSI version whose capabilities are advertised; default 1.12"},
         {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &s->registration_directory,
          "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
     };
@@ -83,18 +84,17 @@ list_oim_flags(struct serve_settings *s, struct option *out)
 {
     const struct option table[] = {
         {"store", 0, "URL", OPTION_TEXT, &s->store_url,
-         "where the registry, or --connections, keep what several processes share: "
+         "store of the registry, or of the state shared by processes with --connections: "
          "etcd://HOST:PORT[,HOST:PORT...][/PREFIX], or sqlite:DIRECTORY for one process; default: "
-         "in "
-         "--data"},
+         "in --data"},
         {"store-ca", 0, "FILE", OPTION_TEXT, &s->store_tls.ca_file,
-         "PEM certificates that etcd must be signed by; without it plaintext"},
+         "PEM certificates of the authorities trusted to sign etcd's; default: no TLS"},
         {"store-cert", 0, "FILE", OPTION_TEXT, &s->store_tls.certificate_file,
-         "our certificate for etcd, PEM"},
+         "client certificate for etcd, PEM"},
         {"store-key", 0, "FILE", OPTION_TEXT, &s->store_tls.key_file, "its private key, PEM"},
         {"registry-readers", 0, "NAME", OPTION_LIST, &s->readers,
-         "who may read the registry beside user.admin, by the name of its certificate, a * at the "
-         "end for any; may be given several times; default host.*, controller.*, user.*"},
+         "certificate name that may read the registry, besides user.admin; a trailing * matches "
+         "any suffix; may be given several times; default host.*, controller.*, user.*"},
         {"registry", 0, "ADDR", OPTION_TEXT, &s->oim.registry,
          "register the OIM controller there; default: nowhere"},
         {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &s->registry_delay_s,
@@ -108,7 +108,7 @@ list_oim_flags(struct serve_settings *s, struct option *out)
         {"spdk", 0, "SOCKET", OPTION_TEXT, &s->oim.spdk_socket,
          "SPDK's JSON-RPC socket; default /var/tmp/spdk.sock"},
         {"vhost-controller", 0, "NAME", OPTION_TEXT, &s->oim.vhost_controller,
-         "SPDK's vhost-scsi controller, which must be there; default vhost.0"},
+         "SPDK's vhost-scsi controller, which must exist; default vhost.0"},
         {"vhost-device", 0, "PCI", OPTION_TEXT, &s->oim.vhost_device,
          "its PCI address as the host sees it, may be partial: 0000:00:15.0, 00:15."},
     };
@@ -125,10 +125,9 @@ read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
     size += list_oim_flags(s, table + size);
     const struct options options = {
         .usage = "skycap serve [options]",
-        .summary = "Serves CSI, and what else its roles say, on a unix socket, and on TCP where "
-                   "asked. Certificates "
-                   "are read\n"
-                   "again when their files change. SIGTERM ends it after the calls that run.",
+        .summary = "Serves CSI and the other roles on a unix socket, and optionally on TCP. "
+                   "Certificates are read again\nwhen their files change. On SIGTERM it finishes "
+                   "the calls in progress and exits.",
         .table = table,
         .count = size,
     };

@@ -53,8 +53,7 @@ static VERB(run_create)
     struct client client AUTO(client_close) = {0};
     const struct client_usage usage = {"skycap snapshot create VOLUME NAME [options]",
                                        "Takes the snapshot NAME of a volume, which may be in use. "
-                                       "The same command again gives the "
-                                       "same snapshot.",
+                                       "Repeating the command returns the same\nsnapshot.",
                                        NULL,
                                        0,
                                        2,
@@ -139,12 +138,8 @@ print_snapshot(const snapshot_info *info, struct arena *arena)
 static VERB(run_show)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap snapshot show SNAPSHOT [options]",
-                                       "Shows all that is known about a snapshot.",
-                                       NULL,
-                                       0,
-                                       1,
-                                       1};
+    const struct client_usage usage = {
+        "skycap snapshot show SNAPSHOT [options]", "Shows details of a snapshot.", NULL, 0, 1, 1};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
         return error;
@@ -170,7 +165,7 @@ restore(struct client *client, struct volume_wish *wish, int count, char **argum
         VOLUME_PUBLISH_FLAG(wish),
     };
     const struct client_usage usage = {"skycap snapshot restore SNAPSHOT NAME [options]",
-                                       "Makes the volume NAME with the content of a snapshot.",
+                                       "Creates the volume NAME with the content of a snapshot.",
                                        own,
                                        COUNT_OF(own),
                                        2,
@@ -232,11 +227,12 @@ static VERB(run_delete)
 
 static const struct command table[] = {
     {"create", "take a snapshot of a volume", run_create},
-    {"list", "all snapshots, by age", run_list},
-    {"show", "all about one snapshot", run_show},
-    {"restore", "make a volume with the content of a snapshot", run_restore},
+    {"list", "list all snapshots, oldest first", run_list},
+    {"show", "show one snapshot", run_show},
+    {"restore", "create a volume with the content of a snapshot", run_restore},
     {"delete", "delete snapshots", run_delete},
-    {"diff", "which blocks hold data, or differ from an older snapshot", snapshot_run_diff},
+    {"diff", "list blocks that hold data, or that differ from an older snapshot",
+     snapshot_run_diff},
 };
 
 static VERB(run)

@@ -27,8 +27,8 @@ print_help(const struct verbs *verbs)
            verbs->summary);
     for (size_t i = 0; i < verbs->count; i++)
         printf("  %-10s %s\n", verbs->table[i].name, verbs->table[i].summary);
-    printf("\n`skycap %s COMMAND --help` tells more about each.", verbs->command);
-    print_flags(verbs->asking ? verbs->asking : "All of them");
+    printf("\nRun `skycap %s COMMAND --help` for details.", verbs->command);
+    print_flags(verbs->asking ? verbs->asking : "All commands");
 }
 
 static const struct command *

@@ -13,7 +13,8 @@ run(int count, char **arguments, enum exit_code *exit_code)
     (void)exit_code;
     const char *format = "text";
     const struct option table[] = {
-        {"output", 'o', "FORMAT", OPTION_TEXT, &format, "text or json"},
+        {"output", 'o', "FORMAT", OPTION_TEXT, &format,
+         "output format, text or json; default text"},
     };
     const struct options options = {
         .usage = "skycap version [options]",

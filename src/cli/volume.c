@@ -3,15 +3,15 @@
 #include "cli/volume.h"
 
 static const struct command table[] = {
-    {"create", "make a volume", volume_run_create},
-    {"list", "all volumes, by age", volume_run_list},
-    {"show", "all about one volume", volume_run_show},
-    {"clone", "make a volume with the content of another", volume_run_clone},
-    {"expand", "make a volume larger, in use or not", volume_run_expand},
+    {"create", "create a volume", volume_run_create},
+    {"list", "list all volumes, oldest first", volume_run_list},
+    {"show", "show one volume", volume_run_show},
+    {"clone", "create a volume with the content of another", volume_run_clone},
+    {"expand", "expand a volume, which may be in use", volume_run_expand},
     {"modify", "change a volume's parameters", volume_run_modify},
-    {"delete", "delete volumes with all that is in them", volume_run_delete},
-    {"publish", "make a volume appear at a path of its node", volume_run_publish},
-    {"unpublish", "make it disappear from there", volume_run_unpublish},
+    {"delete", "delete volumes and their data", volume_run_delete},
+    {"publish", "mount a volume at a path of its node", volume_run_publish},
+    {"unpublish", "undo a publication", volume_run_unpublish},
 };
 
 static VERB(run)

@@ -41,26 +41,25 @@ struct volume_wish {
 #define VOLUME_SIZE_FLAG(wish)                                                                     \
     {                                                                                              \
         "size", 0, "SIZE", OPTION_TEXT, &(wish)->size,                                             \
-            "like 10Gi; default: as its source, or else 1Gi for images and no limit for "          \
+            "size, such as 10Gi; default: that of the source, or 1Gi for images and no limit for " \
             "directories"                                                                          \
     }
 #define VOLUME_PARAMETER_FLAG(wish)                                                                \
     {                                                                                              \
         "parameter", 0, "KEY=VALUE", OPTION_LIST, &(wish)->parameters,                             \
-            "compression, nocow, kind, label, sector-size, or an I/O limit; may be given several " \
-            "times"                                                                                \
+            "backend, compression, consistency, kind, label, nocow, sector-size, or an I/O "       \
+            "limit; may be given several times"                                                    \
     }
 
 #define VOLUME_CONNECTION_FLAG(wish)                                                               \
     {                                                                                              \
         "connection", 0, "NAME", OPTION_TEXT, &(wish)->connection,                                 \
-            "where to make it, of a server with connections; default: where its source is, or "    \
-            "else the server's own choice"                                                         \
+            "connection to create it in; default: that of the source, or chosen by the server"     \
     }
 
 #define VOLUME_PUBLISH_FLAG(wish)                                                                  \
     {                                                                                              \
-        "publish", 0, "PATH", OPTION_TEXT, &(wish)->path, "and publish it there"                   \
+        "publish", 0, "PATH", OPTION_TEXT, &(wish)->path, "also publish it at PATH"                \
     }
 
 /*

@@ -44,8 +44,8 @@ VERB(volume_run_expand)
 {
     struct client client AUTO(client_close) = {0};
     const struct client_usage usage = {"skycap volume expand VOLUME SIZE [options]",
-                                       "Makes a volume at least so large (like 20Gi), and the file "
-                                       "system in it; it may be in use.",
+                                       "Expands a volume, and the file system in it, to at least "
+                                       "SIZE, such as 20Gi. It may be in use.",
                                        NULL,
                                        0,
                                        2,

@@ -176,14 +176,15 @@ create(struct client *client, struct volume_wish *wish, int count, char **argume
         {"fs", 0, "TYPE", OPTION_TEXT, &wish->fs_type,
          "ext4, xfs or btrfs in an image, or none: a directory; default none"},
         {"block", 0, NULL, OPTION_FLAG, &wish->block, "a raw block device"},
-        {"from-volume", 0, "VOLUME", OPTION_TEXT, &wish->from_volume, "start as a copy of it"},
+        {"from-volume", 0, "VOLUME", OPTION_TEXT, &wish->from_volume,
+         "copy the content of this one"},
         {"from-snapshot", 0, "SNAPSHOT", OPTION_TEXT, &wish->from_snapshot,
-         "start as a copy of it"},
+         "copy the content of this one"},
     };
     const struct client_usage usage = {
         "skycap volume create NAME [options]",
-        "Makes a volume: a directory, or an image with a file system, or a block device. The same "
-        "command again\ngives the same volume.",
+        "Creates a volume: a directory, an image with a file system, or a block device. Repeating "
+        "the command\nreturns the same volume.",
         own,
         COUNT_OF(own),
         1,
@@ -217,7 +218,7 @@ clone_volume(struct client *client, struct volume_wish *wish, int count, char **
     };
     const struct client_usage usage = {
         "skycap volume clone VOLUME NAME [options]",
-        "Makes the volume NAME with the content that VOLUME has now.",
+        "Creates the volume NAME with the current content of VOLUME.",
         own,
         COUNT_OF(own),
         2,

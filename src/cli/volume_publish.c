@@ -312,19 +312,18 @@ VERB(volume_run_publish)
     struct client client AUTO(client_close) = {0};
     bool read_only = false, block = false;
     const struct option own[] = {
-        {"read-only", 0, NULL, OPTION_FLAG, &read_only, "nothing can be written there"},
+        {"read-only", 0, NULL, OPTION_FLAG, &read_only, "mount it read-only"},
         {"block", 0, NULL, OPTION_FLAG, &block,
-         "it is a raw block device; to be said only of a third-party driver's"},
+         "the volume is a raw block device; needed only for third-party drivers"},
     };
-    const struct client_usage usage = {"skycap volume publish VOLUME PATH [options]",
-                                       "Makes a volume appear at PATH, which is made: a directory, "
-                                       "or a file for a block device. It is "
-                                       "staged\nin the directory `staging` beside the server's "
-                                       "socket.",
-                                       own,
-                                       COUNT_OF(own),
-                                       2,
-                                       2};
+    const struct client_usage usage = {
+        "skycap volume publish VOLUME PATH [options]",
+        "Publishes a volume at PATH, which is created: a directory, or a file for a block device. "
+        "It is staged\nin the directory `staging` beside the server's socket.",
+        own,
+        COUNT_OF(own),
+        2,
+        2};
     volume_info *volume;
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
@@ -339,7 +338,7 @@ VERB(volume_run_unpublish)
 {
     struct client client AUTO(client_close) = {0};
     const struct client_usage usage = {"skycap volume unpublish VOLUME PATH [options]",
-                                       "Makes a volume disappear from PATH, which is removed.",
+                                       "Unpublishes a volume from PATH, which is removed.",
                                        NULL,
                                        0,
                                        2,

@@ -127,12 +127,8 @@ print_volume(struct client *client, const volume_info *volume)
 VERB(volume_run_show)
 {
     struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap volume show VOLUME [options]",
-                                       "Shows all that is known about a volume.",
-                                       NULL,
-                                       0,
-                                       1,
-                                       1};
+    const struct client_usage usage = {
+        "skycap volume show VOLUME [options]", "Shows details of a volume.", NULL, 0, 1, 1};
     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
     if (error || client.has_helped)
         return error;

@@ -40,8 +40,8 @@ wait_for 5 renewed && passes "it renews its entry" || fails "it renews its entry
 wait_for 5 has_lines "registered with the registry" 1 || true
 sleep 2.5
 
-check "a volume is made through the registry" "$(through provision v1 64Ki)" "v1 is there"
-check "is there" "$(through check v1)" "v1 is there"
+check "a volume is made through the registry" "$(through provision v1 64Ki)" "v1 exists"
+check "it exists" "$(through check v1)" "v1 exists"
 check "is mapped" "$(through map v1 | sed 's/[0-9]//g')" "device      /block/loop"
 check "in JSON too" "$(through map v1 -o json | pick 'sorted(it)')" "['device']"
 check "is unmapped" "$(through unmap v1)" "v1 is unmapped"
