@@ -55,11 +55,8 @@ read_mark(int directory, char *name, size_t room)
     struct error *error = files_read(directory, MARK, name, room - 1, &size);
     name[error ? 0 : size] = 0;
     name[strcspn(name, "\n")] = 0;
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error_wrap(error, "find out whose data is in the data directory");
+    return error_wrap(error_forgive(error, CODE_NOT_FOUND),
+                      "find out whose data is in the data directory");
 }
 
 static struct error *

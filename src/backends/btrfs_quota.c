@@ -364,12 +364,8 @@ read_family(const struct btrfs_quota *quota, uint64_t id, struct btrfs_quota_usa
 {
     uint64_t all = 0, group = btrfs_family_of(id);
     struct error *error = read_figure(quota, group, "referenced", &all);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
     if (error)
-        return error;
+        return error_forgive(error, CODE_NOT_FOUND);
     out->nested_bytes = all > out->used_bytes ? all - out->used_bytes : 0;
     return read_figure(quota, group, "rsv_data", &out->reserved_bytes);
 }

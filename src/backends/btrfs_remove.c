@@ -80,12 +80,9 @@ btrfs_remove(struct backend *backend, const struct data *data)
     struct error *error = btrfs_wake(backend);
     if (!error)
         error = layout_open_holder(btrfs->root, data, &holder);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    if (!error)
-        error = btrfs_delete_subvolume(btrfs, holder, layout_content(data));
+    if (error)
+        return error_forgive(error, CODE_NOT_FOUND);
+    error = btrfs_delete_subvolume(btrfs, holder, layout_content(data));
     if (error)
         return error;
     layout_print_holder(data, path, sizeof path);

@@ -87,11 +87,7 @@ find_by_name(struct client *client, const char *text, const char **id)
     error = inventory_find_snapshot(client, text, &snapshot);
     if (!error)
         *id = snapshot->snapshot->snapshot_id;
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 static struct error *

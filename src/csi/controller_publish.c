@@ -52,9 +52,5 @@ HANDLER(controller_unpublish_volume, ControllerUnpublishVolume)
     if (error || !handle)
         return error;
     error = volume_detach(controller->engine, handle, request->node_id);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }

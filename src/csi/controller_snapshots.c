@@ -93,12 +93,8 @@ list_one(struct call *call, const Csi__V1__ListSnapshotsRequest *request,
     if (!handle)
         return NULL;
     struct error *error = snapshot_get(controller_engine(call), handle, arena, &record);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
     if (error)
-        return error;
+        return error_forgive(error, CODE_NOT_FOUND);
     const char *source = ids_handle(ID_VOLUME, request->source_volume_id);
     reply->entries = arena_alloc(arena, sizeof(void *));
     if (!request->source_volume_id[0] || (source && strcmp(source, record->source_handle) == 0))

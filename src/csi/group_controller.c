@@ -142,11 +142,9 @@ delete_group(struct call *call, const Csi__V1__DeleteVolumeGroupSnapshotRequest 
     struct error *error = checks_maps(&request->base);
     if (!error)
         error = check_group(call, id, request->snapshot_ids, request->n_snapshot_ids);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error ? error : group_delete(controller_engine(call), ids_handle(ID_GROUP, id));
+    if (error)
+        return error_forgive(error, CODE_NOT_FOUND);
+    return group_delete(controller_engine(call), ids_handle(ID_GROUP, id));
 }
 
 static struct error *

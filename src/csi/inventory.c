@@ -50,11 +50,7 @@ find_name(struct engine *engine, const struct row_kind *kind, const char *handle
     struct error *error = rows_get(engine, kind, handle, arena, &row);
     if (!error)
         memcpy(name, (char *)row.record + kind->name_offset, sizeof *name);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 static struct error *

@@ -110,7 +110,6 @@ csi_options_read(const struct setting *settings, struct arena *arena, struct csi
     if (!error)
         error = settings_read_time(settings, "probe-timeout", &out->probe_timeout_ms);
     if (!error)
-        error = settings_read_map(settings, "node-ids", arena, &out->node_ids);
-    copy_map(&out->node_ids, arena);
+        error = settings_read_map(settings, "node-ids", arena, &(struct text_map){0});
     return error;
 }

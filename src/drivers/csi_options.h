@@ -25,7 +25,6 @@ struct csi_options {
     struct text_map environment;
     uint32_t probe_interval_ms;
     uint32_t probe_timeout_ms;
-    struct text_map node_ids;
     struct endpoint_tls tls; /* without a name it is the endpoint's host that counts */
 };
 

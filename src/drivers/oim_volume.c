@@ -61,13 +61,9 @@ oim_volume_take(struct oim_driver *oim, const char *handle, struct arena *arena,
     struct error *error = keys_wait(&oim->home->keys, "volume", handle, STAGE_WAIT_MS, &out->key);
     if (!error)
         error = rows_get(&oim->engine, &volume_rows, handle, arena, &row);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
     out->record = (volume_record *)row.record;
     out->revision = row.revision;
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 void

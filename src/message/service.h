@@ -41,6 +41,20 @@ struct method {
     bool (*on_loop)(const void *handlers);
 };
 
+/* The client sends a stream of messages, not one. */
+static inline bool
+method_is_client_streaming(const struct method *method)
+{
+    return method->kind == METHOD_CLIENT_STREAM || method->kind == METHOD_BIDI_STREAM;
+}
+
+/* The server sends a stream of messages, not one. */
+static inline bool
+method_is_server_streaming(const struct method *method)
+{
+    return method->kind == METHOD_SERVER_STREAM || method->kind == METHOD_BIDI_STREAM;
+}
+
 struct service {
     const char *name; /* "csi.v1.Identity" */
     const struct method *methods;

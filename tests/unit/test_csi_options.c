@@ -136,15 +136,17 @@ texts_are_copied(void)
 {
     struct arena file;
     arena_init(&file, NULL, 0, SIZE_MAX);
-    const struct setting *ids =
-        make_settings(&file, arena_string(&file, "worker-1"), arena_string(&file, "i-0123"), NULL);
+    const struct setting *variables =
+        make_settings(&file, arena_string(&file, "NAME"), arena_string(&file, "value"), NULL);
     const struct setting *settings =
-        add_setting(&file, make_settings(&file, "endpoint", arena_string(&file, "unix:///a"), NULL),
-                    "node-ids", ids);
+        add_setting(&file,
+                    make_settings(&file, "endpoint", arena_string(&file, "unix:///a"), "command",
+                                  "/bin/x", NULL),
+                    "environment", variables);
     CHECK_TEXT(read_settings(settings), "");
     arena_clear(&file);
     CHECK_TEXT(options.endpoint, "unix:///a");
-    CHECK_TEXT(text_map_find(&options.node_ids, "worker-1"), "i-0123");
+    CHECK_TEXT(text_map_find(&options.environment, "NAME"), "value");
 }
 
 int

@@ -131,12 +131,6 @@ on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
         call->reader.encoding = call->response.encoding;
 }
 
-static bool
-has_single_reply(const struct method *method)
-{
-    return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
-}
-
 static struct error *
 feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
 {
@@ -146,7 +140,7 @@ feed_reader(struct client_call *call, const uint8_t *bytes, size_t size)
         struct error *error = message_reader_feed(&call->reader, bytes, size, &taken, &message);
         if (error)
             return error;
-        if (call->has_reply && has_single_reply(call->method)) {
+        if (call->has_reply && !method_is_server_streaming(call->method)) {
             message_free(message, &call->account->bytes);
             return error_new(CODE_INTERNAL, "received more than one message");
         }

@@ -19,18 +19,6 @@ call_log_message(const struct call *call, const char *what, const ProtobufCMessa
               LOG_TEXT("peer", call->peer->address), LOG_TEXT("body", buffer_text(&text)));
 }
 
-static bool
-has_single_request(const struct method *method)
-{
-    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
-}
-
-static bool
-has_single_reply(const struct method *method)
-{
-    return method->kind == METHOD_UNARY || method->kind == METHOD_CLIENT_STREAM;
-}
-
 /* Decompresses one message at a time for all calls: see admission.h. */
 static struct error *
 inflate(struct call *call, struct message **message)
@@ -63,7 +51,7 @@ call_unpack(struct call *call, struct message *message, struct arena *arena, str
 static struct error *
 unpack_request(struct call *call)
 {
-    if (!has_single_request(call->target->method) || !call->request)
+    if (method_is_client_streaming(call->target->method) || !call->request)
         return NULL;
     ProtobufCMessage *request;
     struct error *error =
@@ -75,7 +63,7 @@ unpack_request(struct call *call)
 static void
 make_reply(struct call *call)
 {
-    if (!has_single_reply(call->target->method))
+    if (method_is_server_streaming(call->target->method))
         return;
     const ProtobufCMessageDescriptor *type = call->target->method->output;
     call->output = arena_alloc(&call->arena, type->sizeof_message);

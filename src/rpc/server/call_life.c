@@ -20,15 +20,13 @@
 bool
 call_takes_stream(const struct call *call)
 {
-    return call->target && (call->target->method->kind == METHOD_CLIENT_STREAM ||
-                            call->target->method->kind == METHOD_BIDI_STREAM);
+    return call->target && method_is_client_streaming(call->target->method);
 }
 
 bool
 call_sends_stream(const struct call *call)
 {
-    return call->target && (call->target->method->kind == METHOD_SERVER_STREAM ||
-                            call->target->method->kind == METHOD_BIDI_STREAM);
+    return call->target && method_is_server_streaming(call->target->method);
 }
 
 bool

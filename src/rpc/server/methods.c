@@ -55,13 +55,6 @@ grow(struct methods *methods, size_t more)
     methods->slot_count = slots;
 }
 
-/* A handler that receives a stream may block at any time, so it never runs on the loop. */
-static bool
-has_single_request(const struct method *method)
-{
-    return method->kind == METHOD_UNARY || method->kind == METHOD_SERVER_STREAM;
-}
-
 void
 methods_add_service(struct methods *methods, const struct service *service, const void *handlers,
                     void *context, struct metrics *metrics)
@@ -76,7 +69,8 @@ methods_add_service(struct methods *methods, const struct service *service, cons
             .method = method,
             .handlers = handlers,
             .context = context,
-            .on_loop = has_single_request(method) && method->on_loop(handlers),
+            /* A handler that receives a stream may block at any time. */
+            .on_loop = !method_is_client_streaming(method) && method->on_loop(handlers),
             .metrics = metrics_method(metrics, method->path),
         };
     }
