@@ -55,10 +55,7 @@ limit_io(struct engine *engine, const volume_record *volume, const struct use *u
     return error ? error : limit_backing(backing ? backing : &found, use, parameters);
 }
 
-/*
- * The pod may just be going: what fails here is no error. Where there are limits, limit_io asks for
- * the next time.
- */
+/* Ignores errors: the pod may just be going. limit_io itself asks for the next renewal. */
 static void
 renew_limits_of(struct engine *engine, const mount_record *row, struct arena *arena)
 {
@@ -69,7 +66,7 @@ renew_limits_of(struct engine *engine, const mount_record *row, struct arena *ar
     if (error)
         return;
     struct text_map parameters = volume_parameters(volume, arena);
-    error = limit_io(engine, volume, &use, NULL, &parameters);
+    error_free(limit_io(engine, volume, &use, NULL, &parameters));
 }
 
 struct error *
