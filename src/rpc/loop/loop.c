@@ -129,7 +129,6 @@ trim_heap(struct work *work)
 bool
 loop_trim_heap(struct loop *loop)
 {
-    loop->trim.run = trim_heap;
     if (atomic_load(&loop->is_trimming) || !loop_submit_work(loop, &loop->trim))
         return false;
     atomic_store(&loop->is_trimming, true);
@@ -393,6 +392,7 @@ loop_open(const struct loop_options *options, struct loop **out)
                    options->max_workers > 1 ? options->max_workers / 2 : 1);
     loop->inbox_last = &loop->inbox;
     loop->batch_last = &loop->batch;
+    loop->trim.run = trim_heap;
     loop->read_buffer = memory_new(LOOP_READ_BYTES);
     loop->write_buffer = memory_new(LOOP_WRITE_BYTES);
     pthread_mutex_init(&loop->inbox_lock, NULL);
