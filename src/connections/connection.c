@@ -49,12 +49,6 @@ connection_release(struct connection *connection)
     free(connection);
 }
 
-void
-connection_cleanup(struct connection **connection)
-{
-    connection_release(*connection);
-}
-
 /* ---- what it can ---- */
 
 bool

@@ -32,7 +32,6 @@ struct connection *connection_new(struct arena *arena, struct connection_spec *s
                                   struct driver *driver, struct connection_counters *counters);
 struct connection *connection_share(struct connection *connection);
 void connection_release(struct connection *connection);
-void connection_cleanup(struct connection **connection);
 
 /* Whether what it can do is known: its driver has been reached once, or the file says it. */
 bool connection_is_known(const struct connection *connection);

@@ -31,15 +31,6 @@ MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct conne
                                            Csi__V1__CreateVolumeResponse *reply);
 
 /*
- * Of the volumes of a connection that a list of theirs tells (NULL: one that is told already not to be), those that are being filled become NULL, and helping
- * copies: nobody was ever told of them.
- */
-MUST_CHECK struct error *cross_copy_hide(struct call *call, const struct connection_set *set,
-                                         const struct connection *connection,
-                                         const char *(*id_of)(const void *entry), void **entries,
-                                         size_t count);
-
-/*
  * Another request is about to make a volume of this name there: if a copy that was given up has left a plan, what the driver answers with is no longer
  * taken for that copy's.
  */

@@ -4,11 +4,7 @@
 #define CONNECTIONS_CROSS_COPY_WORK_H
 
 #include "backends/backend.h"
-#include "connections/connection.h"
-#include "connections/router_internal.h"
-#include "proto/records.pb-c.h"
-
-typedef Skycap__Records__CrossCopyRecord copy_record;
+#include "connections/cross_copy_rows.h"
 
 struct cross_copy_work {
     struct router *router;

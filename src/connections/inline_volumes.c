@@ -15,8 +15,9 @@
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
 #define KEY_SIZE (sizeof "inline/" + GLOBAL_ID_MAX)
 
-const char *
-inline_volumes_id(const ProtobufCMessage *request)
+/* The volume_id of a request, unless it is one of ours. NULL: it is, or there is none. */
+static const char *
+find_id(const ProtobufCMessage *request)
 {
     struct global_id parts;
     const ProtobufCFieldDescriptor *field =
@@ -28,7 +29,7 @@ inline_volumes_id(const ProtobufCMessage *request)
 static struct error *
 make_key(const ProtobufCMessage *request, char key[KEY_SIZE])
 {
-    const char *id = inline_volumes_id(request);
+    const char *id = find_id(request);
     if (strlen(id) > GLOBAL_ID_MAX)
         return error_new(CODE_INVALID_ARGUMENT, "volume_id has %zu bytes; %d are allowed",
                          strlen(id), GLOBAL_ID_MAX);

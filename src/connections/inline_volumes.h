@@ -10,9 +10,6 @@
 #include "connections/connection.h"
 #include "connections/router_internal.h"
 
-/* The volume_id of a request if it is none of ours: one that the orchestrator has made, maybe. NULL: it is, or there is none. */
-const char *inline_volumes_id(const ProtobufCMessage *request);
-
 /*
  * Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. NULL: what is to be unpublished
  * is not there (any more).

@@ -4,14 +4,13 @@
 
 #include <string.h>
 
+#include "connections/driver_list.h"
 #include "connections/global_id.h"
 #include "connections/handles.h"
 
-#define MAX_PAGES 100000 /* a driver whose list never ends is not asked for ever */
 #define FIRST_ROOM 256
 
 struct reading {
-    struct router *router;
     struct call *call;
     const struct connection *connection;
     struct listed_ids *ids;
@@ -34,8 +33,10 @@ add(struct reading *reading, const char *handle)
 }
 
 static struct error *
-add_page(struct reading *reading, const Csi__V1__ListVolumesResponse *page)
+add_page(void *context, ProtobufCMessage *message)
 {
+    struct reading *reading = context;
+    const Csi__V1__ListVolumesResponse *page = (const Csi__V1__ListVolumesResponse *)message;
     bool is_ours = reading->connection->spec->driver->speaks_our_ids;
     for (size_t i = 0; i < page->n_entries; i++) {
         const Csi__V1__Volume *volume = page->entries[i]->volume;
@@ -52,41 +53,6 @@ add_page(struct reading *reading, const Csi__V1__ListVolumesResponse *page)
     return NULL;
 }
 
-/* The page with this token; `*token` becomes that of the next, NULL: there is none. In an arena of its own: a list may be long. */
-static struct error *
-read_page(struct reading *reading, char **token)
-{
-    uint64_t left = call_time_left(reading->call);
-    struct call *call =
-        call_new_detached(reading->router->options.runtime, left == UINT64_MAX ? 0 : left + 1);
-    Csi__V1__ListVolumesRequest request = CSI__V1__LIST_VOLUMES_REQUEST__INIT;
-    Csi__V1__ListVolumesResponse page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
-    request.starting_token = *token ? *token : "";
-    struct error *error = reading->connection->spec->driver->call(
-        reading->connection->driver, call, service_find_method("csi.v1.Controller/ListVolumes"),
-        &request.base, &page.base);
-    if (!error)
-        error = add_page(reading, &page);
-    bool has_more = !error && page.next_token[0];
-    *token = has_more ? arena_string(call_arena(reading->call), page.next_token) : NULL;
-    call_free_detached(call);
-    return error;
-}
-
-static struct error *
-read_pages(struct reading *reading)
-{
-    char *token = NULL;
-    for (size_t pages = 0; pages < MAX_PAGES; pages++) {
-        struct error *error = read_page(reading, &token);
-        if (error || !token)
-            return error;
-        if (call_is_cancelled(reading->call))
-            return error_new(CODE_CANCELLED, "nobody waits for it any more");
-    }
-    return error_new(CODE_OUT_OF_RANGE, "the list has more than %d pages", MAX_PAGES);
-}
-
 static bool
 may_pass(const struct error *error)
 {
@@ -99,11 +65,11 @@ listed_ids_read(struct router *router, struct call *call, const struct connectio
                 struct listed_ids *out)
 {
     *out = (struct listed_ids){0};
-    struct reading reading = {router, call, connection, out, 0};
+    struct reading reading = {call, connection, out, 0};
     if (!connection_can(connection,
                         CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__LIST_VOLUMES))
         return NULL;
-    struct error *error = read_pages(&reading);
+    struct error *error = driver_list_read(router, call, connection, ID_VOLUME, add_page, &reading);
     out->is_known = !error;
     if (!error)
         return NULL;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "connections/csi_fields.h"
+#include "connections/driver_list.h"
 #include "connections/handles.h"
 
-#define MAX_PAGES 100000 /* a driver whose list never ends is not asked for ever */
 #define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
 
 bool
@@ -45,45 +45,10 @@ look_at_handle(void *context, enum id_field field, char **id)
     return NULL;
 }
 
-/* The page with this token; `*token` becomes that of the next, NULL: there is none. In an arena of its own: a list may be long. */
 static struct error *
-look_at_page(struct search *search, char **token)
+look_at_page(void *context, ProtobufCMessage *page)
 {
-    uint64_t left = call_time_left(search->call);
-    struct call *call =
-        call_new_detached(search->router->options.runtime, left == UINT64_MAX ? 0 : left + 1);
-    Csi__V1__ListVolumesRequest volumes = CSI__V1__LIST_VOLUMES_REQUEST__INIT;
-    Csi__V1__ListVolumesResponse volume_page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
-    Csi__V1__ListSnapshotsRequest snapshots = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
-    Csi__V1__ListSnapshotsResponse snapshot_page = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
-    bool is_volume = search->kind == ID_VOLUME;
-    volumes.starting_token = snapshots.starting_token = *token ? *token : "";
-    const char *path =
-        is_volume ? "csi.v1.Controller/ListVolumes" : "csi.v1.Controller/ListSnapshots";
-    ProtobufCMessage *page = is_volume ? &volume_page.base : &snapshot_page.base;
-    struct error *error = search->connection->spec->driver->call(
-        search->connection->driver, call, service_find_method(path),
-        is_volume ? &volumes.base : &snapshots.base, page);
-    if (!error)
-        error = csi_fields_walk(page, &(struct csi_visitor){search, look_at_handle, NULL});
-    const char *next = is_volume ? volume_page.next_token : snapshot_page.next_token;
-    *token = !error && next[0] ? arena_string(call_arena(search->call), next) : NULL;
-    call_free_detached(call);
-    return error;
-}
-
-static struct error *
-look_at_list(struct search *search)
-{
-    char *token = NULL;
-    for (size_t pages = 0; pages < MAX_PAGES; pages++) {
-        struct error *error = look_at_page(search, &token);
-        if (error || !token)
-            return error;
-        if (call_is_cancelled(search->call))
-            return error_new(CODE_CANCELLED, "nobody waits for it any more");
-    }
-    return error_new(CODE_INTERNAL, "its list has more than %d pages", MAX_PAGES);
+    return csi_fields_walk(page, &(struct csi_visitor){context, look_at_handle, NULL});
 }
 
 /* ---- a request ---- */
@@ -109,7 +74,8 @@ restore(struct search *search, const char *id)
     char *given;
     struct error *error = check_list(search);
     if (!error)
-        error = look_at_list(search);
+        error = driver_list_read(search->router, search->call, search->connection, search->kind,
+                                 look_at_page, search);
     if (!error && search->is_vague)
         error = error_new(CODE_UNAVAILABLE, "several have the same hash");
     if (error) {

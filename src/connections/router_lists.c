@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "connections/cross_copy.h"
+#include "connections/cross_copy_rows.h"
 #include "connections/forward.h"
 #include "connections/merged_list.h"
 #include "connections/route.h"
@@ -85,10 +85,10 @@ hide(const struct merged_list *list, const struct connection *connection,
     const ProtobufCMessageDescriptor *type = call_method(list->call)->output;
     if (type == &csi__v1__list_snapshots_response__descriptor)
         return NULL;
-    return cross_copy_hide(list->call, list->set, connection,
-                           type == &csi__v1__list_volumes_response__descriptor ? id_of_volume
-                                                                               : id_of_health,
-                           page->entries, page->count);
+    return cross_copy_rows_hide(list->call, list->set, connection,
+                                type == &csi__v1__list_volumes_response__descriptor ? id_of_volume
+                                                                                    : id_of_health,
+                                page->entries, page->count);
 }
 
 static struct error *
