@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume of any connection at a path of this node, as an orchestrator would bring it there: attached, staged, published. On a worker. */
+/*
+ * A volume of any connection at a path of this node, as an orchestrator would bring it there:
+ * attached, staged, published. On a worker.
+ */
 #ifndef CONNECTIONS_ATTACH_H
 #define CONNECTIONS_ATTACH_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which connection a new volume goes to: the one that the parameter `connection` names; else those whose labels fit `connection-selector`
- * ("media=ssd,tier!=cold"), the best first; else the one that the content comes from; else the default one.
+ * Which connection a new volume goes to: the one that the parameter `connection` names; else those
+ * whose labels fit `connection-selector` ("media=ssd,tier!=cold"), the best first; else the one
+ * that the content comes from; else the default one.
  */
 #ifndef CONNECTIONS_CHOICE_H
 #define CONNECTIONS_CHOICE_H
@@ -17,7 +18,10 @@ struct choice {
     bool is_selected; /* by labels: another may be tried, and which it was must be remembered */
 };
 
-/* INVALID_ARGUMENT tells what there is to choose from; UNAVAILABLE: which is the default one is not known. `source` may be NULL: the connection that the content comes from. */
+/*
+ * INVALID_ARGUMENT tells what there is to choose from; UNAVAILABLE: which is the default one is not
+ * known. `source` may be NULL: the connection that the content comes from.
+ */
 MUST_CHECK struct error *choice_make(const struct connection_set *set,
                                      const struct text_map *parameters, struct connection *source,
                                      struct arena *arena, struct choice *out);
@@ -26,7 +30,10 @@ MUST_CHECK struct error *choice_make(const struct connection_set *set,
 MUST_CHECK struct error *choice_of_name(const struct connection_set *set, const char *name,
                                         struct arena *arena, struct connection **out);
 
-/* The parameters as the driver is to see them: the file's, and over them those of the request without the two that choose. Changes the request. */
+/*
+ * The parameters as the driver is to see them: the file's, and over them those of the request
+ * without the two that choose. Changes the request.
+ */
 void choice_merge_parameters(const struct connection *connection, ProtobufCMessage *request,
                              struct arena *arena);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which connection labels have selected for a new volume. `choice/NAME` names the connection, and is
- * written before its driver is asked. `chosen/ID` names that row, for when the volume is deleted.
+ * Which connection labels have selected for a new volume. `choice/NAME` names the connection, and
+ * is written before its driver is asked. `chosen/ID` names that row, for when the volume is
+ * deleted.
  */
 #ifndef CONNECTIONS_CHOICE_ROWS_H
 #define CONNECTIONS_CHOICE_ROWS_H
@@ -13,8 +14,8 @@ char *choice_rows_key(const char *name, struct arena *arena);
 
 /*
  * The connection that was selected for this name; NULL: none was. `*revision` is that of the row:
- * another process may choose for the same name, and the second writer gets ABORTED. UNAVAILABLE: the
- * connection is gone.
+ * another process may choose for the same name, and the second writer gets ABORTED. UNAVAILABLE:
+ * the connection is gone.
  */
 MUST_CHECK struct error *choice_rows_find(struct router *router, const struct connection_set *set,
                                           const char *name, struct arena *arena,

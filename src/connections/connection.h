@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections, and the set of them that is in force at an instant. Both are immutable and shared: a call takes a reference to the connection that
- * it goes to, and finishes on it whatever happens to its file meanwhile. Any thread.
+ * Connections, and the set of them that is in force at an instant. Both are immutable and shared: a
+ * call takes a reference to the connection that it goes to, and finishes on it whatever happens to
+ * its file meanwhile. Any thread.
  */
 #ifndef CONNECTIONS_CONNECTION_H
 #define CONNECTIONS_CONNECTION_H
@@ -35,15 +36,24 @@ void connection_release(struct connection *connection);
 
 /* Whether what it can do is known: its driver has been reached once, or the file says it. */
 bool connection_is_known(const struct connection *connection);
-/* The same, or the store has what the driver reported before. An orchestrator is told it; no call is rejected because of it. */
+/*
+ * The same, or the store has what the driver reported before. An orchestrator is told it; no call
+ * is rejected because of it.
+ */
 bool connection_is_told(const struct connection *connection);
-/* Whether what it can do, or what it says to NodeGetInfo, is not known but will be: not so of one that leads back to this server. */
+/*
+ * Whether what it can do, or what it says to NodeGetInfo, is not known but will be: not so of one
+ * that leads back to this server.
+ */
 bool connection_is_awaited(const struct connection *connection);
 bool connection_is_node_awaited(const struct connection *connection);
 /* UNAVAILABLE, for callers who need to know it. */
 MUST_CHECK struct error *connection_unknown_error(const struct connection *connection);
 
-/* What its driver can, as the file says it, else as far as is known, less what the file takes away: 1 << Type. */
+/*
+ * What its driver can, as the file says it, else as far as is known, less what the file takes away:
+ * 1 << Type.
+ */
 uint64_t connection_services(const struct connection *connection);
 uint64_t connection_expansion(const struct connection *connection);
 uint64_t connection_controller_capabilities(const struct connection *connection);
@@ -80,8 +90,8 @@ struct connection *connection_set_find(const struct connection_set *set, const c
 const struct connection_slot *connection_set_wrong(const struct connection_set *set);
 
 /*
- * The one that says so, else the only one; NULL: there is no such. Of several that say so, the first by name. Beside a wrong file none is the only one:
- * that may be the one that says so.
+ * The one that says so, else the only one; NULL: there is no such. Of several that say so, the
+ * first by name. Beside a wrong file none is the only one: that may be the one that says so.
  */
 struct connection *connection_set_default(const struct connection_set *set);
 

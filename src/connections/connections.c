@@ -2,8 +2,9 @@
 /*
  * Reading the directory and swapping sets: see connections.h.
  *
- * One thread loads: it makes a new set out of the files and of the connections that need no change, which both sets share, and puts it
- * in the place of the old one under a lock that is held for a pointer's sake only. The old set goes when the last call lets go of it.
+ * One thread loads: it makes a new set out of the files and of the connections that need no change,
+ * which both sets share, and puts it in the place of the old one under a lock that is held for a
+ * pointer's sake only. The old set goes when the last call lets go of it.
  */
 #include "connections/connections.h"
 
@@ -277,8 +278,9 @@ is_awaited(const struct connection_slot *slot, const struct connection_slot *bef
 }
 
 /*
- * New drivers are given a moment to say what they can do: the orchestrator asks for capabilities once, and a connection that is only changed is not to be
- * without any for an instant. Who does not answer is in force all the same.
+ * New drivers are given a moment to say what they can do: the orchestrator asks for capabilities
+ * once, and a connection that is only changed is not to be without any for an instant. Who does not
+ * answer is in force all the same.
  */
 static void
 wait_for_drivers(struct connections *connections, const struct connection_set *set,
@@ -431,7 +433,10 @@ print_family(struct buffer *out, const char *name, const char *type, const char 
     buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* A file whose name is none has no line of its own: what stands in quotes there could be anything, or be there twice. */
+/*
+ * A file whose name is none has no line of its own: what stands in quotes there could be anything,
+ * or be there twice.
+ */
 static bool
 has_lines(const struct connection_slot *slot)
 {

@@ -73,7 +73,10 @@ put_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
     return write_chunk(fd, bytes, size, offset);
 }
 
-/* What is there already need not be written: an interrupted copy does not start from nothing. `from` is -1: zeros, behind the end of the source. */
+/*
+ * What is there already need not be written: an interrupted copy does not start from nothing.
+ * `from` is -1: zeros, behind the end of the source.
+ */
 static struct error *
 copy_chunk(int from, int to, char *bytes, char *there, size_t size, uint64_t offset)
 {

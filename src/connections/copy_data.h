@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The content of a published volume, into another one: a tree into a tree, a device into a device. */
+/*
+ * The content of a published volume, into another one: a tree into a tree, a device into a device.
+ */
 #ifndef CONNECTIONS_COPY_DATA_H
 #define CONNECTIONS_COPY_DATA_H
 
@@ -10,8 +12,9 @@ MUST_CHECK struct error *copy_data_check_empty(const char *path, const struct pr
                                                bool *is_empty);
 
 /*
- * Durable when it returns. What an interrupted copy has brought over already is kept where it is seen to be right. INVALID_ARGUMENT: one is
- * a tree, the other a device. OUT_OF_RANGE: the device is too small. CANCELLED.
+ * Durable when it returns. What an interrupted copy has brought over already is kept where it is
+ * seen to be right. INVALID_ARGUMENT: one is a tree, the other a device. OUT_OF_RANGE: the device
+ * is too small. CANCELLED.
  */
 MUST_CHECK struct error *copy_data(const char *from, const char *to,
                                    const struct progress *progress);

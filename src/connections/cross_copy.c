@@ -33,7 +33,10 @@ run_work(void *context, const struct progress *progress)
     return cross_copy_work_run(context, progress);
 }
 
-/* Of a copy that failed nothing is remembered, unless it could not be undone: the target is half filled then, and must not be taken for somebody else's. */
+/*
+ * Of a copy that failed nothing is remembered, unless it could not be undone: the target is half
+ * filled then, and must not be taken for somebody else's.
+ */
 static void
 settle_work(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
 {
@@ -122,7 +125,10 @@ is_size_fine(const copy_record *record, const Csi__V1__CreateVolumeRequest *requ
            (asked->required_bytes <= size && (!asked->limit_bytes || size <= asked->limit_bytes));
 }
 
-/* Unless it is under way already. `expected`: the revision of its row; a copy that has just ended must not be made again. */
+/*
+ * Unless it is under way already. `expected`: the revision of its row; a copy that has just ended
+ * must not be made again.
+ */
 static struct error *
 start(struct call *call, const struct connection_set *set, struct connection *from,
       struct connection *to, const Csi__V1__CreateVolumeRequest *request, copy_record *record,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of copies across connections: see cross_copy.h. `copy/CONNECTION/NAME` is a copy that is not
- * finished; there are few, and lists look at them. `copied/CONNECTION/NAME` is a finished one. `chosen/ID`
- * leads from the volume to its row, for when it is deleted (choice_rows.h).
+ * The rows of copies across connections: see cross_copy.h. `copy/CONNECTION/NAME` is a copy that is
+ * not finished; there are few, and lists look at them. `copied/CONNECTION/NAME` is a finished one.
+ * `chosen/ID` leads from the volume to its row, for when it is deleted (choice_rows.h).
  */
 #ifndef CONNECTIONS_CROSS_COPY_ROWS_H
 #define CONNECTIONS_CROSS_COPY_ROWS_H
@@ -33,7 +33,9 @@ MUST_CHECK struct error *cross_copy_rows_read(struct router *router, const char 
                                               struct arena *arena, copy_record **out,
                                               uint64_t *revision);
 
-/* The copy of this name, under any name that the connection has had and that is not another's now. */
+/*
+ * The copy of this name, under any name that the connection has had and that is not another's now.
+ */
 MUST_CHECK struct error *cross_copy_rows_find(struct router *router,
                                               const struct connection_set *set,
                                               const struct connection *to, const char *name,

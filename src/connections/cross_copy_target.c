@@ -146,8 +146,9 @@ make_target(struct call *call, const struct connection_set *set, struct connecti
 /* ---- whether the target is new ---- */
 
 /*
- * Lists tell ids only, so nobody can ask whether there is a volume of a name. But one whose id was not in the list before the driver was asked, and is in it now, is
- * new. The ids from before are written down first: an answer that is lost is asked for again, and the volume is there then.
+ * Lists tell ids only, so nobody can ask whether there is a volume of a name. But one whose id was
+ * not in the list before the driver was asked, and is in it now, is new. The ids from before are
+ * written down first: an answer that is lost is asked for again, and the volume is there then.
  */
 static struct error *
 write_plan(struct router *router, copy_record *record, struct arena *arena, struct copy_row *found)
@@ -185,7 +186,9 @@ give_up_plan(struct router *router, const struct copy_row *found, struct arena *
     return failure ? error_wrap(error, "%s", failure->message) : error;
 }
 
-/* That of an earlier request holds. There is none if the driver does not tell which volumes it has. */
+/*
+ * That of an earlier request holds. There is none if the driver does not tell which volumes it has.
+ */
 static struct error *
 make_plan(struct call *call, const struct connection *to, copy_record *record,
           struct copy_row *found)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target of a copy across connections, and the plan that is written before it: see cross_copy.h. */
+/*
+ * The target of a copy across connections, and the plan that is written before it: see
+ * cross_copy.h.
+ */
 #ifndef CONNECTIONS_CROSS_COPY_TARGET_H
 #define CONNECTIONS_CROSS_COPY_TARGET_H
 
 #include "connections/cross_copy_rows.h"
 
 /*
- * Checks the source and makes the target. `row` has the plan of an earlier request, or none; then the
- * new record. ALREADY_EXISTS: the target is an older volume. On a worker.
+ * Checks the source and makes the target. `row` has the plan of an earlier request, or none; then
+ * the new record. ALREADY_EXISTS: the target is an older volume. On a worker.
  */
 MUST_CHECK struct error *cross_copy_target_make(struct call *call, const struct connection_set *set,
                                                 struct connection *from, struct connection *to,

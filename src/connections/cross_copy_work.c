@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doing the copy: see cross_copy_work.h. All calls to drivers are made as an orchestrator would make them, with our ids. */
+/*
+ * Doing the copy: see cross_copy_work.h. All calls to drivers are made as an orchestrator would
+ * make them, with our ids.
+ */
 #include "connections/cross_copy_work.h"
 
 #include <errno.h>
@@ -144,7 +147,10 @@ end_of(const struct run *run, bool is_target)
     };
 }
 
-/* A new device is ours whatever bytes it holds. The files of a new tree would be mixed with those of the source. */
+/*
+ * A new device is ours whatever bytes it holds. The files of a new tree would be mixed with those
+ * of the source.
+ */
 static struct error *
 check_target(struct run *run, const char *path, const struct progress *progress)
 {
@@ -172,8 +178,9 @@ check_target(struct run *run, const char *path, const struct progress *progress)
 }
 
 /*
- * The driver gives the same volume for the same name, also one that somebody has made before and uses: only one that is new, or empty, is ours. And whether the source is
- * in use is known only before it is touched.
+ * The driver gives the same volume for the same name, also one that somebody has made before and
+ * uses: only one that is new, or empty, is ours. And whether the source is in use is known only
+ * before it is touched.
  */
 static struct error *
 take_possession(struct run *run, const char *path, const struct progress *progress)

@@ -17,13 +17,17 @@ struct cross_copy_work {
     const char *key; /* of its row */
 };
 
-/* Copies. When that has gone well both ends are let go of and the helping copy is gone; else cross_copy_work_undo is to follow, or another run. */
+/*
+ * Copies. When that has gone well both ends are let go of and the helping copy is gone; else
+ * cross_copy_work_undo is to follow, or another run.
+ */
 MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
                                              const struct progress *progress);
 
 /*
- * It has failed: lets go of both ends, removes the helping copy, and the target if it is known to be ours. False: something could not be removed, which is logged; the
- * record tells of it, and another run goes on from there.
+ * It has failed: lets go of both ends, removes the helping copy, and the target if it is known to
+ * be ours. False: something could not be removed, which is logged; the record tells of it, and
+ * another run goes on from there.
  */
 bool cross_copy_work_undo(struct cross_copy_work *work);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fields of CSI messages that the router translates: ids and topologies. A field name means the
- * same in every message, so a list of names is enough to find the ids in content sources, groups and
- * lists, also in messages of later CSI versions.
+ * same in every message, so a list of names is enough to find the ids in content sources, groups
+ * and lists, also in messages of later CSI versions.
  */
 #ifndef CONNECTIONS_CSI_FIELDS_H
 #define CONNECTIONS_CSI_FIELDS_H
@@ -25,12 +25,18 @@ enum id_field {
 /* The kind of the ids in a field; not for ID_FIELD_NODE. */
 enum id_kind csi_fields_kind(enum id_field field);
 
-/* What to do with the fields of a message. A NULL function skips its fields; an error ends the walk. */
+/*
+ * What to do with the fields of a message. A NULL function skips its fields; an error ends the
+ * walk.
+ */
 struct csi_visitor {
     void *context;
     /* May replace *id, which is never empty. */
     struct error *(*visit_id)(void *context, enum id_field field, char **id);
-    /* The message has a topology, a list of them or a requirement. Called after its ids are visited. */
+    /*
+     * The message has a topology, a list of them or a requirement. Called after its ids are
+     * visited.
+     */
     struct error *(*visit_topology)(void *context, ProtobufCMessage *owner);
 };
 

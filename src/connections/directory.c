@@ -2,9 +2,11 @@
 /*
  * The directory of connection files: see directory.h.
  *
- * DESIGN. Events only say that something may have changed: who waits then reads everything and compares. So none has to be understood, lost ones
- * are made good by the next, and links through `..data` need no knowledge of Kubernetes. The directory is looked at by its path again and again, because nothing
- * tells that it was replaced from outside (a link in the path, a mount). A watch on its parent was rejected: that can be replaced as well.
+ * DESIGN. Events only say that something may have changed: who waits then reads everything and
+ * compares. So none has to be understood, lost ones are made good by the next, and links through
+ * `..data` need no knowledge of Kubernetes. The directory is looked at by its path again and again,
+ * because nothing tells that it was replaced from outside (a link in the path, a mount). A watch on
+ * its parent was rejected: that can be replaced as well.
  */
 #include "connections/directory.h"
 
@@ -78,8 +80,9 @@ set_watch(struct directory *directory)
 }
 
 /*
- * Watches what the path leads to now. True: that is another directory than before, or none any more, or the watch is new, so that something
- * may have happened before it. The directory is identified before it is watched: if it is replaced in between the next look sees that.
+ * Watches what the path leads to now. True: that is another directory than before, or none any
+ * more, or the watch is new, so that something may have happened before it. The directory is
+ * identified before it is watched: if it is replaced in between the next look sees that.
  */
 static bool
 look(struct directory *directory)
@@ -268,7 +271,10 @@ trouble_of_errno(struct arena *arena, int errnum)
     return arena_print(arena, "it cannot be read: %s", strerror_r(errnum, text, sizeof text));
 }
 
-/* Does not wait for a writer of a pipe; whatever is no file has been ruled out before, unless it came just now. */
+/*
+ * Does not wait for a writer of a pipe; whatever is no file has been ruled out before, unless it
+ * came just now.
+ */
 static const char *
 read_open_file(int fd, struct arena *arena, struct directory_file *out)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory of connection files, watched: files that are written, renamed, removed, and a mounted Kubernetes Secret, whose files are links
- * through `..data`, a link that is swapped. Names that start with '.' and names without .yaml or .yml are not looked at.
+ * The directory of connection files, watched: files that are written, renamed, removed, and a
+ * mounted Kubernetes Secret, whose files are links through `..data`, a link that is swapped. Names
+ * that start with '.' and names without .yaml or .yml are not looked at.
  *
  * For one thread, but for directory_wake.
  */
@@ -22,9 +23,11 @@ MUST_CHECK struct error *directory_open(const char *path, struct directory **out
 void directory_close(struct directory *directory);
 
 /*
- * Waits until something may have changed and nothing more has for a moment (writers are given the time to finish, at most half a second
- * of it), until directory_wake, or for so long. Without notice from the kernel (a network file system, links to files elsewhere, no watches
- * left) time alone makes it return. A directory that is removed, replaced or mounted over is seen within a few seconds, and so is its return.
+ * Waits until something may have changed and nothing more has for a moment (writers are given the
+ * time to finish, at most half a second of it), until directory_wake, or for so long. Without
+ * notice from the kernel (a network file system, links to files elsewhere, no watches left) time
+ * alone makes it return. A directory that is removed, replaced or mounted over is seen within a few
+ * seconds, and so is its return.
  */
 void directory_wait(struct directory *directory, uint32_t timeout_ms);
 
@@ -47,7 +50,10 @@ struct directory_files {
 
 #define DIRECTORY_MAX_FILES 1024
 
-/* All files as they are now, in the arena. An error: the directory itself cannot be read, or has too many. */
+/*
+ * All files as they are now, in the arena. An error: the directory itself cannot be read, or has
+ * too many.
+ */
 MUST_CHECK struct error *directory_read(struct directory *directory, struct arena *arena,
                                         struct directory_files *out);
 

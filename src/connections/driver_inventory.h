@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes and snapshots of third-party drivers as skycap.v1.Inventory tells them: as much as CSI tells, which knows no names. On workers; all is in the
- * call's arena, and has our ids.
+ * Volumes and snapshots of third-party drivers as skycap.v1.Inventory tells them: as much as CSI
+ * tells, which knows no names. On workers; all is in the call's arena, and has our ids.
  */
 #ifndef CONNECTIONS_DRIVER_INVENTORY_H
 #define CONNECTIONS_DRIVER_INVENTORY_H
@@ -28,8 +28,9 @@ MUST_CHECK struct error *driver_inventory_list_snapshots(const struct merged_lis
                                                          size_t most, struct list_page *out);
 
 /*
- * One, by an id of ours; `*out` is a volume_info or a snapshot_info. NOT_FOUND. Of a driver that can neither tell of one nor list them whatever is asked
- * for is believed to be there: it must be possible to work with what it has made.
+ * One, by an id of ours; `*out` is a volume_info or a snapshot_info. NOT_FOUND. Of a driver that
+ * can neither tell of one nor list them whatever is asked for is believed to be there: it must be
+ * possible to work with what it has made.
  */
 MUST_CHECK struct error *driver_inventory_get_volume(struct call *call,
                                                      const struct connection_set *set,

@@ -11,8 +11,8 @@
 typedef struct error *driver_list_visit(void *context, ProtobufCMessage *page);
 
 /*
- * Visits each page of ListVolumes (ID_VOLUME) or ListSnapshots. OUT_OF_RANGE: the list does not end.
- * Ends with the call. On a worker.
+ * Visits each page of ListVolumes (ID_VOLUME) or ListSnapshots. OUT_OF_RANGE: the list does not
+ * end. Ends with the call. On a worker.
  */
 MUST_CHECK struct error *driver_list_read(const struct router *router, struct call *call,
                                           const struct connection *connection, enum id_kind kind,

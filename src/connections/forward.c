@@ -78,8 +78,8 @@ forget_handles(const struct forward *f, struct error *error)
 }
 
 /*
- * Takes the error and gives the client's. An object that was to be deleted and does not exist is gone,
- * as was wanted. UNIMPLEMENTED of a driver must not look as if the router lacked the method.
+ * Takes the error and gives the client's. An object that was to be deleted and does not exist is
+ * gone, as was wanted. UNIMPLEMENTED of a driver must not look as if the router lacked the method.
  */
 static struct error *
 explain(const struct forward *f, struct error *error)

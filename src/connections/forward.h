@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call to the driver of a connection. Every call takes the same steps: the request is translated,
- * sent, and the answer is concluded: translated, checked, counted, and what a deletion makes obsolete
- * is forgotten. Only the sending differs: a driver that can relay is called on the loop, without a
- * thread; others on a worker.
+ * One call to the driver of a connection. Every call takes the same steps: the request is
+ * translated, sent, and the answer is concluded: translated, checked, counted, and what a deletion
+ * makes obsolete is forgotten. Only the sending differs: a driver that can relay is called on the
+ * loop, without a thread; others on a worker.
  */
 #ifndef CONNECTIONS_FORWARD_H
 #define CONNECTIONS_FORWARD_H
@@ -57,8 +57,8 @@ MUST_CHECK struct error *forward_call(const struct router *router, const struct 
                                       ProtobufCMessage *reply);
 
 /*
- * A call of skycap's own services, which drivers with operations serve. The ids of the request are the
- * driver's already, and the call is not counted. On a worker.
+ * A call of skycap's own services, which drivers with operations serve. The ids of the request are
+ * the driver's already, and the call is not counted. On a worker.
  */
 MUST_CHECK struct error *forward_own(const struct router *router, const struct connection_set *set,
                                      struct connection *connection, struct call *call,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything behind `--connections`: the router, the connections, and the stores in which the router remembers things, opened and closed together. */
+/*
+ * Everything behind `--connections`: the router, the connections, and the stores in which the
+ * router remembers things, opened and closed together.
+ */
 #ifndef CONNECTIONS_FRONT_H
 #define CONNECTIONS_FRONT_H
 
@@ -37,8 +40,8 @@ void front_close(struct front *front);
 bool front_is_ready(const struct front *front, struct arena *arena, const char **degraded);
 
 /*
- * What NodeGetInfo would answer, as bytes; the same answer has the same bytes. UNAVAILABLE: a driver has not been reached yet, or the store cannot be. Any thread but the
- * loop's.
+ * What NodeGetInfo would answer, as bytes; the same answer has the same bytes. UNAVAILABLE: a
+ * driver has not been reached yet, or the store cannot be. Any thread but the loop's.
  */
 MUST_CHECK struct error *front_describe_node(const struct front *front, struct buffer *out);
 

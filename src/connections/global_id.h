@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids as the orchestrator sees them, KIND:CONNECTION/HANDLE, taken apart and put together. csi/ids.h has the kinds. */
+/*
+ * Ids as the orchestrator sees them, KIND:CONNECTION/HANDLE, taken apart and put together.
+ * csi/ids.h has the kinds.
+ */
 #ifndef CONNECTIONS_GLOBAL_ID_H
 #define CONNECTIONS_GLOBAL_ID_H
 

@@ -2,8 +2,9 @@
 /*
  * Long handles: see handles.h.
  *
- * The short one is a hash of the long one, so that a list gives the same id as the create did, without an index the other way round. Two that
- * have the same hash are told apart by a number behind it.
+ * The short one is a hash of the long one, so that a list gives the same id as the create did,
+ * without an index the other way round. Two that have the same hash are told apart by a number
+ * behind it.
  */
 #include "connections/handles.h"
 
@@ -153,7 +154,10 @@ handles_match(const struct global_id *parts, const char *handle)
 
 /* ---- forgetting ---- */
 
-/* Another handle with the same hash would take the place of this one, and have another id than before. */
+/*
+ * Another handle with the same hash would take the place of this one, and have another id than
+ * before.
+ */
 static struct error *
 has_another_behind(struct store *store, enum id_kind kind, const char *connection,
                    const char *short_handle, struct arena *arena, bool *out)

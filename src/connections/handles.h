@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles that are too long. An id has 128 bytes at most, the connection's name included; a third-party driver's handle may need all of them. Such a
- * handle is known to the orchestrator by a short one, "~" and 16 digits, and a row in the store, `handle/ID`, says what the id stands for. The row goes when what it
- * names has been deleted.
+ * Handles that are too long. An id has 128 bytes at most, the connection's name included; a
+ * third-party driver's handle may need all of them. Such a handle is known to the orchestrator by a
+ * short one, "~" and 16 digits, and a row in the store, `handle/ID`, says what the id stands for.
+ * The row goes when what it names has been deleted.
  *
  * Any thread but the loop's.
  */
@@ -33,16 +34,25 @@ MUST_CHECK struct error *handles_print_id(struct store *store, enum id_kind kind
                                           const char *connection, const char *handle,
                                           enum handles_state state, struct arena *arena, char **id);
 
-/* Does the store know what a short handle stands for, or that it is deleted? If not the row was never made, or is lost. */
+/*
+ * Does the store know what a short handle stands for, or that it is deleted? If not the row was
+ * never made, or is lost.
+ */
 MUST_CHECK struct error *handles_is_known(struct store *store, const char *id,
                                           const struct global_id *parts, struct arena *arena,
                                           bool *out);
 
-/* Can a short handle stand for this one of a driver's? Surely, or only if others with the same hash were there first. */
+/*
+ * Can a short handle stand for this one of a driver's? Surely, or only if others with the same hash
+ * were there first.
+ */
 enum handles_match { HANDLES_DIFFER, HANDLES_MATCH, HANDLES_MAY_MATCH };
 enum handles_match handles_match(const struct global_id *parts, const char *handle);
 
-/* The driver's handle, of an id that was taken apart. NOT_FOUND: the short one was never given out, or what it stands for is deleted. */
+/*
+ * The driver's handle, of an id that was taken apart. NOT_FOUND: the short one was never given out,
+ * or what it stands for is deleted.
+ */
 MUST_CHECK struct error *handles_read(struct store *store, const char *id,
                                       const struct global_id *parts, struct arena *arena,
                                       const char **out);
@@ -56,15 +66,19 @@ struct handles_row {
 };
 
 /*
- * Puts that of the id that has this short handle for `handle` before the others, if there is one. `leaves_mark`: when it goes the store remembers that it was
- * deleted, for 30 days at least, because nobody else could tell.
+ * Puts that of the id that has this short handle for `handle` before the others, if there is one.
+ * `leaves_mark`: when it goes the store remembers that it was deleted, for 30 days at least,
+ * because nobody else could tell.
  */
 MUST_CHECK struct error *handles_find_row(struct store *store, enum id_kind kind,
                                           const char *connection, const char *short_handle,
                                           const char *handle, bool leaves_mark, struct arena *arena,
                                           struct handles_row **rows);
 
-/* What they stand for is deleted. Those that were written meanwhile stay: something of that handle was made again. */
+/*
+ * What they stand for is deleted. Those that were written meanwhile stay: something of that handle
+ * was made again.
+ */
 MUST_CHECK struct error *handles_forget(struct store *store, const struct handles_row *rows,
                                         struct arena *arena);
 

@@ -91,7 +91,10 @@ write_row(const struct router *router, const char *key, const struct row *row, s
 
 /* ---- finding ---- */
 
-/* A row whose path is there still is kept: a publication at a second path may fail, and must not make the first one forgotten. */
+/*
+ * A row whose path is there still is kept: a publication at a second path may fail, and must not
+ * make the first one forgotten.
+ */
 static struct error *
 find_for_publication(const struct router *router, const struct connection_set *set, const char *key,
                      const Csi__V1__NodePublishVolumeRequest *publish,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inline volumes: the orchestrator makes their ids, so these say nothing about a connection. volume_context does, at the publication (`connection`,
- * else the default one); a row in the store, `inline/ID`, remembers it until the volume is unpublished where
- * it was published.
+ * Inline volumes: the orchestrator makes their ids, so these say nothing about a connection.
+ * volume_context does, at the publication (`connection`, else the default one); a row in the store,
+ * `inline/ID`, remembers it until the volume is unpublished where it was published.
  */
 #ifndef CONNECTIONS_INLINE_VOLUMES_H
 #define CONNECTIONS_INLINE_VOLUMES_H
@@ -11,8 +11,8 @@
 #include "connections/router_internal.h"
 
 /*
- * Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. NULL: what is to be unpublished
- * is not there (any more).
+ * Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. NULL:
+ * what is to be unpublished is not there (any more).
  */
 MUST_CHECK struct error *inline_volumes_find(const struct router *router,
                                              const struct connection_set *set,

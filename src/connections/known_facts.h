@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What drivers reported when they were reached last: rows `facts/NAME` of the process' own store. After a restart, capabilities and NodeGetInfo use it until the driver is
- * reached again, so that one driver that is down does not prevent a node from registering.
+ * What drivers reported when they were reached last: rows `facts/NAME` of the process' own store.
+ * After a restart, capabilities and NodeGetInfo use it until the driver is reached again, so that
+ * one driver that is down does not prevent a node from registering.
  */
 #ifndef CONNECTIONS_KNOWN_FACTS_H
 #define CONNECTIONS_KNOWN_FACTS_H
@@ -9,11 +10,17 @@
 #include "connections/connection.h"
 #include "store/store.h"
 
-/* What the driver at the endpoints of this file reported. NULL: nothing is stored, or it cannot be read, which is logged. May wait. */
+/*
+ * What the driver at the endpoints of this file reported. NULL: nothing is stored, or it cannot be
+ * read, which is logged. May wait.
+ */
 struct driver_facts *known_facts_read(struct store *store, const struct connection_spec *spec,
                                       const struct log *log);
 
-/* Writes what has changed, of all drivers that have been reached. Durable when it returns. May wait. */
+/*
+ * Writes what has changed, of all drivers that have been reached. Durable when it returns. May
+ * wait.
+ */
 MUST_CHECK struct error *known_facts_write(struct store *store, const struct connection_set *set,
                                            struct arena *arena);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which volumes a connection's driver has, by its list: enough to tell later whether one of them was there already. */
+/*
+ * Which volumes a connection's driver has, by its list: enough to tell later whether one of them
+ * was there already.
+ */
 #ifndef CONNECTIONS_LISTED_IDS_H
 #define CONNECTIONS_LISTED_IDS_H
 

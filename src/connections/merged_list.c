@@ -41,7 +41,10 @@ print_token(const char *name, size_t skip, const char *rest, struct arena *arena
 
 /* ---- one connection ---- */
 
-/* A connection that may have something to list, NULL for entries without one, and its first page, if that has been asked for already. */
+/*
+ * A connection that may have something to list, NULL for entries without one, and its first page,
+ * if that has been asked for already.
+ */
 struct source {
     const struct merged_list *list;
     struct connection *connection;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over all connections, one connection after the other, by name. Where all entries are wanted all are asked at once; each has its share of the time, so that one
- * that hangs is left out and the others are told.
+ * Lists over all connections, one connection after the other, by name. Where all entries are wanted
+ * all are asked at once; each has its share of the time, so that one that hangs is left out and the
+ * others are told.
  *
- * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page are behind us already, and its own token for that page. It holds all
- * that is needed, so it is good after a restart; and if the connection is gone by then the list goes on with the next name. A connection
+ * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page are behind
+ * us already, and its own token for that page. It holds all that is needed, so it is good after a
+ * restart; and if the connection is gone by then the list goes on with the next name. A connection
  * that does not answer is left out: that it is down, the health RPCs and the metrics tell.
  */
 #ifndef CONNECTIONS_MERGED_LIST_H
@@ -29,14 +31,19 @@ struct merged_list {
     bool has_own;        /* `ask` has entries without a connection too; they come first */
     /* Connections without anything to list are passed over. */
     bool (*can)(const struct merged_list *list, struct connection *connection);
-    /* A page of one connection (NULL: of none), as its own token says; on any thread, with a call that is a part of the list's. A driver may give more than the `most` that are wanted. */
+    /*
+     * A page of one connection (NULL: of none), as its own token says; on any thread, with a call
+     * that is a part of the list's. A driver may give more than the `most` that are wanted.
+     */
     struct error *(*ask)(const struct merged_list *list, struct connection *connection,
                          const char *token, size_t most, struct list_page *out);
 };
 
 /*
- * `max_entries` as the client says it, but at most `limit`, which is also what 0 means. INVALID_ARGUMENT: it is negative. ABORTED: the token is none of
- * ours, or the driver knows it no more. If no connection answers, or there is no entry and one does not answer, the error of one of them. On a worker.
+ * `max_entries` as the client says it, but at most `limit`, which is also what 0 means.
+ * INVALID_ARGUMENT: it is negative. ABORTED: the token is none of ours, or the driver knows it no
+ * more. If no connection answers, or there is no entry and one does not answer, the error of one of
+ * them. On a worker.
  */
 MUST_CHECK struct error *merged_list_run(const struct merged_list *list, int32_t max_entries,
                                          size_t limit, const char *token, struct list_page *out);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that writes what the drivers tell into the store as soon as they tell it. What they can do is for the next start. On a node, their names for it and the keys of its
- * topology are for a controller elsewhere: an orchestrator asks NodeGetInfo once; drivers come, change and go after that.
+ * A thread that writes what the drivers tell into the store as soon as they tell it. What they can
+ * do is for the next start. On a node, their names for it and the keys of its topology are for a
+ * controller elsewhere: an orchestrator asks NodeGetInfo once; drivers come, change and go after
+ * that.
  */
 #ifndef CONNECTIONS_NODE_ANNOUNCER_H
 #define CONNECTIONS_NODE_ANNOUNCER_H

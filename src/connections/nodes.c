@@ -39,7 +39,10 @@ nodes_is_this(const struct router *router, const char *node_id)
     return router->options.is_node && strcmp(node_id, router->options.node_id) == 0;
 }
 
-/* What the driver beside a controller calls the host of both, where copies across connections are made; NULL: another node is meant, or it has none. */
+/*
+ * What the driver beside a controller calls the host of both, where copies across connections are
+ * made; NULL: another node is meant, or it has none.
+ */
 static char *
 name_of_host(const struct router *router, const struct connection *connection, const char *node_id,
              struct arena *arena)

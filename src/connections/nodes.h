@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of nodes. The orchestrator knows a node by our name; each third-party driver has its own name for it, which it tells in
- * NodeGetInfo. A table in the store keeps them: `node/CONNECTION/NODE` is the driver's name. The row of this node is written when the driver
- * tells it (node_announcer.h); those of others come with a shared store, or stand in the connection's file as node-ids.
+ * The names of nodes. The orchestrator knows a node by our name; each third-party driver has its
+ * own name for it, which it tells in NodeGetInfo. A table in the store keeps them:
+ * `node/CONNECTION/NODE` is the driver's name. The row of this node is written when the driver
+ * tells it (node_announcer.h); those of others come with a shared store, or stand in the
+ * connection's file as node-ids.
  */
 #ifndef CONNECTIONS_NODES_H
 #define CONNECTIONS_NODES_H
@@ -10,10 +12,16 @@
 #include "connections/connection.h"
 #include "connections/router_internal.h"
 
-/* Is it this process' own node? A controller alone has none: what nodes of that name have told goes before what the driver beside it says. */
+/*
+ * Is it this process' own node? A controller alone has none: what nodes of that name have told goes
+ * before what the driver beside it says.
+ */
 bool nodes_is_this(const struct router *router, const char *node_id);
 
-/* Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other nodes than this. */
+/*
+ * Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other
+ * nodes than this.
+ */
 MUST_CHECK struct error *nodes_translate_in(const struct router *router,
                                             const struct connection *connection,
                                             struct arena *arena, char **node_id);

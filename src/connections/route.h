@@ -37,8 +37,8 @@ bool route_can_translate_out(const struct router *router, const struct connectio
                              const ProtobufCMessage *reply);
 
 /*
- * Ids and topologies of a driver's answer become ours; `inline_id` (may be NULL) stays. INTERNAL: the
- * driver has answered with something that is no id. Waits, unless route_can_translate_out.
+ * Ids and topologies of a driver's answer become ours; `inline_id` (may be NULL) stays. INTERNAL:
+ * the driver has answered with something that is no id. Waits, unless route_can_translate_out.
  */
 MUST_CHECK struct error *route_translate_out(const struct router *router,
                                              const struct connection *connection,

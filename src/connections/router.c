@@ -2,9 +2,9 @@
 /*
  * Which method goes where: see router.h.
  *
- * The services are those of CSI, with one handler for all methods. It looks up the rule of the method,
- * then the connection by the ids of the request. If the driver can relay, all of that happens on the
- * loop, without a thread; otherwise a worker goes on with what was found.
+ * The services are those of CSI, with one handler for all methods. It looks up the rule of the
+ * method, then the connection by the ids of the request. If the driver can relay, all of that
+ * happens on the loop, without a thread; otherwise a worker goes on with what was found.
  */
 #include "connections/router.h"
 
@@ -104,8 +104,8 @@ explain_unknown_id(const struct rule *rule, const ProtobufCMessage *request,
 }
 
 /*
- * Sets the connection, or inline_id: a worker finds the connection of an inline volume. Neither, and
- * no error: the answer is an empty one. Never waits.
+ * Sets the connection, or inline_id: a worker finds the connection of an inline volume. Neither,
+ * and no error: the answer is an empty one. Never waits.
  */
 static struct error *
 find_connection(struct forward *f, struct route *route)

@@ -2,8 +2,8 @@
 /*
  * The router in front of all connections: the CSI services as the orchestrator sees them. A request
  * goes to the connection that its ids or its parameters name. The router translates ids in both
- * directions. Calls that concern all connections (lists, capabilities, the node, Probe) go to all of
- * them, and the router merges the answers.
+ * directions. Calls that concern all connections (lists, capabilities, the node, Probe) go to all
+ * of them, and the router merges the answers.
  */
 #ifndef CONNECTIONS_ROUTER_H
 #define CONNECTIONS_ROUTER_H
@@ -40,21 +40,22 @@ void router_close(struct router *router);
 
 /*
  * The answer to Probe: true if there is no connection, or at least one is ready. `*degraded` names
- * the others, "slow, fast (its file is wrong)", in the call's arena; "" if there are none. Waits for
- * the local store, never for another driver.
+ * the others, "slow, fast (its file is wrong)", in the call's arena; "" if there are none. Waits
+ * for the local store, never for another driver.
  */
 bool router_is_ready(const struct router *router, struct call *call, const char **degraded);
 
 /*
- * The answer to NodeGetInfo; texts are in the arena. UNAVAILABLE: a driver has not been reached yet,
- * or the store cannot be. Any thread but the loop's.
+ * The answer to NodeGetInfo; texts are in the arena. UNAVAILABLE: a driver has not been reached
+ * yet, or the store cannot be. Any thread but the loop's.
  */
 MUST_CHECK struct error *router_describe_node(const struct router *router, struct arena *arena,
                                               Csi__V1__NodeGetInfoResponse *reply);
 
 /*
- * Adds the CSI services of these `sides`, and a fallback: a call of an unknown method goes unchanged
- * to the connection that its metadata `skycap-connection` names. The router must outlive the server.
+ * Adds the CSI services of these `sides`, and a fallback: a call of an unknown method goes
+ * unchanged to the connection that its metadata `skycap-connection` names. The router must outlive
+ * the server.
  */
 void router_add(struct server *server, struct router *router, unsigned sides);
 

@@ -41,7 +41,10 @@ add_capacity(Csi__V1__GetCapacityResponse *sum, const Csi__V1__GetCapacityRespon
         sum->minimum_volume_size = part->minimum_volume_size;
 }
 
-/* Of the connection that is named, of all that fit the labels, of the default one; without any of these, of all. */
+/*
+ * Of the connection that is named, of all that fit the labels, of the default one; without any of
+ * these, of all.
+ */
 static struct error *
 choose_for_capacity(const struct connection_set *set, const struct text_map *parameters,
                     struct arena *arena, struct choice *out)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The router: skycap.v1.Connections, how each connection is. What may be secret, the options and parameters of the files, is not told. */
+/*
+ * The router: skycap.v1.Connections, how each connection is. What may be secret, the options and
+ * parameters of the files, is not told.
+ */
 #include "connections/router_internal.h"
 #include "message/message_map.h"
 

@@ -2,11 +2,11 @@
 /*
  * The router: new volumes.
  *
- * Where labels select, the connections that fit are tried in their order until one takes the volume.
- * The connection is written down before its driver is asked (choice_rows.h). A repeated request goes
- * there first, whatever has changed meanwhile, and elsewhere only if that driver says that it has no
- * such volume and no room for it. So a volume is never made twice. The rows go when the volume is
- * deleted, or when all connections have refused.
+ * Where labels select, the connections that fit are tried in their order until one takes the
+ * volume. The connection is written down before its driver is asked (choice_rows.h). A repeated
+ * request goes there first, whatever has changed meanwhile, and elsewhere only if that driver says
+ * that it has no such volume and no room for it. So a volume is never made twice. The rows go when
+ * the volume is deleted, or when all connections have refused.
  */
 #include <string.h>
 
@@ -81,7 +81,10 @@ put_first(struct choice *choice, struct connection *first)
     }
 }
 
-/* The connection that was asked before for this name goes first, also if its labels do not fit any more. */
+/*
+ * The connection that was asked before for this name goes first, also if its labels do not fit any
+ * more.
+ */
 static void
 ask_first(struct choice *choice, struct connection *before)
 {

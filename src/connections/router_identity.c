@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: who it is, and what it can: whatever one of the connections can, as their drivers said last. Nothing here waits: the drivers'
- * keepers do the asking.
+ * The router: who it is, and what it can: whatever one of the connections can, as their drivers
+ * said last. Nothing here waits: the drivers' keepers do the asking.
  */
 #include <string.h>
 
@@ -72,7 +72,10 @@ add_up(const struct router *router, const struct connection_set *set, struct uni
     all->node &= ~NODE_OF_1_13;
 }
 
-/* Orchestrators ask once: they are not told that nobody can what a driver that is not there yet may be able to do. */
+/*
+ * Orchestrators ask once: they are not told that nobody can what a driver that is not there yet may
+ * be able to do.
+ */
 static struct error *
 find_all(struct call *call, struct union_of_all *all)
 {
@@ -224,7 +227,10 @@ router_node_capabilities(struct call *call, const void *in, void *out)
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router->options.connections);
     add_up(router, set, &all);
-    /* A kubelet asks before every mount, those of other connections too. Staging is passed on, and is done where a driver has no use for it. */
+    /*
+     * A kubelet asks before every mount, those of other connections too. Staging is passed on, and
+     * is done where a driver has no use for it.
+     */
     if (all.unknown)
         all.node |= NODE_BIT(STAGE_UNSTAGE_VOLUME);
     reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));

@@ -67,7 +67,10 @@ struct error *router_list_volumes(struct call *call, const void *in, void *out);
 struct error *router_list_snapshots(struct call *call, const void *in, void *out);
 struct error *router_list_volume_health(struct call *call, const void *in, void *out);
 
-/* ---- router_connections.c, router_operations.c, router_inventory.c: their context is the router too ---- */
+/*
+ * ---- router_connections.c, router_operations.c, router_inventory.c: their context is the router
+ * too ----
+ */
 extern const struct skycap_v1_connections router_connections_handlers;
 extern const struct skycap_v1_operations router_operations_handlers;
 extern const struct skycap_v1_inventory router_inventory_handlers;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve it themselves; what third-party drivers have is told as
- * far as their CSI lists tell it (driver_inventory.c). They tell no names: their volumes and snapshots are known by id alone, unless ids follow from names.
+ * The router: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve
+ * it themselves; what third-party drivers have is told as far as their CSI lists tell it
+ * (driver_inventory.c). They tell no names: their volumes and snapshots are known by id alone,
+ * unless ids follow from names.
  */
 #include <string.h>
 

@@ -15,8 +15,9 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
 }
 
 /*
- * What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps no kubelet waiting. A kubelet asks when it registers the driver and not again: before
- * all is known it is not answered.
+ * What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps
+ * no kubelet waiting. A kubelet asks when it registers the driver and not again: before all is
+ * known it is not answered.
  */
 struct error *
 router_describe_node(const struct router *router, struct arena *arena,
@@ -125,7 +126,10 @@ append_answers(Csi__V1__NodeGetStorageHealthResponse *reply, const struct parall
     }
 }
 
-/* All that the drivers tell, and the connections that are down, or do not tell. All are asked at once: one that hangs takes no time from the others. */
+/*
+ * All that the drivers tell, and the connections that are down, or do not tell. All are asked at
+ * once: one that hangs takes no time from the others.
+ */
 struct error *
 router_storage_health(struct call *call, const void *in, void *out)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Operations over all connections. The router has operations of its own, copies from one connection to another, whose ids are those of
- * the volumes that they make; a connection with an engine of its own has those of the engine, whose ids v:local/HANDLE are told as v:NAME/HANDLE. A
- * third-party driver has none.
+ * The router: skycap.v1.Operations over all connections. The router has operations of its own,
+ * copies from one connection to another, whose ids are those of the volumes that they make; a
+ * connection with an engine of its own has those of the engine, whose ids v:local/HANDLE are told
+ * as v:NAME/HANDLE. A third-party driver has none.
  *
- * Who watches all of them has one thread, which holds a watch on each source and waits for one after the other, a little while each. A thread per
- * source would tell changes at once instead of within a quarter of a second, which nobody needs.
+ * Who watches all of them has one thread, which holds a watch on each source and waits for one
+ * after the other, a little while each. A thread per source would tell changes at once instead of
+ * within a quarter of a second, which nobody needs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -292,7 +294,9 @@ follow(struct call *call, struct connection *connection, const char *id)
     return error;
 }
 
-/* One of an engine's. What has ended, or is a snapshot that never took its time, is told as it is. */
+/*
+ * One of an engine's. What has ended, or is a snapshot that never took its time, is told as it is.
+ */
 static struct error *
 watch_engines(struct call *call, const char *id)
 {

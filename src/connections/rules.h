@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the router knows about each CSI method: the capability that it needs, and how its ids count. */
+/*
+ * What the router knows about each CSI method: the capability that it needs, and how its ids count.
+ */
 #ifndef CONNECTIONS_RULES_H
 #define CONNECTIONS_RULES_H
 

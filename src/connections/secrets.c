@@ -17,7 +17,10 @@ find_owner_name(const struct connection_set *set, const char *name)
     return owner ? owner->spec->name : NULL;
 }
 
-/* The name of the connection that a key is meant for, `NAME.KEY`; NULL: it is for whoever gets the request. */
+/*
+ * The name of the connection that a key is meant for, `NAME.KEY`; NULL: it is for whoever gets the
+ * request.
+ */
 static const char *
 find_owner(const struct connection_set *set, const char *key, const char **rest)
 {
@@ -32,7 +35,10 @@ find_owner(const struct connection_set *set, const char *key, const char **rest)
     return find_owner_name(set, name);
 }
 
-/* Those for everybody first: a secret that names the connection counts more than one of the same key that does not. */
+/*
+ * Those for everybody first: a secret that names the connection counts more than one of the same
+ * key that does not.
+ */
 static struct text_map
 filter_secrets(const struct connection_set *set, const struct connection *connection,
                const struct text_map *secrets, struct arena *arena)

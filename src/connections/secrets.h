@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Secrets. A key `NAME.KEY` is a secret for the connection NAME alone, which sees it as KEY; other keys
- * are for every driver whose connection's file allows it.
+ * Secrets. A key `NAME.KEY` is a secret for the connection NAME alone, which sees it as KEY; other
+ * keys are for every driver whose connection's file allows it.
  */
 #ifndef CONNECTIONS_SECRETS_H
 #define CONNECTIONS_SECRETS_H

@@ -2,8 +2,9 @@
 /*
  * Connection files: see spec.h.
  *
- * DESIGN. One function for each key, or for a few that belong together; the first that finds something wrong tells it. What a message says of
- * choices (keys, drivers, capabilities) is all that there are: a test compares it with docs/connection.schema.json.
+ * DESIGN. One function for each key, or for a few that belong together; the first that finds
+ * something wrong tells it. What a message says of choices (keys, drivers, capabilities) is all
+ * that there are: a test compares it with docs/connection.schema.json.
  */
 #include "connections/spec.h"
 
@@ -34,7 +35,9 @@ consists_of(const char *text, const char *characters, size_t least, size_t most)
     return size >= least && size <= most && strspn(text, characters) == size;
 }
 
-/* Every call with an id comes here: strspn would make itself a table of the characters each time. */
+/*
+ * Every call with an id comes here: strspn would make itself a table of the characters each time.
+ */
 bool
 spec_is_name(const char *name)
 {
@@ -240,7 +243,10 @@ static const struct capability_list {
 };
 #define RPC_LISTS 3
 
-/* The bit of the name in that type; 0: it has none. UNKNOWN, which is number 0 in all of them, is no capability. */
+/*
+ * The bit of the name in that type; 0: it has none. UNKNOWN, which is number 0 in all of them, is
+ * no capability.
+ */
 static uint64_t
 capability_bit(const ProtobufCEnumDescriptor *type, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection as its file describes it. docs/connections.md tells people what each key means, docs/connection.schema.json tells
- * programs.
+ * A connection as its file describes it. docs/connections.md tells people what each key means,
+ * docs/connection.schema.json tells programs.
  *
  *     driver: csi                       # or local, oim
  *     options: {endpoint: "unix:///run/csi/hostpath.sock"}
@@ -29,7 +29,10 @@
 #define SPEC_LARGEST_MAX_CALLS 1024
 #define SPEC_CAPACITY_UNLIMITED INT64_MAX
 
-/* What of a request's secrets the driver gets to see. A key NAME.KEY is for the connection NAME only, and reaches it as KEY. */
+/*
+ * What of a request's secrets the driver gets to see. A key NAME.KEY is for the connection NAME
+ * only, and reaches it as KEY.
+ */
 enum spec_secrets {
     SPEC_SECRETS_ALL,    /* those, and keys without the name of a connection before them */
     SPEC_SECRETS_SCOPED, /* those only */
@@ -72,17 +75,24 @@ bool spec_is_name(const char *name);
 /* INVALID_ARGUMENT says what a name looks like. */
 MUST_CHECK struct error *spec_check_name(const char *name);
 
-/* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: what other programs, democratic-csi's proxy among them, allow as a name. Every name is one. */
+/*
+ * [A-Za-z0-9][A-Za-z0-9._-]{0,62}: what other programs, democratic-csi's proxy among them, allow as
+ * a name. Every name is one.
+ */
 bool spec_is_alias(const char *name);
 
 /*
- * Reads a file's text, size at most SPEC_MAX_FILE_BYTES, checks every key and the driver's own options. Everything is in the arena. INVALID_ARGUMENT
- * tells the line. Nothing is opened or reached.
+ * Reads a file's text, size at most SPEC_MAX_FILE_BYTES, checks every key and the driver's own
+ * options. Everything is in the arena. INVALID_ARGUMENT tells the line. Nothing is opened or
+ * reached.
  */
 MUST_CHECK struct error *spec_read(const char *name, const char *text, size_t size,
                                    struct arena *arena, struct connection_spec **out);
 
-/* The same driver with the same options, those that all drivers have (max-calls, timeout) included: it need not be opened anew. */
+/*
+ * The same driver with the same options, those that all drivers have (max-calls, timeout) included:
+ * it need not be opened anew.
+ */
 bool spec_same_driver(const struct connection_spec *a, const struct connection_spec *b);
 
 #endif

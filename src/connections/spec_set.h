@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connection files that are right each by itself, but not beside each other: an id must lead to one storage system, whatever else is
- * there, and each storage system must have one name.
+ * Connection files that are right each by itself, but not beside each other: an id must lead to one
+ * storage system, whatever else is there, and each storage system must have one name.
  */
 #ifndef CONNECTIONS_SPEC_SET_H
 #define CONNECTIONS_SPEC_SET_H
@@ -14,7 +14,10 @@ struct spec_set_file {
     bool is_in_force;                   /* already: of two with one server it stays */
 };
 
-/* INVALID_ARGUMENT: what is wrong with this file because of another, which the message names. Nothing is reached. */
+/*
+ * INVALID_ARGUMENT: what is wrong with this file because of another, which the message names.
+ * Nothing is reached.
+ */
 MUST_CHECK struct error *spec_set_check(const struct spec_set_file *files, size_t count,
                                         size_t index);
 

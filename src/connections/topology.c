@@ -88,8 +88,8 @@ translate_one_in(const struct connection *connection, const struct text_map *key
 }
 
 /*
- * The terms that fit, as the driver sees them. Where a driver tells where its volumes are, a place that is named by keys of others alone is none of theirs, unless the
- * file says otherwise.
+ * The terms that fit, as the driver sees them. Where a driver tells where its volumes are, a place
+ * that is named by keys of others alone is none of theirs, unless the file says otherwise.
  */
 static size_t
 translate_terms(const struct connection *connection, const struct text_map *keys,
@@ -122,7 +122,10 @@ driver_may_have(const struct connection *connection,
     return !connection_is_known(connection) || connection_services(connection) >> service & 1;
 }
 
-/* The requirement of a request, and the service that a driver has if it can do something with it; NULL: the request is not about topologies. */
+/*
+ * The requirement of a request, and the service that a driver has if it can do something with it;
+ * NULL: the request is not about topologies.
+ */
 static Csi__V1__TopologyRequirement **
 find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__Type *service)
 {

@@ -4,8 +4,8 @@
  * together, under the names that topology_keys.h gives them. `keys` maps a driver's own key to that
  * name.
  *
- * A driver sees the terms of a requirement that use its keys. The other terms, and the `topology` of
- * the connection's file, are checked here. A driver whose keys are unknown, because no node has
+ * A driver sees the terms of a requirement that use its keys. The other terms, and the `topology`
+ * of the connection's file, are checked here. A driver whose keys are unknown, because no node has
  * reported any yet, sees the requirement unchanged. Snapshots are treated like volumes.
  */
 #ifndef CONNECTIONS_TOPOLOGY_H

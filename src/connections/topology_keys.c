@@ -2,8 +2,9 @@
 /*
  * Keys of topologies: see topology_keys.h.
  *
- * A row is made once and stays, also when its connection's file goes. It changes in one case only: two connections have exposed a key as the same, because
- * they agreed on its value, and then do not agree any more. To keep it would put volumes where they are not.
+ * A row is made once and stays, also when its connection's file goes. It changes in one case only:
+ * two connections have exposed a key as the same, because they agreed on its value, and then do not
+ * agree any more. To keep it would put volumes where they are not.
  */
 #include "connections/topology_keys.h"
 
@@ -213,8 +214,8 @@ value_of(const struct claim *claim, const char *connection, const char *key)
 }
 
 /*
- * Does another connection tell something else by this key? One that cannot be compared with does, unless they have agreed before. Of two that do not agree any
- * more the first by name keeps it.
+ * Does another connection tell something else by this key? One that cannot be compared with does,
+ * unless they have agreed before. Of two that do not agree any more the first by name keeps it.
  */
 static bool
 is_taken(const struct claim *claim, const struct connection *connection, const char *key,

@@ -2,8 +2,9 @@
 /*
  * YAML as settings: see yaml.h.
  *
- * DESIGN. libyaml's events, read by a descent as deep as the tree, which has a limit. Its documents were rejected: they follow aliases, and a file of a few
- * lines can have more of them than there is memory.
+ * DESIGN. libyaml's events, read by a descent as deep as the tree, which has a limit. Its documents
+ * were rejected: they follow aliases, and a file of a few lines can have more of them than there is
+ * memory.
  */
 #include "connections/yaml.h"
 
