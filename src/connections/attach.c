@@ -209,7 +209,7 @@ look_for_nodes(const struct attachment *a, bool *out)
     connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
 struct error *
-attach_find_out(const struct attachment *a, bool *is_attached)
+attach_find_state(const struct attachment *a, bool *is_attached)
 {
     *is_attached = false;
     if (!CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
@@ -270,7 +270,7 @@ unpublish_by_controller(const struct attachment *a)
 
 /* A volume that is gone is nowhere. */
 struct error *
-attach_undo(const struct attachment *a)
+attach_detach(const struct attachment *a)
 {
     struct error *error = error_forgive(unpublish(a), CODE_NOT_FOUND);
     if (!error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A volume of any connection at a path of this node, as an orchestrator would bring it there:
- * attached, staged, published. On a worker.
+ * Attaches a volume of any connection to a path of this node as an orchestrator does it:
+ * ControllerPublishVolume, NodeStageVolume, NodePublishVolume. On a worker.
  */
 #ifndef CONNECTIONS_ATTACH_H
 #define CONNECTIONS_ATTACH_H
@@ -19,16 +19,16 @@ struct attachment {
     const struct text_map *secrets;
     const char *directory; /* made if missing; `stage` and `target` in it */
     bool read_only;
-    bool stays; /* attached, when all else is undone: it was so before */
+    bool stays; /* attached, when the other steps are undone: it was so before */
 };
 
-/* Whether somebody has attached it to this node already, as far as its driver tells. */
-MUST_CHECK struct error *attach_find_out(const struct attachment *attachment, bool *is_attached);
+/* Is the volume attached to this node already, as far as its driver tells? */
+MUST_CHECK struct error *attach_find_state(const struct attachment *attachment, bool *is_attached);
 
-/* Done again it does nothing. `*path`: the directory, or the block device, in the call's arena. */
+/* Idempotent. `*path` is the directory or the block device, in the call's arena. */
 MUST_CHECK struct error *attach_volume(const struct attachment *attachment, const char **path);
 
-/* Undoes as much as there is, also of an attachment that failed half way or in another process. */
-MUST_CHECK struct error *attach_undo(const struct attachment *attachment);
+/* Undoes every step that was done, also by an attachment that failed or of another process. */
+MUST_CHECK struct error *attach_detach(const struct attachment *attachment);
 
 #endif

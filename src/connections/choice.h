@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which connection a new volume goes to: the one that the parameter `connection` names; else those
- * whose labels fit `connection-selector` ("media=ssd,tier!=cold"), the best first; else the one
- * that the content comes from; else the default one.
+ * The connection of a new volume: the one that the parameter `connection` names; else those whose
+ * labels fit `connection-selector` ("media=ssd,tier!=cold"), the highest priority first; else the
+ * one that the content comes from; else the default one.
  */
 #ifndef CONNECTIONS_CHOICE_H
 #define CONNECTIONS_CHOICE_H

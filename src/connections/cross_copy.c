@@ -227,8 +227,8 @@ cross_copy_drop_plan(struct call *call, const struct connection_set *set,
 }
 
 struct error *
-cross_copy_find_place(struct call *call, const struct connection_set *set, const char *name,
-                      struct connection **out)
+cross_copy_find_connection(struct call *call, const struct connection_set *set, const char *name,
+                           struct connection **out)
 {
     struct arena *arena = call_arena(call);
     struct error *error = NULL;

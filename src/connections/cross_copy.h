@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A volume of one connection made from a volume or snapshot of another: the two drivers know
- * nothing of each other, so both volumes are brought to this node as an orchestrator would bring
- * them, and the content goes from the one to the other.
+ * CreateVolume on one connection with the content of a volume or snapshot of another. The two
+ * drivers know nothing of each other, so both volumes are published on this node, as an
+ * orchestrator would do it, and the content is copied from one to the other.
  *
- *     the plan     is a durable row that is written first: which volumes the target's driver has
- *     the target   is made next by that driver; the row says then what it is to become. If it was there before it is left as it is: a driver gives the same
- *                  volume for the same name
- *     the source   is a helping copy that its own driver makes (a clone, or a volume of the snapshot), so that nothing changes
- *                  underneath; where the driver cannot, the volume itself, read only
- *     the work     is an operation (ops/ops.h) with the target's id, that can be watched and cancelled; CreateVolume waits for it as
- *                  long as its caller does, and says ABORTED then: the same request again waits on
- *     the end      one durable write: the row stands among those that are done. Or the target goes, then the row.
+ *   1. The plan, a durable row, records which volumes the target's driver has.
+ *   2. The target's driver makes the target; the row then holds its id. A driver returns the same
+ *      volume for the same name, so a target that existed before is left as it is.
+ *   3. The source's driver makes a temporary copy of the source (a clone, or a volume of the
+ *      snapshot), so that the content does not change meanwhile. A driver that cannot clone
+ *      has the volume itself published read-only.
+ *   4. An operation (ops/ops.h) with the target's id copies the content. It can be watched and
+ *      cancelled. CreateVolume waits as long as its caller does, then answers ABORTED; the same
+ *      request waits on.
+ *   5. One durable write moves the row to the finished ones. If the copy fails the target is
+ *      deleted, then the row.
  *
- * After a crash the work is taken up again by itself, or, where it needs secrets, by the next
- * repetition of the request.
+ * After a crash the operation resumes by itself, or, if it needs secrets, with the next repetition
+ * of the request.
  */
 #ifndef CONNECTIONS_CROSS_COPY_H
 #define CONNECTIONS_CROSS_COPY_H
@@ -23,11 +26,11 @@
 #include "connections/router_internal.h"
 
 /*
- * The connection that a copy of this name was or is being made for; NULL: there is none, as far as
- * `set` goes.
+ * The connection in `set` that a copy of this name was or is being made for; NULL: there is none.
  */
-MUST_CHECK struct error *cross_copy_find_place(struct call *call, const struct connection_set *set,
-                                               const char *name, struct connection **out);
+MUST_CHECK struct error *cross_copy_find_connection(struct call *call,
+                                                    const struct connection_set *set,
+                                                    const char *name, struct connection **out);
 
 /* CreateVolume whose content comes from another connection. On a worker. */
 MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct connection_set *set,
@@ -36,8 +39,8 @@ MUST_CHECK struct error *cross_copy_volume(struct call *call, const struct conne
                                            Csi__V1__CreateVolumeResponse *reply);
 
 /*
- * Another request is about to make a volume of this name there: if a copy that was given up has
- * left a plan, what the driver answers with is no longer taken for that copy's.
+ * Another request is about to make a volume of this name: deletes the plan that an abandoned copy
+ * may have left, so that the new volume is not taken for that copy's target.
  */
 MUST_CHECK struct error *cross_copy_drop_plan(struct call *call, const struct connection_set *set,
                                               const struct connection *connection,

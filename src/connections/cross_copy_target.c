@@ -210,8 +210,8 @@ make_plan(struct call *call, const struct connection *to, copy_record *record,
 
 /* The list must show it now: one that does not show every volume proves nothing. */
 static struct error *
-find_out_if_new(struct call *call, const struct connection *to, copy_record *record,
-                const struct copy_row *plan)
+check_if_new(struct call *call, const struct connection *to, copy_record *record,
+             const struct copy_row *plan)
 {
     struct router *router = router_of(call);
     const char *id = record->volume->volume_id;
@@ -252,7 +252,7 @@ cross_copy_target_make(struct call *call, const struct connection_set *set, stru
                    ? give_up_plan(router_of(call), found, arena, error)
                    : error;
     if (found->is_planned)
-        error = find_out_if_new(call, to, record, found);
+        error = check_if_new(call, to, record, found);
     found->record = record;
     return error;
 }

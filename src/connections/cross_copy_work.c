@@ -30,7 +30,7 @@ struct run {
     const char *directory;
     Csi__V1__VolumeCapability capability; /* how both are published */
     Csi__V1__VolumeCapability__AccessMode access_mode;
-    Csi__V1__Volume source;       /* the volume itself, where there is no helping copy */
+    Csi__V1__Volume source;       /* the volume itself, where there is no temporary copy */
     struct text_map from_secrets; /* those of the request are the target's */
 };
 
@@ -46,7 +46,7 @@ is_snapshot(const struct cross_copy_work *work)
     return content_of(work)->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
 }
 
-/* ---- the helping copy ---- */
+/* ---- the temporary copy ---- */
 
 static ProtobufCMessage *
 duplicate(const ProtobufCMessage *message, struct arena *arena)
@@ -87,7 +87,7 @@ make_helper(struct run *run)
     struct error *error =
         new_volume_create(work->router, run->call, work->set, work->from, &request, &reply);
     if (error)
-        return error_wrap(error, "make a helping copy of the source");
+        return error_wrap(error, "make a temporary copy of the source");
     work->record->helper = (Csi__V1__Volume *)duplicate(&reply.volume->base, &work->arena);
     return remember(work, run);
 }
@@ -183,7 +183,7 @@ check_target(struct run *run, const char *path, const struct progress *progress)
  * before it is touched.
  */
 static struct error *
-take_possession(struct run *run, const char *path, const struct progress *progress)
+claim_target(struct run *run, const char *path, const struct progress *progress)
 {
     copy_record *record = run->work->record;
     bool in_use = false;
@@ -193,7 +193,7 @@ take_possession(struct run *run, const char *path, const struct progress *progre
     if (error)
         return error;
     struct attachment from = end_of(run, false);
-    error = needs_helper(run->work) ? NULL : attach_find_out(&from, &in_use);
+    error = needs_helper(run->work) ? NULL : attach_find_state(&from, &in_use);
     if (error)
         return error;
     record->in_use = in_use;
@@ -209,7 +209,7 @@ copy_between(struct run *run, const struct progress *progress)
     const char *from_path, *to_path;
     struct error *error = attach_volume(&to, &to_path);
     if (!error)
-        error = take_possession(run, to_path, progress);
+        error = claim_target(run, to_path, progress);
     if (!error)
         error = find_source(run);
     if (error)
@@ -235,17 +235,17 @@ keep_first(struct error **first, struct error *next)
 
 /* Lets go of everything; the first thing that goes wrong is the error. */
 static struct error *
-let_go(struct run *run)
+detach_both(struct run *run)
 {
     struct attachment from = end_of(run, false), to = end_of(run, true);
-    struct error *error = attach_undo(&to);
+    struct error *error = attach_detach(&to);
     if (from.volume->volume_id[0])
-        keep_first(&error, attach_undo(&from));
+        keep_first(&error, attach_detach(&from));
     if (!error && run->work->record->helper)
         error = delete_volume(run, run->work->from, run->work->record->helper->volume_id);
     if (!error)
         rmdir(run->directory);
-    return error_wrap(error, "let go of the copied volumes");
+    return error_wrap(error, "detach the copied volumes");
 }
 
 static struct error *
@@ -314,7 +314,7 @@ cross_copy_work_run(struct cross_copy_work *work, const struct progress *progres
     if (!error && !work->record->copied)
         error = copy_between(&run, progress);
     if (!error)
-        error = let_go(&run);
+        error = detach_both(&run);
     call_free_detached(run.call);
     return error;
 }
@@ -324,7 +324,7 @@ cross_copy_work_undo(struct cross_copy_work *work)
 {
     struct run run;
     begin_run(work, &run);
-    struct error *error AUTO(error_cleanup) = let_go(&run);
+    struct error *error AUTO(error_cleanup) = detach_both(&run);
     if (!error)
         work->record->helper = NULL;
     /* Else nobody knows whose it is. */

@@ -18,16 +18,16 @@ struct cross_copy_work {
 };
 
 /*
- * Copies. When that has gone well both ends are let go of and the helping copy is gone; else
- * cross_copy_work_undo is to follow, or another run.
+ * Copies the content, detaches both volumes and deletes the temporary copy. After an error call
+ * cross_copy_work_undo, or run it again.
  */
 MUST_CHECK struct error *cross_copy_work_run(struct cross_copy_work *work,
                                              const struct progress *progress);
 
 /*
- * It has failed: lets go of both ends, removes the helping copy, and the target if it is known to
- * be ours. False: something could not be removed, which is logged; the record tells of it, and
- * another run goes on from there.
+ * After a failure: detaches both volumes, and deletes the temporary copy, and the target if it is
+ * known to be new. False: something could not be deleted; it is logged, the record holds it, and
+ * another run continues from there.
  */
 bool cross_copy_work_undo(struct cross_copy_work *work);
 

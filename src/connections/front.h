@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything behind `--connections`: the router, the connections, and the stores in which the
- * router remembers things, opened and closed together.
+ * Opens and closes everything behind `--connections`: the router, the connections and their stores.
  */
 #ifndef CONNECTIONS_FRONT_H
 #define CONNECTIONS_FRONT_H

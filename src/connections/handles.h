@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles that are too long. An id has 128 bytes at most, the connection's name included; a
- * third-party driver's handle may need all of them. Such a handle is known to the orchestrator by a
- * short one, "~" and 16 digits, and a row in the store, `handle/ID`, says what the id stands for.
- * The row goes when what it names has been deleted.
+ * Handles that are too long. An id has at most 128 bytes, including the connection's name; a
+ * third-party driver's handle may need all of them. The orchestrator gets such an object by a short
+ * handle, "~" and 16 digits. The row `handle/ID` in the store holds the long one, until the object
+ * has been deleted.
  *
  * Any thread but the loop's.
  */

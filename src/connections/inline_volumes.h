@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inline volumes: the orchestrator makes their ids, so these say nothing about a connection.
- * volume_context does, at the publication (`connection`, else the default one); a row in the store,
- * `inline/ID`, remembers it until the volume is unpublished where it was published.
+ * Inline volumes. The orchestrator makes their ids, so an id does not show the connection.
+ * volume_context names it in NodePublishVolume (`connection`, else the default one). The row
+ * `inline/ID` in the store remembers it until the volume is unpublished from its first path.
  */
 #ifndef CONNECTIONS_INLINE_VOLUMES_H
 #define CONNECTIONS_INLINE_VOLUMES_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over all connections, one connection after the other, by name. Where all entries are wanted
- * all are asked at once; each has its share of the time, so that one that hangs is left out and the
- * others are told.
+ * Lists over all connections, one connection after the other, by name. If all entries are wanted
+ * all drivers are called at once. Each has its share of the time, so that one that hangs is left
+ * out and the others are listed.
  *
- * A token is NAME:SKIP:TOKEN: the connection to go on with, how many entries of its page are behind
- * us already, and its own token for that page. It holds all that is needed, so it is good after a
- * restart; and if the connection is gone by then the list goes on with the next name. A connection
- * that does not answer is left out: that it is down, the health RPCs and the metrics tell.
+ * A token is NAME:SKIP:TOKEN: the connection to continue with, the number of entries of its page
+ * that were listed already, and its own token for that page. The token needs no state, so it
+ * survives a restart; if the connection is gone the list continues with the next name. A connection
+ * that does not answer is left out; the health RPCs and the metrics show that it is down.
  */
 #ifndef CONNECTIONS_MERGED_LIST_H
 #define CONNECTIONS_MERGED_LIST_H

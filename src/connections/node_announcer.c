@@ -19,7 +19,7 @@ struct node_announcer {
 };
 
 static struct error *
-tell_of_node(const struct router *router, const struct connection_set *set, struct arena *arena)
+announce_node(const struct router *router, const struct connection_set *set, struct arena *arena)
 {
     struct error *error = topology_keys_claim(router, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
@@ -40,7 +40,7 @@ node_announcer_run(const struct router *router, const struct connection_set *set
     struct error *error = known_facts_write(router->options.store, set, arena);
     if (error || !router->options.is_node)
         return error;
-    return tell_of_node(router, set, arena);
+    return announce_node(router, set, arena);
 }
 
 static struct error *

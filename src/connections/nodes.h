@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of nodes. The orchestrator knows a node by our name; each third-party driver has its
- * own name for it, which it tells in NodeGetInfo. A table in the store keeps them:
- * `node/CONNECTION/NODE` is the driver's name. The row of this node is written when the driver
- * tells it (node_announcer.h); those of others come with a shared store, or stand in the
- * connection's file as node-ids.
+ * Node ids. The orchestrator knows a node by our id; each third-party driver has its own id for it,
+ * which it reports in NodeGetInfo. The row `node/CONNECTION/NODE` in the store holds the driver's
+ * id. This node's row is written when the driver reports it (node_announcer.h). The rows of other
+ * nodes come with a shared store; the connection's file can also list them as node-ids.
  */
 #ifndef CONNECTIONS_NODES_H
 #define CONNECTIONS_NODES_H

@@ -71,7 +71,7 @@ find_own(const char *path)
 
 /* A request that this process has forwarded must not come back. */
 static struct error *
-check_circle(const struct router *router, const struct call *call)
+check_loop(const struct router *router, const struct call *call)
 {
     const struct metadata *metadata = call_metadata(call);
     for (const struct metadata_entry *entry = metadata->first; entry; entry = entry->next)
@@ -169,7 +169,7 @@ run(const void *handlers, struct call *call, const void *request, void *reply)
     const struct router_service *service = handlers;
     size_t index = (size_t)(call_method(call) - service->methods);
     const struct target *target = &service->targets[index];
-    struct error *error = check_circle(router_of(call), call);
+    struct error *error = check_loop(router_of(call), call);
     if (error)
         return error;
     if (!target->own)
@@ -279,7 +279,7 @@ pass_unknown(struct call *call)
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router->options.connections);
     struct connection *connection = connection_set_find(set, name);
-    struct error *error = check_circle(router, call);
+    struct error *error = check_loop(router, call);
     if (!error && !connection)
         error = error_new(CODE_NOT_FOUND, "there is no connection \"%s\"", name);
     if (!error && !connection->spec->driver->proxy)

@@ -86,7 +86,7 @@ put_first(struct choice *choice, struct connection *first)
  * more.
  */
 static void
-ask_first(struct choice *choice, struct connection *before)
+try_first(struct choice *choice, struct connection *before)
 {
     bool is_there = false;
     for (size_t i = 0; i < choice->count; i++)
@@ -123,7 +123,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     if (error)
         return error;
     if (before)
-        ask_first(choice, before);
+        try_first(choice, before);
     enum code code = CODE_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < choice->count; i++) {
         struct connection *connection = choice->items[i];
@@ -196,13 +196,13 @@ choose(struct call *call, const struct connection_set *set, const create_request
 
 /* A copy that was begun goes on where it is, whatever the labels say now. */
 static struct error *
-keep_place(struct call *call, const struct connection_set *set, const char *name,
-           struct choice *choice)
+keep_connection(struct call *call, const struct connection_set *set, const char *name,
+                struct choice *choice)
 {
     struct connection *place;
-    struct error *error = cross_copy_find_place(call, set, name, &place);
+    struct error *error = cross_copy_find_connection(call, set, name, &place);
     if (place)
-        ask_first(choice, place);
+        try_first(choice, place);
     return error;
 }
 
@@ -223,7 +223,7 @@ create_on_worker(struct call *call, const void *in, void *out)
     struct choice *choice = &creation->choice;
     struct error *error = NULL;
     if (source && choice->is_selected)
-        error = keep_place(call, set, request->name, choice);
+        error = keep_connection(call, set, request->name, choice);
     if (error)
         return error;
     if (source && choice->items[0] != source)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ValidateVolumeCapabilities: a driver is asked with the parameters and access modes that it knows,
- * and what it confirms is confirmed to the client as the client has asked it. An orchestrator
- * compares the two.
+ * ValidateVolumeCapabilities. The driver is asked with the parameters and access modes that it
+ * knows. What it confirms is confirmed to the client in the client's own terms, because an
+ * orchestrator compares the two.
  */
 #ifndef CONNECTIONS_VALIDATION_H
 #define CONNECTIONS_VALIDATION_H
