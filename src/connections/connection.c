@@ -4,17 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
-
-static uint64_t
-now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 struct connection *
 connection_new(struct arena *arena, struct connection_spec *spec, struct driver *driver,
@@ -27,7 +19,7 @@ connection_new(struct arena *arena, struct connection_spec *spec, struct driver 
     connection->spec = spec;
     connection->driver = driver;
     connection->counters = counters;
-    connection->loaded_ms = now_ms();
+    connection->loaded_ms = (uint64_t)clock_unix_ms();
     return connection;
 }
 

@@ -20,10 +20,10 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "connections/spec.h"
@@ -50,14 +50,6 @@ struct directory {
 
 /* What made a wait end, or go on. */
 enum notice { NOTICE_NONE, NOTICE_CHANGE, NOTICE_WAKE };
-
-static uint64_t
-now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- the watch ---- */
 
@@ -178,7 +170,7 @@ take_events(struct directory *directory)
 static enum notice
 wait_once(struct directory *directory, uint64_t until_ms)
 {
-    uint64_t now = now_ms(), ignored;
+    uint64_t now = clock_now_ms(), ignored;
     struct pollfd files[] = {{.fd = directory->wake, .events = POLLIN},
                              {.fd = directory->inotify, .events = POLLIN}};
     int timeout = until_ms > now ? (int)(until_ms - now < INT_MAX ? until_ms - now : INT_MAX) : 0;
@@ -193,19 +185,19 @@ wait_once(struct directory *directory, uint64_t until_ms)
 static void
 wait_until_quiet(struct directory *directory)
 {
-    uint64_t now = now_ms(), end = now + LONGEST_NOISE_MS;
+    uint64_t now = clock_now_ms(), end = now + LONGEST_NOISE_MS;
     while (now < end) {
         uint64_t quiet = now + QUIET_MS;
         if (wait_once(directory, quiet < end ? quiet : end) != NOTICE_CHANGE)
             return;
-        now = now_ms();
+        now = clock_now_ms();
     }
 }
 
 void
 directory_wait(struct directory *directory, uint32_t timeout_ms)
 {
-    uint64_t now = now_ms(), end = now + timeout_ms;
+    uint64_t now = clock_now_ms(), end = now + timeout_ms;
     enum notice notice = look(directory) ? NOTICE_CHANGE : NOTICE_NONE;
     do {
         uint64_t next_look = now + (directory->watch >= 0 ? LOOK_MS : LOOK_UNWATCHED_MS);
@@ -213,7 +205,7 @@ directory_wait(struct directory *directory, uint32_t timeout_ms)
             notice = wait_once(directory, next_look < end ? next_look : end);
         if (notice == NOTICE_NONE && look(directory))
             notice = NOTICE_CHANGE;
-        now = now_ms();
+        now = clock_now_ms();
     } while (notice == NOTICE_NONE && now < end);
     if (notice == NOTICE_CHANGE)
         wait_until_quiet(directory);

@@ -2,8 +2,7 @@
 /* Forwarding one call: see forward.h. */
 #include "connections/forward.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "connections/access_modes.h"
 #include "connections/choice_rows.h"
 #include "connections/inline_volumes.h"
@@ -12,21 +11,13 @@
 #include "connections/topology_keys.h"
 #include "connections/validation.h"
 
-static uint64_t
-now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 /* ---- the request ---- */
 
 static struct error *
 translate_request(struct forward *f)
 {
     struct arena *arena = call_arena(f->call);
-    f->started_us = now_us();
+    f->started_ns = clock_now_ns();
     f->asked = validation_keep(f->request, arena);
     struct error *error =
         topology_keys_read(f->router, f->set, f->connection, f->method, arena, &f->keys);
@@ -60,7 +51,7 @@ static void
 count(const struct forward *f, const struct error *error)
 {
     struct connection_counters *counters = f->connection->counters;
-    uint64_t spent_us = now_us() - f->started_us;
+    uint64_t spent_us = (clock_now_ns() - f->started_ns) / 1000;
     atomic_fetch_add_explicit(&counters->calls, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->microseconds, spent_us, memory_order_relaxed);
     if (error)

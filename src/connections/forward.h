@@ -30,7 +30,7 @@ struct forward {
     struct text_map keys;                                    /* of topologies */
     struct handles_row *rows;                                /* of what is deleted */
     const Csi__V1__ValidateVolumeCapabilitiesRequest *asked; /* NULL: of another method */
-    uint64_t started_us;
+    uint64_t started_ns;
 };
 
 /*

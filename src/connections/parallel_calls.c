@@ -3,13 +3,12 @@
 #include "connections/parallel_calls.h"
 
 #include <pthread.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define LONGEST_NS (UINT64_C(30) * 1000000000) /* also where the client names no deadline */
-#define LOOK_NS 50000000L                      /* for a client that has given up */
-#define SECOND_NS 1000000000L
+#define LOOK_MS 50                             /* for a client that has given up */
 #define STACK_BYTES (256u * 1024)
 
 struct wait {
@@ -58,25 +57,12 @@ start(struct running *one)
     pthread_attr_destroy(&attributes);
 }
 
-static struct timespec
-next_look(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_nsec += LOOK_NS;
-    if (time.tv_nsec >= SECOND_NS) {
-        time.tv_sec++;
-        time.tv_nsec -= SECOND_NS;
-    }
-    return time;
-}
-
 static void
 wait_for_all(const struct call *call, struct wait *wait, struct running *all, size_t count)
 {
     pthread_mutex_lock(&wait->lock);
     while (wait->left) {
-        struct timespec until = next_look();
+        struct timespec until = clock_after_ms(LOOK_MS);
         pthread_cond_clockwait(&wait->ended, &wait->lock, CLOCK_MONOTONIC, &until);
         for (size_t i = 0; call_is_cancelled(call) && i < count; i++)
             call_cancel_detached(all[i].call);
