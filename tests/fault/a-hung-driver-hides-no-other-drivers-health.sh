@@ -22,7 +22,7 @@ wait_until_up hung-1 ill well z-hung-2
 
 milliseconds() { date +%s%3N; }
 health() { # health: with a deadline of 4 s; who is not well, and whether it has said so
-    timeout 30 "$SKYCAP" call --compact --timeout 4 "unix:$SOCKET" csi.v1.Node/NodeGetStorageHealth '{}' 2>&1 >"$SKYCAP_TMP/health" || {
+    timeout 30 "$SKYCAP" call --compact --timeout 4 "unix:$SOCKET" csi.v1.Node/NodeGetStorageHealth '{}' >"$SKYCAP_TMP/health" || {
         cat "$SKYCAP_TMP/health"
         return 0
     }
