@@ -46,20 +46,27 @@ for directory in range(8):
             out.write(b"x" * 8192)' "$1"
 }
 
-# cancel_in_time NAME ARGUMENT...: starts the command and cancels the operation NAME while it runs.
-cancel_in_time() {
-    local name=$1 code=0 command
+# try_to_cancel NAME ARGUMENT...: starts the command and cancels the operation NAME while it runs. Sets code.
+try_to_cancel() {
+    local name=$1 command
     shift
+    code=0
     "$SKYCAP" "$@" >/dev/null 2>"$SKYCAP_TMP/err" &
     command=$!
     wait_for 10 is_copying "$name" || fail "$name under way is not in the list as such"
     "$SKYCAP" op cancel "$name" >"$SKYCAP_TMP/out"
-    if grep -q ' succeeded ' "$SKYCAP_TMP/out"; then
-        echo "needs a slower disk: the copy was done before it could be cancelled"
-        exit 77
-    fi
-    grep -Eq ' (ending|cancelled) ' "$SKYCAP_TMP/out" || fail "op cancel tells $(cat "$SKYCAP_TMP/out")"
+    grep -Eq ' (ending|cancelled|succeeded) ' "$SKYCAP_TMP/out" || fail "op cancel tells $(cat "$SKYCAP_TMP/out")"
     wait "$command" || code=$?
+}
+
+# cancel_in_time NAME ARGUMENT...: a copy on a fast disk may be done before it ends: then it is tried again.
+cancel_in_time() {
+    local name=$1 tries code
+    for ((tries = 0; tries < 5; tries++)); do
+        try_to_cancel "$@"
+        [ "$code" = 0 ] || break
+        "$SKYCAP" volume delete "$name" >/dev/null
+    done
     expect_equal "exit code of $name, which was cancelled" "$code" 1
     grep -qi cancelled "$SKYCAP_TMP/err" || fail "$name does not say why: $(cat "$SKYCAP_TMP/err")"
     expect_equal "$name, which was cancelled" "$(state "$name")" ""
