@@ -54,12 +54,13 @@ try_to_cancel() {
     "$SKYCAP" "$@" >/dev/null 2>"$SKYCAP_TMP/err" &
     command=$!
     wait_for 10 is_copying "$name" || fail "$name under way is not in the list as such"
+    sleep 0.4 # the command asks for the volume again every 0.1 s until it knows the operation; cancelled before that, it makes another
     "$SKYCAP" op cancel "$name" >"$SKYCAP_TMP/out"
     grep -Eq ' (ending|cancelled|succeeded) ' "$SKYCAP_TMP/out" || fail "op cancel tells $(cat "$SKYCAP_TMP/out")"
     wait "$command" || code=$?
 }
 
-# cancel_in_time NAME ARGUMENT...: a copy on a fast disk may be done before it ends: then it is tried again.
+# cancel_in_time NAME ARGUMENT...: on a fast disk the copy may be done before: then it is tried again.
 cancel_in_time() {
     local name=$1 tries code
     for ((tries = 0; tries < 5; tries++)); do
