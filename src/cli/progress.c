@@ -195,9 +195,9 @@ wait_for_copy(struct client *client, progress_finder *find, const char *name)
 }
 
 /*
- * A server that is still at work says ABORTED; the same request again never starts the work anew.
- * Its copy may begin late: it is looked for again after twice the time, so that a driver that has
- * none is not bothered often.
+ * A server that is still at work answers ABORTED. The same request again starts the work anew only if
+ * the copy was cancelled before it was found here. A copy may begin late: it is looked for again
+ * after twice the time, so that a driver that has none is not asked often.
  */
 struct error *
 progress_ask(struct client *client, const char *method, const void *request, progress_finder *find,
