@@ -46,7 +46,7 @@ struct engine {
     uint64_t started_ms; /* no handle that it makes is older; see handle.h */
     uint64_t uptime_at_start_ms;
     uint64_t settled_ms;       /* up to when all is durable; of upkeep.c */
-    bool is_first_of_boot;     /* the machine was started since the last engine; of upkeep.c */
+    bool is_first_of_boot;     /* what the last power failure undid may still be so; upkeep.c's */
     atomic_bool has_unsettled; /* something was made that a power failure may undo */
     struct upkeep *upkeep;
     struct usage_cache usages;

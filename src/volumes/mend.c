@@ -131,24 +131,26 @@ mend_snapshot(struct engine *engine, snapshot_record *snapshot, struct arena *ar
 
 /* ---- all of them ---- */
 
-/*
- * Nobody else's: what is missing is told by others, and what is in somebody's hands is looked at by
- * them.
- */
+/* Takes the error. Data that is missing is reported elsewhere. */
 static void
-tell(struct engine *engine, const char *handle, struct error *error)
+note_result(struct engine *engine, const char *handle, struct error *error, struct mend_left *left)
 {
-    if (!error)
+    if (!error) {
         log_warn(engine->log, "put right what a power failure had undone",
                  LOG_TEXT("handle", handle));
-    else if (error->code != CODE_NOT_FOUND && error->code != CODE_ABORTED)
+    } else if (error->code == CODE_ABORTED) {
+        left->busy = true;
+    } else if (error->code != CODE_NOT_FOUND) {
+        left->failed = true;
         log_warn(engine->log, "a volume or snapshot is not as it was answered",
                  LOG_TEXT("handle", handle), LOG_TEXT("error", error->message));
+    }
     error_free(error);
 }
 
 static void
-visit_volume(struct engine *engine, ProtobufCMessage *record, struct arena *arena)
+visit_volume(struct engine *engine, ProtobufCMessage *record, struct arena *arena,
+             struct mend_left *left)
 {
     const volume_record *volume = (const volume_record *)record;
     struct held_volume held AUTO(held_release) = {0};
@@ -162,11 +164,12 @@ visit_volume(struct engine *engine, ProtobufCMessage *record, struct arena *aren
         error = held_take(engine, volume->handle, 0, arena, &held);
     if (!error)
         error = mend_volume(engine, &held, arena);
-    tell(engine, volume->handle, error);
+    note_result(engine, volume->handle, error, left);
 }
 
 static void
-visit_snapshot(struct engine *engine, ProtobufCMessage *record, struct arena *arena)
+visit_snapshot(struct engine *engine, ProtobufCMessage *record, struct arena *arena,
+               struct mend_left *left)
 {
     snapshot_record *snapshot = (snapshot_record *)record;
     struct mend_need need;
@@ -177,12 +180,15 @@ visit_snapshot(struct engine *engine, ProtobufCMessage *record, struct arena *ar
         return;
     if (!error)
         error = mend_snapshot(engine, snapshot, arena);
-    tell(engine, snapshot->handle, error);
+    note_result(engine, snapshot->handle, error, left);
 }
 
+typedef void visitor(struct engine *engine, ProtobufCMessage *record, struct arena *arena,
+                     struct mend_left *left);
+
 static struct error *
-visit_all(struct engine *engine, const struct row_kind *kind, const char *from,
-          void (*visit)(struct engine *, ProtobufCMessage *, struct arena *))
+visit_all(struct engine *engine, const struct row_kind *kind, const char *from, visitor *visit,
+          struct mend_left *left)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -196,15 +202,16 @@ visit_all(struct engine *engine, const struct row_kind *kind, const char *from,
             snprintf(after, sizeof after, "%s",
                      rows_handle(kind, page.rows[page.count - 1].record));
         for (size_t i = 0; i < page.count && !error; i++)
-            visit(engine, page.rows[i].record, &arena);
+            visit(engine, page.rows[i].record, &arena, left);
         arena_clear(&arena);
     }
     return error;
 }
 
 struct error *
-mend_all(struct engine *engine, const char *from)
+mend_all(struct engine *engine, const char *from, struct mend_left *left)
 {
-    struct error *error = visit_all(engine, &volume_rows, from, visit_volume);
-    return error ? error : visit_all(engine, &snapshot_rows, from, visit_snapshot);
+    *left = (struct mend_left){0};
+    struct error *error = visit_all(engine, &volume_rows, from, visit_volume, left);
+    return error ? error : visit_all(engine, &snapshot_rows, from, visit_snapshot, left);
 }

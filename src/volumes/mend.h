@@ -33,10 +33,16 @@ MUST_CHECK struct error *mend_volume(struct engine *engine, struct held_volume *
 MUST_CHECK struct error *mend_snapshot(struct engine *engine, snapshot_record *snapshot,
                                        struct arena *arena);
 
+/* What mend_all has not put right. */
+struct mend_left {
+    bool busy;   /* a volume that another request held: try again soon */
+    bool failed; /* the log says which */
+};
+
 /*
  * Looks at the volumes and snapshots from this handle on, in the order of their handles; the log
  * tells what was put right, and what could not be.
  */
-MUST_CHECK struct error *mend_all(struct engine *engine, const char *from);
+MUST_CHECK struct error *mend_all(struct engine *engine, const char *from, struct mend_left *left);
 
 #endif

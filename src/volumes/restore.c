@@ -171,8 +171,9 @@ restore_since_settled(struct engine *engine)
         return NULL;
     handle_print_least(engine->settled_ms, from);
     error = look_through(engine, &volume_rows, engine->settled_ms, false, restore_volume);
+    struct mend_left left; /* upkeep.c looks at all of them again */
     if (!error)
-        error = mend_all(engine, from);
+        error = mend_all(engine, from, &left);
     /*
      * Before the first create: what a cut leaves of it must not look like volumes whose store is
      * lost.

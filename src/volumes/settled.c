@@ -57,8 +57,9 @@ settled_write(struct engine *engine, uint64_t time_ms)
         {SETTLED_KEY, (const uint8_t *)text, (size_t)size, STORE_ANY},
         {BOOT_KEY, (const uint8_t *)engine->boot_id, strlen(engine->boot_id), STORE_ANY},
     };
+    size_t count = engine->is_first_of_boot ? 1 : COUNT_OF(changes);
     struct error *error = backend_sync(engine->backend);
-    return error ? error : store_write(engine->store, changes, COUNT_OF(changes), NULL);
+    return error ? error : store_write(engine->store, changes, count, NULL);
 }
 
 /* ---- the newest ---- */

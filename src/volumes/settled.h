@@ -5,7 +5,8 @@
  * lost.
  *
  *     engine/settled    the time, in milliseconds
- *     engine/boot       the id of the kernel's run in which that was written
+ *     engine/boot       the id of the kernel's run, once everything that the last power failure
+ *                       undid has been put right
  */
 #ifndef VOLUMES_SETTLED_H
 #define VOLUMES_SETTLED_H
@@ -14,12 +15,15 @@
 
 struct settled {
     uint64_t time_ms;  /* 0: the store does not tell */
-    bool is_same_boot; /* the kernel that wrote it still runs: nothing was undone since */
+    bool is_same_boot; /* that kernel still runs: nothing was undone since */
 };
 
 MUST_CHECK struct error *settled_read(struct engine *engine, struct settled *out);
 
-/* Makes everything durable, and writes down that it is so up to this time. */
+/*
+ * Makes everything durable, and writes down that it is so up to this time; and the kernel's run, unless
+ * engine->is_first_of_boot.
+ */
 MUST_CHECK struct error *settled_write(struct engine *engine, uint64_t time_ms);
 
 /*

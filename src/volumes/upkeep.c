@@ -26,6 +26,7 @@ struct upkeep {
     bool ends;
     bool renews_limits; /* some may have to be applied again */
     bool has_failed;    /* the back end, last time it was tended; that is told once */
+    bool mends_again;   /* some volumes were held when they were to be put right */
 };
 
 /* ---- settling ---- */
@@ -49,13 +50,22 @@ sweep(struct engine *engine)
                  LOG_TEXT("error", error->message));
 }
 
+/* Once nothing is left the store says so, and the next process of this boot need not look. */
 static void
-mend(struct engine *engine)
+mend(struct upkeep *upkeep)
 {
-    struct error *error AUTO(error_cleanup) = mend_all(engine, "");
+    struct engine *engine = upkeep->engine;
+    struct mend_left left;
+    struct error *error AUTO(error_cleanup) = mend_all(engine, "", &left);
+    upkeep->mends_again = !error && left.busy;
     if (error)
         log_warn(engine->log, "could not look for what a power failure has undone",
                  LOG_TEXT("error", error->message));
+    if (error || left.busy || left.failed)
+        return;
+    engine->is_first_of_boot = false;
+    atomic_store(&engine->has_unsettled, true);
+    restore_settle(engine, engine->settled_ms);
 }
 
 /* ---- I/O limits ---- */
@@ -106,8 +116,9 @@ tend(struct upkeep *upkeep)
 static unsigned
 seconds_to_wait(const struct upkeep *upkeep)
 {
-    return upkeep->renews_limits || backend_needs_tending(upkeep->engine->backend) ? TEND_SECONDS
-                                                                                   : SETTLE_SECONDS;
+    bool is_soon = upkeep->renews_limits || upkeep->mends_again ||
+                   backend_needs_tending(upkeep->engine->backend);
+    return is_soon ? TEND_SECONDS : SETTLE_SECONDS;
 }
 
 /* False when it is time to end. How long it was is added to `*seconds`. */
@@ -139,16 +150,20 @@ run(void *context)
         restore_settle(upkeep->engine, upkeep->engine->started_ms);
     sweep(upkeep->engine);
     if (upkeep->engine->is_first_of_boot)
-        mend(upkeep->engine);
+        mend(upkeep);
     for (unsigned seconds = 0; wait_a_while(upkeep, &seconds);) {
         tend(upkeep);
         renew_limits(upkeep);
+        if (upkeep->mends_again)
+            mend(upkeep);
         if (seconds >= SETTLE_SECONDS) {
             seconds = 0;
             settle_now(upkeep->engine);
             freeze_reap_abandoned(upkeep->engine);
         }
     }
+    if (upkeep->mends_again) /* nobody holds a volume any more */
+        mend(upkeep);
     settle_now(upkeep->engine);
     return NULL;
 }

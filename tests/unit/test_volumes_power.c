@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "volumes/held.h"
+#include "volumes/mend.h"
 #include "volumes/settled.h"
 #include "volumes_ends.h"
 
@@ -98,6 +99,51 @@ a_size_of_an_old_volume_is_there_again_soon(void)
     reopen(&bench);
     engine_close(bench.engine);
     CHECK(truncate(path, 8 * MIB) == 0);
+    open_engine(&bench);
+    CHECK(has_size_soon(path, 16 * MIB));
+    bench_close(&bench);
+}
+
+/* Whoever holds the volume when it is to be put right does not put it right. */
+static void
+a_volume_that_was_held_is_put_right_later(void)
+{
+    struct bench bench;
+    struct held_volume held = {0};
+    struct mend_left left;
+    char path[4096];
+    bench_open(&bench);
+    volume_record *volume = create_image(&bench, "held", 16 * MIB);
+    path_of(&bench, volume, path);
+    CHECK(truncate(path, 8 * MIB) == 0);
+    must(held_take(bench.engine, volume->handle, 0, &bench.arena, &held));
+    must(mend_all(bench.engine, "", &left));
+    CHECK(left.busy && !left.failed);
+    CHECK_NUMBER(size_of(path), 8 * MIB);
+    held_release(&held);
+    must(mend_all(bench.engine, "", &left));
+    CHECK(!left.busy && !left.failed);
+    CHECK_NUMBER(size_of(path), 16 * MIB);
+    bench_close(&bench);
+}
+
+/* A directory in the place of the image: it cannot be put right. The next process tries again. */
+static void
+what_could_not_be_put_right_is_tried_again_in_the_same_boot(void)
+{
+    struct bench bench;
+    char path[4096], aside[4200];
+    bench_open(&bench);
+    path_of(&bench, create_image(&bench, "old", 16 * MIB), path);
+    reopen(&bench);
+    engine_close(bench.engine);
+    snprintf(aside, sizeof aside, "%s.aside", path);
+    CHECK(truncate(path, 8 * MIB) == 0);
+    CHECK(rename(path, aside) == 0 && mkdir(path, 0700) == 0);
+    bench.boot_id = "second";
+    open_engine(&bench);
+    engine_close(bench.engine);
+    CHECK(rmdir(path) == 0 && rename(aside, path) == 0);
     open_engine(&bench);
     CHECK(has_size_soon(path, 16 * MIB));
     bench_close(&bench);
@@ -257,6 +303,8 @@ main(void)
 {
     a_size_that_was_undone_is_there_again_before_anybody_asks();
     a_size_of_an_old_volume_is_there_again_soon();
+    a_volume_that_was_held_is_put_right_later();
+    what_could_not_be_put_right_is_tried_again_in_the_same_boot();
     growth_that_was_undone_is_forgotten();
     asking_again_for_a_size_makes_it_so();
     a_note_that_was_undone_is_written_again();
