@@ -195,8 +195,8 @@ wait_for_copy(struct client *client, progress_finder *find, const char *name)
 }
 
 /*
- * A server that is still at work answers ABORTED. The same request again starts the work anew only if
- * the copy was cancelled before it was found here. A copy may begin late: it is looked for again
+ * A server that is still at work answers ABORTED. The same request again starts the work anew only
+ * if the copy was cancelled before it was found here. A copy may begin late: it is looked for again
  * after twice the time, so that a driver that has none is not asked often.
  */
 struct error *

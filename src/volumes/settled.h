@@ -21,8 +21,8 @@ struct settled {
 MUST_CHECK struct error *settled_read(struct engine *engine, struct settled *out);
 
 /*
- * Makes everything durable, and writes down that it is so up to this time; and the kernel's run, unless
- * engine->is_first_of_boot.
+ * Makes everything durable, and writes down that it is so up to this time; and the kernel's run,
+ * unless engine->is_first_of_boot.
  */
 MUST_CHECK struct error *settled_write(struct engine *engine, uint64_t time_ms);
 
