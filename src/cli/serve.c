@@ -15,7 +15,7 @@
 #include "cli/serve_guard.h"
 #include "cli/serve_registration.h"
 #include "cli/serve_settings.h"
-#include "connections/front.h"
+#include "connections/router.h"
 #include "csi/services.h"
 #include "node/health.h"
 #include "node/storage.h"
@@ -42,7 +42,7 @@ struct process {
     struct storage storage;
     struct identity identity;
     struct controller controller;
-    struct front *front; /* with --connections: instead of the three before */
+    struct router *router; /* with --connections: instead of the three before */
     struct store *registry_store;
     struct registry *registry;
     const char **readers; /* of the registry, NULL at the end; NULL: the usual ones */
@@ -69,8 +69,8 @@ print_metrics(void *context, struct buffer *body)
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
                  SKYCAP_VERSION, process->driver_name);
     runtime_print_metrics(process->runtime, body);
-    if (process->front)
-        front_print_metrics(process->front, body);
+    if (process->router)
+        router_print_metrics(process->router, body);
     if (process->registry)
         registry_print_metrics(process->registry, body);
     return 200;
@@ -98,7 +98,7 @@ can_be_used(void *context, const char *service)
 static struct error *
 check_storage(struct process *process, struct arena *arena, const char **degraded)
 {
-    if (process->front && !front_is_ready(process->front, arena, degraded))
+    if (process->router && !router_is_ready(process->router, arena, degraded))
         return error_new(CODE_UNAVAILABLE, "no connection is ready");
     return process->storage.engine ? health_check_ready(process->storage.engine) : NULL;
 }
@@ -153,7 +153,7 @@ open_registration(struct process *process, const struct serve_settings *settings
         .directory = settings->registration_directory,
         .driver_name = settings->driver_name,
         .endpoint = settings->endpoint,
-        .front = process->front,
+        .router = process->router,
         .runtime = process->runtime,
         .log = &process->log,
     };
@@ -186,9 +186,9 @@ open_store_tls(struct process *process, const struct serve_settings *settings)
 }
 
 static struct error *
-open_front(struct process *process, const struct serve_settings *settings)
+open_router(struct process *process, const struct serve_settings *settings)
 {
-    struct front_options options = {
+    struct router_options options = {
         .directory = settings->connections,
         .data_directory = settings->storage.directory,
         .driver_name = settings->driver_name,
@@ -201,7 +201,7 @@ open_front(struct process *process, const struct serve_settings *settings)
     };
     struct error *error = open_store_tls(process, settings);
     options.store_tls = process->store_tls;
-    return error ? error : front_open(&options, &process->front);
+    return error ? error : router_open(&options, &process->router);
 }
 
 static struct error *
@@ -210,7 +210,7 @@ open_storage(struct process *process, const struct serve_settings *settings)
     if (!(settings->roles & ROLES_OF_CSI))
         return NULL;
     if (settings->connections)
-        return open_front(process, settings);
+        return open_router(process, settings);
     struct storage_options options = settings->storage;
     options.node_id = settings->node_id;
     options.log = &process->log;
@@ -303,8 +303,8 @@ open_server(struct process *process, const struct serve_settings *settings)
 static void
 add_csi(struct process *process, unsigned sides)
 {
-    if (process->front) {
-        front_add(process->front, process->server, sides);
+    if (process->router) {
+        router_add(process->server, process->router, sides);
         return;
     }
     struct csi_service services[SERVICES_ALL_COUNT];
@@ -376,8 +376,8 @@ stop_process(struct process *process)
         oim_controller_stop(process->oim_controller);
     if (process->registry)
         registry_stop(process->registry);
-    if (process->front)
-        front_stop(process->front);
+    if (process->router)
+        router_stop(process->router);
     else if (process->storage.engine)
         engine_stop(process->storage.engine);
     server_drain(process->server, GRACE_MS);
@@ -395,7 +395,7 @@ close_process(struct process *process)
     registry_close(process->registry);
     free(process->readers);
     store_close(process->registry_store);
-    front_close(process->front);
+    router_close(process->router);
     runtime_close(process->runtime);
     storage_close(&process->storage);
     tls_context_close(process->tls);

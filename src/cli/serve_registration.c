@@ -62,8 +62,8 @@ note(void *context, enum registration_event event)
 static struct error *
 describe(const struct serve_registration *registration, struct buffer *out)
 {
-    struct front *front = registration->options.front;
-    return front ? front_describe_node(front, out) : NULL;
+    struct router *router = registration->options.router;
+    return router ? router_describe_node(router, out) : NULL;
 }
 
 /* ---- the socket ---- */
@@ -212,7 +212,7 @@ serve_registration_open(const struct serve_registration_options *options,
     registration->options = *options;
     registration->pause_ms = PAUSE_MS;
     registration->changes =
-        options->front ? fact_changes_share(front_changes(options->front)) : fact_changes_new();
+        options->router ? fact_changes_share(router_changes(options->router)) : fact_changes_new();
     struct error *error = open_parts(registration);
     if (error) {
         serve_registration_close(registration);

@@ -9,7 +9,7 @@
 #ifndef CLI_SERVE_REGISTRATION_H
 #define CLI_SERVE_REGISTRATION_H
 
-#include "connections/front.h"
+#include "connections/router.h"
 
 struct serve_registration;
 
@@ -17,8 +17,8 @@ struct serve_registration;
 struct serve_registration_options {
     const char *directory; /* the kubelet's plugins_registry */
     const char *driver_name;
-    const char *endpoint; /* where CSI is served, on a unix socket */
-    struct front *front;  /* NULL: the answer never changes */
+    const char *endpoint;  /* where CSI is served, on a unix socket */
+    struct router *router; /* NULL: the answer never changes */
     struct runtime *runtime;
     const struct log *log;
 };
@@ -27,7 +27,7 @@ struct serve_registration_options {
 MUST_CHECK struct error *serve_registration_open(const struct serve_registration_options *options,
                                                  struct serve_registration **out);
 /*
- * Removes the socket: the kubelet deregisters the driver. Stops the front's fact_changes. NULL is
+ * Removes the socket: the kubelet deregisters the driver. Stops the router's fact_changes. NULL is
  * fine.
  */
 void serve_registration_close(struct serve_registration *registration);

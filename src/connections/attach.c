@@ -72,7 +72,7 @@ publish_by_controller(const struct attachment *a, struct text_map *publish_conte
     Csi__V1__ControllerPublishVolumeResponse reply =
         CSI__V1__CONTROLLER_PUBLISH_VOLUME_RESPONSE__INIT;
     request.volume_id = a->volume->volume_id;
-    request.node_id = (char *)a->router->options.node_id;
+    request.node_id = (char *)a->router->node_id;
     request.volume_capability = (Csi__V1__VolumeCapability *)a->capability;
     request.readonly = a->read_only;
     struct error *error = call_driver(a, path, &request.base, &reply.base);
@@ -143,7 +143,7 @@ static bool
 is_this_node(const struct attachment *a, char *const *node_ids, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(node_ids[i], a->router->options.node_id) == 0)
+        if (strcmp(node_ids[i], a->router->node_id) == 0)
             return true;
     return false;
 }
@@ -264,7 +264,7 @@ unpublish_by_controller(const struct attachment *a)
     Csi__V1__ControllerUnpublishVolumeResponse reply =
         CSI__V1__CONTROLLER_UNPUBLISH_VOLUME_RESPONSE__INIT;
     request.volume_id = a->volume->volume_id;
-    request.node_id = (char *)a->router->options.node_id;
+    request.node_id = (char *)a->router->node_id;
     return !a->stays && needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
 }
 

@@ -19,7 +19,7 @@ choice_rows_find(struct router *router, const struct connection_set *set, const 
     *out = NULL;
     *revision = STORE_ABSENT;
     struct error *error =
-        store_find(router->options.shared, choice_rows_key(name, arena), arena, &entry, &found);
+        store_find(router->shared, choice_rows_key(name, arena), arena, &entry, &found);
     if (error || !found)
         return error;
     *revision = entry.revision;
@@ -36,7 +36,7 @@ choice_rows_write(struct router *router, const char *key, const char *value, uin
 {
     struct store_change change = {key, (const uint8_t *)value, value ? strlen(value) : 0,
                                   *revision};
-    return store_write(router->options.shared, &change, 1, revision);
+    return store_write(router->shared, &change, 1, revision);
 }
 
 void
@@ -44,12 +44,11 @@ choice_rows_look(struct router *router)
 {
     struct arena arena;
     struct store_list rows;
-    if (router->options.shared !=
-        router->options.store) /* other processes may write some any time */
+    if (router->shared != router->store) /* other processes may write some any time */
         return;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error AUTO(error_cleanup) =
-        store_list(router->options.store, "chosen/", NULL, 1, &arena, &rows);
+        store_list(router->store, "chosen/", NULL, 1, &arena, &rows);
     if (!error)
         atomic_store(&router->has_choices, rows.count > 0);
     arena_clear(&arena);
@@ -73,9 +72,8 @@ forget_in(struct store *store, const char *volume_id, struct arena *arena)
 struct error *
 choice_rows_forget(const struct router *router, const char *volume_id, struct arena *arena)
 {
-    const struct router_options *options = &router->options;
-    struct error *error = forget_in(options->store, volume_id, arena);
-    if (!error && options->shared != options->store)
-        error = forget_in(options->shared, volume_id, arena);
+    struct error *error = forget_in(router->store, volume_id, arena);
+    if (!error && router->shared != router->store)
+        error = forget_in(router->shared, volume_id, arena);
     return error;
 }

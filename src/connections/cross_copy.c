@@ -273,20 +273,20 @@ resume(void *context, const operation_record *operation)
     uint64_t ignored;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const char *index = arena_print(&arena, "chosen/%s", operation->id);
-    struct error *error = store_get(router->options.store, index, &arena, &entry);
+    struct error *error = store_get(router->store, index, &arena, &entry);
     if (!error)
         error = cross_copy_rows_read(router, arena_copy(&arena, entry.value, entry.value_size),
                                      &arena, &record, &ignored);
     if (error || !record || record->had_secrets)
         return error;
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct connection *from = connection_set_find(set, record->from_connection);
     struct connection *to = connection_set_find(set, record->to_connection);
     if (!from || !to)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\" or \"%s\" is not there any more",
                          record->from_connection, record->to_connection);
-    log_info(router->options.log, "taking up a copy again", LOG_TEXT("volume", operation->id));
+    log_info(router->log, "taking up a copy again", LOG_TEXT("volume", operation->id));
     struct ops_spec spec = spec_of(new_work(router, set, from, to, record));
     spec.resumed = operation;
     return ops_start(router->ops, &spec);
@@ -299,8 +299,7 @@ count_plans(struct router *router)
     struct store_list rows = {0};
     copy_record *record;
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *error =
-        store_list(router->options.store, CROSS_COPY_UNFINISHED, NULL, 0, &arena, &rows);
+    struct error *error = store_list(router->store, CROSS_COPY_UNFINISHED, NULL, 0, &arena, &rows);
     for (size_t i = 0; !error && i < rows.count; i++) {
         error = cross_copy_rows_unpack(&rows.entries[i], &arena, &record);
         if (!error && !record->volume)

@@ -36,7 +36,7 @@ cross_copy_rows_read(struct router *router, const char *key, struct arena *arena
     bool found;
     *out = NULL;
     *revision = STORE_ABSENT;
-    struct error *error = store_find(router->options.store, key, arena, &entry, &found);
+    struct error *error = store_find(router->store, key, arena, &entry, &found);
     if (error || !found)
         return error;
     *revision = entry.revision;
@@ -124,8 +124,7 @@ cross_copy_rows_hide(struct call *call, const struct connection_set *set,
     copy_record *record;
     if (!atomic_load(&router->has_choices)) /* nor are there copies */
         return NULL;
-    struct error *error =
-        store_list(router->options.store, CROSS_COPY_UNFINISHED, NULL, 0, arena, &rows);
+    struct error *error = store_list(router->store, CROSS_COPY_UNFINISHED, NULL, 0, arena, &rows);
     for (size_t i = 0; !error && i < rows.count; i++) {
         error = cross_copy_rows_unpack(&rows.entries[i], arena, &record);
         for (size_t k = 0; !error && k < count; k++)

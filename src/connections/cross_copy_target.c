@@ -156,7 +156,7 @@ write_plan(struct router *router, copy_record *record, struct arena *arena, stru
     struct store_change change = cross_copy_rows_change(
         cross_copy_rows_key(CROSS_COPY_UNFINISHED, record, arena), record, found->revision, arena);
     atomic_fetch_add(&router->plans, 1);
-    struct error *error = store_write(router->options.store, &change, 1, &found->revision);
+    struct error *error = store_write(router->store, &change, 1, &found->revision);
     if (error)
         atomic_fetch_sub(&router->plans, 1);
     else
@@ -171,7 +171,7 @@ cross_copy_target_delete_plan(struct router *router, const struct copy_row *foun
     struct store_change change = {
         .key = cross_copy_rows_key(CROSS_COPY_UNFINISHED, found->record, arena),
         .expected = found->revision};
-    struct error *error = store_write(router->options.store, &change, 1, NULL);
+    struct error *error = store_write(router->store, &change, 1, NULL);
     if (!error)
         atomic_fetch_sub(&router->plans, 1);
     return error;

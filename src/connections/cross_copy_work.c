@@ -63,7 +63,7 @@ remember(struct cross_copy_work *work, struct run *run)
     struct store_change change = {.key = work->key, .expected = STORE_ANY};
     change.value =
         message_bytes_pack(&work->record->base, call_arena(run->call), &change.value_size);
-    return store_write(work->router->options.store, &change, 1, NULL);
+    return store_write(work->router->store, &change, 1, NULL);
 }
 
 static struct error *
@@ -252,7 +252,7 @@ static struct error *
 make_directories(struct run *run)
 {
     const char *parent = arena_print(call_arena(run->call), "%s/connections/.copies",
-                                     run->work->router->options.data_directory);
+                                     run->work->router->data_directory);
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
         (mkdir(run->directory, 0700) != 0 && errno != EEXIST))
         return error_from_errno(errno, "make the directory %s", run->directory);
@@ -290,12 +290,12 @@ wait_until_known(const struct connection *connection, const struct progress *pro
 static void
 begin_run(struct cross_copy_work *work, struct run *run)
 {
-    *run = (struct run){.work = work, .call = call_new_detached(work->router->options.runtime, 0)};
+    *run = (struct run){.work = work, .call = call_new_detached(work->router->runtime, 0)};
     csi__v1__volume__init(&run->source);
     if (!is_snapshot(work))
         run->source.volume_id = content_of(work)->volume->volume_id;
     run->directory = arena_print(call_arena(run->call), "%s/connections/.copies/%s",
-                                 work->router->options.data_directory, work->record->work_name);
+                                 work->router->data_directory, work->record->work_name);
     run->from_secrets = secrets_of(work->set, work->from, &work->secrets, call_arena(run->call));
     set_capability(run);
 }
@@ -332,12 +332,11 @@ cross_copy_work_undo(struct cross_copy_work *work)
     if (!error && is_ours)
         error = delete_volume(&run, work->to, work->record->volume->volume_id);
     if (error)
-        log_error(work->router->options.log, "the volume of a failed copy is left",
+        log_error(work->router->log, "the volume of a failed copy is left",
                   LOG_TEXT("volume", work->record->volume->volume_id),
                   LOG_TEXT("error", error->message));
     else if (!is_ours)
-        log_warn(work->router->options.log,
-                 "the volume of a failed copy is left: it may be somebody's",
+        log_warn(work->router->log, "the volume of a failed copy is left: it may be somebody's",
                  LOG_TEXT("volume", work->record->volume->volume_id));
     call_free_detached(run.call);
     return !error;

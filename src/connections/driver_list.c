@@ -37,7 +37,7 @@ driver_list_read(const struct router *router, struct call *call,
     for (size_t pages = 0; pages < MAX_PAGES; pages++) {
         uint64_t left = call_time_left(call);
         struct call *own = /* its arena holds the page */
-            call_new_detached(router->options.runtime, left == UINT64_MAX ? 0 : left + 1);
+            call_new_detached(router->runtime, left == UINT64_MAX ? 0 : left + 1);
         struct error *error = read_page(own, connection, kind, visit, context, &token);
         if (token)
             token = arena_string(call_arena(call), token);

@@ -62,7 +62,7 @@ count(const struct forward *f, const struct error *error)
 static struct error *
 forget_handles(const struct forward *f, struct error *error)
 {
-    struct error *failure = handles_forget(f->router->options.shared, f->rows, call_arena(f->call));
+    struct error *failure = handles_forget(f->router->shared, f->rows, call_arena(f->call));
     if (failure)
         error_free(error);
     return failure ? error_wrap(failure, "forget a long handle") : error;
@@ -135,7 +135,7 @@ forward_init(struct forward *out, struct call *call, const struct rule *rule, co
     const struct router *router = router_of(call);
     *out = (struct forward){
         .router = router,
-        .set = connections_current(router->options.connections),
+        .set = connections_current(router->connections),
         .call = call,
         .method = call_method(call),
         .rule = rule,

@@ -68,7 +68,7 @@ static struct error *
 read_row(const struct router *router, const char *key, struct arena *arena, struct row *out)
 {
     struct store_entry entry;
-    struct error *error = store_get(router->options.store, key, arena, &entry);
+    struct error *error = store_get(router->store, key, arena, &entry);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", key + strlen("inline/"));
@@ -86,7 +86,7 @@ write_row(const struct router *router, const char *key, const struct row *row, s
 {
     const char *text = arena_print(arena, "%s %s", row->connection, row->path);
     struct store_change change = {key, (const uint8_t *)text, strlen(text), STORE_ANY};
-    return store_write(router->options.store, &change, 1, NULL);
+    return store_write(router->store, &change, 1, NULL);
 }
 
 /* ---- finding ---- */
@@ -197,5 +197,5 @@ inline_volumes_note(const struct router *router, const ProtobufCMessage *request
     }
     arena_clear(&arena);
     struct store_change change = {key, NULL, 0, STORE_ANY};
-    return has_ended ? store_write(router->options.store, &change, 1, NULL) : error;
+    return has_ended ? store_write(router->store, &change, 1, NULL) : error;
 }

@@ -75,7 +75,7 @@ listed_ids_read(struct router *router, struct call *call, const struct connectio
         return NULL;
     if (may_pass(error))
         return error_wrap(error, "list the volumes of connection \"%s\"", connection->spec->name);
-    log_warn(router->options.log, "which volumes a driver has cannot be told",
+    log_warn(router->log, "which volumes a driver has cannot be told",
              LOG_TEXT("connection", connection->spec->name), LOG_TEXT("error", error->message));
     error_free(error);
     return NULL;
@@ -90,8 +90,7 @@ listed_ids_find(struct router *router, struct call *call, const struct listed_id
     *found = false;
     if (!global_id_parse(ID_VOLUME, id, &parts))
         return error_new(CODE_INTERNAL, "\"%s\" is no id", id);
-    struct error *error =
-        handles_read(router->options.shared, id, &parts, call_arena(call), &handle);
+    struct error *error = handles_read(router->shared, id, &parts, call_arena(call), &handle);
     if (error)
         return error;
     uint64_t wanted = handles_hash(handle);

@@ -85,10 +85,10 @@ restore(struct search *search, const char *id)
                           "list of connection \"%s\"",
                           id, search->connection->spec->name);
     }
-    return search->found ? handles_print_id(search->router->options.shared, search->kind,
-                                            search->wanted.connection, search->found,
-                                            HANDLES_EXISTS, call_arena(search->call), &given)
-                         : NULL;
+    return search->found
+               ? handles_print_id(search->router->shared, search->kind, search->wanted.connection,
+                                  search->found, HANDLES_EXISTS, call_arena(search->call), &given)
+               : NULL;
 }
 
 struct error *
@@ -99,7 +99,6 @@ lost_handles_restore(const struct router *router, const struct connection *conne
     struct search search = {
         .router = router, .connection = connection, .call = call, .wanted = *parts, .kind = kind};
     bool is_known;
-    struct error *error =
-        handles_is_known(router->options.shared, id, parts, call_arena(call), &is_known);
+    struct error *error = handles_is_known(router->shared, id, parts, call_arena(call), &is_known);
     return error || is_known ? error : restore(&search, id);
 }

@@ -37,8 +37,8 @@ struct error *
 node_announcer_run(const struct router *router, const struct connection_set *set,
                    struct arena *arena)
 {
-    struct error *error = known_facts_write(router->options.store, set, arena);
-    if (error || !router->options.is_node)
+    struct error *error = known_facts_write(router->store, set, arena);
+    if (error || !router->is_node)
         return error;
     return announce_node(router, set, arena);
 }
@@ -48,7 +48,7 @@ announce(const struct node_announcer *announcer)
 {
     struct arena arena AUTO(arena_clear);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(announcer->router->options.connections);
+        connections_current(announcer->router->connections);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     return node_announcer_run(announcer->router, set, &arena);
 }
@@ -57,18 +57,18 @@ static void *
 thread_main(void *argument)
 {
     const struct node_announcer *announcer = argument;
-    const struct router_options *options = &announcer->router->options;
+    const struct router *router = announcer->router;
     uint32_t pause_ms = 0;
     uint64_t seen = 0;
     do {
         struct error *error AUTO(error_cleanup) = announce(announcer);
         if (error && !pause_ms)
-            log_warn(options->log, "what drivers tell cannot be stored; trying again",
+            log_warn(router->log, "what drivers tell cannot be stored; trying again",
                      LOG_TEXT("error", error->message));
         pause_ms = !error ? 0 : pause_ms ? pause_ms * 2 : FIRST_PAUSE_MS;
         if (pause_ms > LONGEST_PAUSE_MS)
             pause_ms = LONGEST_PAUSE_MS;
-    } while (fact_changes_wait(options->changes, &seen, pause_ms));
+    } while (fact_changes_wait(router->changes, &seen, pause_ms));
     return NULL;
 }
 
@@ -91,7 +91,7 @@ node_announcer_close(struct node_announcer *announcer)
 {
     if (!announcer)
         return;
-    fact_changes_stop(announcer->router->options.changes);
+    fact_changes_stop(announcer->router->changes);
     pthread_join(announcer->thread, NULL);
     free(announcer);
 }

@@ -27,7 +27,7 @@ find_row(const struct router *router, const struct connection *connection, const
     if (strlen(key) > STORE_MAX_KEY)
         return NULL;
     bool found;
-    struct error *error = store_find(router->options.shared, key, arena, &entry, &found);
+    struct error *error = store_find(router->shared, key, arena, &entry, &found);
     if (found)
         *out = arena_copy(arena, entry.value, entry.value_size);
     return error;
@@ -36,7 +36,7 @@ find_row(const struct router *router, const struct connection *connection, const
 bool
 nodes_is_this(const struct router *router, const char *node_id)
 {
-    return router->options.is_node && strcmp(node_id, router->options.node_id) == 0;
+    return router->is_node && strcmp(node_id, router->node_id) == 0;
 }
 
 /*
@@ -48,7 +48,7 @@ name_of_host(const struct router *router, const struct connection *connection, c
              struct arena *arena)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    bool is_own = strcmp(node_id, router->options.node_id) == 0 && facts->node_id;
+    bool is_own = strcmp(node_id, router->node_id) == 0 && facts->node_id;
     return is_own ? arena_string(arena, facts->node_id) : NULL;
 }
 
@@ -105,8 +105,8 @@ find_known(const struct router *router, const struct connection *connection,
            const char *drivers_name)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (router->options.is_node && facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
-        return router->options.node_id;
+    if (router->is_node && facts->node_id && strcmp(facts->node_id, drivers_name) == 0)
+        return router->node_id;
     const struct setting *map = node_ids(connection);
     for (const struct setting *s = map ? map->first : NULL; s; s = s->next)
         if (s->kind == SETTING_TEXT && strcmp(s->text, drivers_name) == 0)
@@ -135,13 +135,13 @@ nodes_translate_out(const struct router *router, const struct connection *connec
     }
     struct store_list rows;
     const char *prefix = row_key(connection, "", arena);
-    struct error *error = store_list(router->options.shared, prefix, NULL, 0, arena, &rows);
+    struct error *error = store_list(router->shared, prefix, NULL, 0, arena, &rows);
     const char *found = error ? NULL : find_row_of(&rows, *node_id, strlen(prefix));
-    const char *host = name_of_host(router, connection, router->options.node_id, arena);
+    const char *host = name_of_host(router, connection, router->node_id, arena);
     if (found)
         *node_id = (char *)found;
     else if (!error && host && strcmp(host, *node_id) == 0)
-        *node_id = arena_string(arena, router->options.node_id);
+        *node_id = arena_string(arena, router->node_id);
     return error;
 }
 
@@ -150,11 +150,11 @@ nodes_remember(const struct router *router, const struct connection *connection,
                const char *drivers_name, struct arena *arena)
 {
     char *known;
-    const char *key = row_key(connection, router->options.node_id, arena);
-    struct error *error = find_row(router, connection, router->options.node_id, arena, &known);
+    const char *key = row_key(connection, router->node_id, arena);
+    struct error *error = find_row(router, connection, router->node_id, arena, &known);
     if (error || (known && strcmp(known, drivers_name) == 0))
         return error;
     struct store_change change = {key, (const uint8_t *)drivers_name, strlen(drivers_name),
                                   STORE_ANY};
-    return store_write(router->options.shared, &change, 1, NULL);
+    return store_write(router->shared, &change, 1, NULL);
 }

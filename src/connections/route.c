@@ -104,7 +104,7 @@ static struct error *
 find_rows(const struct translation *t, enum id_kind kind, const char *short_handle,
           const char *handle)
 {
-    struct store *store = t->router->options.shared;
+    struct store *store = t->router->shared;
     const struct connection_spec *spec = t->connection->spec;
     bool leaves_mark = !lost_handles_can_find(t->connection, kind);
     struct error *error = handles_find_row(store, kind, spec->name, short_handle, handle,
@@ -125,7 +125,7 @@ read_handle(const struct translation *t, enum id_kind kind, const char *id,
     if (is_short && !t->connection->spec->driver->speaks_our_ids) /* those are never long */
         error = lost_handles_restore(t->router, t->connection, t->call, kind, id, parts);
     if (!error)
-        error = handles_read(t->router->options.shared, id, parts, t->arena, handle);
+        error = handles_read(t->router->shared, id, parts, t->arena, handle);
     if (!error && is_short && t->rows)
         error = find_rows(t, kind, parts->handle, *handle);
     return error;
@@ -206,7 +206,7 @@ translate_id_out(void *context, enum id_field field, char **id)
                          "the driver behind connection \"%s\" answers with what is no id (%zu "
                          "bytes)",
                          spec->name, size);
-    return handles_print_id(t->router->options.shared, csi_fields_kind(field), spec->name, handle,
+    return handles_print_id(t->router->shared, csi_fields_kind(field), spec->name, handle,
                             state_of(t, field), t->arena, id);
 }
 
@@ -214,7 +214,7 @@ static struct error *
 translate_topology_out(void *context, ProtobufCMessage *owner)
 {
     const struct translation *t = context;
-    topology_translate_out(t->connection, t->keys, t->router->options.tells_1_13, owner, t->arena);
+    topology_translate_out(t->connection, t->keys, t->router->tells_1_13, owner, t->arena);
     return NULL;
 }
 

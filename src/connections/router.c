@@ -8,21 +8,15 @@
  */
 #include "connections/router.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "connections/choice_rows.h"
-#include "connections/cross_copy.h"
 #include "connections/forward.h"
 #include "connections/inline_volumes.h"
-#include "connections/node_announcer.h"
 #include "connections/route.h"
 #include "connections/router_internal.h"
 #include "connections/rules.h"
-#include "connections/topology_keys.h"
-#include "ops/ops.h"
 #include "proto/csi.rpc.h"
 
 #define CONNECTION_KEY "skycap-connection" /* metadata */
@@ -75,8 +69,7 @@ check_loop(const struct router *router, const struct call *call)
 {
     const struct metadata *metadata = call_metadata(call);
     for (const struct metadata_entry *entry = metadata->first; entry; entry = entry->next)
-        if (strcmp(entry->key, DRIVER_VIA) == 0 &&
-            strcmp(entry->value, router->options.instance) == 0)
+        if (strcmp(entry->key, DRIVER_VIA) == 0 && strcmp(entry->value, router->instance) == 0)
             return error_new(CODE_FAILED_PRECONDITION,
                              "a connection leads back to this server: its endpoint is our own "
                              "socket");
@@ -187,7 +180,7 @@ yes(const void *handlers)
     return true;
 }
 
-/* ---- the router ---- */
+/* ---- services ---- */
 
 static struct router_service *
 service_new(const struct service *original)
@@ -207,61 +200,25 @@ service_new(const struct service *original)
     return service;
 }
 
-struct error *
-router_open(const struct router_options *options, struct router **out)
+void
+router_make_services(struct router *router)
 {
     static const struct service *const originals[SERVICES_COUNT] = {
         &csi_v1_identity_service,         &csi_v1_controller_service,        &csi_v1_node_service,
         &csi_v1_group_controller_service, &csi_v1_snapshot_metadata_service,
     };
-    struct router *router = memory_zeroed(sizeof *router);
-    router->options = *options;
-    router->topology_keys = topology_keys_new();
-    keys_init(&router->choosing);
     for (size_t i = 0; i < SERVICES_COUNT; i++)
         router->services[i] = service_new(originals[i]);
-    atomic_init(&router->has_choices, true); /* until a look into the store says otherwise */
-    choice_rows_look(router);
-    error_free(handles_drop_old_marks(options->shared)); /* the next start tries again */
-    router->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
-    struct error *error = cross_copy_resume_all(router);
-    if (!error)
-        error = node_announcer_open(router, &router->announcer);
-    if (error) {
-        router_close(router);
-        return error;
-    }
-    *out = router;
-    return NULL;
 }
 
 void
-router_stop(struct router *router)
+router_free_services(struct router *router)
 {
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
-    ops_stop(router->ops);
-    for (size_t i = 0; i < set->count; i++) {
-        struct connection *connection = set->slots[i].connection;
-        if (connection && connection->spec->driver->operations)
-            ops_stop(connection->spec->driver->operations(connection->driver));
-    }
-}
-
-void
-router_close(struct router *router)
-{
-    if (!router)
-        return;
-    node_announcer_close(router->announcer);
-    ops_close(router->ops);
     for (size_t i = 0; i < SERVICES_COUNT; i++) {
-        free(router->services[i]->targets);
+        if (router->services[i])
+            free(router->services[i]->targets);
         free(router->services[i]);
     }
-    keys_clear(&router->choosing);
-    topology_keys_free(router->topology_keys);
-    free(router);
 }
 
 /* ---- what is not CSI ---- */
@@ -277,7 +234,7 @@ pass_unknown(struct call *call)
                          " would pass it to a connection's driver",
                          call_path(call));
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct connection *connection = connection_set_find(set, name);
     struct error *error = check_loop(router, call);
     if (!error && !connection)
@@ -299,6 +256,10 @@ router_add(struct server *server, struct router *router, unsigned sides)
     for (size_t i = 0; i < SERVICES_COUNT; i++)
         if (services_is_of(&router->services[i]->service, sides))
             server_add_service(server, &router->services[i]->service, router->services[i], router);
+    server_add_service(server, &skycap_v1_connections_service, &router_connections_handlers,
+                       router);
+    server_add_service(server, &skycap_v1_operations_service, &router_operations_handlers, router);
+    server_add_service(server, &skycap_v1_inventory_service, &router_inventory_handlers, router);
     server_set_fallback(server,
                         &(struct fallback){pass_unknown, .on_loop = true, .context = router});
 }

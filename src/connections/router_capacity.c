@@ -102,7 +102,7 @@ router_get_capacity(struct call *call, const void *in, void *out)
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct map_field field;
     struct choice choice;
     map_field_find((ProtobufCMessage *)in, "parameters", &field);

@@ -157,7 +157,7 @@ list(struct call *call, const Skycap__V1__ListConnectionsRequest *request,
     (void)request;
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router_of(call)->options.connections);
+        connections_current(router_of(call)->connections);
     reply->connections = arena_alloc(arena, set->count * sizeof(void *));
     for (size_t i = 0; i < set->count; i++)
         reply->connections[reply->n_connections++] = make_info(set, &set->slots[i], arena);
@@ -169,7 +169,7 @@ reload(struct call *call, const Skycap__V1__ReloadConnectionsRequest *request,
        Skycap__V1__ListConnectionsResponse *reply)
 {
     (void)request;
-    struct error *error = connections_reload(router_of(call)->options.connections);
+    struct error *error = connections_reload(router_of(call)->connections);
     return error ? error : list(call, NULL, reply);
 }
 
@@ -177,7 +177,7 @@ static struct error *
 forget(struct call *call, const Skycap__V1__ForgetConnectionRequest *request,
        Skycap__V1__ListConnectionsResponse *reply)
 {
-    struct error *error = connections_forget(router_of(call)->options.connections, request->name);
+    struct error *error = connections_forget(router_of(call)->connections, request->name);
     return error ? error : list(call, NULL, reply);
 }
 

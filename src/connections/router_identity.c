@@ -65,7 +65,7 @@ add_up(const struct router *router, const struct connection_set *set, struct uni
     if (!(all->node_of_each & NODE_BIT(VOLUME_MOUNT_GROUP)))
         all->node &= ~NODE_BIT(VOLUME_MOUNT_GROUP);
     all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
-    if (router->options.tells_1_13)
+    if (router->tells_1_13)
         return;
     all->services &= ~SERVICES_OF_1_13;
     all->controller &= ~CONTROLLER_OF_1_13;
@@ -81,7 +81,7 @@ find_all(struct call *call, struct union_of_all *all)
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     add_up(router, set, all);
     return all->unknown ? connection_unknown_error(all->unknown) : NULL;
 }
@@ -94,7 +94,7 @@ router_plugin_info(struct call *call, const void *in, void *out)
     (void)in;
     Csi__V1__GetPluginInfoResponse *reply = out;
     struct router *router = router_of(call);
-    reply->name = (char *)router->options.driver_name;
+    reply->name = (char *)router->driver_name;
     reply->vendor_version = (char *)SKYCAP_VERSION;
     return NULL;
 }
@@ -159,24 +159,34 @@ is_slot_ready(struct call *call, const struct connection_slot *slot)
     return facts->is_ready;
 }
 
-bool
-router_is_ready(const struct router *router, struct call *call, const char **degraded)
+static bool
+is_ready(const struct router *router, struct call *call, const char **degraded)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     size_t count = 0, ready = 0;
     *degraded = "";
     for (size_t i = 0; i < set->count; i++) {
         const struct connection_slot *slot = &set->slots[i];
-        bool is_ready = is_slot_ready(call, slot);
+        bool is_up = is_slot_ready(call, slot);
         count += slot->connection != NULL;
-        ready += is_ready;
-        if (!is_ready || slot->trouble)
+        ready += is_up;
+        if (!is_up || slot->trouble)
             *degraded =
                 arena_print(call_arena(call), "%s%s%s%s", *degraded, (*degraded)[0] ? ", " : "",
                             slot->name, slot->trouble ? " (its file is wrong)" : "");
     }
     return ready > 0 || count == 0;
+}
+
+bool
+router_is_ready(struct router *router, struct arena *arena, const char **degraded)
+{
+    struct call *call = call_new_detached(router->runtime, 0);
+    bool result = is_ready(router, call, degraded);
+    *degraded = arena_string(arena, *degraded);
+    call_free_detached(call);
+    return result;
 }
 
 /* The metrics and `skycap connection list` tell more. */
@@ -189,7 +199,7 @@ router_probe(struct call *call, const void *in, void *out)
     const char *degraded;
     reply->ready = arena_alloc(arena, sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
-    reply->ready->value = router_is_ready(router_of(call), call, &degraded);
+    reply->ready->value = is_ready(router_of(call), call, &degraded);
     if (!degraded[0])
         return NULL;
     return call_add_trailer(call, "skycap-degraded", degraded, strlen(degraded));
@@ -225,7 +235,7 @@ router_node_capabilities(struct call *call, const void *in, void *out)
     struct union_of_all all;
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     add_up(router, set, &all);
     /*
      * A kubelet asks before every mount, those of other connections too. Staging is passed on, and

@@ -14,35 +14,14 @@
 #define CONNECTIONS_ROUTER_INTERNAL_H
 
 #include "connections/router.h"
-#include "csi/services.h"
+#include "connections/router_state.h"
 #include "proto/connections.rpc.h"
 #include "proto/inventory.rpc.h"
 #include "proto/skycap.rpc.h"
-#include "rpc/server/call.h"
-#include "volumes/keys.h"
 
-struct node_announcer;
-struct router_service;
-struct ops;
-struct topology_keys;
-
-struct router {
-    struct router_options options;
-    struct router_service *services[SERVICES_COUNT];
-    struct ops *ops;         /* copies across connections */
-    atomic_bool has_choices; /* there may be rows of choices (choice_rows.h) or of copies */
-    struct keys choosing;    /* names of volumes whose connection is being selected */
-    atomic_uint plans;       /* rows of copy targets that a driver may have made */
-    struct topology_keys *topology_keys;
-    struct node_announcer *announcer;
-};
-
-/* The context of every handler is the router. */
-static inline struct router *
-router_of(const struct call *call)
-{
-    return call_context(call);
-}
+/* ---- router.c ---- */
+void router_make_services(struct router *router);
+void router_free_services(struct router *router);
 
 /* ---- router_identity.c ---- */
 struct error *router_plugin_info(struct call *call, const void *in, void *out);

@@ -231,7 +231,7 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
            Skycap__V1__GetVolumeResponse *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router_of(call)->options.connections);
+        connections_current(router_of(call)->connections);
     void *info = NULL;
     struct error *error = find(call, set, &volume_kind, request->volume, &info);
     reply->volume = info;
@@ -279,9 +279,9 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct merged_list list = {.call = call,
-                               .log = router->options.log,
+                               .log = router->log,
                                .set = set,
                                .can = can_list_volumes,
                                .ask = list_volumes_page};
@@ -303,7 +303,7 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
              Skycap__V1__GetSnapshotResponse *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router_of(call)->options.connections);
+        connections_current(router_of(call)->connections);
     void *info = NULL;
     struct error *error = find(call, set, &snapshot_kind, request->snapshot, &info);
     reply->snapshot = info;
@@ -376,10 +376,10 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct filter filter;
     struct merged_list list = {.call = call,
-                               .log = router->options.log,
+                               .log = router->log,
                                .set = set,
                                .context = &filter,
                                .can = can_list_snapshots,

@@ -122,10 +122,10 @@ run_list(struct call *call, const void *request, void *reply)
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct asked asked = {request, rules_find(call_method(call)->path)};
     struct merged_list list = {.call = call,
-                               .log = router->options.log,
+                               .log = router->log,
                                .set = set,
                                .context = &asked,
                                .can = can_list,
@@ -161,7 +161,7 @@ list_filtered(struct call *call, const void *request, void *reply)
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct route route;
     /* A connection that there is not has none, and no snapshot is of two. */
     struct error *nowhere AUTO(error_cleanup) = route_find(router, set, request, &route);

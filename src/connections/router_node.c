@@ -5,6 +5,7 @@
 #include "connections/parallel_calls.h"
 #include "connections/topology.h"
 #include "connections/topology_keys.h"
+#include "message/message_bytes.h"
 
 /* The smallest limit is that of the node: it cannot be told for whose volumes it holds. */
 static void
@@ -19,12 +20,11 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
  * no kubelet waiting. A kubelet asks when it registers the driver and not again: before all is
  * known it is not answered.
  */
-struct error *
-router_describe_node(const struct router *router, struct arena *arena,
-                     Csi__V1__NodeGetInfoResponse *reply)
+static struct error *
+describe_node(const struct router *router, struct arena *arena, Csi__V1__NodeGetInfoResponse *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct text_map segments = {0};
     struct error *error = node_announcer_run(router, set, arena);
     for (size_t i = 0; i < set->count && !error; i++) {
@@ -38,7 +38,7 @@ router_describe_node(const struct router *router, struct arena *arena,
         topology_add_node(connection, &keys, &segments, arena);
         take_limit(reply, facts->max_volumes_per_node);
     }
-    reply->node_id = (char *)router->options.node_id;
+    reply->node_id = (char *)router->node_id;
     reply->accessible_topology = topology_make(&segments, arena);
     return error;
 }
@@ -47,7 +47,22 @@ struct error *
 router_node_info(struct call *call, const void *in, void *out)
 {
     (void)in;
-    return router_describe_node(router_of(call), call_arena(call), out);
+    return describe_node(router_of(call), call_arena(call), out);
+}
+
+struct error *
+router_describe_node(const struct router *router, struct buffer *out)
+{
+    struct arena arena AUTO(arena_clear);
+    Csi__V1__NodeGetInfoResponse answer = CSI__V1__NODE_GET_INFO_RESPONSE__INIT;
+    size_t size;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = describe_node(router, &arena, &answer);
+    if (error)
+        return error;
+    const uint8_t *bytes = message_bytes_pack(&answer.base, &arena, &size);
+    buffer_append(out, bytes, size);
+    return NULL;
 }
 
 /* ---- the health of what is behind ---- */
@@ -136,7 +151,7 @@ router_storage_health(struct call *call, const void *in, void *out)
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct health_part *parts = arena_alloc(arena, set->count * sizeof *parts);
     struct parallel_call *calls = arena_alloc(arena, set->count * sizeof *calls);
     size_t count = 0;

@@ -101,7 +101,7 @@ ask_engine(struct call *call, const char *method, ProtobufCMessage *request, cha
     const char *asked = *id;
     struct connection *connection;
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct error *error = find_connection(set, asked, arena, &connection, id);
     if (error)
         return error;
@@ -204,9 +204,9 @@ list_operations(struct call *call, const Skycap__V1__ListOperationsRequest *requ
 {
     struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     struct merged_list list = {.call = call,
-                               .log = router->options.log,
+                               .log = router->log,
                                .set = set,
                                .has_own = true,
                                .can = has_operations,
@@ -306,7 +306,7 @@ watch_engines(struct call *call, const char *id)
     Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
     operation_message now = SKYCAP__V1__OPERATION__INIT;
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->options.connections);
+        connections_current(router->connections);
     request.id = (char *)id;
     struct error *error =
         ask_engine(call, "skycap.v1.Operations/Get", &request.base, &request.id, &now);
@@ -382,7 +382,7 @@ drop_old_sources(struct sources *sources)
 static struct error *
 refresh_sources(struct sources *sources, struct router *router)
 {
-    struct connection_set *now = connections_current(router->options.connections);
+    struct connection_set *now = connections_current(router->connections);
     if (now == sources->set) {
         connection_set_release(now);
         return NULL;

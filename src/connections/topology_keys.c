@@ -171,7 +171,7 @@ topology_keys_are_at_hand(const struct router *router, const struct connection *
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     return !needs_keys(facts, method) ||
-           (router->options.is_node && are_claimed(router, connection, facts));
+           (router->is_node && are_claimed(router, connection, facts));
 }
 
 struct text_map
@@ -240,7 +240,7 @@ write_row(struct claim *claim, const struct row *row, uint64_t *revision)
     const char *key = arena_print(claim->arena, ROWS "%s/%s", row->connection, row->key);
     struct store_change change = {key, (const uint8_t *)row->exposed, strlen(row->exposed),
                                   *revision};
-    struct error *error = store_write(claim->router->options.shared, &change, 1, revision);
+    struct error *error = store_write(claim->router->shared, &change, 1, revision);
     if (!error || error->code != CODE_ABORTED)
         return error_wrap(error, "write the name of a topology key");
     error_free(error);
@@ -262,7 +262,7 @@ claim_key(struct claim *claim, const struct connection *connection, const struct
         return NULL;
     if (before && strcmp(before->exposed, exposed) != 0)
         log_warn(
-            claim->router->options.log,
+            claim->router->log,
             "two connections do not agree on a topology key any more; one of them gets another",
             LOG_TEXT("connection", name), LOG_TEXT("key", pair->key), LOG_TEXT("now", exposed));
     struct row row = {name, arena_string(claim->arena, pair->key), exposed,
@@ -292,8 +292,7 @@ static struct error *
 claim_all(struct claim *claim)
 {
     claim->is_late = false;
-    struct error *error =
-        read_rows(claim->router->options.shared, NULL, claim->arena, &claim->rows);
+    struct error *error = read_rows(claim->router->shared, NULL, claim->arena, &claim->rows);
     for (size_t i = 0; !error && !claim->is_late && i < claim->set->count; i++)
         if (claim->set->slots[i].connection)
             error = claim_connection(claim, claim->set->slots[i].connection);
@@ -339,7 +338,7 @@ read_of_connection(const struct router *router, const struct connection *connect
     for (size_t i = aliases->count + 1; i-- > 0;) { /* the name itself last: it counts */
         struct rows rows;
         const char *name = i ? aliases->items[i - 1] : connection->spec->name;
-        struct error *error = read_rows(router->options.shared, name, arena, &rows);
+        struct error *error = read_rows(router->shared, name, arena, &rows);
         if (error)
             return error;
         for (size_t k = 0; k < rows.count; k++)
@@ -358,7 +357,7 @@ topology_keys_read(const struct router *router, const struct connection_set *set
     *out = (struct text_map){0};
     if (!needs_keys(facts, method))
         return NULL;
-    if (!router->options.is_node)
+    if (!router->is_node)
         return read_of_connection(router, connection, arena, out);
     if (!are_claimed(router, connection, facts))
         error = topology_keys_claim(router, set, arena);

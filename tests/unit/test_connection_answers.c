@@ -36,7 +36,7 @@ names_of_nodes_in_a_file_are_copied(void)
 {
     struct connection_set *set =
         make_set("driver: csi\noptions: {endpoint: 'unix:///x', node-ids: {worker-1: i-01}}\n");
-    struct router router = {.options.node_id = "here"};
+    struct router router = {.node_id = "here"};
     char *node_id = arena_string(&arena, "i-01");
     struct error *error = nodes_translate_out(&router, set->slots[0].connection, &arena, &node_id);
     CHECK(!error);

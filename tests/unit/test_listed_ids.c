@@ -130,7 +130,8 @@ main(void)
 {
     struct log log = {.fd = 2, .level = LOG_ERROR};
     CHECK(!runtime_open(&(struct runtime_options){.log = &log}, &runtime));
-    router.options = (struct router_options){.runtime = runtime, .log = &log};
+    router.runtime = runtime;
+    router.log = &log;
     struct connection_set *set = connection_set_new(1);
     connection = add_connection(set, silent_driver_new(runtime, "1", NULL, NULL), "a",
                                 "driver: csi\noptions: {endpoint: 'unix:///x'}\n");

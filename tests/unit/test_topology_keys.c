@@ -14,12 +14,13 @@ static const struct log log_of_errors = {.fd = 2, .level = LOG_ERROR};
 
 /* A process, with the store that it shares with others. */
 static struct router
-make_desk(struct store *store, bool is_node)
+make_router(struct store *store, bool is_node)
 {
-    struct router router = {.topology_keys = topology_keys_new()};
-    router.options = (struct router_options){
-        .store = store, .shared = store, .is_node = is_node, .log = &log_of_errors};
-    return router;
+    return (struct router){.topology_keys = topology_keys_new(),
+                           .store = store,
+                           .shared = store,
+                           .is_node = is_node,
+                           .log = &log_of_errors};
 }
 
 struct member {
@@ -64,7 +65,7 @@ keys_stay_when_files_come_and_go(void)
 {
     struct store *store;
     CHECK(!store_open("memory:", NULL, &store));
-    struct router router = make_desk(store, true);
+    struct router router = make_router(store, true);
     CHECK_TEXT(CLAIM(&router, {"m", "1"}), KEY);
     CHECK_TEXT(CLAIM(&router, {"a", "2"}, {"m", "1"}), "a." KEY " " KEY);
     CHECK_TEXT(CLAIM(&router, {"a", "2"}), "a." KEY);
@@ -74,7 +75,7 @@ keys_stay_when_files_come_and_go(void)
     CHECK_TEXT(CLAIM(&router, {"m", NULL}, {"z", "4"}), "- " KEY);
     topology_keys_free(router.topology_keys);
     /* The next process reads it. */
-    router = make_desk(store, true);
+    router = make_router(store, true);
     CHECK_TEXT(CLAIM(&router, {"a", "2"}, {"m", "1"}, {"z", "1"}), "a." KEY " " KEY " " KEY);
     topology_keys_free(router.topology_keys);
     store_close(store);
@@ -85,9 +86,9 @@ connections_that_fall_out_are_told_apart(void)
 {
     struct store *store;
     CHECK(!store_open("memory:", NULL, &store));
-    struct router one = make_desk(store, true), two = make_desk(store, true);
+    struct router one = make_router(store, true), two = make_router(store, true);
     CHECK_TEXT(CLAIM(&one, {"a", "1"}, {"b", "1"}), KEY " " KEY);
-    one.options.log = two.options.log = &(struct log){.fd = -1, .level = LOG_ERROR};
+    one.log = two.log = &(struct log){.fd = -1, .level = LOG_ERROR};
     CHECK_TEXT(CLAIM(&two, {"a", "1"}, {"b", "2"}), KEY " b." KEY);
     CHECK_TEXT(CLAIM(&one, {"a", "1"}, {"b", "1"}), KEY " b." KEY);
     topology_keys_free(one.topology_keys);
@@ -100,7 +101,7 @@ a_new_name_keeps_the_keys(void)
 {
     struct store *store;
     CHECK(!store_open("memory:", NULL, &store));
-    struct router router = make_desk(store, true);
+    struct router router = make_router(store, true);
     CHECK_TEXT(CLAIM(&router, {"a", "1"}, {"b", "2"}), KEY " b." KEY);
     struct connection_set *set = connection_set_new(1);
     struct connection *renamed = add_connection(set, silent_driver_new(runtime, "node", KEY, "2"),
@@ -121,7 +122,7 @@ a_controller_reads_what_nodes_have_told(void)
     struct store *store;
     struct text_map keys;
     CHECK(!store_open("memory:", NULL, &store));
-    struct router node = make_desk(store, true), controller = make_desk(store, false);
+    struct router node = make_router(store, true), controller = make_router(store, false);
     const struct method *create = service_find_method("csi.v1.Controller/CreateVolume");
     const struct method *delete = service_find_method("csi.v1.Controller/DeleteVolume");
     struct connection_set *set = make_set((struct member[]){{"a", NULL}, {"b", NULL}}, 2);
