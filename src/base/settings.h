@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings as a file gives them: a tree of texts, lists and maps, each with the line that it stands
- * on. It lives in an arena and never changes once it has been read (connections/yaml.h reads it).
+ * on. It lives in an arena and never changes once it has been read (by connections/config/yaml.h).
  *
  * The readers leave *out as it is where the key is absent. What cannot be read is INVALID_ARGUMENT,
  * with the line, the key and what would be right: "line 4: max-calls: \"many\" is no number from 1

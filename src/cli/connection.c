@@ -9,8 +9,8 @@
 #include "cli/inventory.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
-#include "connections/directory.h"
-#include "connections/spec_set.h"
+#include "connections/config/directory.h"
+#include "connections/config/spec_set.h"
 #include "message/message_json.h"
 #include "proto/connections.pb-c.h"
 

@@ -15,7 +15,7 @@
 #include "cli/serve_guard.h"
 #include "cli/serve_registration.h"
 #include "cli/serve_settings.h"
-#include "connections/router.h"
+#include "connections/router/router.h"
 #include "csi/services.h"
 #include "node/health.h"
 #include "node/storage.h"

@@ -9,7 +9,7 @@
 #ifndef CLI_SERVE_REGISTRATION_H
 #define CLI_SERVE_REGISTRATION_H
 
-#include "connections/router.h"
+#include "connections/router/router.h"
 
 struct serve_registration;
 

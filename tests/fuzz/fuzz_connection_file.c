@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "connections/spec.h"
-#include "connections/yaml.h"
+#include "connections/config/spec.h"
+#include "connections/config/yaml.h"
 #include "require.h"
 
 static size_t

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "connections/connection.h"
+#include "connections/config/connection.h"
 
 static inline void
 silent_close(struct driver *driver)

@@ -2,9 +2,9 @@
 /* What is written into an answer stays when the connection that it came from goes: answers are sent after their call has let go of all connections. */
 #include "check.h"
 #include "connection_sets.h"
-#include "connections/nodes.h"
-#include "connections/router_internal.h"
-#include "connections/topology.h"
+#include "connections/forward/nodes.h"
+#include "connections/request/topology.h"
+#include "connections/router/router_internal.h"
 
 static struct arena arena;
 static struct runtime *runtime;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which connection a volume goes to: by name, by labels in the order of priorities, by its content, by default. */
-#include "connections/choice.h"
+#include "connections/request/choice.h"
 
 #include "check.h"
 #include "connection_sets.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "check.h"
-#include "connections/csi_fields.h"
-#include "connections/global_id.h"
-#include "connections/handles.h"
+#include "connections/request/csi_fields.h"
+#include "connections/request/global_id.h"
+#include "connections/request/handles.h"
 #include "message/service.h"
 #include "proto/csi.pb-c.h"
 

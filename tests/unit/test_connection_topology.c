@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topology across connections: what a node tells, what a driver gets to see, what is judged for it. */
-#include "connections/csi_fields.h"
-#include "connections/topology.h"
+#include "connections/request/csi_fields.h"
+#include "connections/request/topology.h"
 
 #include "check.h"
 #include "connection_sets.h"

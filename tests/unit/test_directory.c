@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory of connection files: what is read of whatever may lie there, and what a wait sees. */
-#include "connections/directory.h"
+#include "connections/config/directory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which volumes a driver has: lists in pages, lists that cannot be had, lists that are too long. */
-#include "connections/listed_ids.h"
+#include "connections/copy/listed_ids.h"
 
 #include "check.h"
 #include "connection_sets.h"

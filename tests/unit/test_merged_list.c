@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/connections/merged_list.c: lists over several connections, page by page, as if they were one. */
-#include "connections/merged_list.h"
+/* src/connections/router/merged_list.c: lists over several connections, page by page, as if they were one. */
+#include "connections/router/merged_list.h"
 
 #include "check.h"
 #include "connection_sets.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connection files: every key, what it is without it, and what is said of one that is wrong. The drivers are the test's own. */
-#include "connections/spec.h"
+#include "connections/config/spec.h"
 
 #include <string.h>
 

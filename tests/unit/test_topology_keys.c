@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of topologies: what they are told as stays, whatever connections come and go. */
-#include "connections/topology_keys.h"
+#include "connections/forward/topology_keys.h"
 
 #include "check.h"
 #include "connection_sets.h"

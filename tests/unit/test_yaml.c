@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YAML and JSON become settings; what has no place in them is refused, with its line. */
-#include "connections/yaml.h"
+#include "connections/config/yaml.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections and sets of them: see connection.h. */
+#include "connections/config/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+struct connection *
+connection_new(struct arena *arena, struct connection_spec *spec, struct driver *driver,
+               struct connection_counters *counters)
+{
+    struct connection *connection = memory_zeroed(sizeof *connection);
+    atomic_init(&connection->references, 1);
+    connection->arena = *arena;
+    arena_init(arena, NULL, 0, SIZE_MAX);
+    connection->spec = spec;
+    connection->driver = driver;
+    connection->counters = counters;
+    connection->loaded_ms = (uint64_t)clock_unix_ms();
+    return connection;
+}
+
+struct connection *
+connection_share(struct connection *connection)
+{
+    atomic_fetch_add_explicit(&connection->references, 1, memory_order_relaxed);
+    return connection;
+}
+
+void
+connection_release(struct connection *connection)
+{
+    if (!connection ||
+        atomic_fetch_sub_explicit(&connection->references, 1, memory_order_acq_rel) != 1)
+        return;
+    driver_release(connection->driver);
+    arena_clear(&connection->arena);
+    free(connection);
+}
+
+/* ---- what it can ---- */
+
+bool
+connection_is_known(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return connection->spec->capabilities.is_fixed || facts->is_known;
+}
+
+bool
+connection_is_told(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return connection_is_known(connection) || facts->is_remembered;
+}
+
+bool
+connection_is_awaited(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return !connection_is_told(connection) && !facts->leads_back;
+}
+
+bool
+connection_is_node_awaited(const struct connection *connection)
+{
+    const struct spec_capabilities *fixed = &connection->spec->capabilities;
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    bool has_topology =
+        fixed->services >>
+            CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS &
+        1;
+    return !facts->is_node_known && !facts->is_remembered && !facts->leads_back &&
+           (!fixed->is_fixed || has_topology);
+}
+
+struct error *
+connection_unknown_error(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return error_new(CODE_UNAVAILABLE,
+                     "connection \"%s\" has not been reached yet, and what it can do is not known "
+                     "(`capabilities:` of its file may say it): %s",
+                     connection->spec->name, facts->trouble ? facts->trouble : "it is being asked");
+}
+
+/* As the file has fixed it, or else as the driver has said it last. */
+#define CAPABILITIES(function, member, without)                                                    \
+    uint64_t function(const struct connection *connection)                                         \
+    {                                                                                              \
+        const struct connection_spec *spec = connection->spec;                                     \
+        struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);  \
+        uint64_t bits = spec->capabilities.is_fixed ? spec->capabilities.member : facts->member;   \
+        return bits & ~(without);                                                                  \
+    }
+
+CAPABILITIES(connection_services, services, UINT64_C(0))
+CAPABILITIES(connection_expansion, expansion, UINT64_C(0))
+CAPABILITIES(connection_controller_capabilities, controller, spec->without_controller)
+CAPABILITIES(connection_node_capabilities, node, spec->without_node)
+CAPABILITIES(connection_group_capabilities, group, spec->without_group)
+
+bool
+connection_can(const struct connection *connection,
+               Csi__V1__ControllerServiceCapability__RPC__Type capability)
+{
+    return connection_controller_capabilities(connection) >> (unsigned)capability & 1;
+}
+
+/* ---- sets ---- */
+
+struct connection_set *
+connection_set_new(size_t count)
+{
+    struct connection_set *set = memory_zeroed(sizeof *set);
+    atomic_init(&set->references, 1);
+    arena_init(&set->arena, NULL, 0, SIZE_MAX);
+    set->slots = arena_zeroed(&set->arena, count * sizeof *set->slots);
+    return set;
+}
+
+struct connection_set *
+connection_set_share(struct connection_set *set)
+{
+    atomic_fetch_add_explicit(&set->references, 1, memory_order_relaxed);
+    return set;
+}
+
+void
+connection_set_release(struct connection_set *set)
+{
+    if (!set || atomic_fetch_sub_explicit(&set->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < set->count; i++)
+        connection_release(set->slots[i].connection);
+    arena_clear(&set->arena);
+    free(set);
+}
+
+void
+connection_set_cleanup(struct connection_set **set)
+{
+    connection_set_release(*set);
+}
+
+static bool
+has_alias(const struct connection *connection, const char *name)
+{
+    const struct text_list *aliases = &connection->spec->aliases;
+    for (size_t i = 0; i < aliases->count; i++)
+        if (strcmp(aliases->items[i], name) == 0)
+            return true;
+    return false;
+}
+
+struct connection *
+connection_set_find(const struct connection_set *set, const char *name)
+{
+    struct connection *by_alias = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (!connection)
+            continue;
+        if (strcmp(set->slots[i].name, name) == 0)
+            return connection;
+        if (!by_alias && has_alias(connection, name))
+            by_alias = connection;
+    }
+    return by_alias;
+}
+
+const struct connection_slot *
+connection_set_wrong(const struct connection_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->slots[i].connection && spec_is_name(set->slots[i].name))
+            return &set->slots[i];
+    return NULL;
+}
+
+struct connection *
+connection_set_default(const struct connection_set *set)
+{
+    struct connection *only = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (!connection)
+            continue;
+        if (connection->spec->is_default)
+            return connection;
+        only = connection;
+        count++;
+    }
+    return count == 1 && !connection_set_wrong(set) ? only : NULL;
+}
+
+const char *
+connection_set_names(const struct connection_set *set, struct arena *arena)
+{
+    const char *names = "";
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            names = arena_print(arena, "%s%s%s", names, names[0] ? ", " : "", set->slots[i].name);
+    return names[0] ? names : "none";
+}

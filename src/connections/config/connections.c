@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the directory and swapping sets: see connections.h.
+ *
+ * One thread loads: it makes a new set out of the files and of the connections that need no change,
+ * which both sets share, and puts it in the place of the old one under a lock that is held for a
+ * pointer's sake only. The old set goes when the last call lets go of it.
+ */
+#include "connections/config/connections.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "connections/config/directory.h"
+#include "connections/config/known_drivers.h"
+#include "connections/config/known_facts.h"
+#include "connections/config/spec_set.h"
+
+#define LOOK_MS 30000 /* also without notice from the kernel */
+#define NEW_DRIVER_MS 3000
+#define STEP_MS 5
+
+struct counters_of_name {
+    struct counters_of_name *next;
+    struct connection_counters counters;
+    char name[];
+};
+
+struct connections {
+    struct connections_options options;
+    struct directory *directory;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_stopping;
+
+    pthread_mutex_t load_lock; /* one load at a time */
+    struct counters_of_name *names;
+    atomic_uint_fast64_t loads;
+    atomic_uint_fast64_t bad_loads; /* files that were seen to be wrong */
+
+    pthread_mutex_t lock; /* of the pointer, and for adding a name */
+    struct connection_set *current;
+};
+
+struct connection_set *
+connections_current(struct connections *connections)
+{
+    pthread_mutex_lock(&connections->lock);
+    struct connection_set *set = connection_set_share(connections->current);
+    pthread_mutex_unlock(&connections->lock);
+    return set;
+}
+
+static void
+swap(struct connections *connections, struct connection_set *set)
+{
+    pthread_mutex_lock(&connections->lock);
+    struct connection_set *old = connections->current;
+    connections->current = set;
+    pthread_mutex_unlock(&connections->lock);
+    fact_changes_note(connections->options.changes);
+    connection_set_release(old);
+}
+
+/* ---- one file ---- */
+
+static struct connection_counters *
+find_counters(struct connections *connections, const char *name)
+{
+    for (struct counters_of_name *of = connections->names; of; of = of->next)
+        if (strcmp(of->name, name) == 0)
+            return &of->counters;
+    struct counters_of_name *of = memory_zeroed(sizeof *of + strlen(name) + 1);
+    memcpy(of->name, name, strlen(name) + 1);
+    pthread_mutex_lock(&connections->lock);
+    of->next = connections->names;
+    connections->names = of;
+    pthread_mutex_unlock(&connections->lock);
+    return &of->counters;
+}
+
+static struct error *
+open_driver(struct connections *connections, const struct connection_spec *spec,
+            const struct connection *old, struct driver **out)
+{
+    if (old && spec_same_driver(spec, old->spec)) {
+        *out = driver_share(old->driver);
+        return NULL;
+    }
+    const struct connections_options *options = &connections->options;
+    struct driver_facts *remembered AUTO(driver_facts_cleanup) =
+        known_facts_read(options->store, spec, options->log);
+    struct driver_options driver = {
+        .connection = spec->name,
+        .aliases = &spec->aliases,
+        .settings = spec->options,
+        .data_directory = options->data_directory,
+        .node_id = options->node_id,
+        .instance = options->instance,
+        .max_calls = spec->max_calls,
+        .timeout_ms = spec->timeout_ms,
+        .remembered = remembered,
+        .changes = options->changes,
+        .runtime = options->runtime,
+        .log = options->log,
+    };
+    return driver_open(spec->driver, &driver, out);
+}
+
+/* A file on its way to become a connection. */
+struct candidate {
+    const struct directory_file *file;
+    const struct connection_slot *before; /* NULL: the name is new */
+    struct arena arena;
+    struct connection_spec *spec; /* NULL: the file is wrong */
+    struct error *error;          /* why it cannot be used; NULL: it can */
+};
+
+static struct connection *
+in_force(const struct candidate *candidate)
+{
+    return candidate->before ? candidate->before->connection : NULL;
+}
+
+static bool
+is_unchanged(const struct candidate *candidate)
+{
+    const struct connection *old = in_force(candidate);
+    const struct directory_file *file = candidate->file;
+    return old && !file->trouble && old->text && file->size == old->text_size &&
+           memcmp(file->text, old->text, file->size) == 0;
+}
+
+static void
+read_candidate(struct candidate *candidate)
+{
+    const struct directory_file *file = candidate->file;
+    arena_init(&candidate->arena, NULL, 0, SIZE_MAX);
+    if (is_unchanged(candidate)) {
+        candidate->spec = in_force(candidate)->spec;
+        return;
+    }
+    candidate->error = file->trouble ? error_new(CODE_INVALID_ARGUMENT, "%s", file->trouble)
+                                     : spec_read(file->name, file->text, file->size,
+                                                 &candidate->arena, &candidate->spec);
+}
+
+static void
+candidate_clear(struct candidate *candidate)
+{
+    error_free(candidate->error);
+    arena_clear(&candidate->arena);
+}
+
+static struct error *
+open_candidate(struct connections *connections, struct candidate *candidate,
+               struct connection **out)
+{
+    struct connection *old = in_force(candidate);
+    struct driver *driver;
+    if (candidate->error)
+        return STEAL(candidate->error);
+    if (is_unchanged(candidate)) {
+        *out = connection_share(old);
+        return NULL;
+    }
+    struct error *error = open_driver(connections, candidate->spec, old, &driver);
+    if (error)
+        return error;
+    const struct directory_file *file = candidate->file;
+    struct connection *connection = connection_new(&candidate->arena, candidate->spec, driver,
+                                                   find_counters(connections, file->name));
+    connection->text = arena_copy(&connection->arena, file->text, file->size);
+    connection->text_size = file->size;
+    *out = connection;
+    return NULL;
+}
+
+/* ---- files beside each other ---- */
+
+/* Of a file that is wrong the last good one counts: it stays in force. */
+static const struct connection_spec *
+spec_that_counts(const struct candidate *candidate)
+{
+    const struct connection *old = in_force(candidate);
+    return candidate->spec ? candidate->spec : old ? old->spec : NULL;
+}
+
+static void
+check_candidates(struct connections *connections, struct candidate *candidates, size_t count,
+                 struct arena *arena)
+{
+    struct spec_set_file *files = arena_alloc(arena, count * sizeof *files);
+    for (size_t i = 0; i < count; i++)
+        files[i] =
+            (struct spec_set_file){candidates[i].file->name, spec_that_counts(&candidates[i]),
+                                   in_force(&candidates[i]) != NULL};
+    for (size_t i = 0; i < count; i++) {
+        struct candidate *candidate = &candidates[i];
+        if (!candidate->error)
+            candidate->error = spec_set_check(files, count, i);
+        if (!candidate->error && !is_unchanged(candidate))
+            candidate->error = known_drivers_check(connections->options.store, candidate->spec);
+    }
+}
+
+/* ---- all of them ---- */
+
+static const struct connection_slot *
+find_slot(const struct connection_set *set, const char *name)
+{
+    for (size_t i = 0; set && i < set->count; i++)
+        if (strcmp(set->slots[i].name, name) == 0)
+            return &set->slots[i];
+    return NULL;
+}
+
+static bool
+same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void
+note_trouble(struct connections *connections, const struct connection_slot *slot,
+             const struct connection_slot *before)
+{
+    const struct log *log = connections->options.log;
+    if (before && same_text(before->trouble, slot->trouble))
+        return;
+    if (slot->trouble) {
+        atomic_fetch_add(&connections->bad_loads, 1);
+        log_error(log, "the connection's file is wrong", LOG_TEXT("connection", slot->name),
+                  LOG_TEXT("error", slot->trouble),
+                  LOG_TEXT("in_force", slot->connection ? "the last good one" : "none"));
+    }
+}
+
+static void
+fill_slot(struct connections *connections, struct candidate *candidate, struct connection_set *set)
+{
+    struct connection_slot *slot = &set->slots[set->count++];
+    struct connection *old = in_force(candidate);
+    slot->name = arena_string(&set->arena, candidate->file->name);
+    struct error *error AUTO(error_cleanup) =
+        open_candidate(connections, candidate, &slot->connection);
+    if (error) {
+        slot->trouble = arena_string(&set->arena, error->message);
+        slot->connection = old ? connection_share(old) : NULL;
+    } else if (!old || old->driver != slot->connection->driver) {
+        log_info(connections->options.log, "connection loaded", LOG_TEXT("connection", slot->name),
+                 LOG_TEXT("driver", slot->connection->spec->driver->name));
+    }
+    note_trouble(connections, slot, candidate->before);
+}
+
+static void
+note_removed(struct connections *connections, const struct connection_set *old,
+             const struct connection_set *set)
+{
+    for (size_t i = 0; old && i < old->count; i++)
+        if (!find_slot(set, old->slots[i].name))
+            log_info(connections->options.log, "connection removed",
+                     LOG_TEXT("connection", old->slots[i].name));
+}
+
+/* It was opened just now, and has not said yet what it can do. */
+static bool
+is_awaited(const struct connection_slot *slot, const struct connection_slot *before)
+{
+    if (!slot->connection ||
+        (before && before->connection && before->connection->driver == slot->connection->driver))
+        return false;
+    return !connection_is_known(slot->connection);
+}
+
+/*
+ * New drivers are given a moment to say what they can do: the orchestrator asks for capabilities
+ * once, and a connection that is only changed is not to be without any for an instant. Who does not
+ * answer is in force all the same.
+ */
+static void
+wait_for_drivers(struct connections *connections, const struct connection_set *set,
+                 const struct connection_set *old)
+{
+    for (unsigned waited_ms = 0; waited_ms < NEW_DRIVER_MS; waited_ms += STEP_MS) {
+        size_t awaited = 0;
+        for (size_t i = 0; i < set->count; i++)
+            awaited += is_awaited(&set->slots[i], find_slot(old, set->slots[i].name));
+        if (!awaited || atomic_load(&connections->is_stopping))
+            return;
+        usleep(STEP_MS * 1000);
+    }
+}
+
+static struct connection_set *
+make_set(struct connections *connections, const struct directory_files *files,
+         const struct connection_set *old, struct arena *arena)
+{
+    struct connection_set *set = connection_set_new(files->count);
+    struct candidate *candidates = arena_zeroed(arena, files->count * sizeof *candidates);
+    size_t count = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct directory_file *file = &files->items[i];
+        if (i > 0 && strcmp(file->name, files->items[i - 1].name) == 0)
+            continue; /* x.yml beside x.yaml: in trouble alike */
+        struct candidate *candidate = &candidates[count++];
+        candidate->file = file;
+        candidate->before = find_slot(old, file->name);
+        read_candidate(candidate);
+    }
+    check_candidates(connections, candidates, count, arena);
+    for (size_t i = 0; i < count; i++) {
+        fill_slot(connections, &candidates[i], set);
+        candidate_clear(&candidates[i]);
+    }
+    return set;
+}
+
+static struct error *
+load(struct connections *connections)
+{
+    struct arena arena;
+    struct directory_files files;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    pthread_mutex_lock(&connections->load_lock);
+    struct connection_set *old = connections_current(connections);
+    struct error *error = directory_read(connections->directory, &arena, &files);
+    if (error) {
+        log_error(connections->options.log, "the connections' directory cannot be read",
+                  LOG_TEXT("error", error->message));
+    } else {
+        struct connection_set *set = make_set(connections, &files, old, &arena);
+        note_removed(connections, old, set);
+        wait_for_drivers(connections, set, old);
+        swap(connections, set);
+        atomic_fetch_add(&connections->loads, 1);
+    }
+    connection_set_release(old);
+    pthread_mutex_unlock(&connections->load_lock);
+    arena_clear(&arena);
+    return error;
+}
+
+struct error *
+connections_reload(struct connections *connections)
+{
+    return error_wrap(load(connections), "the connections' directory cannot be read");
+}
+
+struct error *
+connections_forget(struct connections *connections, const char *name)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) = connections_current(connections);
+    const struct connection_slot *slot = find_slot(set, name);
+    if (slot && !slot->trouble)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "connection \"%s\" is in force: remove its file, or put the new one in "
+                         "its place, first",
+                         name);
+    struct error *error = known_drivers_forget(connections->options.store, name);
+    return error ? error : connections_reload(connections);
+}
+
+/* ---- the thread ---- */
+
+static void *
+watch(void *argument)
+{
+    struct connections *connections = argument;
+    for (;;) {
+        directory_wait(connections->directory, LOOK_MS);
+        if (atomic_load(&connections->is_stopping))
+            return NULL;
+        error_free(load(connections)); /* it is in the log */
+    }
+}
+
+struct error *
+connections_open(const struct connections_options *options, struct connections **out)
+{
+    struct connections *connections = memory_zeroed(sizeof *connections);
+    connections->options = *options;
+    pthread_mutex_init(&connections->load_lock, NULL);
+    pthread_mutex_init(&connections->lock, NULL);
+    connections->current = connection_set_new(0);
+    struct error *error = directory_open(options->directory, &connections->directory);
+    if (!error) {
+        error_free(load(connections));
+        int failed = pthread_create(&connections->thread, NULL, watch, connections);
+        connections->has_thread = failed == 0;
+        if (failed)
+            error = error_from_errno(failed, "start the thread that watches connections");
+    }
+    if (error) {
+        connections_close(connections);
+        return error;
+    }
+    *out = connections;
+    return NULL;
+}
+
+void
+connections_close(struct connections *connections)
+{
+    if (!connections)
+        return;
+    atomic_store(&connections->is_stopping, true);
+    if (connections->has_thread) {
+        directory_wake(connections->directory);
+        pthread_join(connections->thread, NULL);
+    }
+    directory_close(connections->directory);
+    connection_set_release(connections->current);
+    struct counters_of_name *next;
+    for (struct counters_of_name *of = connections->names; of; of = next) {
+        next = of->next;
+        free(of);
+    }
+    pthread_mutex_destroy(&connections->load_lock);
+    pthread_mutex_destroy(&connections->lock);
+    free(connections);
+}
+
+/* ---- metrics ---- */
+
+static void
+print_family(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/*
+ * A file whose name is none has no line of its own: what stands in quotes there could be anything,
+ * or be there twice.
+ */
+static bool
+has_lines(const struct connection_slot *slot)
+{
+    struct error *error AUTO(error_cleanup) = spec_check_name(slot->name);
+    return !error;
+}
+
+static void
+print_up(const struct connection_set *set, struct buffer *out)
+{
+    print_family(out, "skycap_connection_up", "gauge",
+                 "Whether the driver behind the connection answers and is ready.");
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection_slot *slot = &set->slots[i];
+        bool is_up = false;
+        if (slot->connection) {
+            struct driver_facts *facts AUTO(driver_facts_cleanup) =
+                driver_facts(slot->connection->driver);
+            is_up = facts->is_ready;
+        }
+        if (has_lines(slot))
+            buffer_print(out, "skycap_connection_up{connection=\"%s\"} %d\n", slot->name, is_up);
+    }
+    print_family(out, "skycap_connection_file_bad", "gauge",
+                 "Whether the newest file of the connection is wrong and not in force.");
+    for (size_t i = 0; i < set->count; i++)
+        if (has_lines(&set->slots[i]))
+            buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n",
+                         set->slots[i].name, set->slots[i].trouble != NULL);
+}
+
+static void
+print_calls(struct connections *connections, struct buffer *out)
+{
+    static const struct {
+        const char *name;
+        const char *help;
+        size_t offset;
+    } families[] = {
+        {"skycap_connection_calls_total", "Calls passed to the driver behind the connection.",
+         offsetof(struct connection_counters, calls)},
+        {"skycap_connection_failures_total", "Of them, those that ended with an error.",
+         offsetof(struct connection_counters, failures)},
+        {"skycap_connection_microseconds_total", "Time that they took.",
+         offsetof(struct connection_counters, microseconds)},
+    };
+    for (size_t i = 0; i < COUNT_OF(families); i++) {
+        print_family(out, families[i].name, "counter", families[i].help);
+        for (struct counters_of_name *of = connections->names; of; of = of->next) {
+            atomic_uint_fast64_t *value =
+                (atomic_uint_fast64_t *)((char *)&of->counters + families[i].offset);
+            buffer_print(out, "%s{connection=\"%s\"} %" PRIu64 "\n", families[i].name, of->name,
+                         (uint64_t)atomic_load(value));
+        }
+    }
+}
+
+void
+connections_print_metrics(struct connections *connections, struct buffer *out)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) = connections_current(connections);
+    print_up(set, out);
+    print_family(out, "skycap_connection_loads_total", "counter",
+                 "Times that the connections' directory was read.");
+    buffer_print(out, "skycap_connection_loads_total %" PRIu64 "\n",
+                 (uint64_t)atomic_load(&connections->loads));
+    print_family(out, "skycap_connection_bad_files_total", "counter",
+                 "Files that were seen to be wrong.");
+    buffer_print(out, "skycap_connection_bad_files_total %" PRIu64 "\n",
+                 (uint64_t)atomic_load(&connections->bad_loads));
+    pthread_mutex_lock(&connections->lock);
+    print_calls(connections, out);
+    pthread_mutex_unlock(&connections->lock);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connection files: see spec.h.
+ *
+ * DESIGN. One function for each key, or for a few that belong together; the first that finds
+ * something wrong tells it. What a message says of choices (keys, drivers, capabilities) is all
+ * that there are: a test compares it with docs/connection.schema.json.
+ */
+#include "connections/config/spec.h"
+
+#include <string.h>
+
+#include "connections/config/yaml.h"
+
+#define DEFAULT_MAX_CALLS 64
+#define DEFAULT_TIMEOUT_MS (5 * 60 * 1000)
+#define LARGEST_PRIORITY 1000000
+#define MAX_ALIASES 64
+#define MAX_TOPOLOGIES 64
+#define MAX_LABEL 63
+#define MAX_TOPOLOGY_PREFIX 253
+#define MAX_MAP_BYTES 4096 /* CSI's limit for a map */
+
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+static const char *const known_keys[] = {
+    "driver",  "options",      "default",  "priority", "labels",    "aliases", "parameters",
+    "secrets", "capabilities", "capacity", "topology", "max-calls", "timeout", NULL,
+};
+
+static bool
+consists_of(const char *text, const char *characters, size_t least, size_t most)
+{
+    size_t size = strlen(text);
+    return size >= least && size <= most && strspn(text, characters) == size;
+}
+
+/*
+ * Every call with an id comes here: strspn would make itself a table of the characters each time.
+ */
+bool
+spec_is_name(const char *name)
+{
+    size_t size = 0;
+    for (; name[size]; size++) {
+        char c = name[size];
+        bool is_fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && size > 0);
+        if (!is_fine || size == SPEC_MAX_NAME)
+            return false;
+    }
+    return size > 0;
+}
+
+/* As above. */
+bool
+spec_is_alias(const char *name)
+{
+    size_t size = 0;
+    for (; name[size]; size++) {
+        char c = name[size];
+        bool is_fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                       (size > 0 && (c == '-' || c == '_' || c == '.'));
+        if (!is_fine || size == SPEC_MAX_ALIAS)
+            return false;
+    }
+    return size > 0;
+}
+
+struct error *
+spec_check_name(const char *name)
+{
+    if (spec_is_name(name))
+        return NULL;
+    struct buffer quoted AUTO(buffer_clear) = {0};
+    settings_quote(&quoted, name);
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "%s is no name of a connection: that has 1 to %d small letters, digits and "
+                     "dashes, the first of them no dash",
+                     buffer_text(&quoted), SPEC_MAX_NAME);
+}
+
+/* ---- driver ---- */
+
+static struct error *
+read_driver(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    (void)arena;
+    const char *name = NULL;
+    struct error *error = settings_read_text(root, "driver", &name);
+    if (error)
+        return error;
+    if (!name)
+        return settings_refuse_key(root, "driver", "it is missing; there are: %s", driver_names());
+    spec->driver = driver_find(name);
+    if (spec->driver)
+        return NULL;
+    struct buffer quoted AUTO(buffer_clear) = {0};
+    settings_quote(&quoted, name);
+    return settings_refuse_key(root, "driver", "%s is none of: %s", buffer_text(&quoted),
+                               driver_names());
+}
+
+static struct error *
+read_options(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    (void)arena;
+    struct error *error = settings_read_part(root, "options", SETTING_MAP, &spec->options);
+    if (error || !spec->driver->check)
+        return error;
+    error = spec->driver->check(spec->options);
+    const char *rest;
+    if (!error || settings_line_of(error->message, &rest))
+        return error;
+    unsigned line = spec->options ? spec->options->line : settings_find(root, "driver")->line;
+    return error_wrap(error, "line %u: options", line);
+}
+
+/* ---- what it is called, and when it is chosen ---- */
+
+static struct error *
+read_choice(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    (void)arena;
+    struct error *error = settings_read_flag(root, "default", &spec->is_default);
+    if (!error)
+        error = settings_read_number(root, "priority", -LARGEST_PRIORITY, LARGEST_PRIORITY,
+                                     &spec->priority);
+    return error;
+}
+
+static struct error *
+read_labels(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    static const char allowed[] = LETTERS_AND_DIGITS "._/-";
+    struct error *error = settings_read_map(root, "labels", arena, &spec->labels);
+    for (size_t i = 0; i < spec->labels.count && !error; i++) {
+        const struct text_pair *pair = &spec->labels.pairs[i];
+        if (!consists_of(pair->key, allowed, 1, MAX_LABEL) ||
+            !consists_of(pair->value, allowed, 0, MAX_LABEL))
+            error = settings_refuse(settings_find(settings_find(root, "labels"), pair->key),
+                                    "a label and its value have at most %d letters, digits and "
+                                    "characters of . _ / -",
+                                    MAX_LABEL);
+    }
+    return error;
+}
+
+static struct error *
+check_alias(const struct setting *root, const struct connection_spec *spec, size_t index)
+{
+    const char *alias = spec->aliases.items[index];
+    if (!spec_is_alias(alias)) {
+        struct buffer quoted AUTO(buffer_clear) = {0};
+        settings_quote(&quoted, alias);
+        return settings_refuse_key(root, "aliases",
+                                   "%s is no alias: that has 1 to %d letters, digits and "
+                                   "characters of . _ -, the first of them a letter or a digit",
+                                   buffer_text(&quoted), SPEC_MAX_ALIAS);
+    }
+    if (strcmp(alias, spec->name) == 0)
+        return settings_refuse_key(root, "aliases", "%s is the connection's own name", alias);
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(alias, spec->aliases.items[i]) == 0)
+            return settings_refuse_key(root, "aliases", "%s is there twice", alias);
+    return NULL;
+}
+
+static struct error *
+read_aliases(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    struct error *error = settings_read_list(root, "aliases", arena, &spec->aliases);
+    if (!error && spec->aliases.count > MAX_ALIASES)
+        return settings_refuse_key(root, "aliases", "there are more than %d", MAX_ALIASES);
+    for (size_t i = 0; i < spec->aliases.count && !error; i++)
+        error = check_alias(root, spec, i);
+    return error;
+}
+
+/* ---- what goes to the driver ---- */
+
+static struct error *
+read_parameters(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    size_t size = 0;
+    struct error *error = settings_read_map(root, "parameters", arena, &spec->parameters);
+    for (size_t i = 0; i < spec->parameters.count && !error; i++) {
+        const struct text_pair *pair = &spec->parameters.pairs[i];
+        size += strlen(pair->key) + strlen(pair->value);
+        if (!pair->key[0])
+            error = settings_refuse_key(root, "parameters", "a name is empty");
+    }
+    if (!error && size > MAX_MAP_BYTES)
+        error = settings_refuse_key(root, "parameters", "together they have more than %d bytes",
+                                    MAX_MAP_BYTES);
+    return error;
+}
+
+static struct error *
+read_secrets(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    (void)arena;
+    static const char *const words[] = {
+        [SPEC_SECRETS_ALL] = "all",
+        [SPEC_SECRETS_SCOPED] = "scoped",
+        [SPEC_SECRETS_NONE] = "none",
+        NULL,
+    };
+    size_t index = SPEC_SECRETS_ALL;
+    struct error *error = settings_read_choice(root, "secrets", words, &index);
+    spec->secrets = (enum spec_secrets)index;
+    return error;
+}
+
+static struct error *
+read_limits(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    (void)arena;
+    struct error *error =
+        settings_read_number(root, "max-calls", 1, SPEC_LARGEST_MAX_CALLS, &spec->max_calls);
+    if (!error)
+        error = settings_read_time(root, "timeout", &spec->timeout_ms);
+    return error;
+}
+
+/* ---- capabilities ---- */
+
+/* Keys that say what the driver can do; then the services that `without` is about. */
+static const struct capability_list {
+    const char *key;
+    const ProtobufCEnumDescriptor *type;
+    size_t offset; /* in struct spec_capabilities */
+} capability_lists[] = {
+    {"controller", &csi__v1__controller_service_capability__rpc__type__descriptor,
+     offsetof(struct spec_capabilities, controller)},
+    {"node", &csi__v1__node_service_capability__rpc__type__descriptor,
+     offsetof(struct spec_capabilities, node)},
+    {"group", &csi__v1__group_controller_service_capability__rpc__type__descriptor,
+     offsetof(struct spec_capabilities, group)},
+    {"services", &csi__v1__plugin_capability__service__type__descriptor,
+     offsetof(struct spec_capabilities, services)},
+    {"expansion", &csi__v1__plugin_capability__volume_expansion__type__descriptor,
+     offsetof(struct spec_capabilities, expansion)},
+};
+#define RPC_LISTS 3
+
+/*
+ * The bit of the name in that type; 0: it has none. UNKNOWN, which is number 0 in all of them, is
+ * no capability.
+ */
+static uint64_t
+capability_bit(const ProtobufCEnumDescriptor *type, const char *name)
+{
+    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value_by_name(type, name);
+    return value && value->value > 0 && value->value < 64 ? UINT64_C(1) << value->value : 0;
+}
+
+/* Of the lists up to `end`, each name once. */
+static void
+append_capability_names(size_t start, size_t end, struct buffer *out)
+{
+    for (size_t list = start; list < end; list++)
+        for (unsigned i = 0; i < capability_lists[list].type->n_values; i++) {
+            const char *name = capability_lists[list].type->values[i].name;
+            bool is_told = !capability_bit(capability_lists[list].type, name);
+            for (size_t before = start; before < list; before++)
+                is_told = is_told || capability_bit(capability_lists[before].type, name);
+            if (!is_told)
+                buffer_print(out, "%s%s", out->size ? ", " : "", name);
+        }
+}
+
+static struct error *
+refuse_capability(const struct setting *map, const char *key, const char *name, size_t start,
+                  size_t end)
+{
+    struct buffer quoted AUTO(buffer_clear) = {0};
+    struct buffer names AUTO(buffer_clear) = {0};
+    settings_quote(&quoted, name);
+    append_capability_names(start, end, &names);
+    return settings_refuse_key(map, key, "%s is none of: %s", buffer_text(&quoted),
+                               buffer_text(&names));
+}
+
+static struct error *
+read_without(const struct setting *map, struct arena *arena, struct connection_spec *spec)
+{
+    uint64_t *const places[RPC_LISTS] = {&spec->without_controller, &spec->without_node,
+                                         &spec->without_group};
+    struct text_list without = {0};
+    struct error *error = settings_read_list(map, "without", arena, &without);
+    for (size_t i = 0; i < without.count && !error; i++) {
+        uint64_t found = 0;
+        for (size_t list = 0; list < RPC_LISTS; list++) {
+            uint64_t bit = capability_bit(capability_lists[list].type, without.items[i]);
+            *places[list] |= bit;
+            found |= bit;
+        }
+        if (!found)
+            error = refuse_capability(map, "without", without.items[i], 0, RPC_LISTS);
+    }
+    return error;
+}
+
+/* Without any of the lists the driver is asked. */
+static struct error *
+read_fixed(const struct setting *map, size_t index, struct arena *arena,
+           struct connection_spec *spec)
+{
+    const struct capability_list *list = &capability_lists[index];
+    uint64_t *bits = (uint64_t *)(void *)((char *)&spec->capabilities + list->offset);
+    struct text_list names = {0};
+    struct error *error = settings_read_list(map, list->key, arena, &names);
+    spec->capabilities.is_fixed |= settings_find(map, list->key) != NULL;
+    for (size_t i = 0; i < names.count && !error; i++) {
+        uint64_t bit = capability_bit(list->type, names.items[i]);
+        *bits |= bit;
+        if (!bit)
+            error = refuse_capability(map, list->key, names.items[i], index, index + 1);
+    }
+    return error;
+}
+
+static struct error *
+read_capabilities(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    static const char *const known[] = {"controller", "node",    "group", "services",
+                                        "expansion",  "without", NULL};
+    const struct setting *map = NULL;
+    struct error *error = settings_read_part(root, "capabilities", SETTING_MAP, &map);
+    if (!error)
+        error = settings_check_keys(map, known);
+    for (size_t i = 0; i < COUNT_OF(capability_lists) && !error; i++)
+        error = read_fixed(map, i, arena, spec);
+    if (spec->capabilities.controller)
+        spec->capabilities.services |=
+            UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE;
+    if (spec->capabilities.group)
+        spec->capabilities.services |=
+            UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE;
+    return error ? error : read_without(map, arena, spec);
+}
+
+/* ---- space and place ---- */
+
+static struct error *
+read_capacity(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    (void)arena;
+    const char *text = "unlimited";
+    struct error *error = settings_read_text(root, "capacity", &text);
+    if (error || strcmp(text, "unlimited") == 0)
+        return error;
+    error = settings_read_size(root, "capacity", &spec->capacity_bytes);
+    if (!error)
+        return NULL;
+    error_free(error);
+    struct buffer quoted AUTO(buffer_clear) = {0};
+    settings_quote(&quoted, text);
+    return settings_refuse_key(root, "capacity",
+                               "%s is no size: use \"unlimited\", a number of bytes, or like 10Gi",
+                               buffer_text(&quoted));
+}
+
+static bool
+is_topology_word(const char *text, size_t size, size_t most)
+{
+    static const char ends[] = LETTERS_AND_DIGITS;
+    if (!size || size > most || !strchr(ends, text[0]) || !strchr(ends, text[size - 1]))
+        return false;
+    return strspn(text, LETTERS_AND_DIGITS "._-") >= size;
+}
+
+/* As CSI has them: a name, with or without a domain and a slash before it. */
+static bool
+is_topology_key(const char *key)
+{
+    const char *slash = strchr(key, '/');
+    const char *name = slash ? slash + 1 : key;
+    return (!slash || is_topology_word(key, (size_t)(slash - key), MAX_TOPOLOGY_PREFIX)) &&
+           is_topology_word(name, strlen(name), MAX_LABEL);
+}
+
+static struct error *
+read_segments(const struct setting *one, struct arena *arena, struct text_map *out)
+{
+    struct error *error = settings_read_pairs(one, arena, out);
+    if (error)
+        return error;
+    if (!out->count)
+        return settings_refuse(one, "topology: an empty map says nothing");
+    for (const struct setting *pair = one->first; pair; pair = pair->next) {
+        if (!is_topology_key(pair->key))
+            return settings_refuse(pair, "a key of the topology is like example.com/zone");
+        if (!is_topology_word(pair->text, strlen(pair->text), MAX_LABEL))
+            return settings_refuse(pair,
+                                   "a place has at most %d letters, digits and characters of "
+                                   ". _ -, with a letter or a digit at both ends",
+                                   MAX_LABEL);
+    }
+    return NULL;
+}
+
+static struct error *
+read_topology(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    const struct setting *list = NULL;
+    struct error *error = settings_read_part(root, "topology", SETTING_LIST, &list);
+    if (error || !list)
+        return error;
+    spec->topology = arena_zeroed(arena, MAX_TOPOLOGIES * sizeof *spec->topology);
+    for (const struct setting *one = list->first; one && !error; one = one->next) {
+        if (spec->topology_count == MAX_TOPOLOGIES)
+            return settings_refuse(list, "there are more than %d", MAX_TOPOLOGIES);
+        error = read_segments(one, arena, &spec->topology[spec->topology_count++]);
+    }
+    return error;
+}
+
+/* ---- all of it ---- */
+
+static struct error *
+read_keys(const struct setting *root, struct arena *arena, struct connection_spec *spec)
+{
+    static struct error *(*const readers[])(const struct setting *root, struct arena *arena,
+                                            struct connection_spec *spec) = {
+        read_driver,       read_options,    read_choice,   read_labels,
+        read_aliases,      read_parameters, read_secrets,  read_limits,
+        read_capabilities, read_capacity,   read_topology,
+    };
+    struct error *error = settings_check_keys(root, known_keys);
+    for (size_t i = 0; i < COUNT_OF(readers) && !error; i++)
+        error = readers[i](root, arena, spec);
+    return error;
+}
+
+struct error *
+spec_read(const char *name, const char *text, size_t size, struct arena *arena,
+          struct connection_spec **out)
+{
+    const struct setting *root = NULL;
+    struct error *error = spec_check_name(name);
+    if (!error && size > SPEC_MAX_FILE_BYTES)
+        error = error_new(CODE_INVALID_ARGUMENT, "the file is larger than %u KiB",
+                          SPEC_MAX_FILE_BYTES >> 10);
+    if (!error)
+        error = yaml_read(text, size, arena, &root);
+    if (!error && root->kind != SETTING_MAP)
+        error = settings_refuse(root, "this should be a map of keys, like \"driver: local\"");
+    if (error)
+        return error;
+    struct connection_spec *spec = arena_zeroed(arena, sizeof *spec);
+    spec->name = arena_string(arena, name);
+    spec->capacity_bytes = SPEC_CAPACITY_UNLIMITED;
+    spec->max_calls = DEFAULT_MAX_CALLS;
+    spec->timeout_ms = DEFAULT_TIMEOUT_MS;
+    error = read_keys(root, arena, spec);
+    if (!error)
+        *out = spec;
+    return error;
+}
+
+bool
+spec_same_driver(const struct connection_spec *a, const struct connection_spec *b)
+{
+    return a->driver == b->driver && strcmp(a->name, b->name) == 0 &&
+           settings_equal(a->options, b->options) && a->max_calls == b->max_calls &&
+           a->timeout_ms == b->timeout_ms;
+}

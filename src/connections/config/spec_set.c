@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files beside each other: see spec_set.h. */
+#include "connections/config/spec_set.h"
+
+#include <string.h>
+
+static bool
+has_alias(const struct connection_spec *spec, const char *name)
+{
+    for (size_t i = 0; spec && i < spec->aliases.count; i++)
+        if (strcmp(spec->aliases.items[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* An id with the alias could be a volume of either: a delete would reach the wrong one. */
+static struct error *
+check_names(const struct spec_set_file *file, const struct spec_set_file *other)
+{
+    if (has_alias(other->spec, file->name))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "\"%s\" is an alias of connection \"%s\": ids with it are of that one; "
+                         "take another name, or the alias away",
+                         file->name, other->name);
+    for (size_t i = 0; i < file->spec->aliases.count; i++) {
+        const char *alias = file->spec->aliases.items[i];
+        if (strcmp(alias, other->name) == 0)
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "aliases: there is a file of connection \"%s\" as well, and ids with "
+                             "that name can be of one only; remove the file, or the alias",
+                             alias);
+        if (has_alias(other->spec, alias))
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "aliases: \"%s\" is an alias of connection \"%s\" as well, and ids "
+                             "with it can be of one only",
+                             alias, other->name);
+    }
+    return NULL;
+}
+
+static const char *
+server_of(const struct connection_spec *spec, struct arena *arena)
+{
+    return spec && spec->driver->server ? spec->driver->server(spec->options, arena) : NULL;
+}
+
+static bool
+goes_before(const struct spec_set_file *a, const struct spec_set_file *b)
+{
+    return a->is_in_force != b->is_in_force ? a->is_in_force : strcmp(a->name, b->name) < 0;
+}
+
+/* Each volume would have two ids, be in lists twice, and count twice. */
+static struct error *
+check_server(const struct spec_set_file *file, const struct spec_set_file *other)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *server = server_of(file->spec, &arena);
+    const char *others = server ? server_of(other->spec, &arena) : NULL;
+    if (!others || strcmp(server, others) != 0 || goes_before(file, other))
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "connection \"%s\" leads to the same driver, at %s: every volume would be "
+                     "there twice; put \"%s\" among the aliases of \"%s\", which keeps its ids "
+                     "good, and its parameters into storage classes",
+                     other->name, server, file->name, other->name);
+}
+
+struct error *
+spec_set_check(const struct spec_set_file *files, size_t count, size_t index)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; i < count && !error; i++) {
+        if (i == index || strcmp(files[i].name, files[index].name) == 0)
+            continue;
+        error = check_names(&files[index], &files[i]);
+        if (!error)
+            error = check_server(&files[index], &files[i]);
+    }
+    return error;
+}

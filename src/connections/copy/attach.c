@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes at paths of this node: see attach.h. */
+#include "connections/copy/attach.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "connections/forward/forward.h"
+#include "connections/request/global_id.h"
+#include "connections/request/map_field.h"
+#include "message/message_map.h"
+
+/* NOLINTBEGIN(bugprone-macro-parentheses) a declared name cannot stand in parentheses */
+#define REQUEST(Type, prefix, name)                                                                \
+    Csi__V1__##Type##Request name;                                                                 \
+    csi__v1__##prefix##_request__init(&name)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+static bool
+needs(const struct attachment *a, const char *path)
+{
+    struct error *error;
+    bool possible = rules_is_supported(rules_find(path), a->connection, &error);
+    error_free(error);
+    return possible;
+}
+
+static struct error *
+call_driver(const struct attachment *a, const char *path, ProtobufCMessage *request,
+            ProtobufCMessage *reply)
+{
+    struct map_field field;
+    if (map_field_find(request, "secrets", &field))
+        map_field_write(&field, a->secrets, call_arena(a->call));
+    if (map_field_find(request, "volume_context", &field)) {
+        struct text_map context = message_map_read(
+            a->volume->volume_context, a->volume->n_volume_context, call_arena(a->call));
+        map_field_write(&field, &context, call_arena(a->call));
+    }
+    const struct method *method = service_find_method(path);
+    return error_wrap(
+        forward_call(a->router, a->set, a->connection, a->call, method, request, reply),
+        "%s of \"%s\"", method->name, a->volume->volume_id);
+}
+
+static const char *
+path_of(const struct attachment *a, const char *name)
+{
+    return arena_print(call_arena(a->call), "%s/%s", a->directory, name);
+}
+
+static struct error *
+make_directory(const char *path)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", path);
+    return NULL;
+}
+
+/* ---- there ---- */
+
+static struct error *
+publish_by_controller(const struct attachment *a, struct text_map *publish_context)
+{
+    static const char path[] = "/csi.v1.Controller/ControllerPublishVolume";
+    *publish_context = (struct text_map){0};
+    if (!needs(a, path))
+        return NULL;
+    REQUEST(ControllerPublishVolume, controller_publish_volume, request);
+    Csi__V1__ControllerPublishVolumeResponse reply =
+        CSI__V1__CONTROLLER_PUBLISH_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    request.node_id = (char *)a->router->node_id;
+    request.volume_capability = (Csi__V1__VolumeCapability *)a->capability;
+    request.readonly = a->read_only;
+    struct error *error = call_driver(a, path, &request.base, &reply.base);
+    if (!error)
+        *publish_context =
+            message_map_read(reply.publish_context, reply.n_publish_context, call_arena(a->call));
+    return error;
+}
+
+static struct error *
+stage(const struct attachment *a, const struct text_map *publish_context, const char **staged)
+{
+    static const char path[] = "/csi.v1.Node/NodeStageVolume";
+    struct map_field field;
+    *staged = "";
+    if (!needs(a, path))
+        return NULL;
+    REQUEST(NodeStageVolume, node_stage_volume, request);
+    Csi__V1__NodeStageVolumeResponse reply = CSI__V1__NODE_STAGE_VOLUME_RESPONSE__INIT;
+    *staged = path_of(a, "stage");
+    struct error *error = make_directory(*staged);
+    if (error)
+        return error;
+    request.volume_id = a->volume->volume_id;
+    request.staging_target_path = (char *)*staged;
+    request.volume_capability = (Csi__V1__VolumeCapability *)a->capability;
+    map_field_find(&request.base, "publish_context", &field);
+    map_field_write(&field, publish_context, call_arena(a->call));
+    return call_driver(a, path, &request.base, &reply.base);
+}
+
+static struct error *
+publish(const struct attachment *a, const struct text_map *publish_context, const char *staged,
+        const char *target)
+{
+    struct map_field field;
+    REQUEST(NodePublishVolume, node_publish_volume, request);
+    Csi__V1__NodePublishVolumeResponse reply = CSI__V1__NODE_PUBLISH_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    request.staging_target_path = (char *)staged;
+    request.target_path = (char *)target;
+    request.volume_capability = (Csi__V1__VolumeCapability *)a->capability;
+    request.readonly = a->read_only;
+    map_field_find(&request.base, "publish_context", &field);
+    map_field_write(&field, publish_context, call_arena(a->call));
+    return call_driver(a, "/csi.v1.Node/NodePublishVolume", &request.base, &reply.base);
+}
+
+struct error *
+attach_volume(const struct attachment *a, const char **path)
+{
+    struct text_map publish_context;
+    const char *staged;
+    *path = path_of(a, "target");
+    struct error *error = make_directory(a->directory);
+    if (!error)
+        error = publish_by_controller(a, &publish_context);
+    if (!error)
+        error = stage(a, &publish_context, &staged);
+    if (!error)
+        error = publish(a, &publish_context, staged, *path);
+    return error;
+}
+
+/* ---- whether it is there already ---- */
+
+static bool
+is_this_node(const struct attachment *a, char *const *node_ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(node_ids[i], a->router->node_id) == 0)
+            return true;
+    return false;
+}
+
+static struct error *
+ask_for_nodes(const struct attachment *a, bool *out)
+{
+    REQUEST(ControllerGetVolume, controller_get_volume, request);
+    Csi__V1__ControllerGetVolumeResponse reply = CSI__V1__CONTROLLER_GET_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    struct error *error =
+        call_driver(a, "/csi.v1.Controller/ControllerGetVolume", &request.base, &reply.base);
+    if (!error && reply.status)
+        *out =
+            is_this_node(a, reply.status->published_node_ids, reply.status->n_published_node_ids);
+    return error;
+}
+
+/* Lists tell the connection's present name, the volume's id may have an older one. */
+static bool
+is_same(const struct attachment *a, const char *id)
+{
+    struct global_id one, other;
+    return global_id_parse(ID_VOLUME, id, &one) &&
+           global_id_parse(ID_VOLUME, a->volume->volume_id, &other) &&
+           strcmp(one.handle, other.handle) == 0;
+}
+
+/* `*next`: where the list goes on; "": the volume was found, or the list is at its end. */
+static void
+look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *page,
+             const char **next, bool *out)
+{
+    *next = strcmp(page->next_token, *next) != 0 ? page->next_token : "";
+    for (size_t i = 0; i < page->n_entries; i++) {
+        const Csi__V1__ListVolumesResponse__Entry *entry = page->entries[i];
+        if (!entry->volume || !is_same(a, entry->volume->volume_id))
+            continue;
+        if (entry->status)
+            *out = is_this_node(a, entry->status->published_node_ids,
+                                entry->status->n_published_node_ids);
+        *next = "";
+    }
+}
+
+static struct error *
+look_for_nodes(const struct attachment *a, bool *out)
+{
+    const char *next = "";
+    struct error *error;
+    do {
+        REQUEST(ListVolumes, list_volumes, request);
+        Csi__V1__ListVolumesResponse page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
+        request.starting_token = (char *)next;
+        error = call_driver(a, "/csi.v1.Controller/ListVolumes", &request.base, &page.base);
+        if (!error)
+            look_at_page(a, &page, &next, out);
+    } while (!error && next[0]);
+    return error;
+}
+
+#define CAN(connection, name)                                                                      \
+    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+
+struct error *
+attach_find_state(const struct attachment *a, bool *is_attached)
+{
+    *is_attached = false;
+    if (!CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
+        !CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
+        return NULL;
+    return CAN(a->connection, GET_VOLUME) ? ask_for_nodes(a, is_attached)
+                                          : look_for_nodes(a, is_attached);
+}
+
+/* ---- and back ---- */
+
+static bool
+exists(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
+static struct error *
+unpublish(const struct attachment *a)
+{
+    REQUEST(NodeUnpublishVolume, node_unpublish_volume, request);
+    Csi__V1__NodeUnpublishVolumeResponse reply = CSI__V1__NODE_UNPUBLISH_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    request.target_path = (char *)path_of(a, "target");
+    if (!exists(request.target_path))
+        return NULL;
+    return call_driver(a, "/csi.v1.Node/NodeUnpublishVolume", &request.base, &reply.base);
+}
+
+static struct error *
+unstage(const struct attachment *a)
+{
+    static const char path[] = "/csi.v1.Node/NodeUnstageVolume";
+    REQUEST(NodeUnstageVolume, node_unstage_volume, request);
+    Csi__V1__NodeUnstageVolumeResponse reply = CSI__V1__NODE_UNSTAGE_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    request.staging_target_path = (char *)path_of(a, "stage");
+    if (!needs(a, path) || !exists(request.staging_target_path))
+        return NULL;
+    struct error *error = call_driver(a, path, &request.base, &reply.base);
+    if (!error)
+        rmdir(request.staging_target_path);
+    return error;
+}
+
+static struct error *
+unpublish_by_controller(const struct attachment *a)
+{
+    static const char path[] = "/csi.v1.Controller/ControllerUnpublishVolume";
+    REQUEST(ControllerUnpublishVolume, controller_unpublish_volume, request);
+    Csi__V1__ControllerUnpublishVolumeResponse reply =
+        CSI__V1__CONTROLLER_UNPUBLISH_VOLUME_RESPONSE__INIT;
+    request.volume_id = a->volume->volume_id;
+    request.node_id = (char *)a->router->node_id;
+    return !a->stays && needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
+}
+
+/* A volume that is gone is nowhere. */
+struct error *
+attach_detach(const struct attachment *a)
+{
+    struct error *error = error_forgive(unpublish(a), CODE_NOT_FOUND);
+    if (!error)
+        error = error_forgive(unstage(a), CODE_NOT_FOUND);
+    if (!error)
+        error = error_forgive(unpublish_by_controller(a), CODE_NOT_FOUND);
+    if (!error)
+        rmdir(a->directory);
+    return error;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaches a volume of any connection to a path of this node as an orchestrator does it:
+ * ControllerPublishVolume, NodeStageVolume, NodePublishVolume. On a worker.
+ */
+#ifndef CONNECTIONS_COPY_ATTACH_H
+#define CONNECTIONS_COPY_ATTACH_H
+
+#include "connections/config/connection.h"
+#include "connections/forward/router_state.h"
+
+struct attachment {
+    const struct router *router;
+    const struct connection_set *set;
+    struct connection *connection;
+    struct call *call;             /* on whose behalf; maybe a detached one */
+    const Csi__V1__Volume *volume; /* its id is ours */
+    const Csi__V1__VolumeCapability *capability;
+    const struct text_map *secrets;
+    const char *directory; /* made if missing; `stage` and `target` in it */
+    bool read_only;
+    bool stays; /* attached, when the other steps are undone: it was so before */
+};
+
+/* Is the volume attached to this node already, as far as its driver tells? */
+MUST_CHECK struct error *attach_find_state(const struct attachment *attachment, bool *is_attached);
+
+/* Idempotent. `*path` is the directory or the block device, in the call's arena. */
+MUST_CHECK struct error *attach_volume(const struct attachment *attachment, const char **path);
+
+/* Undoes every step that was done, also by an attachment that failed or of another process. */
+MUST_CHECK struct error *attach_detach(const struct attachment *attachment);
+
+#endif

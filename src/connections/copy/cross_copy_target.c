@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making the target of a copy: see cross_copy_target.h. */
+#include "connections/copy/cross_copy_target.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/memory.h"
+#include "connections/copy/listed_ids.h"
+#include "connections/forward/forward.h"
+#include "connections/forward/new_volume.h"
+#include "message/message_bytes.h"
+
+#define WORK_NAME_BYTES 8
+
+/* ---- the source ---- */
+
+#define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
+
+static struct error *
+ask_source(struct call *call, const struct connection_set *set, struct connection *from,
+           const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    return forward_call(router_of(call), set, from, call, service_find_method(method), request,
+                        reply);
+}
+
+/* Every driver must be able to tell whether it has a volume. */
+static struct error *
+check_source_volume(struct call *call, const struct connection_set *set, struct connection *from,
+                    const Csi__V1__CreateVolumeRequest *asked)
+{
+    Csi__V1__ValidateVolumeCapabilitiesRequest request =
+        CSI__V1__VALIDATE_VOLUME_CAPABILITIES_REQUEST__INIT;
+    Csi__V1__ValidateVolumeCapabilitiesResponse reply =
+        CSI__V1__VALIDATE_VOLUME_CAPABILITIES_RESPONSE__INIT;
+    request.volume_id = asked->volume_content_source->volume->volume_id;
+    request.volume_capabilities = asked->volume_capabilities;
+    request.n_volume_capabilities = asked->n_volume_capabilities;
+    return ask_source(call, set, from, "/csi.v1.Controller/ValidateVolumeCapabilities",
+                      &request.base, &reply.base);
+}
+
+/* A driver that cannot tell says so when the copy is made. */
+static struct error *
+check_source_snapshot(struct call *call, const struct connection_set *set, struct connection *from,
+                      const char *snapshot_id)
+{
+    Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
+    Csi__V1__ListSnapshotsResponse reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
+    if (!connection_can(from, CAN(LIST_SNAPSHOTS)))
+        return NULL;
+    request.snapshot_id = (char *)snapshot_id;
+    struct error *error =
+        ask_source(call, set, from, "/csi.v1.Controller/ListSnapshots", &request.base, &reply.base);
+    if (!error && !reply.n_entries)
+        error = error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", snapshot_id);
+    return error;
+}
+
+/* Before a target is made for nothing. */
+static struct error *
+check_source(struct call *call, const struct connection_set *set, struct connection *from,
+             const Csi__V1__CreateVolumeRequest *asked)
+{
+    const Csi__V1__VolumeContentSource *source = asked->volume_content_source;
+    return source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT
+               ? check_source_snapshot(call, set, from, source->snapshot->snapshot_id)
+               : check_source_volume(call, set, from, asked);
+}
+
+/* ---- the target ---- */
+
+static char *
+make_work_name(struct arena *arena)
+{
+    unsigned char bytes[WORK_NAME_BYTES];
+    char *name = arena_alloc(arena, 2 * sizeof bytes + 1);
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        memory_exhausted();
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(name + 2 * i, 3, "%02x", bytes[i]);
+    return name;
+}
+
+/* A copy that drivers may change in its own way. */
+static Csi__V1__CreateVolumeRequest *
+duplicate(const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
+{
+    size_t size;
+    uint8_t *bytes = message_bytes_pack(&request->base, arena, &size);
+    return (Csi__V1__CreateVolumeRequest *)message_bytes_unpack(request->base.descriptor, bytes,
+                                                                size, arena);
+}
+
+/* What is to become of the request. */
+static copy_record *
+new_record(const struct connection *from, const struct connection *to,
+           const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
+{
+    copy_record *record = arena_alloc(arena, sizeof *record);
+    skycap__records__cross_copy_record__init(record);
+    record->request = duplicate(request, arena);
+    record->had_secrets = record->request->n_secrets > 0;
+    record->request->n_secrets = 0;
+    record->from_connection = (char *)from->spec->name;
+    record->to_connection = (char *)to->spec->name;
+    record->work_name = make_work_name(arena);
+    return record;
+}
+
+/* The driver's word that it has not made the volume, and is not about to. */
+static bool
+is_refusal(const struct connection *connection, const struct error *error)
+{
+    switch (error->code) {
+    case CODE_INVALID_ARGUMENT:
+    case CODE_NOT_FOUND:
+    case CODE_ALREADY_EXISTS:
+    case CODE_PERMISSION_DENIED:
+    case CODE_RESOURCE_EXHAUSTED:
+    case CODE_FAILED_PRECONDITION:
+    case CODE_OUT_OF_RANGE:
+        return error->from_peer || connection->spec->driver->speaks_our_ids;
+    default:
+        return false;
+    }
+}
+
+static struct error *
+make_target(struct call *call, const struct connection_set *set, struct connection *to,
+            const Csi__V1__CreateVolumeRequest *asked, copy_record *record)
+{
+    Csi__V1__CreateVolumeRequest *request = duplicate(asked, call_arena(call));
+    Csi__V1__CreateVolumeResponse made = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
+    request->volume_content_source = NULL;
+    struct error *error = new_volume_create(router_of(call), call, set, to, request, &made);
+    if (error)
+        return error;
+    record->volume = made.volume;
+    record->volume->content_source = record->request->volume_content_source;
+    return NULL;
+}
+
+/* ---- whether the target is new ---- */
+
+/*
+ * Lists tell ids only, so nobody can ask whether there is a volume of a name. But one whose id was
+ * not in the list before the driver was asked, and is in it now, is new. The ids from before are
+ * written down first: an answer that is lost is asked for again, and the volume is there then.
+ */
+static struct error *
+write_plan(struct router *router, copy_record *record, struct arena *arena, struct copy_row *found)
+{
+    struct store_change change = cross_copy_rows_change(
+        cross_copy_rows_key(CROSS_COPY_UNFINISHED, record, arena), record, found->revision, arena);
+    atomic_fetch_add(&router->plans, 1);
+    struct error *error = store_write(router->store, &change, 1, &found->revision);
+    if (error)
+        atomic_fetch_sub(&router->plans, 1);
+    else
+        found->record = record;
+    return error;
+}
+
+struct error *
+cross_copy_target_delete_plan(struct router *router, const struct copy_row *found,
+                              struct arena *arena)
+{
+    struct store_change change = {
+        .key = cross_copy_rows_key(CROSS_COPY_UNFINISHED, found->record, arena),
+        .expected = found->revision};
+    struct error *error = store_write(router->store, &change, 1, NULL);
+    if (!error)
+        atomic_fetch_sub(&router->plans, 1);
+    return error;
+}
+
+/* Takes and gives the error, after which there is nothing to be remembered. */
+static struct error *
+give_up_plan(struct router *router, const struct copy_row *found, struct arena *arena,
+             struct error *error)
+{
+    struct error *failure AUTO(error_cleanup) = cross_copy_target_delete_plan(router, found, arena);
+    return failure ? error_wrap(error, "%s", failure->message) : error;
+}
+
+/*
+ * That of an earlier request holds. There is none if the driver does not tell which volumes it has.
+ */
+static struct error *
+make_plan(struct call *call, const struct connection *to, copy_record *record,
+          struct copy_row *found)
+{
+    struct listed_ids before;
+    if (found->record) {
+        record->to_connection = found->record->to_connection;
+        record->ids_before = found->record->ids_before;
+        record->n_ids_before = found->record->n_ids_before;
+        return NULL;
+    }
+    struct error *error = listed_ids_read(router_of(call), call, to, &before);
+    if (error || !before.is_known)
+        return error;
+    record->ids_before = before.hashes;
+    record->n_ids_before = before.count;
+    return write_plan(router_of(call), record, call_arena(call), found);
+}
+
+/* The list must show it now: one that does not show every volume proves nothing. */
+static struct error *
+check_if_new(struct call *call, const struct connection *to, copy_record *record,
+             const struct copy_row *plan)
+{
+    struct router *router = router_of(call);
+    const char *id = record->volume->volume_id;
+    struct listed_ids before = {true, record->ids_before, record->n_ids_before}, now;
+    bool was_there, is_there = false;
+    struct error *error = listed_ids_find(router, call, &before, id, &was_there);
+    if (!error && was_there)
+        return give_up_plan(router, plan, call_arena(call),
+                            error_new(CODE_ALREADY_EXISTS,
+                                      "there was a volume \"%s\" before, with the id \"%s\"; it is "
+                                      "left as it is. Use another name, or delete it first",
+                                      record->request->name, id));
+    if (!error)
+        error = listed_ids_read(router, call, to, &now);
+    if (!error && now.is_known)
+        error = listed_ids_find(router, call, &now, id, &is_there);
+    record->is_new = is_there;
+    record->n_ids_before = 0;
+    return error;
+}
+
+struct error *
+cross_copy_target_make(struct call *call, const struct connection_set *set, struct connection *from,
+                       struct connection *to, const Csi__V1__CreateVolumeRequest *request,
+                       struct copy_row *found)
+{
+    struct arena *arena = call_arena(call);
+    copy_record *record = new_record(from, to, request, arena);
+    struct error *error = check_source(call, set, from, request);
+    if (!error)
+        error = make_plan(call, to, record, found);
+    if (error)
+        return error;
+    found->is_planned = found->record;
+    error = make_target(call, set, to, request, record);
+    if (error)
+        return found->is_planned && is_refusal(to, error)
+                   ? give_up_plan(router_of(call), found, arena, error)
+                   : error;
+    if (found->is_planned)
+        error = check_if_new(call, to, record, found);
+    found->record = record;
+    return error;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a router works with; see router.h. */
+#ifndef CONNECTIONS_FORWARD_ROUTER_STATE_H
+#define CONNECTIONS_FORWARD_ROUTER_STATE_H
+
+#include <limits.h>
+
+#include "connections/config/connections.h"
+#include "csi/services.h"
+#include "rpc/server/call.h"
+#include "volumes/keys.h"
+
+struct node_announcer;
+struct router_service;
+struct ops;
+struct topology_keys;
+
+struct router {
+    const char *driver_name;
+    const char *node_id;
+    bool is_node;    /* the node side is served */
+    bool tells_1_13; /* capabilities that came with CSI 1.13 */
+    struct runtime *runtime;
+    const struct log *log;
+    char data_directory[PATH_MAX];
+    char instance[DRIVER_INSTANCE_SIZE]; /* as the drivers tell it to their children */
+    struct store *store;                 /* of this process: copies under way, inline volumes */
+    struct store *shared; /* of all processes of the driver: long handles, names of nodes, choices;
+                             may be `store` */
+    struct fact_changes *changes;
+    struct connections *connections;
+    struct router_service *services[SERVICES_COUNT];
+    struct ops *ops;         /* copies across connections */
+    atomic_bool has_choices; /* there may be rows of choices (choice_rows.h) or of copies */
+    struct keys choosing;    /* names of volumes whose connection is being selected */
+    atomic_uint plans;       /* rows of copy targets that a driver may have made */
+    struct topology_keys *topology_keys;
+    struct node_announcer *announcer;
+};
+
+/* The context of every handler is the router. */
+static inline struct router *
+router_of(const struct call *call)
+{
+    return call_context(call);
+}
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topology across connections: see topology.h. */
+#include "connections/request/topology.h"
+
+#include <string.h>
+
+#include "message/message_map.h"
+
+static struct text_map
+read_segments(const Csi__V1__Topology *topology, struct arena *arena)
+{
+    return message_map_read(topology->segments, topology->n_segments, arena);
+}
+
+static Csi__V1__Topology *
+make_topology(const struct text_map *segments, struct arena *arena)
+{
+    Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
+    csi__v1__topology__init(topology);
+    message_map_write(segments, arena, &csi__v1__topology__segments_entry__descriptor,
+                      &topology->segments, &topology->n_segments);
+    return topology;
+}
+
+/* ---- the node ---- */
+
+void
+topology_add_node(const struct connection *connection, const struct text_map *keys,
+                  struct text_map *segments, struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    for (size_t i = 0; i < keys->count; i++) {
+        const char *value = text_map_find(&facts->topology, keys->pairs[i].key);
+        if (value)
+            text_map_set(segments, arena, keys->pairs[i].value, arena_string(arena, value));
+    }
+}
+
+Csi__V1__Topology *
+topology_make(const struct text_map *segments, struct arena *arena)
+{
+    return segments->count ? make_topology(segments, arena) : NULL;
+}
+
+/* ---- requirements ---- */
+
+/* Nothing that the two have in common differs. */
+static bool
+agree(const struct text_map *a, const struct text_map *b)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        const char *other = text_map_find(b, a->pairs[i].key);
+        if (other && strcmp(other, a->pairs[i].value) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool
+topology_fits(const struct connection *connection, const Csi__V1__Topology *topology,
+              struct arena *arena)
+{
+    const struct connection_spec *spec = connection->spec;
+    if (!topology || !spec->topology_count)
+        return true;
+    struct text_map wanted = read_segments(topology, arena);
+    for (size_t i = 0; i < spec->topology_count; i++)
+        if (agree(&spec->topology[i], &wanted))
+            return true;
+    return false;
+}
+
+/* As the driver is to see it; NULL: nothing that it knows. */
+static Csi__V1__Topology *
+translate_one_in(const struct connection *connection, const struct text_map *keys,
+                 Csi__V1__Topology *topology, struct arena *arena)
+{
+    struct text_map seen = {0};
+    if (!keys->count)
+        return connection->spec->topology_count ? NULL : topology;
+    struct text_map wanted = read_segments(topology, arena);
+    for (size_t i = 0; i < keys->count; i++) {
+        const char *value = text_map_find(&wanted, keys->pairs[i].value);
+        if (value)
+            text_map_set(&seen, arena, keys->pairs[i].key, value);
+    }
+    return seen.count ? make_topology(&seen, arena) : NULL;
+}
+
+/*
+ * The terms that fit, as the driver sees them. Where a driver tells where its volumes are, a place
+ * that is named by keys of others alone is none of theirs, unless the file says otherwise.
+ */
+static size_t
+translate_terms(const struct connection *connection, const struct text_map *keys,
+                Csi__V1__Topology **terms, size_t count, struct arena *arena, size_t *fitting)
+{
+    size_t kept = 0;
+    *fitting = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!topology_fits(connection, terms[i], arena))
+            continue;
+        Csi__V1__Topology *seen = translate_one_in(connection, keys, terms[i], arena);
+        *fitting += seen || connection->spec->topology_count;
+        if (seen)
+            terms[kept++] = seen;
+    }
+    return kept;
+}
+
+static Csi__V1__Topology **
+copy_terms(Csi__V1__Topology *const *terms, size_t count, struct arena *arena)
+{
+    return (Csi__V1__Topology **)(void *)arena_copy(arena, terms, count * sizeof *terms);
+}
+
+/* One that was never reached may. */
+static bool
+driver_may_have(const struct connection *connection,
+                Csi__V1__PluginCapability__Service__Type service)
+{
+    return !connection_is_known(connection) || connection_services(connection) >> service & 1;
+}
+
+/*
+ * The requirement of a request, and the service that a driver has if it can do something with it;
+ * NULL: the request is not about topologies.
+ */
+static Csi__V1__TopologyRequirement **
+find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__Type *service)
+{
+    if (request->descriptor == &csi__v1__create_volume_request__descriptor) {
+        *service = CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS;
+        return &((Csi__V1__CreateVolumeRequest *)request)->accessibility_requirements;
+    }
+    if (request->descriptor == &csi__v1__create_snapshot_request__descriptor) {
+        *service = CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_ACCESSIBILITY_CONSTRAINTS;
+        return &((Csi__V1__CreateSnapshotRequest *)request)->accessibility_requirements;
+    }
+    return NULL;
+}
+
+/* The room at a place. A driver without places is asked for all that it has. */
+static void
+translate_capacity_in(const struct connection *connection, const struct text_map *keys,
+                      Csi__V1__GetCapacityRequest *request, struct arena *arena)
+{
+    static const Csi__V1__PluginCapability__Service__Type service =
+        CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS;
+    if (!driver_may_have(connection, service))
+        request->accessible_topology = NULL;
+    if (request->accessible_topology)
+        request->accessible_topology =
+            translate_one_in(connection, keys, request->accessible_topology, arena);
+}
+
+struct error *
+topology_translate_in(const struct connection *connection, const struct text_map *keys,
+                      ProtobufCMessage *request, struct arena *arena)
+{
+    Csi__V1__PluginCapability__Service__Type service;
+    if (request->descriptor == &csi__v1__get_capacity_request__descriptor)
+        translate_capacity_in(connection, keys, (Csi__V1__GetCapacityRequest *)request, arena);
+    Csi__V1__TopologyRequirement **requirement = find_requirement(request, &service);
+    if (!requirement || !*requirement)
+        return NULL;
+    const Csi__V1__TopologyRequirement *wanted = *requirement;
+    size_t fitting, preferred;
+    Csi__V1__TopologyRequirement *seen = arena_alloc(arena, sizeof *seen);
+    *seen = *wanted;
+    seen->requisite = copy_terms(wanted->requisite, wanted->n_requisite, arena);
+    seen->preferred = copy_terms(wanted->preferred, wanted->n_preferred, arena);
+    seen->n_requisite =
+        translate_terms(connection, keys, seen->requisite, wanted->n_requisite, arena, &fitting);
+    seen->n_preferred =
+        translate_terms(connection, keys, seen->preferred, wanted->n_preferred, arena, &preferred);
+    bool fits = wanted->n_requisite ? fitting > 0 : wanted->n_preferred == 0 || preferred > 0;
+    if (!fits)
+        return error_new(
+            CODE_RESOURCE_EXHAUSTED,
+            "what connection \"%s\" keeps can be in none of the places that are wanted",
+            connection->spec->name);
+    *requirement = driver_may_have(connection, service) && (seen->n_requisite || seen->n_preferred)
+                       ? seen
+                       : NULL;
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+static void
+translate_one_out(const struct text_map *keys, Csi__V1__Topology *topology)
+{
+    for (size_t i = 0; i < topology->n_segments; i++) {
+        Csi__V1__Topology__SegmentsEntry *segment = topology->segments[i];
+        const char *segments = text_map_find(keys, segment->key);
+        if (segments)
+            segment->key = (char *)segments;
+    }
+}
+
+/* The answer is sent when the connection may be gone. */
+static Csi__V1__Topology *
+copy_topology(const struct text_map *place, struct arena *arena)
+{
+    struct text_map copy = {0};
+    for (size_t i = 0; i < place->count; i++)
+        text_map_set(&copy, arena, arena_string(arena, place->pairs[i].key),
+                     arena_string(arena, place->pairs[i].value));
+    return make_topology(&copy, arena);
+}
+
+/* The places of one volume. */
+struct topologies {
+    Csi__V1__Topology ***terms;
+    size_t *count;
+};
+
+static void
+translate_topologies_out(const struct connection *connection, const struct text_map *keys,
+                         struct topologies topologies, struct arena *arena)
+{
+    const struct connection_spec *spec = connection->spec;
+    for (size_t i = 0; i < *topologies.count; i++)
+        translate_one_out(keys, (*topologies.terms)[i]);
+    if (*topologies.count || !spec->topology_count)
+        return;
+    *topologies.terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
+    for (size_t i = 0; i < spec->topology_count; i++)
+        (*topologies.terms)[(*topologies.count)++] = copy_topology(&spec->topology[i], arena);
+}
+
+void
+topology_translate_out(const struct connection *connection, const struct text_map *keys,
+                       bool tells_1_13, ProtobufCMessage *owner, struct arena *arena)
+{
+    if (owner->descriptor == &csi__v1__volume__descriptor) {
+        Csi__V1__Volume *volume = (Csi__V1__Volume *)owner;
+        struct topologies topologies = {&volume->accessible_topology,
+                                        &volume->n_accessible_topology};
+        translate_topologies_out(connection, keys, topologies, arena);
+    } else if (owner->descriptor == &csi__v1__snapshot__descriptor) {
+        Csi__V1__Snapshot *snapshot = (Csi__V1__Snapshot *)owner;
+        struct topologies topologies = {&snapshot->accessible_topology,
+                                        &snapshot->n_accessible_topology};
+        if (tells_1_13)
+            translate_topologies_out(connection, keys, topologies, arena);
+        else
+            snapshot->n_accessible_topology = 0;
+    }
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What third-party drivers have: see driver_inventory.h. */
+#include "connections/router/driver_inventory.h"
+
+#include <string.h>
+
+#include "connections/forward/forward.h"
+#include "connections/request/global_id.h"
+
+#define MOST_PAGES 10000 /* of a driver's list */
+
+typedef Csi__V1__ListVolumesResponse volumes_response;
+typedef Csi__V1__ListSnapshotsResponse snapshots_response;
+
+/* ---- what a driver can ---- */
+
+#define CAN(connection, name)                                                                      \
+    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+
+/* What it can do is known once it has been reached; until then it is asked, and does not answer. */
+static bool
+is_unknown(const struct connection *connection)
+{
+    return !connection_is_known(connection);
+}
+
+bool
+driver_inventory_has_volumes(const struct connection *connection)
+{
+    return CAN(connection, LIST_VOLUMES);
+}
+
+bool
+driver_inventory_has_snapshots(const struct connection *connection)
+{
+    return CAN(connection, LIST_SNAPSHOTS);
+}
+
+static struct error *
+ask(struct call *call, const struct connection_set *set, struct connection *connection,
+    const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
+{
+    return forward_call(router_of(call), set, connection, call, service_find_method(method),
+                        request, reply);
+}
+
+/* The id with the name that its connection has now, as lists tell it. */
+static const char *
+id_in_lists(const struct connection *connection, enum id_kind kind, const char *id,
+            struct arena *arena)
+{
+    struct global_id parts;
+    if (!global_id_parse(kind, id, &parts))
+        return id;
+    return global_id_print(kind, connection->spec->name, parts.handle, arena);
+}
+
+/* ---- volumes ---- */
+
+static volume_info *
+make_volume(Csi__V1__Volume *volume, struct arena *arena)
+{
+    volume_info *info = arena_alloc(arena, sizeof *info);
+    skycap__v1__volume_info__init(info);
+    info->volume = volume;
+    info->ready = true;
+    return info;
+}
+
+/* That is known where the driver's id of it is the name itself. */
+static void
+take_name(volume_info *info, const struct connection *connection, struct arena *arena)
+{
+    const struct driver_ops *ops = connection->spec->driver;
+    struct global_id parts;
+    if (ops->id_of_name && global_id_parse(ID_VOLUME, info->volume->volume_id, &parts) &&
+        strcmp(ops->id_of_name(parts.handle, arena), parts.handle) == 0)
+        info->name = arena_string(arena, parts.handle);
+}
+
+static void
+take_status(volume_info *info, char **node_ids, size_t count, Csi__V1__VolumeCondition *condition)
+{
+    info->node_ids = node_ids;
+    info->n_node_ids = count;
+    info->condition = condition;
+}
+
+static void
+take_volumes(const struct connection *connection, const volumes_response *reply,
+             struct arena *arena, struct list_page *out)
+{
+    out->entries = arena_alloc(arena, reply->n_entries * sizeof(void *));
+    for (size_t i = 0; i < reply->n_entries; i++) {
+        const Csi__V1__ListVolumesResponse__Entry *entry = reply->entries[i];
+        if (!entry->volume)
+            continue;
+        volume_info *info = make_volume(entry->volume, arena);
+        take_name(info, connection, arena);
+        if (entry->status)
+            take_status(info, entry->status->published_node_ids,
+                        entry->status->n_published_node_ids, entry->status->volume_condition);
+        out->entries[out->count++] = info;
+    }
+    out->next_token = reply->next_token;
+}
+
+static struct error *
+list_volumes(struct call *call, const struct connection_set *set, struct connection *connection,
+             const char *token, size_t most, struct list_page *out)
+{
+    Csi__V1__ListVolumesRequest request = CSI__V1__LIST_VOLUMES_REQUEST__INIT;
+    volumes_response reply = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
+    request.starting_token = (char *)token;
+    request.max_entries = (int32_t)most;
+    struct error *error =
+        ask(call, set, connection, "csi.v1.Controller/ListVolumes", &request.base, &reply.base);
+    if (!error)
+        take_volumes(connection, &reply, call_arena(call), out);
+    return error;
+}
+
+struct error *
+driver_inventory_list_volumes(const struct merged_list *list, struct connection *connection,
+                              const char *token, size_t most, struct list_page *out)
+{
+    return list_volumes(list->call, list->set, connection, token, most, out);
+}
+
+static struct error *
+find_in_list(struct call *call, const struct connection_set *set, struct connection *connection,
+             const char *id, void **out)
+{
+    const char *token = "";
+    id = id_in_lists(connection, ID_VOLUME, id, call_arena(call));
+    for (unsigned i = 0; i < MOST_PAGES; i++) {
+        struct list_page page = {.next_token = ""};
+        struct error *error = list_volumes(call, set, connection, token, 0, &page);
+        if (error)
+            return error;
+        for (size_t k = 0; k < page.count; k++) {
+            *out = page.entries[k];
+            if (strcmp(((volume_info *)*out)->volume->volume_id, id) == 0)
+                return NULL;
+        }
+        if (!page.next_token[0] || strcmp(page.next_token, token) == 0)
+            break;
+        token = page.next_token;
+    }
+    return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+}
+
+static struct error *
+ask_for_volume(struct call *call, const struct connection_set *set, struct connection *connection,
+               const char *id, void **out)
+{
+    Csi__V1__ControllerGetVolumeRequest request = CSI__V1__CONTROLLER_GET_VOLUME_REQUEST__INIT;
+    Csi__V1__ControllerGetVolumeResponse reply = CSI__V1__CONTROLLER_GET_VOLUME_RESPONSE__INIT;
+    request.volume_id = (char *)id;
+    struct error *error = ask(call, set, connection, "csi.v1.Controller/ControllerGetVolume",
+                              &request.base, &reply.base);
+    if (error)
+        return error;
+    if (!reply.volume)
+        return error_new(CODE_INTERNAL,
+                         "the driver behind connection \"%s\" answers without a volume",
+                         connection->spec->name);
+    volume_info *info = make_volume(reply.volume, call_arena(call));
+    take_name(info, connection, call_arena(call));
+    if (reply.status)
+        take_status(info, reply.status->published_node_ids, reply.status->n_published_node_ids,
+                    reply.status->volume_condition);
+    *out = info;
+    return NULL;
+}
+
+struct error *
+driver_inventory_get_volume(struct call *call, const struct connection_set *set,
+                            struct connection *connection, const char *id, void **out)
+{
+    struct arena *arena = call_arena(call);
+    if (CAN(connection, GET_VOLUME) || is_unknown(connection))
+        return ask_for_volume(call, set, connection, id, out);
+    if (CAN(connection, LIST_VOLUMES))
+        return find_in_list(call, set, connection, id, out);
+    Csi__V1__Volume *volume = arena_alloc(arena, sizeof *volume);
+    csi__v1__volume__init(volume);
+    volume->volume_id = (char *)id;
+    *out = make_volume(volume, arena);
+    return NULL;
+}
+
+struct error *
+driver_inventory_find_volume(struct call *call, const struct connection_set *set,
+                             struct connection *connection, const char *name, void **out)
+{
+    const struct driver_ops *ops = connection->spec->driver;
+    struct arena *arena = call_arena(call);
+    if (!ops->id_of_name || !CAN(connection, GET_VOLUME))
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", name);
+    const char *id =
+        global_id_print(ID_VOLUME, connection->spec->name, ops->id_of_name(name, arena), arena);
+    return ask_for_volume(call, set, connection, id, out);
+}
+
+/* ---- snapshots ---- */
+
+static snapshot_info *
+make_snapshot(Csi__V1__Snapshot *snapshot, struct arena *arena)
+{
+    snapshot_info *info = arena_alloc(arena, sizeof *info);
+    skycap__v1__snapshot_info__init(info);
+    info->snapshot = snapshot;
+    return info;
+}
+
+static void
+take_snapshots(const snapshots_response *reply, struct arena *arena, struct list_page *out)
+{
+    out->entries = arena_alloc(arena, reply->n_entries * sizeof(void *));
+    for (size_t i = 0; i < reply->n_entries; i++)
+        if (reply->entries[i]->snapshot)
+            out->entries[out->count++] = make_snapshot(reply->entries[i]->snapshot, arena);
+    out->next_token = reply->next_token;
+}
+
+struct error *
+driver_inventory_list_snapshots(const struct merged_list *list, struct connection *connection,
+                                const char *of_volume, const char *token, size_t most,
+                                struct list_page *out)
+{
+    Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
+    snapshots_response reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
+    request.source_volume_id = (char *)of_volume;
+    request.starting_token = (char *)token;
+    request.max_entries = (int32_t)most;
+    struct error *error = ask(list->call, list->set, connection, "csi.v1.Controller/ListSnapshots",
+                              &request.base, &reply.base);
+    if (!error)
+        take_snapshots(&reply, call_arena(list->call), out);
+    return error;
+}
+
+static struct error *
+ask_for_snapshot(struct call *call, const struct connection_set *set, struct connection *connection,
+                 const char *id, void **out)
+{
+    Csi__V1__GetSnapshotRequest request = CSI__V1__GET_SNAPSHOT_REQUEST__INIT;
+    Csi__V1__GetSnapshotResponse reply = CSI__V1__GET_SNAPSHOT_RESPONSE__INIT;
+    request.snapshot_id = (char *)id;
+    struct error *error =
+        ask(call, set, connection, "csi.v1.Controller/GetSnapshot", &request.base, &reply.base);
+    if (error)
+        return error;
+    if (!reply.snapshot)
+        return error_new(CODE_INTERNAL,
+                         "the driver behind connection \"%s\" answers without a snapshot",
+                         connection->spec->name);
+    *out = make_snapshot(reply.snapshot, call_arena(call));
+    return NULL;
+}
+
+static struct error *
+filter_snapshots(struct call *call, const struct connection_set *set, struct connection *connection,
+                 const char *id, void **out)
+{
+    Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
+    snapshots_response reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
+    struct list_page page = {0};
+    request.snapshot_id = (char *)id;
+    struct error *error =
+        ask(call, set, connection, "csi.v1.Controller/ListSnapshots", &request.base, &reply.base);
+    if (error)
+        return error;
+    take_snapshots(&reply, call_arena(call), &page);
+    if (page.count != 1)
+        return error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", id);
+    *out = page.entries[0];
+    return NULL;
+}
+
+struct error *
+driver_inventory_get_snapshot(struct call *call, const struct connection_set *set,
+                              struct connection *connection, const char *id, void **out)
+{
+    struct arena *arena = call_arena(call);
+    if (CAN(connection, GET_SNAPSHOT) || is_unknown(connection))
+        return ask_for_snapshot(call, set, connection, id, out);
+    if (CAN(connection, LIST_SNAPSHOTS))
+        return filter_snapshots(call, set, connection, id, out);
+    Csi__V1__Snapshot *snapshot = arena_alloc(arena, sizeof *snapshot);
+    csi__v1__snapshot__init(snapshot);
+    snapshot->snapshot_id = (char *)id;
+    snapshot->ready_to_use = true;
+    *out = make_snapshot(snapshot, arena);
+    return NULL;
+}

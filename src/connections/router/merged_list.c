@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists over all connections: see merged_list.h. */
+#include "connections/router/merged_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "connections/router/parallel_calls.h"
+
+#define MOST_SKIPPED 500000 /* a driver that puts more into one page is not believed */
+#define MOST_EMPTY 1000     /* nor one that has so many pages without anything on them */
+
+/* ---- tokens ---- */
+
+struct token {
+    const char *name; /* "" : from the first */
+    size_t skip;
+    const char *rest;
+};
+
+static struct error *
+parse_token(const char *text, struct arena *arena, struct token *out)
+{
+    *out = (struct token){"", 0, ""};
+    if (!text[0])
+        return NULL;
+    const char *first = strchr(text, ':');
+    char *end = NULL;
+    unsigned long skip = first ? strtoul(first + 1, &end, 10) : 0;
+    if (!first || end == first + 1 || *end != ':' || first[1] == '-' || skip > MOST_SKIPPED)
+        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+    *out = (struct token){arena_copy(arena, text, (size_t)(first - text)), skip, end + 1};
+    return NULL;
+}
+
+static char *
+print_token(const char *name, size_t skip, const char *rest, struct arena *arena)
+{
+    return arena_print(arena, "%s:%zu:%s", name, skip, rest);
+}
+
+/* ---- one connection ---- */
+
+/*
+ * A connection that may have something to list, NULL for entries without one, and its first page,
+ * if that has been asked for already.
+ */
+struct source {
+    const struct merged_list *list;
+    struct connection *connection;
+    const char *name;
+    struct token start;
+    size_t most;
+    const char *token; /* of the page that is asked for */
+    struct list_page page;
+    struct error *error;
+    bool has_page; /* or the error */
+};
+
+struct listing {
+    const struct merged_list *list;
+    struct arena *arena;
+    struct list_page *out;
+    struct source *sources; /* by name */
+    size_t count;
+    size_t rest; /* of them, this one and those behind it */
+    size_t room; /* entries that still fit */
+    size_t answered;
+    struct error *failure; /* of a connection that was left out */
+};
+
+static struct error *
+ask_source(struct call *call, void *context)
+{
+    struct source *source = context;
+    struct merged_list list = *source->list;
+    list.call = call;
+    return list.ask(&list, source->connection, source->token, source->most, &source->page);
+}
+
+/* One that is asked alone has all the time; of several each has its share. */
+static struct error *
+ask_for_page(const struct listing *listing, struct source *source, const char *token, size_t most,
+             struct list_page *out)
+{
+    struct call *call = listing->list->call;
+    if (source->has_page) {
+        source->has_page = false;
+        *out = source->page;
+        return STEAL(source->error);
+    }
+    source->token = token;
+    source->most = most;
+    source->page = (struct list_page){.next_token = ""};
+    struct parallel_call one = {ask_source, source, NULL};
+    if (listing->count == 1 || !source->connection)
+        one.error = ask_source(call, source);
+    else
+        parallel_calls_run(call, &one, 1, parallel_calls_share_ns(call, listing->rest));
+    *out = source->page;
+    return one.error;
+}
+
+/* Takes what fits. The token to go on from if not all of the page did, else NULL. */
+static char *
+take_page(struct listing *listing, const struct token *at, const struct list_page *page)
+{
+    size_t i = at->skip;
+    for (; i < page->count && (listing->room || !page->entries[i]); i++) {
+        if (!page->entries[i])
+            continue;
+        listing->out->entries[listing->out->count++] = page->entries[i];
+        listing->room--;
+    }
+    if (i < page->count)
+        return print_token(at->name, i, at->rest, listing->arena);
+    if (page->next_token[0] && !listing->room)
+        return print_token(at->name, 0, page->next_token, listing->arena);
+    return NULL;
+}
+
+static struct error *
+list_source(struct listing *listing, struct source *source)
+{
+    struct token at = source->start;
+    if (source->connection && !connection_is_known(source->connection))
+        return connection_unknown_error(source->connection);
+    for (unsigned empty = 0;;) {
+        struct list_page page = {.next_token = ""};
+        struct error *error =
+            ask_for_page(listing, source, at.rest, listing->room + at.skip, &page);
+        if (error) /* cppcheck-suppress returnDanglingLifetime ; it does not point to the page */
+            return error;
+        char *unfinished = take_page(listing, &at, &page);
+        if (unfinished)
+            listing->out->next_token = unfinished;
+        if (unfinished || !page.next_token[0])
+            return NULL;
+        empty = page.count ? 0 : empty + 1;
+        if (strcmp(page.next_token, at.rest) == 0 || empty == MOST_EMPTY)
+            return error_new(CODE_INTERNAL, "the driver's pages never end");
+        at = (struct token){at.name, 0, page.next_token};
+    }
+}
+
+/* ---- all of them ---- */
+
+/* Takes the error. */
+static void
+leave_out(struct listing *listing, const char *name, struct error *error)
+{
+    log_warn(listing->list->log, "a connection is left out of a list", LOG_TEXT("connection", name),
+             LOG_TEXT("error", error->message));
+    error_free(listing->failure);
+    listing->failure = error;
+}
+
+static struct error *
+list_from(struct listing *listing, struct source *source, const struct token *start)
+{
+    bool goes_on = strcmp(source->name, start->name) == 0;
+    if (!listing->room) {
+        listing->out->next_token = print_token(source->name, 0, "", listing->arena);
+        return NULL;
+    }
+    struct error *error = list_source(listing, source);
+    /* The driver does not know its own token any more. */
+    if (error && ((error->code == CODE_ABORTED && goes_on) || !source->connection))
+        return error;
+    if (error)
+        leave_out(listing, source->name, error);
+    else
+        listing->answered++;
+    return NULL;
+}
+
+static void
+add_source(struct listing *listing, struct connection *connection, const char *name,
+           const struct token *start)
+{
+    bool goes_on = strcmp(name, start->name) == 0;
+    listing->sources[listing->count++] = (struct source){
+        .list = listing->list,
+        .connection = connection,
+        .name = name,
+        .start = goes_on ? *start : (struct token){name, 0, ""},
+    };
+}
+
+/* From where the token says. */
+static void
+find_sources(struct listing *listing, const struct token *start)
+{
+    const struct merged_list *list = listing->list;
+    listing->sources =
+        arena_alloc(listing->arena, (list->set->count + 1) * sizeof *listing->sources);
+    if (list->has_own && !start->name[0])
+        add_source(listing, NULL, "", start);
+    for (size_t i = 0; i < list->set->count; i++) {
+        struct connection *connection = list->set->slots[i].connection;
+        const char *name = list->set->slots[i].name;
+        if (connection && strcmp(name, start->name) >= 0 && list->can(list, connection))
+            add_source(listing, connection, name, start);
+    }
+}
+
+/* Who wants all of it will need the first page of each: all are asked at once. */
+static void
+ask_all(struct listing *listing)
+{
+    struct call *call = listing->list->call;
+    struct parallel_call *calls = arena_alloc(listing->arena, listing->count * sizeof *calls);
+    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        struct source *source = &listing->sources[i];
+        if (!source->connection || !connection_is_known(source->connection))
+            continue;
+        source->token = source->start.rest;
+        source->most = listing->room + source->start.skip;
+        source->page = (struct list_page){.next_token = ""};
+        source->has_page = true;
+        calls[count++] = (struct parallel_call){ask_source, source, NULL};
+    }
+    parallel_calls_run(call, calls, count, parallel_calls_share_ns(call, 1));
+    for (size_t i = 0; i < count; i++)
+        ((struct source *)calls[i].context)->error = calls[i].error;
+}
+
+static struct error *
+list_all(struct listing *listing, const struct token *start)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; i < listing->count && !error && !listing->out->next_token[0]; i++) {
+        listing->rest = listing->count - i;
+        error = list_from(listing, &listing->sources[i], start);
+    }
+    for (size_t i = 0; i < listing->count; i++)
+        error_free(listing->sources[i].error);
+    if (error)
+        return error;
+    /* An empty list means that there is nothing. */
+    bool tells_something = listing->out->count || listing->out->next_token[0] || start->name[0];
+    return listing->answered && tells_something ? NULL : STEAL(listing->failure);
+}
+
+struct error *
+merged_list_run(const struct merged_list *list, int32_t max_entries, size_t limit, const char *text,
+                struct list_page *out)
+{
+    struct token start;
+    struct listing listing = {.list = list, .arena = call_arena(list->call), .out = out};
+    if (max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    struct error *error = parse_token(text, listing.arena, &start);
+    if (error)
+        return error;
+    listing.room = max_entries && (size_t)max_entries < limit ? (size_t)max_entries : limit;
+    *out = (struct list_page){.next_token = ""};
+    out->entries = arena_alloc(listing.arena, listing.room * sizeof(void *));
+    find_sources(&listing, &start);
+    if (!max_entries && listing.count > 1)
+        ask_all(&listing);
+    error = list_all(&listing, &start);
+    error_free(listing.failure);
+    return error;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The router of `--connections`: the CSI services as the orchestrator sees them. A request goes to
+ * the connection that its ids or its parameters name. The router translates ids in both directions.
+ * Calls that concern all connections (lists, capabilities, the node, Probe) go to all of them, and
+ * the router merges the answers.
+ */
+#ifndef CONNECTIONS_ROUTER_ROUTER_H
+#define CONNECTIONS_ROUTER_ROUTER_H
+
+#include "base/buffer.h"
+#include "drivers/fact_changes.h"
+#include "rpc/server/server.h"
+
+struct router;
+struct tls_context;
+
+/* All of it must outlive the router. */
+struct router_options {
+    const char *directory;      /* of the connections' files */
+    const char *data_directory; /* created if missing */
+    const char *driver_name;
+    const char *node_id;
+    bool is_node;                  /* the node side is served, not only the controller's */
+    const char *store_url;         /* shared by all processes of the driver; NULL: a local store */
+    struct tls_context *store_tls; /* for a store_url of etcd; NULL: plaintext */
+    bool tells_1_13;               /* capabilities that came with CSI 1.13 */
+    struct runtime *runtime;
+    const struct log *log;
+};
+
+/* Opens the stores and the connections, and resumes the copies that a crash has interrupted. */
+MUST_CHECK struct error *router_open(const struct router_options *options, struct router **out);
+/* Stops the copies; the next start resumes them. Call it before waiting for the last calls. */
+void router_stop(struct router *router);
+/* After the server is gone, before the runtime closes. NULL is fine. */
+void router_close(struct router *router);
+
+/*
+ * Adds the CSI services of these `sides` (csi/services.h), those of skycap.v1, and a fallback: a
+ * call of an unknown method goes unchanged to the connection that its metadata `skycap-connection`
+ * names. The router must outlive the server.
+ */
+void router_add(struct server *server, struct router *router, unsigned sides);
+
+/*
+ * The answer to Probe: true if there is no connection, or at least one is ready. `*degraded` names
+ * the others, "slow, fast (its file is wrong)", in the arena; "" if there are none. Waits for the
+ * local store, never for another driver. Any thread but the loop's.
+ */
+bool router_is_ready(struct router *router, struct arena *arena, const char **degraded);
+
+/*
+ * Appends the answer to NodeGetInfo as bytes; equal answers have equal bytes. UNAVAILABLE: a driver
+ * has not been reached yet, or the store cannot be. Any thread but the loop's.
+ */
+MUST_CHECK struct error *router_describe_node(const struct router *router, struct buffer *out);
+
+/* Tells when that answer may have changed. */
+struct fact_changes *router_changes(const struct router *router);
+
+void router_print_metrics(struct router *router, struct buffer *out);
+
+#endif

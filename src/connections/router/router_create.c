@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The router: new volumes.
+ *
+ * Where labels select, the connections that fit are tried in their order until one takes the
+ * volume. The connection is written down before its driver is asked (choice_rows.h). A repeated
+ * request goes there first, whatever has changed meanwhile, and elsewhere only if that driver says
+ * that it has no such volume and no room for it. So a volume is never made twice. The rows go when
+ * the volume is deleted, or when all connections have refused.
+ */
+#include <string.h>
+
+#include "connections/copy/cross_copy.h"
+#include "connections/forward/choice_rows.h"
+#include "connections/forward/forward.h"
+#include "connections/forward/new_volume.h"
+#include "connections/forward/route.h"
+#include "connections/request/choice.h"
+#include "connections/request/map_field.h"
+#include "connections/router/router_internal.h"
+
+typedef Csi__V1__CreateVolumeRequest create_request;
+typedef Csi__V1__CreateVolumeResponse create_response;
+
+#define CREATE_VOLUME "/csi.v1.Controller/CreateVolume"
+#define MAX_NAME 128
+
+/* ---- trying ---- */
+
+/* The connection has certainly not made the volume, and another may have what it lacks. */
+static bool
+is_worth_another(const struct error *error)
+{
+    return !error->in_doubt &&
+           (error->code == CODE_RESOURCE_EXHAUSTED || error->code == CODE_UNAVAILABLE ||
+            error->code == CODE_OUT_OF_RANGE);
+}
+
+/* It was asked before, and may have made it then: only its own word is good enough. */
+static bool
+is_not_there(const struct connection *connection, const struct error *error)
+{
+    bool is_its_word = error->from_peer || connection->spec->driver->speaks_our_ids;
+    return is_its_word && is_worth_another(error) && error->code != CODE_UNAVAILABLE;
+}
+
+/* No connection has made it, and none will when it is asked again. */
+static bool
+is_final(const struct error *error)
+{
+    return error->code == CODE_INVALID_ARGUMENT || error->code == CODE_NOT_FOUND ||
+           error->code == CODE_FAILED_PRECONDITION || error->code == CODE_PERMISSION_DENIED;
+}
+
+static struct error *
+try_selected(struct call *call, const struct connection_set *set, struct connection *connection,
+             const create_request *request, create_response *reply, uint64_t *revision)
+{
+    struct router *router = router_of(call);
+    struct arena *arena = call_arena(call);
+    uint64_t any = STORE_ANY;
+    const char *key = choice_rows_key(request->name, arena);
+    struct error *error = choice_rows_write(router, key, connection->spec->name, revision);
+    if (!error)
+        error = new_volume_create(router, call, set, connection, request, reply);
+    atomic_store(&router->has_choices, true);
+    if (!error)
+        error = choice_rows_write(router, arena_print(arena, "chosen/%s", reply->volume->volume_id),
+                                  key, &any);
+    return error;
+}
+
+static void
+put_first(struct choice *choice, struct connection *first)
+{
+    for (size_t i = 0; i < choice->count; i++) {
+        if (choice->items[i] != first)
+            continue;
+        memmove(&choice->items[1], &choice->items[0], i * sizeof choice->items[0]);
+        choice->items[0] = first;
+        return;
+    }
+}
+
+/*
+ * The connection that was asked before for this name goes first, also if its labels do not fit any
+ * more.
+ */
+static void
+try_first(struct choice *choice, struct connection *before)
+{
+    bool is_there = false;
+    for (size_t i = 0; i < choice->count; i++)
+        is_there |= choice->items[i] == before;
+    if (!is_there) /* there is room for all */
+        choice->items[choice->count++] = before;
+    put_first(choice, before);
+}
+
+/* Takes the error. Where no connection has the volume there is nothing to be remembered. */
+static struct error *
+forget_refused(struct router *router, const char *name, struct arena *arena, uint64_t revision,
+               struct error *error)
+{
+    struct error *failure AUTO(error_cleanup) =
+        choice_rows_write(router, choice_rows_key(name, arena), NULL, &revision);
+    return failure ? error_wrap(error, "%s", failure->message) : error;
+}
+
+static struct error *
+create_selected(struct call *call, const struct connection_set *set, struct choice *choice,
+                const create_request *request, create_response *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct router *router = router_of(call);
+    struct connection *before;
+    const char *reasons = "";
+    uint64_t revision;
+    struct key *key AUTO(keys_release) = NULL;
+    /* Of two for one name each could find another that takes it. */
+    struct error *error = keys_take(&router->choosing, "volume", request->name, &key);
+    if (!error)
+        error = choice_rows_find(router, set, request->name, arena, &before, &revision);
+    if (error)
+        return error;
+    if (before)
+        try_first(choice, before);
+    enum code code = CODE_RESOURCE_EXHAUSTED;
+    for (size_t i = 0; i < choice->count; i++) {
+        struct connection *connection = choice->items[i];
+        error = try_selected(call, set, connection, request, reply, &revision);
+        if (!error)
+            return NULL;
+        if (connection == before ? !is_not_there(connection, error) : !is_worth_another(error))
+            return connection != before && is_final(error)
+                       ? forget_refused(router, request->name, arena, revision, error)
+                       : error;
+        reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
+                              connection->spec->name, error->message);
+        code = error->code;
+        error_free(error);
+        csi__v1__create_volume_response__init(reply);
+    }
+    return forget_refused(router, request->name, arena, revision,
+                          error_new(code, "no connection takes the volume: %s", reasons));
+}
+
+/* ---- CreateVolume ---- */
+
+static struct error *
+find_source(struct call *call, const struct connection_set *set, const create_request *request,
+            struct connection **out)
+{
+    struct route route;
+    *out = NULL;
+    if (!request->volume_content_source)
+        return NULL;
+    struct error *error =
+        route_find(router_of(call), set, &request->volume_content_source->base, &route);
+    if (!error && route.unknown_id)
+        error = error_new(CODE_NOT_FOUND, "there is no source \"%s\"", route.unknown_id);
+    *out = route.connection;
+    return error;
+}
+
+static struct error *
+check_name(const char *name)
+{
+    size_t size = strlen(name);
+    if (size == 0)
+        return error_new(CODE_INVALID_ARGUMENT, "name is missing");
+    if (size > MAX_NAME)
+        return error_new(CODE_INVALID_ARGUMENT, "name has %zu bytes; at most %d are allowed", size,
+                         MAX_NAME);
+    return NULL;
+}
+
+/* Where the volume is to go, and where its content comes from (NULL: from nowhere). */
+static struct error *
+choose(struct call *call, const struct connection_set *set, const create_request *request,
+       struct connection **source, struct choice *out)
+{
+    struct arena *arena = call_arena(call);
+    struct map_field field;
+    struct error *error = check_name(request->name);
+    if (!error)
+        error = find_source(call, set, request, source);
+    if (error)
+        return error;
+    map_field_find((ProtobufCMessage *)&request->base, "parameters", &field);
+    struct text_map parameters = map_field_read(&field, arena);
+    error = choice_make(set, &parameters, *source, arena, out);
+    if (!error)
+        put_first(out, *source);
+    return error;
+}
+
+/* A copy that was begun goes on where it is, whatever the labels say now. */
+static struct error *
+keep_connection(struct call *call, const struct connection_set *set, const char *name,
+                struct choice *choice)
+{
+    struct connection *place;
+    struct error *error = cross_copy_find_connection(call, set, name, &place);
+    if (place)
+        try_first(choice, place);
+    return error;
+}
+
+/* What the loop has found for the worker. */
+struct creation {
+    struct forward forward; /* first: it is kept with the call */
+    struct connection *source;
+    struct choice choice;
+};
+
+static struct error *
+create_on_worker(struct call *call, const void *in, void *out)
+{
+    const create_request *request = in;
+    struct creation *creation = call_kept(call);
+    const struct connection_set *set = creation->forward.set;
+    struct connection *source = creation->source;
+    struct choice *choice = &creation->choice;
+    struct error *error = NULL;
+    if (source && choice->is_selected)
+        error = keep_connection(call, set, request->name, choice);
+    if (error)
+        return error;
+    if (source && choice->items[0] != source)
+        return cross_copy_volume(call, set, source, choice->items[0], request, out);
+    for (size_t i = 0; i < choice->count && !error; i++)
+        error = cross_copy_drop_plan(call, set, choice->items[i], request->name);
+    if (error)
+        return error;
+    if (choice->is_selected && !source)
+        return create_selected(call, set, choice, request, out);
+    return new_volume_create(router_of(call), call, set, choice->items[0], request, out);
+}
+
+/* On the loop: no thread is needed if there is one connection to ask, and its driver can relay. */
+struct error *
+router_create_volume(struct call *call, const void *in, void *out)
+{
+    create_request *request = (create_request *)in;
+    struct creation *creation = arena_zeroed(call_arena(call), sizeof *creation);
+    struct forward *f = &creation->forward;
+    forward_init(f, call, rules_find(CREATE_VOLUME), request, out);
+    struct error *error = choose(call, f->set, request, &creation->source, &creation->choice);
+    if (error)
+        return error;
+    f->connection = creation->choice.items[0];
+    f->on_loop = !creation->source && !creation->choice.is_selected &&
+                 !atomic_load(&f->router->plans) && forward_can_relay(f);
+    if (!f->on_loop) {
+        call_continue(call, create_on_worker);
+        return NULL;
+    }
+    error = new_volume_prepare(f->connection, request, call_arena(call));
+    return error ? error : forward_run(f);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The router: who it is, and what it can: whatever one of the connections can, as their drivers
+ * said last. Nothing here waits: the drivers' keepers do the asking.
+ */
+#include <string.h>
+
+#include "base/version.h"
+#include "connections/router/router_internal.h"
+#include "csi/messages.h"
+
+/* Capabilities that came with CSI 1.13: told only to those who know them. */
+#define CONTROLLER_BIT(name)                                                                       \
+    (UINT64_C(1) << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+#define NODE_BIT(name) (UINT64_C(1) << CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name)
+#define SERVICE_BIT(name) (UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##name)
+
+#define CONTROLLER_OF_1_13 (CONTROLLER_BIT(GET_VOLUME_HEALTH) | CONTROLLER_BIT(LIST_VOLUME_HEALTH))
+#define NODE_OF_1_13 (NODE_BIT(GET_VOLUME_HEALTH) | NODE_BIT(GET_STORAGE_HEALTH))
+#define SERVICES_OF_1_13 SERVICE_BIT(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS)
+
+/* What all connections have between them. */
+struct union_of_all {
+    uint64_t services;
+    uint64_t expansion;
+    uint64_t controller;
+    uint64_t node;
+    uint64_t node_of_each; /* that all of them have */
+    uint64_t group;
+    const struct connection *unknown; /* one of which nothing is known; NULL: there is none */
+};
+
+static void
+add_connection(const struct connection *connection, struct union_of_all *all)
+{
+    all->services |= connection_services(connection);
+    all->expansion |= connection_expansion(connection);
+    all->controller |= connection_controller_capabilities(connection);
+    all->node |= connection_node_capabilities(connection);
+    if (connection_is_told(connection))
+        all->node_of_each &= connection_node_capabilities(connection);
+    all->group |= connection_group_capabilities(connection);
+    if (connection_is_awaited(connection))
+        all->unknown = connection;
+    if (!connection->spec->topology_count)
+        return;
+    all->services |= SERVICE_BIT(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    if (connection_controller_capabilities(connection) & CONTROLLER_BIT(CREATE_DELETE_SNAPSHOT))
+        all->services |= SERVICE_BIT(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS);
+}
+
+static void
+add_up(const struct router *router, const struct connection_set *set, struct union_of_all *all)
+{
+    *all = (struct union_of_all){.node_of_each = UINT64_MAX};
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            add_connection(set->slots[i].connection, all);
+    all->services |= SERVICE_BIT(CONTROLLER_SERVICE);
+    if (!all->group)
+        all->services &= ~SERVICE_BIT(GROUP_CONTROLLER_SERVICE);
+    /* Where a driver tells no capacity its file does. */
+    all->controller |= CONTROLLER_BIT(GET_CAPACITY);
+    /* The kubelet leaves the group of files to a driver that says so: each must be able to. */
+    if (!(all->node_of_each & NODE_BIT(VOLUME_MOUNT_GROUP)))
+        all->node &= ~NODE_BIT(VOLUME_MOUNT_GROUP);
+    all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
+    if (router->tells_1_13)
+        return;
+    all->services &= ~SERVICES_OF_1_13;
+    all->controller &= ~CONTROLLER_OF_1_13;
+    all->node &= ~NODE_OF_1_13;
+}
+
+/*
+ * Orchestrators ask once: they are not told that nobody can what a driver that is not there yet may
+ * be able to do.
+ */
+static struct error *
+find_all(struct call *call, struct union_of_all *all)
+{
+    struct router *router = router_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    add_up(router, set, all);
+    return all->unknown ? connection_unknown_error(all->unknown) : NULL;
+}
+
+/* ---- Identity ---- */
+
+struct error *
+router_plugin_info(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    Csi__V1__GetPluginInfoResponse *reply = out;
+    struct router *router = router_of(call);
+    reply->name = (char *)router->driver_name;
+    reply->vendor_version = (char *)SKYCAP_VERSION;
+    return NULL;
+}
+
+/* The n-th capability as a message of the list that `out` points to. */
+#define ADD(list, count, arena, Type, prefix, case_name, member, value)                            \
+    do {                                                                                           \
+        Csi__V1__##Type *capability = arena_alloc(arena, sizeof *capability);                      \
+        csi__v1__##prefix##__init(capability);                                                     \
+        capability->type_case = case_name;                                                         \
+        capability->member = arena_alloc(arena, sizeof *capability->member);                       \
+        csi__v1__##prefix##__##member##__init(capability->member);                                 \
+        capability->member->type = value;                                                          \
+        (list)[(count)++] = capability;                                                            \
+    } while (0)
+
+#define BITS 64
+
+struct error *
+router_plugin_capabilities(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    Csi__V1__GetPluginCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    struct error *error = find_all(call, &all);
+    if (error)
+        return error;
+    reply->capabilities = arena_alloc(arena, 2 * BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++) {
+        if (all.services >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, PluginCapability,
+                plugin_capability, CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE, service, bit);
+        if (all.expansion >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, PluginCapability,
+                plugin_capability, CSI__V1__PLUGIN_CAPABILITY__TYPE_VOLUME_EXPANSION,
+                volume_expansion, bit);
+    }
+    return NULL;
+}
+
+/* What this process keeps itself has no keeper that asks: it is asked now. */
+static bool
+ask_own(struct call *call, const struct connection *connection)
+{
+    Csi__V1__ProbeRequest request = CSI__V1__PROBE_REQUEST__INIT;
+    Csi__V1__ProbeResponse reply = CSI__V1__PROBE_RESPONSE__INIT;
+    struct error *error AUTO(error_cleanup) = connection->spec->driver->call(
+        connection->driver, call, service_find_method("csi.v1.Identity/Probe"), &request.base,
+        &reply.base);
+    return !error && (!reply.ready || reply.ready->value);
+}
+
+static bool
+is_slot_ready(struct call *call, const struct connection_slot *slot)
+{
+    if (!slot->connection)
+        return false;
+    if (slot->connection->spec->driver->speaks_our_ids)
+        return ask_own(call, slot->connection);
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(slot->connection->driver);
+    return facts->is_ready;
+}
+
+static bool
+is_ready(const struct router *router, struct call *call, const char **degraded)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    size_t count = 0, ready = 0;
+    *degraded = "";
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection_slot *slot = &set->slots[i];
+        bool is_up = is_slot_ready(call, slot);
+        count += slot->connection != NULL;
+        ready += is_up;
+        if (!is_up || slot->trouble)
+            *degraded =
+                arena_print(call_arena(call), "%s%s%s%s", *degraded, (*degraded)[0] ? ", " : "",
+                            slot->name, slot->trouble ? " (its file is wrong)" : "");
+    }
+    return ready > 0 || count == 0;
+}
+
+bool
+router_is_ready(struct router *router, struct arena *arena, const char **degraded)
+{
+    struct call *call = call_new_detached(router->runtime, 0);
+    bool result = is_ready(router, call, degraded);
+    *degraded = arena_string(arena, *degraded);
+    call_free_detached(call);
+    return result;
+}
+
+/* The metrics and `skycap connection list` tell more. */
+struct error *
+router_probe(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    Csi__V1__ProbeResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    const char *degraded;
+    reply->ready = arena_alloc(arena, sizeof *reply->ready);
+    google__protobuf__bool_value__init(reply->ready);
+    reply->ready->value = is_ready(router_of(call), call, &degraded);
+    if (!degraded[0])
+        return NULL;
+    return call_add_trailer(call, "skycap-degraded", degraded, strlen(degraded));
+}
+
+/* ---- the other services ---- */
+
+struct error *
+router_controller_capabilities(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    Csi__V1__ControllerGetCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    struct error *error = find_all(call, &all);
+    if (error)
+        return error;
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++)
+        if (all.controller >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, ControllerServiceCapability,
+                controller_service_capability, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC,
+                rpc, bit);
+    return NULL;
+}
+
+struct error *
+router_node_capabilities(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    Csi__V1__NodeGetCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    struct router *router = router_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    add_up(router, set, &all);
+    /*
+     * A kubelet asks before every mount, those of other connections too. Staging is passed on, and
+     * is done where a driver has no use for it.
+     */
+    if (all.unknown)
+        all.node |= NODE_BIT(STAGE_UNSTAGE_VOLUME);
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++)
+        if (all.node >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, NodeServiceCapability,
+                node_service_capability, CSI__V1__NODE_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+    return NULL;
+}
+
+struct error *
+router_group_capabilities(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    Csi__V1__GroupControllerGetCapabilitiesResponse *reply = out;
+    struct arena *arena = call_arena(call);
+    struct union_of_all all;
+    struct error *error = find_all(call, &all);
+    if (error)
+        return error;
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++)
+        if (all.group >> bit & 1)
+            ADD(reply->capabilities, reply->n_capabilities, arena, GroupControllerServiceCapability,
+                group_controller_service_capability,
+                CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+    return NULL;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The router: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve
+ * it themselves; what third-party drivers have is told as far as their CSI lists tell it
+ * (driver_inventory.c). They tell no names: their volumes and snapshots are known by id alone,
+ * unless ids follow from names.
+ */
+#include <string.h>
+
+#include "connections/forward/forward.h"
+#include "connections/request/global_id.h"
+#include "connections/router/driver_inventory.h"
+#include "connections/router/merged_list.h"
+#include "connections/router/router_internal.h"
+#include "ops/ops.h"
+
+#define MOST_ENTRIES 1000
+
+/* What volumes and snapshots have in common. */
+struct kind {
+    enum id_kind id_kind;
+    const char *word;
+    const char *get; /* the method that tells of one; request and reply have one field */
+    struct error *(*get_foreign)(struct call *call, const struct connection_set *set,
+                                 struct connection *connection, const char *id, void **out);
+    /* The same by name; NULL: there are none. */
+    struct error *(*find_foreign)(struct call *call, const struct connection_set *set,
+                                  struct connection *connection, const char *name, void **out);
+    /* What remains to be told; NULL: nothing. */
+    struct error *(*finish)(struct call *call, void *info);
+    const char *(*id_of)(const void *info);
+};
+
+/* Whether it is still being filled from another connection, which its driver does not know. */
+static struct error *
+finish_volume(struct call *call, void *item)
+{
+    struct router *router = router_of(call);
+    volume_info *info = item;
+    operation_record *copy;
+    if (!atomic_load(&router->has_choices)) /* nor are there copies */
+        return NULL;
+    struct error *error = ops_get(router->ops, info->volume->volume_id, call_arena(call), &copy);
+    if (!error && copy->state == OPERATION_STATE(RUNNING))
+        info->ready = false;
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = NULL;
+    }
+    return error;
+}
+
+static const char *
+id_of_volume(const void *info)
+{
+    return ((const volume_info *)info)->volume->volume_id;
+}
+
+static const char *
+id_of_snapshot(const void *info)
+{
+    return ((const snapshot_info *)info)->snapshot->snapshot_id;
+}
+
+static const struct kind volume_kind = {
+    .id_kind = ID_VOLUME,
+    .word = "volume",
+    .get = "skycap.v1.Inventory/GetVolume",
+    .get_foreign = driver_inventory_get_volume,
+    .find_foreign = driver_inventory_find_volume,
+    .finish = finish_volume,
+    .id_of = id_of_volume,
+};
+static const struct kind snapshot_kind = {
+    .id_kind = ID_SNAPSHOT,
+    .word = "snapshot",
+    .get = "skycap.v1.Inventory/GetSnapshot",
+    .get_foreign = driver_inventory_get_snapshot,
+    .id_of = id_of_snapshot,
+};
+
+/* Does it serve the inventory itself? */
+static bool
+has_inventory(const struct connection *connection)
+{
+    return connection->spec->driver->operations != NULL;
+}
+
+/* Takes the error: what is not there is told by the words of whoever asked. */
+static struct error *
+in_their_words(struct error *error, const struct kind *kind, const char *text)
+{
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind->word, text);
+}
+
+/* ---- finding one ---- */
+
+/* By a name, or an id as the engine tells it. */
+static struct error *
+ask_engine(struct call *call, const struct connection_set *set, struct connection *connection,
+           const struct kind *kind, const char *text, void **info)
+{
+    const struct method *method = service_find_method(kind->get);
+    struct arena *arena = call_arena(call);
+    ProtobufCMessage *request = arena_alloc(arena, method->input->sizeof_message);
+    ProtobufCMessage *reply = arena_alloc(arena, method->output->sizeof_message);
+    protobuf_c_message_init(method->input, request);
+    protobuf_c_message_init(method->output, reply);
+    *(const char **)((char *)request + method->input->fields[0].offset) = text;
+    struct error *error =
+        forward_own(router_of(call), set, connection, call, kind->get, request, reply);
+    if (!error)
+        *info = *(void **)((char *)reply + method->output->fields[0].offset);
+    return error;
+}
+
+static struct error *
+find_by_id(struct call *call, const struct connection_set *set, const struct kind *kind,
+           const char *id, const struct global_id *parts, void **info)
+{
+    struct arena *arena = call_arena(call);
+    struct connection *connection = connection_set_find(set, parts->connection);
+    if (!connection)
+        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
+                         parts->connection, id);
+    struct error *error = has_inventory(connection)
+                              ? ask_engine(call, set, connection, kind,
+                                           ids_print(kind->id_kind, parts->handle, arena), info)
+                              : kind->get_foreign(call, set, connection, id, info);
+    if (!error && kind->finish)
+        error = kind->finish(call, *info);
+    return in_their_words(error, kind, id);
+}
+
+/* What connections have said about a name. */
+struct search {
+    const struct kind *kind;
+    const char *name;
+    void *found; /* the last of them */
+    const char *ids;
+    size_t count;
+    struct error *failure; /* of one that could not be asked */
+};
+
+static struct error *
+ask_by_name(struct call *call, const struct connection_set *set, struct connection *connection,
+            const struct search *search, void **found)
+{
+    const struct kind *kind = search->kind;
+    struct error *error = NULL;
+    if (has_inventory(connection))
+        error = ask_engine(call, set, connection, kind, search->name, found);
+    else if (kind->find_foreign)
+        error = kind->find_foreign(call, set, connection, search->name, found);
+    error = error_forgive(error, CODE_NOT_FOUND);
+    return error || !*found || !kind->finish ? error : kind->finish(call, *found);
+}
+
+static void
+search_connection(struct call *call, const struct connection_set *set,
+                  struct connection *connection, struct search *search)
+{
+    void *found = NULL;
+    struct error *error = ask_by_name(call, set, connection, search, &found);
+    if (error) {
+        error_free(search->failure);
+        search->failure = error;
+    } else if (found) {
+        search->found = found;
+        search->ids = arena_print(call_arena(call), "%s%s%s", search->ids,
+                                  search->count++ ? ", " : "", search->kind->id_of(found));
+    }
+}
+
+/* Takes the failure. Who was not asked may have it, or one more. */
+static struct error *
+conclude(struct search *search)
+{
+    const char *name = search->name, *word = search->kind->word;
+    struct error *failure = STEAL(search->failure);
+    if (search->count > 1) {
+        error_free(failure);
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "\"%s\" is the name of several %ss, give the id of one: %s", name, word,
+                         search->ids);
+    }
+    if (failure && search->count)
+        return error_wrap(failure,
+                          "\"%s\" is a name of %s, but not all connections could be asked whether "
+                          "they have a %s \"%s\", too; give the id",
+                          name, search->ids, word, name);
+    if (failure)
+        return error_wrap(failure,
+                          "not all connections could be asked whether they have a %s \"%s\"", word,
+                          name);
+    return search->count ? NULL : error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", word, name);
+}
+
+static struct error *
+find_by_name(struct call *call, const struct connection_set *set, const struct kind *kind,
+             const char *name, void **info)
+{
+    struct search search = {.kind = kind, .name = name, .ids = ""};
+    const struct connection_slot *wrong = connection_set_wrong(set);
+    if (wrong)
+        search.failure = error_new(CODE_UNAVAILABLE, "the file of connection \"%s\" is wrong: %s",
+                                   wrong->name, wrong->trouble);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->slots[i].connection)
+            search_connection(call, set, set->slots[i].connection, &search);
+    *info = search.found;
+    return conclude(&search);
+}
+
+static struct error *
+find(struct call *call, const struct connection_set *set, const struct kind *kind, const char *text,
+     void **info)
+{
+    struct global_id parts;
+    if (global_id_parse(kind->id_kind, text, &parts))
+        return find_by_id(call, set, kind, text, &parts, info);
+    return find_by_name(call, set, kind, text, info);
+}
+
+/* ---- volumes ---- */
+
+static struct error *
+get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
+           Skycap__V1__GetVolumeResponse *reply)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router_of(call)->connections);
+    void *info = NULL;
+    struct error *error = find(call, set, &volume_kind, request->volume, &info);
+    reply->volume = info;
+    return error;
+}
+
+static bool
+can_list_volumes(const struct merged_list *list, struct connection *connection)
+{
+    (void)list;
+    return has_inventory(connection) || !connection_is_known(connection) ||
+           driver_inventory_has_volumes(connection);
+}
+
+static struct error *
+list_engines_volumes(const struct merged_list *list, struct connection *connection,
+                     const char *token, size_t most, struct list_page *out)
+{
+    Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
+    Skycap__V1__ListVolumesResponse reply = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
+    request.max_entries = (int32_t)most;
+    request.starting_token = (char *)token;
+    struct error *error =
+        forward_own(router_of(list->call), list->set, connection, list->call,
+                    "skycap.v1.Inventory/ListVolumes", &request.base, &reply.base);
+    *out = (struct list_page){(void **)reply.volumes, reply.n_volumes, reply.next_token};
+    return error;
+}
+
+static struct error *
+list_volumes_page(const struct merged_list *list, struct connection *connection, const char *token,
+                  size_t most, struct list_page *out)
+{
+    struct error *error = has_inventory(connection)
+                              ? list_engines_volumes(list, connection, token, most, out)
+                              : driver_inventory_list_volumes(list, connection, token, most, out);
+    for (size_t i = 0; i < out->count && !error; i++)
+        error = finish_volume(list->call, out->entries[i]);
+    return error;
+}
+
+static struct error *
+list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
+             Skycap__V1__ListVolumesResponse *reply)
+{
+    struct router *router = router_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    struct merged_list list = {.call = call,
+                               .log = router->log,
+                               .set = set,
+                               .can = can_list_volumes,
+                               .ask = list_volumes_page};
+    struct list_page page;
+    struct error *error =
+        merged_list_run(&list, request->max_entries, MOST_ENTRIES, request->starting_token, &page);
+    if (error)
+        return error;
+    reply->volumes = (volume_info **)page.entries;
+    reply->n_volumes = page.count;
+    reply->next_token = page.next_token;
+    return NULL;
+}
+
+/* ---- snapshots ---- */
+
+static struct error *
+get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
+             Skycap__V1__GetSnapshotResponse *reply)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router_of(call)->connections);
+    void *info = NULL;
+    struct error *error = find(call, set, &snapshot_kind, request->snapshot, &info);
+    reply->snapshot = info;
+    return error;
+}
+
+/* Of which volume snapshots are wanted. */
+struct filter {
+    struct connection *connection; /* NULL: of any */
+    const char *id;
+};
+
+static struct error *
+read_filter(struct call *call, const struct connection_set *set, const char *text,
+            struct filter *out)
+{
+    struct global_id parts;
+    void *info;
+    *out = (struct filter){NULL, text};
+    if (!text[0])
+        return NULL;
+    if (!global_id_parse(ID_VOLUME, text, &parts)) {
+        struct error *error = find_by_name(call, set, &volume_kind, text, &info);
+        if (error)
+            return error;
+        out->id = id_of_volume(info);
+        global_id_parse(ID_VOLUME, out->id, &parts);
+    }
+    out->connection = connection_set_find(set, parts.connection);
+    return out->connection
+               ? NULL
+               : error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
+                           parts.connection, text);
+}
+
+static bool
+can_list_snapshots(const struct merged_list *list, struct connection *connection)
+{
+    const struct filter *filter = list->context;
+    if (filter->connection && filter->connection != connection)
+        return false;
+    return has_inventory(connection) || !connection_is_known(connection) ||
+           driver_inventory_has_snapshots(connection);
+}
+
+static struct error *
+list_snapshots_page(const struct merged_list *list, struct connection *connection,
+                    const char *token, size_t most, struct list_page *out)
+{
+    const struct filter *filter = list->context;
+    Skycap__V1__ListSnapshotsRequest request = SKYCAP__V1__LIST_SNAPSHOTS_REQUEST__INIT;
+    Skycap__V1__ListSnapshotsResponse reply = SKYCAP__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
+    struct global_id parts;
+    if (!has_inventory(connection))
+        return driver_inventory_list_snapshots(list, connection, filter->id, token, most, out);
+    request.max_entries = (int32_t)most;
+    request.starting_token = (char *)token;
+    if (global_id_parse(ID_VOLUME, filter->id, &parts))
+        request.of_volume = ids_print(ID_VOLUME, parts.handle, call_arena(list->call));
+    struct error *error =
+        forward_own(router_of(list->call), list->set, connection, list->call,
+                    "skycap.v1.Inventory/ListSnapshots", &request.base, &reply.base);
+    *out = (struct list_page){(void **)reply.snapshots, reply.n_snapshots, reply.next_token};
+    return error;
+}
+
+static struct error *
+list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *request,
+               Skycap__V1__ListSnapshotsResponse *reply)
+{
+    struct router *router = router_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    struct filter filter;
+    struct merged_list list = {.call = call,
+                               .log = router->log,
+                               .set = set,
+                               .context = &filter,
+                               .can = can_list_snapshots,
+                               .ask = list_snapshots_page};
+    struct list_page page;
+    struct error *error = read_filter(call, set, request->of_volume, &filter);
+    if (!error)
+        error = merged_list_run(&list, request->max_entries, MOST_ENTRIES, request->starting_token,
+                                &page);
+    if (error)
+        return error;
+    reply->snapshots = (snapshot_info **)page.entries;
+    reply->n_snapshots = page.count;
+    reply->next_token = page.next_token;
+    return NULL;
+}
+
+const struct skycap_v1_inventory router_inventory_handlers = {
+    .get_volume = {get_volume},
+    .list_volumes = {list_volumes},
+    .get_snapshot = {get_snapshot},
+    .list_snapshots = {list_snapshots},
+};

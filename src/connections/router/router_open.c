@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The router's life: its stores, its connections, and the work that it resumes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "connections/copy/cross_copy.h"
+#include "connections/forward/choice_rows.h"
+#include "connections/forward/topology_keys.h"
+#include "connections/request/handles.h"
+#include "connections/router/node_announcer.h"
+#include "connections/router/router_internal.h"
+#include "node/storage.h"
+#include "ops/ops.h"
+
+static struct error *
+open_store(struct router *router, const char *directory)
+{
+    char path[PATH_MAX + 32];
+    struct error *error = storage_find_directory(directory, router->data_directory);
+    if (error)
+        return error;
+    snprintf(path, sizeof path, "%s/connections", router->data_directory);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", path);
+    snprintf(path, sizeof path, "sqlite:%s/connections", router->data_directory);
+    return store_open(path, NULL, &router->store);
+}
+
+static struct error *
+open_stores(struct router *router, const struct router_options *options)
+{
+    struct store_options etcd = {options->runtime, options->store_tls};
+    struct error *error = open_store(router, options->data_directory);
+    router->shared = router->store;
+    if (error || !options->store_url)
+        return error;
+    return error_wrap(store_open(options->store_url, &etcd, &router->shared), "--store");
+}
+
+static struct error *
+open_connections(struct router *router, const char *directory)
+{
+    driver_make_instance(router->instance);
+    router->changes = fact_changes_new();
+    struct connections_options options = {
+        .directory = directory,
+        .data_directory = router->data_directory,
+        .node_id = router->node_id,
+        .instance = router->instance,
+        .store = router->store,
+        .changes = router->changes,
+        .runtime = router->runtime,
+        .log = router->log,
+    };
+    return error_wrap(connections_open(&options, &router->connections), "--connections");
+}
+
+static struct error *
+resume(struct router *router)
+{
+    choice_rows_look(router);
+    error_free(handles_drop_old_marks(router->shared)); /* the next start tries again */
+    router->ops = ops_open(&(struct ops_options){.store = router->store, .log = router->log});
+    struct error *error = cross_copy_resume_all(router);
+    return error ? error : node_announcer_open(router, &router->announcer);
+}
+
+struct error *
+router_open(const struct router_options *options, struct router **out)
+{
+    struct router *router = memory_zeroed(sizeof *router);
+    router->driver_name = options->driver_name;
+    router->node_id = options->node_id;
+    router->is_node = options->is_node;
+    router->tells_1_13 = options->tells_1_13;
+    router->runtime = options->runtime;
+    router->log = options->log;
+    router->topology_keys = topology_keys_new();
+    keys_init(&router->choosing);
+    atomic_init(&router->has_choices, true); /* until choice_rows_look finds none */
+    router_make_services(router);
+    struct error *error = open_stores(router, options);
+    if (!error)
+        error = open_connections(router, options->directory);
+    if (!error)
+        error = resume(router);
+    if (error) {
+        router_close(router);
+        return error;
+    }
+    *out = router;
+    return NULL;
+}
+
+void
+router_stop(struct router *router)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    ops_stop(router->ops);
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (connection && connection->spec->driver->operations)
+            ops_stop(connection->spec->driver->operations(connection->driver));
+    }
+}
+
+void
+router_close(struct router *router)
+{
+    if (!router)
+        return;
+    if (router->shared != router->store)
+        store_stop(router->shared);
+    node_announcer_close(router->announcer);
+    ops_close(router->ops);
+    router_free_services(router);
+    keys_clear(&router->choosing);
+    topology_keys_free(router->topology_keys);
+    connections_close(router->connections);
+    fact_changes_release(router->changes);
+    if (router->shared != router->store)
+        store_close(router->shared);
+    store_close(router->store);
+    free(router);
+}
+
+struct fact_changes *
+router_changes(const struct router *router)
+{
+    return router->changes;
+}
+
+void
+router_print_metrics(struct router *router, struct buffer *out)
+{
+    connections_print_metrics(router->connections, out);
+}
