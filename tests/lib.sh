@@ -24,12 +24,6 @@ SERVER=                     # its process id
 servers=()
 logs=()
 
-# In a mount namespace of its own a test holds copies of what other tests have mounted at the moment, and with them their devices: let go of those.
-if [ -n "${OWN_NAMESPACE:-}" ]; then
-    awk -v others="${TMPDIR:-/tmp}/" -v own="$SKYCAP_TMP/" 'index($5, others) == 1 && index($5, own) != 1 { print $5 }' /proc/self/mountinfo |
-        tac | xargs --no-run-if-empty umount --lazy 2>/dev/null || true
-fi
-
 fail() {
     echo "FAILED: $*"
     if [ -n "$LOG" ] && [ -s "$LOG" ]; then
