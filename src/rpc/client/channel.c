@@ -13,7 +13,6 @@
 #define INITIAL_BACKOFF_NS SECOND_NS
 #define MAX_BACKOFF_NS (120 * SECOND_NS)
 #define PING_TIMEOUT_NS (20 * SECOND_NS)
-#define MAX_HEADER_BYTES (64u << 10)
 
 static void connect_now(struct channel *channel);
 
@@ -335,7 +334,7 @@ add_conn(struct channel *channel, int fd)
 {
     struct conn_options options = {
         .is_local = address_is_local(&channel->address),
-        .max_header_bytes = MAX_HEADER_BYTES,
+        .max_header_bytes = RESPONSE_MAX_HEADER_BYTES,
         .counters = &channel->metrics->client_bytes,
     };
     struct tls_session *tls = channel->tls ? tls_session_new_client(channel->tls, channel->tls_name,

@@ -11,6 +11,9 @@
 #include "rpc/http2/connector.h"
 #include "rpc/runtime/metrics.h"
 
+/* Limit for the headers and trailers of one response. */
+#define RESPONSE_MAX_HEADER_BYTES (64u << 10)
+
 /* A client's call or proxied call that needs a connection. */
 struct waiter {
     struct waiter *next;

@@ -8,7 +8,6 @@
 #include "rpc/client/request_fields.h"
 
 #define MAX_ATTEMPTS 3
-#define MAX_HEADER_BYTES (64u << 10)
 #define FIRST_BLOCK_BYTES 1024
 
 static struct client_call *
@@ -121,10 +120,10 @@ on_headers(struct stream *stream, struct field_block *block, bool end_of_stream)
     (void)end_of_stream;
     struct client_call *call = of_stream(stream);
     call->header_bytes += block->bytes;
-    if (!call->is_finished && call->header_bytes <= MAX_HEADER_BYTES)
+    if (!call->is_finished && call->header_bytes <= RESPONSE_MAX_HEADER_BYTES)
         for (size_t i = 0; i < block->count; i++)
             response_add_field(&call->response, &call->arena, &block->fields[i]);
-    if (call->header_bytes > MAX_HEADER_BYTES)
+    if (call->header_bytes > RESPONSE_MAX_HEADER_BYTES)
         finish(call, add_context(call, error_new(CODE_RESOURCE_EXHAUSTED,
                                                  "the response headers are too large")));
     else if (!call->is_finished && response_end_block(&call->response, &call->arena))

@@ -218,7 +218,7 @@ must_linger(struct conn *conn)
 {
     if (!conn->received_goaway || conn->has_lingered)
         return false;
-    if (!conn->linger.place)
+    if (!timer_is_armed(&conn->linger))
         loop_arm(conn->loop, &conn->linger, timers_now() + LINGER_NS);
     return true;
 }
@@ -252,7 +252,7 @@ flush(struct output *output)
         return;
     }
     watch(conn);
-    if (conn->ping_ack_due && !conn->ack_delay.place)
+    if (conn->ping_ack_due && !timer_is_armed(&conn->ack_delay))
         loop_arm(conn->loop, &conn->ack_delay, timers_now() + ACK_DELAY_NS);
 }
 

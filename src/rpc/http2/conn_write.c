@@ -159,6 +159,21 @@ gather(struct conn *conn, struct batch *batch)
     return true;
 }
 
+/* Returns false if the socket is full or the write failed. */
+static bool
+send_some(struct conn *conn, struct iovec *pieces, size_t count, size_t *sent)
+{
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+    ssize_t written;
+    do
+        written = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (written < 0 && errno == EINTR);
+    if (written < 0 && errno != EAGAIN)
+        conn->write_errno = errno;
+    *sent = written < 0 ? 0 : (size_t)written;
+    return written >= 0;
+}
+
 /* ---- plaintext ---- */
 
 /*
@@ -169,17 +184,9 @@ static bool
 write_pieces(struct conn *conn, struct batch *batch, size_t *first)
 {
     while (*first < batch->count) {
-        struct msghdr message = {.msg_iov = batch->pieces + *first,
-                                 .msg_iovlen = batch->count - *first};
-        ssize_t written = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            if (errno != EAGAIN)
-                conn->write_errno = errno;
+        size_t left = 0;
+        if (!send_some(conn, batch->pieces + *first, batch->count - *first, &left))
             return false;
-        }
-        size_t left = (size_t)written;
         while (*first < batch->count && left >= batch->pieces[*first].iov_len) {
             left -= batch->pieces[*first].iov_len;
             chunk_release(batch->held[*first]);
@@ -244,17 +251,12 @@ static bool
 write_cipher(struct conn *conn)
 {
     while (conn->cipher_written < conn->cipher.size) {
-        ssize_t written =
-            send(conn->fd, conn->cipher.bytes + conn->cipher_written,
-                 conn->cipher.size - conn->cipher_written, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            if (errno != EAGAIN)
-                conn->write_errno = errno;
+        struct iovec rest = {conn->cipher.bytes + conn->cipher_written,
+                             conn->cipher.size - conn->cipher_written};
+        size_t written = 0;
+        if (!send_some(conn, &rest, 1, &written))
             return false;
-        }
-        conn->cipher_written += (size_t)written;
+        conn->cipher_written += written;
     }
     buffer_clear(&conn->cipher);
     conn->cipher_written = 0;

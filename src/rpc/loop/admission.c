@@ -68,7 +68,7 @@ join_line(struct admission *admission, struct account *account)
     admission->line_end = &account->next_in_line;
 }
 
-/* The account goes to the end of the line if it has more of them. NULL: nobody waits. */
+/* Moves the account to the end of the line if more of its requests wait. NULL: none wait. */
 static struct turn *
 next_turn(struct admission *admission)
 {
@@ -92,7 +92,7 @@ begin_next(struct admission *admission)
 {
     struct turn *turn;
     while (!admission->turn_is_taken && (turn = next_turn(admission))) {
-        admission->turn_is_taken = true; /* what begins may bring others into the line */
+        admission->turn_is_taken = true; /* `begin` may add others to the line */
         admission->turn_is_taken = turn->begin(turn);
     }
 }

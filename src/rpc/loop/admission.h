@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Admission: what clients may make the process hold, and who is refused when it would be too much. This is the only place that decides it.
+ * Admission: how much memory and how many threads clients may occupy, and which call is refused
+ * when they want more. Nothing else decides this.
  *
- * 1. WHO PAYS. All that a call makes the process hold is charged to the connection of the client that made it: its head, its
- *    messages as they came, inflated and decoded, its answer, and what the proxy and the relay hold for it. What the process does for
- *    itself is charged to an account of its own.
- * 2. THE SHARE. Of the bytes every connection is guaranteed a part, ADMISSION_CONNECTIONS of which are a quarter of all: whatever others do, it has room
- *    for two or three calls. Of the rest, which is shared, it may hold as much as it leaves free: one alone gets half, and n that take
- *    all they can at once get 1/(n+1) each. (A fixed share was rejected: four connections took everything. Only leaving free was rejected: one after
- *    the other, each takes half of what is left, and the thirteenth has no room for a call.)
- * 3. THE POOLS. Bytes in memory; threads of streaming handlers, which may hold them for ever and of which nothing is guaranteed, but the first to a connection
- *    without any while there is one; and the reserve.
- * 4. THE RESERVE. A call of a method that says whether the process lives (server_reserve_for) is charged to the reserve where the pool of bytes
- *    refuses it. So it is answered on a connection that is full of other calls, too.
- * 5. TIME. A request that takes one message has server_options.request_timeout_ms to come. What does not end holds nothing for ever.
- * 6. THE LOOP'S TIME. A connection that sends many requests is read little by little (conn.c). The loop inflates nothing, and decodes ADMISSION_LOOP_BYTES at most: a worker does the rest. One message is inflated at a
- *    time, so that one core at most is busy with it. Calls wait for that without a thread, and connections take turns.
- * 7. REFUSALS are RESOURCE_EXHAUSTED. They are logged once a second, all together. A connection that is refused and does not take its answers either is closed.
+ * 1. ACCOUNTS. Everything that a call occupies is charged to the connection of its client: its
+ *    headers, its messages as received, inflated and decoded, its reply, and what the proxy and the
+ *    relay hold for it. What the process does on its own behalf has an account of its own.
+ * 2. SHARES. Each connection is guaranteed some bytes, enough for two or three calls whatever the
+ *    others do. A quarter of all bytes is set aside for this, for ADMISSION_CONNECTIONS
+ *    connections. The rest is shared. Of that, a connection may hold as much as it leaves free: one
+ *    alone gets half, and n greedy ones get 1/(n+1) each. (Rejected: a fixed share, because four
+ *    connections took everything; and this rule without a guarantee, because each newcomer gets
+ *    half of what is left and the thirteenth has no room for a call.)
+ * 3. POOLS. There are three: bytes of memory, threads for streaming handlers, and the reserve. A
+ *    stream may hold its thread for ever, so none are guaranteed; but a connection without a stream
+ *    gets one while there is a free thread.
+ * 4. RESERVE. Calls that tell whether the process is alive (server_reserve_for) are charged to the
+ *    reserve if the pool of bytes refuses them. They are answered even on a connection that is full
+ *    of other calls.
+ * 5. TIME. A request of one message must arrive within server_options.request_timeout_ms. So an
+ *    unfinished request does not hold memory for ever.
+ * 6. LOOP TIME. A connection that sends many requests is read in small portions (conn.c). The loop
+ *    inflates nothing and decodes at most ADMISSION_LOOP_BYTES; workers do the rest. One message is
+ *    inflated at a time, so at most one core is busy with it. Calls wait for their turn without a
+ *    thread, and connections take turns.
+ * 7. REFUSALS are RESOURCE_EXHAUSTED, logged as a total once a second. A connection that is refused
+ *    and does not read its replies either is closed.
  */
 #ifndef RPC_LOOP_ADMISSION_H
 #define RPC_LOOP_ADMISSION_H
@@ -27,16 +36,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a call takes beside its head, with its stream and where it is passed on to; a small decoded message is part of it. */
+/* Charged for each call besides its headers; covers a small message and the upstream stream. */
 #define ADMISSION_CALL_BYTES 4096u
 #define ADMISSION_LOOP_BYTES (64u << 10)
-/* The most that servers allow by default. */
+/* The default limit of a server. */
 #define ADMISSION_CONNECTIONS 1024u
 
 /* ---- pools and budgets: any thread ---- */
 
 struct pool {
-    atomic_size_t used; /* by those who hold more than they are guaranteed, beyond that */
+    atomic_size_t used; /* total of what accounts hold beyond their guarantee */
     size_t limit;
     size_t guaranteed; /* to each account */
 };
@@ -45,7 +54,7 @@ struct pool {
 struct budget {
     atomic_size_t used;
     struct pool *pool;
-    bool has_no_share; /* the process's own: it need not leave anything free */
+    bool has_no_share; /* the process's own account: the share rule does not apply */
 };
 
 static inline size_t
@@ -64,7 +73,7 @@ budget_give_back(struct budget *budget, size_t size)
         atomic_fetch_sub_explicit(&pool->used, less, memory_order_relaxed);
 }
 
-/* False: it would be too much, and nothing was taken. */
+/* Returns false, and takes nothing, if that would exceed the limit or the share. */
 static inline bool
 budget_take(struct budget *budget, size_t size)
 {
@@ -90,7 +99,7 @@ struct account {
     struct budget bytes;
     struct budget reserve;
     struct budget streams;
-    /* Loop thread: those who wait for their turn. */
+    /* Loop thread: requests that wait for a turn. */
     struct turn *first_turn;
     struct turn **last_turn;
     struct account *next_in_line;
@@ -102,34 +111,37 @@ struct admission {
     struct pool streams;
     struct account *own;
     pthread_mutex_t inflating; /* held by the thread that inflates a message */
-    /* Loop thread: the connections that wait for a turn, and whether somebody has it. */
+    /* Loop thread: accounts with requests that wait for a turn. */
     struct account *line;
     struct account **line_end;
     bool turn_is_taken;
-    /* Loop thread: calls that were refused since somebody was told. */
+    /* Loop thread: calls refused since the last log line about it. */
     size_t refusals;
     uint64_t refusals_told_at;
 };
 
-/* `max_bytes`: of all connections together, what they are guaranteed included. */
+/* `max_bytes` is for all connections together, guarantees included. */
 void admission_init(struct admission *admission, size_t max_bytes, size_t max_streams);
 void admission_clear(struct admission *admission);
 
-/* Of a new connection, with one reference. */
+/* For a new connection; has one reference. */
 struct account *account_new(struct admission *admission);
 struct account *account_share(struct account *account);
 void account_release(struct account *account);
 
 /* ---- turns: loop thread ---- */
 
-/* Somebody who waits to have a request inflated, or decoded if it is large. */
+/* A request that waits to be inflated, or to be decoded if it is large. */
 struct turn {
     struct turn *next;
-    /* Now it is its turn, until admission_end_turn. False: it does not want it any more, and may be gone. */
+    /*
+     * Starts the turn, which lasts until admission_end_turn. Returns false if it is no longer
+     * wanted; the request may have been freed.
+     */
     bool (*begin)(struct turn *turn);
 };
 
-/* Begins now, or later: connections take turns, and the turns of one come in their order. */
+/* Starts the turn now or later. Connections take turns; requests of one connection keep order. */
 void admission_await_turn(struct admission *admission, struct account *account, struct turn *turn);
 void admission_end_turn(struct admission *admission);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small blocks in lists by size: see blocks.h. */
+/* Free lists of small memory blocks: see blocks.h. */
 #include "rpc/loop/blocks.h"
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 
 #define CLASS_BYTES 64u
-/* The sanitizers find no use after free in a block that is kept. */
+/* None are kept under sanitizers, which then find uses after free. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MOST_KEPT_BYTES 0u
 #elif defined(__has_feature)

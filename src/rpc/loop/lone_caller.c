@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lone caller: see lone_caller.h. How long to poll is found as hypervisors do it for idle cores. */
+/* See lone_caller.h. The poll time is adapted as hypervisors do it for idle virtual cores. */
 #include "rpc/loop/lone_caller.h"
 
 #include "rpc/loop/loop_threads.h"
@@ -7,8 +7,8 @@
 #define MIN_POLL_NS 25000u
 
 /*
- * A handler that takes longer than the loop's patience costs its own caller no more than a worker
- * would, and others a millisecond. So only methods that take several times as long go to workers.
+ * A handler that exceeds the loop's patience costs its own caller no more than a worker would, and
+ * others one millisecond. So only methods that take several times as long go to workers.
  */
 #define SHORT_NS (5 * LOOP_THREADS_PATIENCE_NS)
 

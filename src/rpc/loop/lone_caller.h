@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether clients make one call at a time. A lone caller waits for every wake-up on the way of its
- * call, and there are four: of the loop, of a worker, of the loop again, of the client. The loop saves
- * it three of them. Its own thread runs the handler if the method is usually short (loop_threads.h),
- * and before it sleeps it polls for the next call for about as long as the last one took to come: to
- * wake a core that has gone to sleep takes 50 to 100 microseconds on many machines, more than
- * everything else about a small call.
+ * Whether clients make one call at a time. A lone caller waits for every wake-up that its call
+ * causes. There are four: the loop, a worker, the loop again, the client. The loop avoids the first
+ * three. Its own thread runs the handler if the method is usually short (loop_threads.h), and
+ * before it sleeps it polls for the next call for about as long as the last one took to arrive.
+ * Waking a sleeping core takes 50 to 100 microseconds on many machines, more than the rest of a
+ * small call.
  *
- * Callers that come side by side are served side by side, by the workers, and the loop sleeps when it
- * has nothing to do. Streams do not count: most of the time they wait for something.
+ * Concurrent callers are served by the workers in parallel, and the loop sleeps when it has nothing
+ * to do. Streams do not count as calls: they mostly wait.
  *
  * Loop thread only. Times are nanoseconds of CLOCK_MONOTONIC.
  */
@@ -21,21 +21,20 @@
 
 /* The longest poll: longer than a driver takes for a small call. */
 #define LONE_CALLER_MAX_POLL_NS 400000u
-/* So many calls must come one at a time before a caller counts as alone again. */
+/* Calls that must come one at a time before a caller counts as alone again. */
 #define LONE_CALLER_PROBATION 32u
 
 struct lone_caller {
     size_t calls;        /* under way */
-    unsigned probation;  /* calls to come before a caller counts as alone */
+    unsigned probation;  /* calls left until a caller counts as alone */
     uint64_t poll_ns;    /* how long to poll before sleeping; 0: not at all */
-    uint64_t idle_since; /* the loop has had nothing to do */
+    uint64_t idle_since; /* when the loop ran out of work */
 };
 
-/* A call begins. */
 void lone_caller_begin_call(struct lone_caller *lone);
 void lone_caller_end_call(struct lone_caller *lone);
 
-/* Somebody else has waited for the loop meanwhile. */
+/* Another caller has waited for the loop. */
 static inline void
 lone_caller_note_company(struct lone_caller *lone)
 {
@@ -48,17 +47,17 @@ lone_caller_is_alone(const struct lone_caller *lone)
     return !lone->probation;
 }
 
-/* Poll on, instead of sleeping? */
+/* Whether to go on polling instead of sleeping. */
 static inline bool
 lone_caller_polls(const struct lone_caller *lone, uint64_t now)
 {
     return !lone->probation && now - lone->idle_since < lone->poll_ns;
 }
 
-/* Something has come from a socket, and has been dealt with by now. */
+/* Input from a socket has just been processed. */
 void lone_caller_note_event(struct lone_caller *lone, uint64_t now);
 
-/* The loop's thread has run a handler until now: the wait for the next call begins. */
+/* The loop thread has just run a handler: the wait for the next call begins. */
 static inline void
 lone_caller_note_work(struct lone_caller *lone, uint64_t now)
 {
@@ -67,14 +66,14 @@ lone_caller_note_work(struct lone_caller *lone, uint64_t now)
 
 /* ---- short methods ---- */
 
-/* How long the handlers of a method take: a moving average over about eight runs. */
+/* How long the handler of a method takes: a moving average over about eight runs. */
 struct handler_time {
     uint64_t average_ns;
 };
 
 void handler_time_add(struct handler_time *time, uint64_t ns);
 
-/* While the loop's own thread runs a slow handler, others may wait for it. */
+/* A handler that is not short must not run on the loop thread: other calls would wait for it. */
 bool handler_time_is_short(const struct handler_time *time);
 
 #endif

@@ -14,7 +14,7 @@
 #define EARLY_FLUSH_HEADERS 8u
 #define TRIM_PAD_BYTES (64u << 10)
 
-/* False: there is nothing, and from now on whoever posts wakes the loop. */
+/* Returns false if the inbox is empty; from then on loop_post wakes the loop. */
 static bool
 run_inbox(struct loop *loop)
 {
@@ -33,7 +33,7 @@ run_inbox(struct loop *loop)
     return had_any;
 }
 
-/* The end of the turn runs the inbox: to be awake is enough. */
+/* Nothing to do: waking up is enough, because the end of the turn runs the inbox. */
 static void
 on_wake(uv_async_t *wake)
 {
@@ -47,7 +47,7 @@ loop_post(struct loop *loop, struct task *task)
     pthread_mutex_lock(&loop->inbox_lock);
     *loop->inbox_last = task;
     loop->inbox_last = &task->next;
-    /* Under the lock: once the inbox has been seen empty the loop may end and the handle be gone. */
+    /* Under the lock: after the loop has seen an empty inbox it may end and close the handle. */
     if (atomic_exchange_explicit(&loop->is_waiting, false, memory_order_relaxed))
         uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->inbox_lock);
@@ -132,7 +132,7 @@ loop_trim_heap(struct loop *loop)
     if (atomic_load(&loop->is_trimming) || !loop_submit_work(loop, &loop->trim))
         return false;
     atomic_store(&loop->is_trimming, true);
-    loop_note_work_done(loop); /* nobody waits for it */
+    loop_note_work_done(loop); /* no call waits for it */
     return true;
 }
 
@@ -183,11 +183,11 @@ void
 loop_arm(struct loop *loop, struct timer *timer, uint64_t at)
 {
     timers_arm(&loop->timers, timer, at);
-    if (timer->place == 1)
+    if (timer->index == 1)
         schedule_timers(loop);
 }
 
-/* The libuv timer is left as it is: firing with nothing due costs less than re-arming it for each call. */
+/* The libuv timer stays armed: firing with nothing due is cheaper than re-arming it per call. */
 void
 loop_disarm(struct loop *loop, struct timer *timer)
 {
@@ -212,7 +212,7 @@ loop_forget_output(struct loop *loop, struct output *output)
         place = &(*place)->next;
     if (output->is_listed && *place)
         *place = output->next;
-    output->is_listed = true; /* so that nothing lists it again */
+    output->is_listed = true; /* so that it is never registered again */
 }
 
 static void
@@ -228,8 +228,9 @@ flush_outputs(struct loop *loop)
 }
 
 /*
- * A turn takes as long as the calls of all connections that have sent some: those who wait for the first of them, a server behind a proxy or a client, need not sleep
- * so long. And what an answered call has used is still in the cache for the next one. Fewer calls are not worth a system call of their own.
+ * A turn handles the calls of all connections that have sent any. Flushing within it lets the peers
+ * of the first calls go on, and the memory of an answered call is still in the cache for the next
+ * one. A few calls are not worth a system call of their own.
  */
 void
 loop_flush_early(struct loop *loop)
@@ -239,8 +240,8 @@ loop_flush_early(struct loop *loop)
 }
 
 /*
- * Runs before the loop waits: what other threads have posted is done, and all that this turn wanted to say goes out, the lines of the log last. The inbox is looked at
- * after the connections: who posts before that need not wake anybody.
+ * Runs before the loop sleeps: runs the inbox and writes everything that this turn produced, log
+ * lines last. The inbox comes after the connections: posting before that wakes nobody.
  */
 static void
 end_turn(uv_prepare_t *prepare)
@@ -252,7 +253,7 @@ end_turn(uv_prepare_t *prepare)
         flush_outputs(loop);
     } while ((run_inbox(loop) || loop->batch) && ++rounds < INBOX_ROUNDS);
     if (rounds == INBOX_ROUNDS)
-        uv_async_send(&loop->wake); /* the sockets have their turn first */
+        uv_async_send(&loop->wake); /* read the sockets first */
     log_flush(loop->log);
     if (loop->stop)
         uv_stop(&loop->uv);
@@ -271,8 +272,10 @@ close_handles(struct loop *loop)
 
 /* ---- a lone call, run by the loop's own thread ---- */
 
-/* False: the other thread runs the loop now. What the work posts is run, and written, at the end of the
-   next turn, which begins at once. */
+/*
+ * Returns false if the other thread runs the loop now. Tasks that the work posts run at the end of
+ * the next turn, which begins at once.
+ */
 static bool
 run_work_here(struct loop *loop)
 {
@@ -293,8 +296,8 @@ has_events(const struct loop *loop)
 }
 
 /*
- * Sleeps until something comes, or polls for it. `ran_work`: the one call under way has been run by this
- * thread, and this turn answers it.
+ * Sleeps or polls until there is something to do. `ran_work`: this thread has run the handler of
+ * the only call, and this turn answers it.
  */
 static void
 run_turn(struct loop *loop, bool ran_work)
@@ -306,7 +309,7 @@ run_turn(struct loop *loop, bool ran_work)
     if (loop->had_input)
         lone_caller_note_event(&loop->lone, timers_now());
     else if (polls)
-        sched_yield(); /* to whoever can use this core */
+        sched_yield(); /* somebody else may need this core */
 }
 
 static bool
@@ -334,7 +337,7 @@ run_loop(void *argument)
     return true;
 }
 
-/* Only the first takes something from the system. */
+/* Only the first of these can fail. */
 static int
 init_handles(struct loop *loop)
 {
@@ -387,7 +390,7 @@ loop_open(const struct loop_options *options, struct loop **out)
 {
     struct loop *loop = memory_zeroed(sizeof *loop);
     loop->log = options->log;
-    /* Streams may last for ever: half of the threads are for calls that do not. */
+    /* Streams may last for ever: half of the threads are kept for unary calls. */
     admission_init(&loop->admission, options->max_buffered_bytes,
                    options->max_workers > 1 ? options->max_workers / 2 : 1);
     loop->inbox_last = &loop->inbox;
@@ -421,7 +424,7 @@ loop_close(struct loop *loop)
 {
     if (!loop)
         return;
-    /* The timer uses the workers; nothing starts it again, because nothing is left that submits work. */
+    /* The timer uses the workers. Nothing restarts it, because nothing submits work any more. */
     loop_run(loop, stop_relief, loop);
     workers_free(STEAL(loop->workers));
     loop_run(loop, request_stop, loop);

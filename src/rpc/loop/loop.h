@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop: one thread that owns all sockets, HTTP/2 sessions and timers. Internal to rpc/. Which thread that is may change between two
- * turns (loop_threads.h).
+ * The event loop: one thread that owns all sockets, HTTP/2 sessions and timers. Internal to rpc/.
+ * Another thread may take it over between two turns (loop_threads.h).
  *
- * Rules of the thread: whatever lives on the loop is touched by the loop thread only. Another thread hands a `struct task` to
- * loop_post, and the loop runs it. What a turn of the loop wants to write is collected (loop_want_flush) and goes out at the end of the turn, or
- * before, when it is enough to keep those busy who wait for it (loop_flush_early).
+ * Only the loop thread touches what lives on the loop. Other threads pass a `struct task` to
+ * loop_post, and the loop runs it. Connections with something to write register (loop_want_flush);
+ * they write at the end of the turn, or earlier once enough has been read (loop_flush_early).
  */
 #ifndef RPC_LOOP_LOOP_H
 #define RPC_LOOP_LOOP_H
@@ -29,7 +29,7 @@
 /* Something with bytes to write: a connection. */
 struct output {
     struct output *next;
-    bool is_listed; /* it is flushed at the end of the turn */
+    bool is_listed; /* registered for the end of the turn */
     void (*flush)(struct output *output);
 };
 
@@ -49,17 +49,17 @@ struct loop {
     pthread_mutex_t inbox_lock;
     struct task *inbox;
     struct task **inbox_last;
-    atomic_bool is_waiting; /* in the kernel, or about to: whoever posts must wake it */
+    atomic_bool is_waiting; /* asleep or about to sleep: loop_post must wake it */
     bool stop;              /* set by a task */
-    struct output *outputs; /* that have something to write */
-    unsigned unflushed;     /* header blocks that were read since outputs were flushed last */
+    struct output *outputs; /* those with something to write */
+    unsigned unflushed;     /* header blocks read since the last flush */
     struct workers *workers;
-    struct work *batch; /* what this turn has submitted */
+    struct work *batch; /* submitted in this turn */
     struct work **batch_last;
     size_t batch_count;
     struct lone_caller lone;
-    bool had_input;       /* from a socket, in this turn */
-    size_t running_calls; /* that were submitted as work and have not come back */
+    bool had_input;       /* a socket had input in this turn */
+    size_t running_calls; /* submitted as work and not yet done */
     struct admission admission;
     struct blocks blocks; /* loop thread only */
     struct work trim;
@@ -78,13 +78,13 @@ struct loop_options {
 
 MUST_CHECK struct error *loop_open(const struct loop_options *options, struct loop **out);
 
-/* Waits for the workers, then for the loop thread. Every server and channel must be closed before. */
+/* Waits for the workers, then for the loop thread. Close every server and channel first. */
 void loop_close(struct loop *loop);
 
 /* Runs task->run on the loop thread. Any thread. */
 void loop_post(struct loop *loop, struct task *task);
 
-/* Loop thread: it has something to do, and looks into its inbox before it waits again. */
+/* Loop thread: the loop is busy and will look into its inbox before it sleeps. */
 static inline void
 loop_note_awake(struct loop *loop)
 {
@@ -95,28 +95,29 @@ loop_note_awake(struct loop *loop)
 void loop_run(struct loop *loop, void (*function)(void *argument), void *argument);
 
 /*
- * Loop thread: hands work to the pool, with the rest of this turn's; short work that is all there is to do is run by the loop's own thread,
- * at the end of the turn. False: the pool's queue is full.
+ * Loop thread: submits work to the pool at the end of the turn. The loop thread runs it itself if
+ * it is short and there is nothing else to do. Returns false if the pool's queue is full.
  */
 bool loop_submit_work(struct loop *loop, struct work *work);
 
-/* Loop thread: work that was submitted has been done, and what it told the loop has been heard. */
+/* Loop thread: submitted work is done, and the loop has processed what it posted. */
 void loop_note_work_done(struct loop *loop);
 
 /*
- * Loop thread: a worker gives the heap's free memory back to the system. It has the lock of the heap meanwhile, which may be milliseconds: whoever needs
- * more than his `blocks` waits for it, the loop too. So this is for rare moments. False: not now.
+ * Loop thread: has a worker return the heap's free memory to the system. That holds the heap's lock
+ * for up to milliseconds, and every thread that allocates, the loop included, waits for it. So do
+ * this rarely. Returns false if it cannot be done now.
  */
 bool loop_trim_heap(struct loop *loop);
 
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t at);
 void loop_disarm(struct loop *loop, struct timer *timer);
 
-/* Loop thread: flushes the output at the end of this turn, or before. */
+/* Loop thread: flushes the output at the end of this turn or earlier. */
 void loop_want_flush(struct loop *loop, struct output *output);
 /* Loop thread: the output is never flushed again. */
 void loop_forget_output(struct loop *loop, struct output *output);
-/* Loop thread, behind the reading of a connection: flushes all outputs if enough has been read. */
+/* Loop thread, after reading a connection: flushes all outputs if enough has been read. */
 void loop_flush_early(struct loop *loop);
 
 #endif

@@ -2,18 +2,18 @@
 /*
  * Which thread runs the event loop: see loop_threads.h.
  *
- * DESIGN. One number tells who runs the loop. It is even while a thread runs it. To run a handler, that
- * thread makes it odd; then the handler's thread, when the handler returns, and the standby thread both
- * try to make it even, and the one that succeeds runs the loop. No lock is held while a handler runs,
- * and everything that one thread did to the loop is visible to the other.
+ * DESIGN. A counter, `round`, tells who runs the loop. It is even while a thread runs it. To run a
+ * handler, that thread makes it odd. When the handler returns, its thread tries to make it even
+ * again; so does the standby thread when it loses patience. The one that succeeds runs the loop. No
+ * lock is held while a handler runs, and each thread sees everything the other did to the loop.
  *
- * The standby thread sleeps in a timerfd. Setting a timer wakes nobody, so a handler that returns soon
- * costs one system call and no wake-up; and the timer is set only if it is not set already, which under
- * load is once in a millisecond. An idle loop sets none. (Waking the standby thread by a futex for every
- * call was rejected: that wake-up is just what is to be saved.)
+ * The standby thread sleeps in a timerfd. Setting a timer wakes nobody, so a handler that returns
+ * soon costs one system call and no wake-up. The timer is set only if it is not set already: under
+ * load that is once a millisecond, and never while the loop is idle. (Rejected: waking the standby
+ * thread by a futex for every call. That wake-up is exactly what this saves.)
  *
- * At most one handler runs this way. While it runs on after it has lost the loop there is no standby
- * thread: the loop runs a handler only when no other call is under way (loop.c).
+ * At most one handler runs this way. If it goes on after it has lost the loop, there is no standby
+ * thread meanwhile; the loop runs a handler only if no other call is in progress (loop.c).
  */
 #include "rpc/loop/loop_threads.h"
 
@@ -63,7 +63,7 @@ is_handler_running(uint64_t round)
     return round & 1;
 }
 
-/* Makes the round even. False: the other thread has done it. */
+/* Makes the round even. Returns false if the other thread was first. */
 static bool
 end_round(struct loop_threads *threads, uint_fast64_t round)
 {
@@ -71,8 +71,8 @@ end_round(struct loop_threads *threads, uint_fast64_t round)
 }
 
 /*
- * After an alarm: true if this thread is to run the loop. It clears is_armed before it reads the round,
- * and a new round begins before its thread reads is_armed: so one of the two sets the alarm.
+ * After an alarm: returns true if this thread must run the loop. It clears is_armed before it reads
+ * the round, and a new round begins before its thread reads is_armed: one of them sets the alarm.
  */
 static bool
 take_if_late(struct loop_threads *threads)
@@ -85,12 +85,12 @@ take_if_late(struct loop_threads *threads)
     uint64_t now = timers_now();
     if (now < until && !atomic_exchange(&threads->is_armed, true))
         set_alarm(threads, until - now);
-    /* Read last: a thread that asks after this sets the alarm after it, too. */
+    /* Read last: a thread that asks after this also sets the alarm after this. */
     bool is_wanted = now >= until || atomic_load(&threads->asked) == round;
     return is_wanted && end_round(threads, round);
 }
 
-/* False: the loop has ended. */
+/* Returns false when the loop has ended. */
 static bool
 take_over(struct loop_threads *threads)
 {

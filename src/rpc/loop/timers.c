@@ -16,46 +16,46 @@ timers_now(void)
 }
 
 static void
-put(struct timers *timers, struct timer *timer, size_t place)
+put(struct timers *timers, struct timer *timer, size_t index)
 {
-    timers->heap[place] = timer;
-    timer->place = place;
+    timers->heap[index] = timer;
+    timer->index = index;
 }
 
 static void
 move_up(struct timers *timers, struct timer *timer)
 {
-    size_t place = timer->place;
-    while (place > 1 && timers->heap[place / 2]->at > timer->at) {
-        put(timers, timers->heap[place / 2], place);
-        place /= 2;
+    size_t index = timer->index;
+    while (index > 1 && timers->heap[index / 2]->at > timer->at) {
+        put(timers, timers->heap[index / 2], index);
+        index /= 2;
     }
-    put(timers, timer, place);
+    put(timers, timer, index);
 }
 
 static void
 move_down(struct timers *timers, struct timer *timer)
 {
-    size_t place = timer->place;
+    size_t index = timer->index;
     for (;;) {
-        size_t child = place * 2;
+        size_t child = index * 2;
         if (child > timers->count)
             break;
         if (child < timers->count && timers->heap[child + 1]->at < timers->heap[child]->at)
             child++;
         if (timers->heap[child]->at >= timer->at)
             break;
-        put(timers, timers->heap[child], place);
-        place = child;
+        put(timers, timers->heap[child], index);
+        index = child;
     }
-    put(timers, timer, place);
+    put(timers, timer, index);
 }
 
 void
 timers_arm(struct timers *timers, struct timer *timer, uint64_t at)
 {
     timer->at = at;
-    if (!timer->place) {
+    if (!timer->index) {
         if (timers->count + 2 > timers->capacity) {
             timers->capacity = timers->capacity ? timers->capacity * 2 : 64;
             timers->heap = memory_resize(timers->heap, timers->capacity * sizeof *timers->heap);
@@ -69,14 +69,14 @@ timers_arm(struct timers *timers, struct timer *timer, uint64_t at)
 void
 timers_disarm(struct timers *timers, struct timer *timer)
 {
-    if (!timer->place)
+    if (!timer->index)
         return;
-    size_t place = timer->place;
-    timer->place = 0;
+    size_t index = timer->index;
+    timer->index = 0;
     struct timer *last = timers->heap[timers->count--];
     if (last == timer)
         return;
-    put(timers, last, place);
+    put(timers, last, index);
     move_up(timers, last);
     move_down(timers, last);
 }

@@ -2,10 +2,12 @@
 /*
  * The worker pool: see workers.h.
  *
- * DESIGN. One mutex, one queue, one semaphore. Who submits wakes one thread, and a thread that finds more than it takes wakes the next: the
- * loop pays for one wake-up and not for one per call, and a single thread does a pile of short work without waking anybody for nothing. Growing on every submit that finds no idle thread was rejected: a burst
- * of a hundred short calls in one turn of the loop would start a hundred threads for a few microseconds of work each. Instead the
- * loop looks once per millisecond whether the queue stands still; then the threads are blocked, and as many again are started.
+ * DESIGN. One mutex, one queue, one semaphore. workers_submit wakes one thread, and a thread that
+ * leaves work in the queue wakes the next. So the loop pays for one wake-up per batch, and a single
+ * thread can finish a batch of short work without waking others. (Rejected: a new thread whenever
+ * none is idle, because a burst of a hundred short calls would start a hundred threads for a few
+ * microseconds of work each.) Instead the loop checks every millisecond whether the queue moves. If
+ * not, the threads are blocked, and their number is doubled.
  */
 #include "rpc/loop/workers.h"
 
@@ -24,18 +26,17 @@
 
 struct workers {
     pthread_mutex_t lock;
-    sem_t
-        wake_ups; /* idle threads wait here: a condition would take and give back the lock for each of them */
+    sem_t wake_ups; /* idle threads wait here; a condition would make each take the lock */
     pthread_cond_t thread_ended;
     struct work *first;
     struct work **last;
     atomic_size_t queued;
     size_t max_queued;
-    size_t taken; /* pieces of work that threads have taken so far */
+    size_t taken; /* items that threads have taken so far */
     size_t taken_when_last_seen;
     unsigned threads;
     unsigned idle;
-    bool is_waking; /* one of the idle has been woken and has not looked yet */
+    bool is_waking; /* a woken thread has not looked at the queue yet */
     unsigned min_threads;
     unsigned max_threads;
     bool stopping;
@@ -45,7 +46,7 @@ struct workers *
 workers_new(unsigned max_threads, size_t max_queued)
 {
     struct workers *workers = memory_zeroed(sizeof *workers);
-    /* It is held for an instant: to spin for it is cheaper than to sleep. */
+    /* Held for an instant only: spinning is cheaper than sleeping. */
     pthread_mutexattr_t adaptive;
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -69,7 +70,7 @@ count_queued(const struct workers *workers)
     return atomic_load_explicit(&workers->queued, memory_order_relaxed);
 }
 
-/* With the lock held: is there a thread to be woken for what is queued? The caller signals when it has let go of the lock. */
+/* Lock held. If it returns true the caller posts wake_ups after releasing the lock. */
 static bool
 must_wake(struct workers *workers)
 {
@@ -90,7 +91,7 @@ pop(struct workers *workers)
     return work;
 }
 
-/* True: nobody woke it in time. */
+/* Returns true on timeout. */
 static bool
 sleep_until_woken(struct workers *workers, bool may_end)
 {
@@ -104,7 +105,7 @@ sleep_until_woken(struct workers *workers, bool may_end)
     return sem_clockwait(&workers->wake_ups, CLOCK_MONOTONIC, &until) && errno == ETIMEDOUT;
 }
 
-/* False: nothing came for so long that the thread may end. One that stays whatever comes sleeps until it is woken. With the lock held. */
+/* Lock held. Returns false if the thread must end: idle for too long, or the pool stops. */
 static bool
 wait_for_work(struct workers *workers)
 {
@@ -143,7 +144,7 @@ thread_main(void *argument)
     return NULL;
 }
 
-/* With the lock held. A thread that cannot be started is no error: the work waits for those that run, or until workers_relieve can start one. */
+/* Lock held. If no thread can be started, the work waits for the others or for workers_relieve. */
 static void
 start_thread(struct workers *workers)
 {
@@ -214,7 +215,7 @@ workers_free(struct workers *workers)
     while (workers->threads)
         pthread_cond_wait(&workers->thread_ended, &workers->lock);
     pthread_mutex_unlock(&workers->lock);
-    while (workers->first) { /* no thread could be started for it */
+    while (workers->first) { /* no thread could be started */
         struct work *work = pop(workers);
         work->run(work);
     }

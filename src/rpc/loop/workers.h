@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads that handlers run on. Handlers may block, so the pool is elastic: as many threads as the machine has cores
- * serve short work without more; when the queue stands still because all of them are blocked, it grows, up to its limit, and shrinks again
- * when threads have had nothing to do for a while.
+ * The thread pool for handlers. Handlers may block, so the pool is elastic. It has one thread per
+ * core for short work. If all of them are blocked and the queue does not move, it grows up to its
+ * limit. Threads that stay idle end.
  */
 #ifndef RPC_LOOP_WORKERS_H
 #define RPC_LOOP_WORKERS_H
@@ -13,29 +13,29 @@
 struct work {
     struct work *next;
     void (*run)(struct work *work);
-    bool is_short; /* as far as one knows: the loop's own thread may run it */
+    bool is_short; /* expected to be: the loop thread may run it itself */
 };
 
 struct workers;
 
-/* At most `max_threads` threads and `max_queued` waiting pieces of work. */
+/* At most `max_threads` threads and `max_queued` queued items. */
 struct workers *workers_new(unsigned max_threads, size_t max_queued);
 
-/* Waits for all that was submitted, then for the threads. */
+/* Waits for all submitted work, then for the threads. */
 void workers_free(struct workers *workers);
 
-/* How many more pieces of work are taken. It grows by itself, and shrinks only by workers_submit. */
+/* How many more items the queue has room for. Only workers_submit makes it smaller. */
 size_t workers_room(const struct workers *workers);
 
 /*
- * Takes a list of `count` pieces, for all of which there is room, together: a pile costs one wake-up. True: some of it has to wait
- * for threads that are busy (a hint). One thread submits.
+ * Queues a list of `count` items, for which there must be room, with one wake-up. Returns true if
+ * some of them will wait for busy threads (a hint). Only one thread may submit.
  */
 bool workers_submit(struct workers *workers, struct work *first, size_t count);
 
 /*
- * Call about every millisecond while it says true, which is while work is waiting: starts threads if the queue has not
- * moved since the last time. One caller.
+ * Starts threads if the queue has not moved since the last call. Returns true while work is queued;
+ * call it about every millisecond until it returns false. Only one thread may call it.
  */
 bool workers_relieve(struct workers *workers);
 

@@ -22,7 +22,6 @@
 #include "rpc/grpc/grpc_text.h"
 #include "rpc/server/call_internal.h"
 
-#define MAX_HEADER_BYTES (64u << 10)
 #define FIRST_BLOCK_BYTES 512
 
 /* Response headers up to this size are covered by the charge for the call. */
@@ -210,7 +209,7 @@ on_up_headers(struct stream *stream, struct field_block *block, bool end_of_stre
 {
     struct proxied *proxied = of_upstream(stream);
     proxied->header_bytes += block->bytes;
-    if (proxied->header_bytes > MAX_HEADER_BYTES)
+    if (proxied->header_bytes > RESPONSE_MAX_HEADER_BYTES)
         refuse_call(proxied, "the response headers are too large");
     else if (proxied->call && !proxied->is_ended && !is_interim(proxied, block) &&
              charge_header(proxied, block))

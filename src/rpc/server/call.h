@@ -37,8 +37,8 @@ const struct method *call_method(const struct call *call);
 
 /*
  * A pointer of the handler's own, kept from one of its functions to the next (call_continue); NULL
- * at first. `release` (may be NULL) is called with it before the call's arena is freed, on the loop,
- * or when another pointer is kept.
+ * at first. `release` (may be NULL) is called with it on the loop, before the arena is freed or
+ * when another pointer is kept.
  */
 void call_keep(struct call *call, void *kept, void (*release)(void *kept));
 void *call_kept(const struct call *call);

@@ -214,7 +214,7 @@ accept_conn(struct listener *listener, int fd)
         server->metrics->refused_connections_total++;
         conn->refusal = "too many connections";
     }
-    if (!server->watch.place)
+    if (!timer_is_armed(&server->watch))
         loop_arm(server->loop, &server->watch, timers_now() + WATCH_NS);
     conn_start(conn);
 }
