@@ -122,7 +122,7 @@ struct backend_options {
     const char *directory; /* where it may keep everything; exists */
     const struct log *log;
     uint64_t pool_bytes; /* btrfs pool image: its size; 0: choose */
-    bool is_known;       /* its data has been in the directory before; set by backend.c */
+    bool is_known;       /* its data has been in the directory before; set by backend_open.c */
     /*
      * Quotas may be switched on also where the directory is on a btrfs that is not ours. Simple
      * quotas change the file system for good: kernels before 6.7 cannot mount it any more. Without
@@ -138,6 +138,8 @@ struct backend_ops {
     /* The directory is locked (flock) while one of these two runs. */
     struct error *(*open)(const struct backend_options *options, struct backend **out);
     void (*close)(struct backend *backend);
+    /* Called before any function below but `tend`. NULL: it is always ready. */
+    struct error *(*wake)(struct backend *backend);
     /* An empty volume. */
     struct error *(*create)(struct backend *backend, const struct data *data,
                             const struct data_settings *settings);
@@ -204,7 +206,9 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     struct backend *next;    /* of several: the one behind it */
-    int directory;           /* where it was opened; of backend.c alone */
+    int lock;                /* the directory it was opened in; only for backend_open.c */
+    char *path;              /* where the layout (layout.h) begins, absolute; owned */
+    int root;                /* the same directory, open */
     bool copies_are_instant; /* copy costs the same for any amount of data */
     bool cuts_images; /* a copy of an image is of one instant, whoever writes to it meanwhile */
     bool enforces_tree_size; /* a tree that is full says so to its writer */
@@ -234,6 +238,9 @@ MUST_CHECK struct error *backend_open_several(const char *const *names, size_t c
 
 /* The one that keeps what has this handle: of several, or the only one. */
 struct backend *backend_of(struct backend *backend, const char *handle);
+
+/* A back end of the table; NULL if there is none of that name. */
+const struct backend_ops *backend_find_ops(const char *name);
 
 /* INVALID_ARGUMENT says which there are. */
 MUST_CHECK struct error *backend_find(struct backend *backend, const char *name,

@@ -36,9 +36,9 @@ measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_u
     int holder AUTO(files_close) = -1;
     int tree AUTO(files_close) = -1;
     struct btrfs_quota_usage quota;
-    struct error *error = layout_open_content(btrfs->root, data, &tree);
+    struct error *error = layout_open_content(btrfs->base.root, data, &tree);
     if (!error)
-        error = layout_open_holder(btrfs->root, data, &holder);
+        error = layout_open_holder(btrfs->base.root, data, &holder);
     if (!error)
         error = btrfs_quota_read(&btrfs->quota, holder, tree, &quota);
     bool is_known = !error && quota.is_exact && data->role == ROLE_VOLUME;
@@ -59,23 +59,13 @@ static struct error *
 measure_image(struct btrfs_backend *btrfs, const struct data *data, struct data_usage *usage)
 {
     int image AUTO(files_close) = -1;
-    struct stat status;
-    struct error *error = layout_open_image(btrfs->root, data, O_RDONLY, &image);
-    if (error)
-        return error;
-    if (fstat(image, &status) != 0)
-        return error_from_errno(errno, "look at an image");
-    usage->total_bytes = (uint64_t)status.st_size;
-    usage->used_bytes = (uint64_t)status.st_blocks * 512;
-    return NULL;
+    struct error *error = layout_open_image(btrfs->base.root, data, O_RDONLY, &image);
+    return error ? error : layout_measure_image(image, usage);
 }
 
 static struct error *
 measure(struct backend *backend, const struct data *data, struct data_usage *usage)
 {
-    struct error *error = btrfs_wake(backend);
-    if (error)
-        return error;
     return data->kind == KIND_TREE ? measure_tree(btrfs_of(backend), data, usage)
                                    : measure_image(btrfs_of(backend), data, usage);
 }
@@ -83,46 +73,34 @@ measure(struct backend *backend, const struct data *data, struct data_usage *usa
 static struct error *
 capacity(struct backend *backend, struct backend_capacity *out)
 {
-    struct btrfs_backend *btrfs = btrfs_of(backend);
-    struct statfs status;
-    struct error *error = btrfs_wake(backend);
-    if (error)
+    const struct pool *pool = btrfs_of(backend)->pool;
+    struct error *error = layout_capacity(backend, out);
+    if (error || !pool)
         return error;
-    if (fstatfs(btrfs->root, &status) != 0)
-        return error_from_errno(errno, "ask for the free space");
-    out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
-    out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
-    if (btrfs->pool)
-        return pool_limit_available(btrfs->pool, &out->available_bytes, &out->is_limited_below);
-    return NULL;
+    return pool_limit_available(pool, &out->available_bytes, &out->is_limited_below);
+}
+
+/* Mounts a pool again that somebody has unmounted. */
+static struct error *
+wake(struct backend *backend)
+{
+    struct btrfs_backend *btrfs = btrfs_of(backend);
+    return btrfs->pool ? pool_check(btrfs->pool) : NULL;
 }
 
 static struct error *
 check(struct backend *backend)
 {
-    struct btrfs_backend *btrfs = btrfs_of(backend);
-    struct error *error = btrfs_wake(backend);
-    return error || !btrfs->pool ? error : pool_check_writable(btrfs->pool);
-}
-
-static struct error *
-find_path(struct backend *backend, const struct data *data, char *out, size_t size)
-{
-    struct error *error = btrfs_wake(backend);
-    return error ? error
-                 : layout_find_path(btrfs_of(backend)->root, btrfs_of(backend)->directory, data,
-                                    out, size);
+    const struct btrfs_backend *btrfs = btrfs_of(backend);
+    return btrfs->pool ? pool_check_writable(btrfs->pool) : NULL;
 }
 
 static struct error *
 list(struct backend *backend, backend_found *found, void *context)
 {
-    struct btrfs_backend *btrfs = btrfs_of(backend);
-    struct error *error = btrfs_wake(backend);
+    struct error *error = layout_list(backend, found, context);
     if (!error)
-        error = layout_list(btrfs->root, found, context);
-    if (!error)
-        btrfs_sweep_accounts(btrfs);
+        btrfs_sweep_accounts(btrfs_of(backend));
     return error;
 }
 
@@ -133,10 +111,8 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     struct extent_reader *readers AUTO(memory_cleanup) = memory_new(2 * sizeof *readers);
     int image AUTO(files_close) = -1;
     int base_image AUTO(files_close) = -1;
-    int root = btrfs_of(backend)->root;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_image(root, data, O_RDONLY, &image);
+    int root = backend->root;
+    struct error *error = layout_open_image(root, data, O_RDONLY, &image);
     if (!error && base)
         error = layout_open_image(root, base, O_RDONLY, &base_image);
     if (!error)
@@ -151,13 +127,10 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
 static struct error *
 grow(struct backend *backend, uint64_t size_bytes)
 {
-    struct error *error = btrfs_wake(backend);
-    if (error)
-        return error;
     if (!btrfs_of(backend)->pool)
         return error_new(CODE_FAILED_PRECONDITION,
                          "%s is on a btrfs of its own, which skycap does not resize",
-                         btrfs_of(backend)->directory);
+                         backend->path);
     return pool_grow(btrfs_of(backend)->pool, size_bytes);
 }
 
@@ -174,10 +147,10 @@ count_entry(void *context, const struct backend_entry *entry)
  * seconds at the next start.
  */
 static bool
-holds_many(const struct btrfs_backend *btrfs)
+holds_many(struct backend *backend)
 {
     size_t left = MANY_SUBVOLUMES;
-    struct error *error AUTO(error_cleanup) = layout_list(btrfs->root, count_entry, &left);
+    struct error *error AUTO(error_cleanup) = layout_list(backend, count_entry, &left);
     return error != NULL;
 }
 
@@ -185,13 +158,12 @@ static void
 close_backend(struct backend *backend)
 {
     struct btrfs_backend *btrfs = btrfs_of(backend);
-    bool stays_mounted = btrfs->pool && holds_many(btrfs);
-    if (!btrfs->pool)
-        files_close(&btrfs->root);
+    bool stays_mounted = btrfs->pool && holds_many(backend);
+    if (btrfs->pool)
+        backend->root = -1; /* it is the pool's */
     pool_close(btrfs->pool, stays_mounted);
     pthread_mutex_destroy(&btrfs->accounts.lock);
-    free(btrfs->directory);
-    free(btrfs);
+    layout_close(backend);
 }
 
 static bool
@@ -209,16 +181,16 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
     if (!absolute)
         return error_from_errno(errno, "find %s", options->directory);
     if (is_btrfs(absolute)) {
-        btrfs->directory = STEAL(absolute);
+        btrfs->base.path = STEAL(absolute);
         log_info(options->log,
                  "volumes are btrfs subvolumes of the data directory's own file system",
-                 LOG_TEXT("directory", btrfs->directory));
+                 LOG_TEXT("directory", btrfs->base.path));
         return NULL;
     }
     struct pool_options pool = {options->pool_bytes, options->is_known, options->log};
     struct error *error = pool_open(absolute, &pool, &btrfs->pool);
     if (!error)
-        btrfs->directory = memory_string(pool_path(btrfs->pool));
+        btrfs->base.path = memory_string(pool_path(btrfs->pool));
     return error;
 }
 
@@ -234,19 +206,16 @@ static struct error *
 open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
 {
     bool may_switch_on = btrfs->pool || options->may_switch_quotas_on;
-    btrfs->root = btrfs->pool ? pool_root(btrfs->pool)
-                              : open(btrfs->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (btrfs->root < 0)
-        return error_from_errno(errno, "open %s", btrfs->directory);
-    struct error *error = layout_make(btrfs->root);
+    btrfs->base.root = btrfs->pool ? pool_root(btrfs->pool) : -1;
+    struct error *error = layout_open(&btrfs->base);
     if (!error)
-        error = btrfs_quota_open(&btrfs->quota, btrfs->root, may_switch_on, options->log);
+        error = btrfs_quota_open(&btrfs->quota, btrfs->base.root, may_switch_on, options->log);
     btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
     /*
      * Before a volume is made: it may get the id of one that is gone, and must not get its group.
      */
     if (!error && btrfs->quota.kind == BTRFS_QUOTA_SIMPLE && is_writable(btrfs))
-        error = btrfs_family_drop_stale(btrfs->root);
+        error = btrfs_family_drop_stale(btrfs->base.root);
     return error;
 }
 
@@ -258,7 +227,7 @@ open_backend(const struct backend_options *options, struct backend **out)
     struct btrfs_backend *btrfs = memory_zeroed(sizeof *btrfs);
     btrfs->base =
         (struct backend){.copies_are_instant = true, .cuts_images = true, .finds_changes = true};
-    btrfs->root = -1;
+    btrfs->base.root = -1;
     btrfs->log = options->log;
     btrfs->quota.accounts = &btrfs->accounts;
     pthread_mutex_init(&btrfs->accounts.lock, NULL);
@@ -272,13 +241,6 @@ open_backend(const struct backend_options *options, struct backend **out)
     }
     *out = &btrfs->base;
     return NULL;
-}
-
-static struct error *
-sync_all(struct backend *backend)
-{
-    struct error *error = btrfs_wake(backend);
-    return error ? error : files_sync(btrfs_of(backend)->root);
 }
 
 /*
@@ -309,6 +271,7 @@ const struct backend_ops backend_btrfs = {
     .compresses = true,
     .open = open_backend,
     .close = close_backend,
+    .wake = wake,
     .create = btrfs_create,
     .copy = btrfs_copy,
     .snapshot_group = btrfs_snapshot_group,
@@ -318,12 +281,12 @@ const struct backend_ops backend_btrfs = {
     .usage = measure,
     .capacity = capacity,
     .check = check,
-    .path = find_path,
+    .path = layout_find_path,
     .list = list,
     .extents = extents,
     .write_note = btrfs_write_note,
     .read_note = btrfs_read_note,
-    .sync = sync_all,
+    .sync = layout_sync,
     .grow = grow,
     .tend = tend,
 };

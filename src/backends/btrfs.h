@@ -20,8 +20,6 @@
 
 struct btrfs_backend {
     struct backend base; /* first */
-    char *directory;     /* where the layout begins, absolute */
-    int root;            /* the same, open */
     struct pool *pool;   /* NULL: the directory is on btrfs itself */
     const struct log *log;
     struct btrfs_quota quota;
@@ -40,9 +38,6 @@ btrfs_of(struct backend *backend)
 }
 
 /* ---- btrfs_commit.c ---- */
-
-/* A pool that somebody has unmounted comes back. Before anything is done. */
-MUST_CHECK struct error *btrfs_wake(struct backend *backend);
 
 /*
  * What was changed up to now is durable, data that somebody has written to files too. Those who

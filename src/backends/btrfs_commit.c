@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commits of the file system, and what every change of a volume begins with: see btrfs.h. */
+/* Commits of the file system: see btrfs.h. */
 #include <btrfsutil.h>
 #include <errno.h>
 #include <pthread.h>
@@ -9,13 +9,6 @@
 
 #define START_MS 50 /* within which a commit begins that was asked for */
 
-struct error *
-btrfs_wake(struct backend *backend)
-{
-    struct btrfs_backend *btrfs = btrfs_of(backend);
-    return btrfs->pool ? pool_check(btrfs->pool) : NULL;
-}
-
 /*
  * It writes all that is dirty in the file system, too. To start a commit and wait for it
  * (BTRFS_IOC_START_SYNC) would not, and was rejected: the kernel's thread that commits may miss
@@ -24,7 +17,7 @@ btrfs_wake(struct backend *backend)
 struct error *
 btrfs_commit(const struct btrfs_backend *btrfs)
 {
-    if (btrfs_util_sync_fd(btrfs->root) != BTRFS_UTIL_OK)
+    if (btrfs_util_sync_fd(btrfs->base.root) != BTRFS_UTIL_OK)
         return error_from_errno(errno, "make a change durable");
     return NULL;
 }
@@ -34,7 +27,7 @@ start_sync(void *context)
 {
     const struct btrfs_backend *btrfs = context;
     uint64_t ignored;
-    btrfs_util_start_sync_fd(btrfs->root, &ignored);
+    btrfs_util_start_sync_fd(btrfs->base.root, &ignored);
     return NULL;
 }
 
@@ -51,7 +44,7 @@ btrfs_start_commit(struct btrfs_backend *btrfs)
     bool has_thread = pthread_create(&thread, NULL, start_sync, btrfs) == 0;
     if (has_thread && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &late) == 0)
         return;
-    btrfs_util_sync_fd(btrfs->root);
+    btrfs_util_sync_fd(btrfs->base.root);
     if (has_thread)
         pthread_join(thread, NULL);
 }

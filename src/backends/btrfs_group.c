@@ -155,9 +155,9 @@ open_members(struct btrfs_backend *btrfs, const struct data *const *from,
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
         members[i].name = layout_content(from[i]);
-        error = layout_open_content(btrfs->root, from[i], &members[i].source);
+        error = layout_open_content(btrfs->base.root, from[i], &members[i].source);
         if (!error)
-            error = layout_make_holder(btrfs->root, to[i], &members[i].holder);
+            error = layout_make_holder(btrfs->base.root, to[i], &members[i].holder);
         if (!error && notes) /* before the snapshot, whose commit takes it along */
             error = btrfs_put_note(members[i].holder, &notes[i]);
     }
@@ -182,9 +182,7 @@ btrfs_snapshot_group(struct backend *backend, const struct data *const *from,
     struct member *members AUTO(memory_cleanup) = memory_zeroed((count + 1) * sizeof *members);
     for (size_t i = 0; i < count; i++)
         members[i].source = members[i].holder = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = open_members(btrfs, from, to, notes, members, count);
+    struct error *error = open_members(btrfs, from, to, notes, members, count);
     if (!error)
         error = try_until_together(btrfs, members, count);
     if (!error)

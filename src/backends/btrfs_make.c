@@ -142,9 +142,7 @@ btrfs_create(struct backend *backend, const struct data *data, const struct data
 {
     struct btrfs_backend *btrfs = btrfs_of(backend);
     int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_make_holder(btrfs->root, data, &holder);
+    struct error *error = layout_make_holder(btrfs->base.root, data, &holder);
     if (!error)
         error = btrfs_put_note(holder, &settings->note);
     if (error)
@@ -173,7 +171,7 @@ btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data, int tre
     int holder AUTO(files_close) = -1;
     if (data->kind != KIND_TREE || data->role != ROLE_VOLUME)
         return NULL;
-    struct error *error = layout_open_holder(btrfs->root, data, &holder);
+    struct error *error = layout_open_holder(btrfs->base.root, data, &holder);
     return error ? error : btrfs_quota_note_sharing(&btrfs->quota, holder, tree);
 }
 
@@ -218,7 +216,7 @@ finish_image(struct btrfs_backend *btrfs, const struct data *to,
     int image AUTO(files_close) = -1;
     if (to->role == ROLE_SNAPSHOT)
         return NULL;
-    struct error *error = layout_open_image(btrfs->root, to, O_RDWR, &image);
+    struct error *error = layout_open_image(btrfs->base.root, to, O_RDWR, &image);
     if (!error)
         error = set_compression(image, settings->compression);
     if (!error)
@@ -262,11 +260,11 @@ copy_cut_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, i
     int cut_holder AUTO(files_close) = -1;
     int image AUTO(files_close) = -1;
     cut.role = ROLE_SNAPSHOT;
-    struct error *error = layout_make_holder(btrfs->root, &cut, &cut_holder);
+    struct error *error = layout_make_holder(btrfs->base.root, &cut, &cut_holder);
     if (!error)
         error = take_snapshot(source, cut_holder, &cut);
     if (!error)
-        error = layout_open_image(btrfs->root, &cut, O_RDONLY, &image);
+        error = layout_open_image(btrfs->base.root, &cut, O_RDONLY, &image);
     if (!error)
         error = copy_bytes(btrfs, image, to, holder, settings, progress);
     error_free(btrfs_remove(&btrfs->base, &cut)); /* what stays, the next start sweeps */
@@ -279,7 +277,7 @@ copy_image(struct btrfs_backend *btrfs, const struct data *from, int source, con
            bool *needs_commit)
 {
     int image AUTO(files_close) = -1;
-    struct error *error = layout_open_image(btrfs->root, from, O_RDONLY, &image);
+    struct error *error = layout_open_image(btrfs->base.root, from, O_RDONLY, &image);
     if (error)
         return error;
     *needs_commit = to->role == ROLE_VOLUME && is_nocow(image) != settings->nocow;
@@ -298,11 +296,9 @@ btrfs_copy(struct backend *backend, const struct data *from, const struct data *
     struct btrfs_backend *btrfs = btrfs_of(backend);
     int source AUTO(files_close) = -1;
     int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
+    struct error *error = layout_open_content(btrfs->base.root, from, &source);
     if (!error)
-        error = layout_open_content(btrfs->root, from, &source);
-    if (!error)
-        error = layout_make_holder(btrfs->root, to, &holder);
+        error = layout_make_holder(btrfs->base.root, to, &holder);
     if (!error) /* before the snapshot, whose commit takes it along */
         error = btrfs_put_note(holder, &settings->note);
     if (error)
@@ -330,12 +326,8 @@ apply_to_image(int image, const struct data_settings *settings)
 static struct error *
 open_both(struct backend *backend, const struct data *data, int flags, int *holder, int *content)
 {
-    int root = btrfs_of(backend)->root;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = data->kind == KIND_IMAGE ? layout_open_image(root, data, flags, content)
-                                         : layout_open_content(root, data, content);
-    return error ? error : layout_open_holder(root, data, holder);
+    struct error *error = layout_open_data(backend->root, data, flags, content);
+    return error ? error : layout_open_holder(backend->root, data, holder);
 }
 
 struct error *

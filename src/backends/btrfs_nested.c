@@ -90,7 +90,7 @@ find_handle(const struct look *look, uint64_t directory, char handle[BACKEND_HAN
     place->treeid = look->top;
     place->objectid = directory;
     handle[0] = 0;
-    if (ioctl(look->btrfs->root, BTRFS_IOC_INO_LOOKUP, place) != 0)
+    if (ioctl(look->btrfs->base.root, BTRFS_IOC_INO_LOOKUP, place) != 0)
         return;
     size_t size = strnlen(place->name, sizeof place->name);
     if (!size || place->name[size - 1] != '/')
@@ -114,7 +114,8 @@ open_holder(const struct look *look, const struct btrfs_link *link, struct data 
     find_handle(look, link->directory, data->handle);
     if (!data->handle[0])
         return -1;
-    struct error *error AUTO(error_cleanup) = layout_open_holder(look->btrfs->root, data, &holder);
+    struct error *error AUTO(error_cleanup) =
+        layout_open_holder(look->btrfs->base.root, data, &holder);
     bool is_holder = !error && fstat(holder, &status) == 0 && status.st_ino == link->directory;
     return is_holder ? files_keep(&holder) : -1;
 }
@@ -150,7 +151,7 @@ find_volume(struct look *look, struct btrfs_link link, uint64_t *volume)
             *volume = is_volume(look, &link) ? link.id : 0;
             break;
         }
-        error = btrfs_roots_find(look->btrfs->root, link.parent, &link);
+        error = btrfs_roots_find(look->btrfs->base.root, link.parent, &link);
     }
     for (; way; way = way->below)
         way->volume = *volume;
@@ -165,13 +166,13 @@ make_family(struct look *look, struct known *volume)
     struct data data;
     struct btrfs_link link;
     bool is_new = false;
-    struct error *error = btrfs_roots_find(look->btrfs->root, volume->id, &link);
+    struct error *error = btrfs_roots_find(look->btrfs->base.root, volume->id, &link);
     if (error || !link.id)
         return error;
     int holder AUTO(files_close) = open_holder(look, &link, &data);
     if (holder < 0)
         return NULL;
-    error = btrfs_family_make(look->btrfs->root, volume->id, holder, &is_new);
+    error = btrfs_family_make(look->btrfs->base.root, volume->id, holder, &is_new);
     volume->has_family = !error;
     if (is_new && !error)
         log_info(look->btrfs->log,
@@ -188,7 +189,7 @@ join(struct look *look, uint64_t id, uint64_t volume_id)
     struct known *volume = remember(look, volume_id, &ignored);
     struct error *error = volume->has_family ? NULL : make_family(look, volume);
     return error || !volume->has_family ? error
-                                        : btrfs_family_join(look->btrfs->root, volume_id, id);
+                                        : btrfs_family_join(look->btrfs->base.root, volume_id, id);
 }
 
 static void
@@ -210,7 +211,8 @@ static struct error *
 look_once(struct look *look)
 {
     look->count = 0;
-    struct error *error = btrfs_roots_each(look->btrfs->root, look->highest_id, take_link, look);
+    struct error *error =
+        btrfs_roots_each(look->btrfs->base.root, look->highest_id, take_link, look);
     for (size_t i = 0; i < look->count && !error; i++) {
         uint64_t volume = 0;
         error = find_volume(look, look->found[i], &volume);
@@ -224,7 +226,7 @@ static struct error *
 look_for_new(struct btrfs_backend *btrfs)
 {
     struct look look AUTO(clear_look) = {.btrfs = btrfs, .highest_id = btrfs->nested.highest_id};
-    if (btrfs_util_subvolume_id_fd(btrfs->root, &look.top) != BTRFS_UTIL_OK)
+    if (btrfs_util_subvolume_id_fd(btrfs->base.root, &look.top) != BTRFS_UTIL_OK)
         return error_from_errno(errno, "ask for the id of a subvolume");
     struct error *error = NULL;
     look.count = 1;
@@ -247,7 +249,7 @@ btrfs_nested_look(struct btrfs_backend *btrfs)
     struct error *error = look_for_new(btrfs);
     size_t removed = atomic_load(&btrfs->removed);
     if (!error && (is_at_all || removed != nested->removed_count))
-        error = btrfs_family_drop_stale(btrfs->root);
+        error = btrfs_family_drop_stale(btrfs->base.root);
     if (!error)
         nested->removed_count = removed;
     return error_wrap(error, "look for subvolumes in volumes");
@@ -273,13 +275,13 @@ static struct error *
 unlock(struct btrfs_backend *btrfs, uint64_t id)
 {
     uint64_t writable = 0;
-    int subvolume AUTO(files_close) = btrfs_roots_open(btrfs->root, id);
+    int subvolume AUTO(files_close) = btrfs_roots_open(btrfs->base.root, id);
     if (subvolume < 0)
         return errno == ENOENT || errno == ESTALE
                    ? NULL
                    : error_from_errno(errno, "open a subvolume in a volume");
     struct error *error =
-        btrfs->quota.kind == BTRFS_QUOTA_NONE ? NULL : btrfs_family_release(btrfs->root, id);
+        btrfs->quota.kind == BTRFS_QUOTA_NONE ? NULL : btrfs_family_release(btrfs->base.root, id);
     if (!error && ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &writable) != 0)
         error = error_from_errno(errno, "make a subvolume in a volume writable");
     return error;
@@ -292,9 +294,9 @@ delete_all(struct btrfs_backend *btrfs, const struct btrfs_ids *list)
     for (size_t i = 0; i < list->count && !error; i++)
         error = unlock(btrfs, list->ids[i]);
     for (size_t i = list->count; i-- > 0 && !error;) {
-        error = btrfs_roots_delete(btrfs->root, list->ids[i]);
+        error = btrfs_roots_delete(btrfs->base.root, list->ids[i]);
         if (!error && btrfs->quota.kind == BTRFS_QUOTA_CLASSIC)
-            btrfs_quota_remove(&btrfs->quota, btrfs->root, list->ids[i]);
+            btrfs_quota_remove(&btrfs->quota, btrfs->base.root, list->ids[i]);
     }
     return error;
 }
@@ -308,6 +310,6 @@ btrfs_nested_delete(struct btrfs_backend *btrfs, int holder, const char *name, u
         return error_from_errno(errno, "open a subvolume");
     struct error *error = btrfs_quota_set_size(&btrfs->quota, holder, subvolume, 0);
     if (!error)
-        error = list_all(btrfs->root, *id, &list);
+        error = list_all(btrfs->base.root, *id, &list);
     return error ? error : delete_all(btrfs, &list);
 }

@@ -24,9 +24,7 @@ struct error *
 btrfs_write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
+    struct error *error = layout_open_holder(backend->root, data, &holder);
     return error ? error : btrfs_put_note(holder, &(struct data_note){note, size});
 }
 
@@ -35,9 +33,7 @@ btrfs_read_note(struct backend *backend, const struct data *data, void *note, si
                 size_t *size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_holder(btrfs_of(backend)->root, data, &holder);
+    struct error *error = layout_open_holder(backend->root, data, &holder);
     if (error)
         return error;
     ssize_t got = fgetxattr(holder, NOTE_ATTRIBUTE, note, room);

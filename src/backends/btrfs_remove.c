@@ -30,7 +30,7 @@ delete_with_nested(struct btrfs_backend *btrfs, int holder, const char *name)
         return error ? error : error_from_errno(failed, "delete a subvolume");
     /* Where a look comes in between, a later one removes it. */
     if (btrfs->quota.kind == BTRFS_QUOTA_SIMPLE)
-        error_free(btrfs_family_drop(btrfs->root, id));
+        error_free(btrfs_family_drop(btrfs->base.root, id));
     return NULL;
 }
 
@@ -51,7 +51,7 @@ btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder, const char *name
             error = error_from_errno(errno, "delete a subvolume");
     }
     if (id && !error)
-        btrfs_quota_remove(&btrfs->quota, btrfs->root, id);
+        btrfs_quota_remove(&btrfs->quota, btrfs->base.root, id);
     return error;
 }
 
@@ -59,7 +59,7 @@ void
 btrfs_sweep_accounts(struct btrfs_backend *btrfs)
 {
     size_t seen = 0;
-    error_free(btrfs_quota_remove_stale(&btrfs->quota, btrfs->root, &seen));
+    error_free(btrfs_quota_remove_stale(&btrfs->quota, btrfs->base.root, &seen));
     atomic_store(&btrfs->sweep_after, seen > BTRFS_SMALLEST_SWEEP ? seen : BTRFS_SMALLEST_SWEEP);
     atomic_store(&btrfs->removed, 0);
 }
@@ -68,7 +68,7 @@ static bool
 is_nearly_full(const struct btrfs_backend *btrfs)
 {
     struct statfs status;
-    return fstatfs(btrfs->root, &status) == 0 && status.f_bavail < status.f_blocks / FULL_PART;
+    return fstatfs(btrfs->base.root, &status) == 0 && status.f_bavail < status.f_blocks / FULL_PART;
 }
 
 struct error *
@@ -77,16 +77,14 @@ btrfs_remove(struct backend *backend, const struct data *data)
     struct btrfs_backend *btrfs = btrfs_of(backend);
     char path[LAYOUT_PATH_SIZE];
     int holder AUTO(files_close) = -1;
-    struct error *error = btrfs_wake(backend);
-    if (!error)
-        error = layout_open_holder(btrfs->root, data, &holder);
+    struct error *error = layout_open_holder(btrfs->base.root, data, &holder);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
     error = btrfs_delete_subvolume(btrfs, holder, layout_content(data));
     if (error)
         return error;
     layout_print_holder(data, path, sizeof path);
-    if (unlinkat(btrfs->root, path, AT_REMOVEDIR) != 0 && errno != ENOENT)
+    if (unlinkat(btrfs->base.root, path, AT_REMOVEDIR) != 0 && errno != ENOENT)
         return error_from_errno(errno, "remove the directory %s", path);
     if (atomic_fetch_add(&btrfs->removed, 1) == atomic_load(&btrfs->sweep_after))
         btrfs_sweep_accounts(btrfs);

@@ -86,7 +86,7 @@ take_volume(void *context, const struct backend_entry *entry)
     int holder AUTO(files_close) = -1;
     if (entry->data.kind != KIND_TREE || entry->data.role != ROLE_VOLUME)
         return NULL;
-    struct error *error = layout_open_holder(look->btrfs->root, &entry->data, &holder);
+    struct error *error = layout_open_holder(look->btrfs->base.root, &entry->data, &holder);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
     if (fgetxattr(holder, ORIGIN_ATTRIBUTE, &origin, sizeof origin) == sizeof origin)
@@ -108,9 +108,9 @@ review(struct look *look, const struct data *data)
     struct btrfs_util_subvolume_info info;
     int holder AUTO(files_close) = -1;
     int tree AUTO(files_close) = -1;
-    struct error *error = layout_open_content(look->btrfs->root, data, &tree);
+    struct error *error = layout_open_content(look->btrfs->base.root, data, &tree);
     if (!error)
-        error = layout_open_holder(look->btrfs->root, data, &holder);
+        error = layout_open_holder(look->btrfs->base.root, data, &holder);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
     if (btrfs_util_subvolume_info_fd(tree, 0, &info) != BTRFS_UTIL_OK)
@@ -129,9 +129,9 @@ look_at_all(struct btrfs_backend *btrfs)
     struct btrfs_range roots = {.tree = BTRFS_ROOT_TREE_OBJECTID,
                                 .min = {BTRFS_FIRST_FREE_OBJECTID, BTRFS_ROOT_ITEM_KEY, 0},
                                 .max = {BTRFS_LAST_FREE_OBJECTID, BTRFS_ROOT_ITEM_KEY, UINT64_MAX}};
-    struct error *error = layout_list(btrfs->root, take_volume, &look);
+    struct error *error = layout_list(&btrfs->base, take_volume, &look);
     if (!error && look.volume_count)
-        error = btrfs_items_each(btrfs->root, roots, take_root, &look);
+        error = btrfs_items_each(btrfs->base.root, roots, take_root, &look);
     if (look.origin_count)
         qsort(look.origins, look.origin_count, sizeof *look.origins, compare);
     for (size_t i = 0; i < look.volume_count && !error; i++)

@@ -76,12 +76,32 @@ copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
     return error || !seal ? error : tree_seal_all(&job, to);
 }
 
+struct error *
+copying_create(const struct copying *copying, struct backend *backend, const struct data *data,
+               const struct data_settings *settings)
+{
+    int holder AUTO(files_close) = -1;
+    int content AUTO(files_close) = -1;
+    struct error *error = layout_make_holder(backend->root, data, &holder);
+    if (!error)
+        error = layout_put_note(holder, &settings->note);
+    if (!error)
+        error = copying->make(backend, holder, data, settings->size_bytes, &content);
+    if (error || data->kind == KIND_TREE)
+        return error;
+    int image AUTO(files_close) =
+        openat(content, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (image < 0)
+        return error_from_errno(errno, "make an image");
+    return copying_grow_image(image, settings->size_bytes);
+}
+
 static struct error *
-fill_disk(const struct copying *copying, const struct data *from, int disk, bool seal,
-          uint64_t size_bytes, const struct progress *progress)
+fill_disk(int root, const struct data *from, int disk, bool seal, uint64_t size_bytes,
+          const struct progress *progress)
 {
     int source AUTO(files_close) = -1;
-    struct error *error = layout_open_image(copying->root, from, O_RDONLY, &source);
+    struct error *error = layout_open_image(root, from, O_RDONLY, &source);
     if (error)
         return error;
     int image AUTO(files_close) =
@@ -95,65 +115,76 @@ fill_disk(const struct copying *copying, const struct data *from, int disk, bool
 }
 
 static struct error *
-fill(const struct copying *copying, const struct data *from, const struct data *to, int content,
-     uint64_t size_bytes, const struct progress *progress)
+fill(const struct copying *copying, int root, const struct data *from, const struct data *to,
+     int content, uint64_t size_bytes, const struct progress *progress)
 {
     int source AUTO(files_close) = -1;
     bool seal = copying->seals && to->role == ROLE_SNAPSHOT;
     if (from->kind == KIND_IMAGE)
-        return fill_disk(copying, from, content, seal, size_bytes, progress);
-    struct error *error = layout_open_content(copying->root, from, &source);
+        return fill_disk(root, from, content, seal, size_bytes, progress);
+    struct error *error = layout_open_content(root, from, &source);
     return error ? error : copying_fill_tree(source, content, seal, progress);
 }
 
 static struct error *
-move_to_place(const struct copying *copying, const struct data *to, const char *making)
+move_to_place(int root, const struct data *to, const char *making)
 {
     char place[LAYOUT_PATH_SIZE];
     layout_print_holder(to, place, sizeof place);
-    if (renameat(copying->root, making, copying->root, place) != 0)
+    if (renameat(root, making, root, place) != 0)
         return error_from_errno(errno, "rename %s to %s", making, place);
-    if (syncfs(copying->root) != 0)
+    if (syncfs(root) != 0)
         return error_from_errno(errno, "make a copy durable");
     return NULL;
 }
 
 static struct error *
-make_and_fill(const struct copying *copying, const struct data *from, const struct data *to,
-              const char *making, const struct data_settings *settings,
+make_and_fill(const struct copying *copying, struct backend *backend, const struct data *from,
+              const struct data *to, const char *making, const struct data_settings *settings,
               const struct progress *progress)
 {
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
-    struct error *error = files_make_directory(copying->root, making, &holder);
+    struct error *error = files_make_directory(backend->root, making, &holder);
     if (!error)
         error = layout_put_note(holder, &settings->note);
     if (!error)
-        error = copying->make(copying->backend, holder, to, settings->size_bytes, &content);
+        error = copying->make(backend, holder, to, settings->size_bytes, &content);
     if (!error)
-        error = fill(copying, from, to, content, settings->size_bytes, progress);
+        error = fill(copying, backend->root, from, to, content, settings->size_bytes, progress);
     if (!error && copying->finish)
-        error = copying->finish(copying->backend, to, content);
+        error = copying->finish(backend, to, content);
     return error;
 }
 
 struct error *
-copying_run(const struct copying *copying, const struct data *from, const struct data *to,
-            const struct data_settings *settings, const struct progress *progress)
+copying_run(const struct copying *copying, struct backend *backend, const struct data *from,
+            const struct data *to, const struct data_settings *settings,
+            const struct progress *progress)
 {
     char making[LAYOUT_PATH_SIZE];
     int there AUTO(files_close) = -1;
-    struct error *error = layout_open_content(copying->root, to, &there);
+    struct error *error = layout_open_content(backend->root, to, &there);
     if (!error)
         return NULL; /* whole, or it would not be in its place */
     error_free(error);
     layout_print_making(to, making, sizeof making);
-    error = copying->drop(copying->backend, making);
+    error = copying->drop(backend, making);
     if (!error)
-        error = make_and_fill(copying, from, to, making, settings, progress);
+        error = make_and_fill(copying, backend, from, to, making, settings, progress);
     if (!error)
-        error = move_to_place(copying, to, making);
+        error = move_to_place(backend->root, to, making);
     if (error)
-        error_free(copying->drop(copying->backend, making));
+        error_free(copying->drop(backend, making));
     return error;
+}
+
+struct error *
+copying_remove(const struct copying *copying, struct backend *backend, const struct data *data)
+{
+    char path[LAYOUT_PATH_SIZE];
+    layout_print_making(data, path, sizeof path);
+    struct error *error = copying->drop(backend, path);
+    layout_print_holder(data, path, sizeof path);
+    return error ? error : copying->drop(backend, path);
 }

@@ -11,21 +11,28 @@
 
 /* What differs from back end to back end. */
 struct copying {
-    struct backend *backend;
-    int root;
     /* Makes the empty content (layout.h) in the holder and opens it; `size_bytes` is its limit. */
     struct error *(*make)(struct backend *backend, int holder, const struct data *data,
                           uint64_t size_bytes, int *content);
     /* Removes the holder at this path with all that is in it. */
     struct error *(*drop)(struct backend *backend, const char *path);
-    /* All is there; a snapshot becomes read-only here, unless it is by seals. May be NULL. */
+    /* The copy is complete; makes a snapshot read-only, unless seals do. May be NULL. */
     struct error *(*finish)(struct backend *backend, const struct data *data, int content);
     bool seals; /* snapshots are made read-only file by file */
 };
 
-MUST_CHECK struct error *copying_run(const struct copying *copying, const struct data *from,
-                                     const struct data *to, const struct data_settings *settings,
+MUST_CHECK struct error *copying_create(const struct copying *copying, struct backend *backend,
+                                        const struct data *data,
+                                        const struct data_settings *settings);
+
+MUST_CHECK struct error *copying_run(const struct copying *copying, struct backend *backend,
+                                     const struct data *from, const struct data *to,
+                                     const struct data_settings *settings,
                                      const struct progress *progress);
+
+/* Takes incomplete copies too. */
+MUST_CHECK struct error *copying_remove(const struct copying *copying, struct backend *backend,
+                                        const struct data *data);
 
 /*
  * Fills the image `to` with what is in `from`, and makes it `size_bytes` large if that is more;

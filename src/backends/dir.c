@@ -26,9 +26,7 @@
 #include "base/memory.h"
 
 struct dir_backend {
-    struct backend base; /* first */
-    char *directory;
-    int root;
+    struct backend base;      /* first */
     pthread_mutex_t projects; /* held while a number is chosen */
 };
 
@@ -68,25 +66,6 @@ make_content(struct backend *backend, int holder, const struct data *data, uint6
     return is_limited ? limit_tree(of(backend), *out, size_bytes) : NULL;
 }
 
-static struct error *
-create(struct backend *backend, const struct data *data, const struct data_settings *settings)
-{
-    int holder AUTO(files_close) = -1;
-    int content AUTO(files_close) = -1;
-    struct error *error = layout_make_holder(of(backend)->root, data, &holder);
-    if (!error)
-        error = layout_put_note(holder, &settings->note);
-    if (!error)
-        error = make_content(backend, holder, data, settings->size_bytes, &content);
-    if (error || data->kind == KIND_TREE)
-        return error;
-    int image AUTO(files_close) =
-        openat(content, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (image < 0)
-        return error_from_errno(errno, "make an image");
-    return copying_grow_image(image, settings->size_bytes);
-}
-
 /* ---- removing ---- */
 
 static void
@@ -94,7 +73,7 @@ free_project(struct dir_backend *dir, const char *holder)
 {
     char path[LAYOUT_PATH_SIZE + 8];
     snprintf(path, sizeof path, "%s/tree", holder);
-    int tree AUTO(files_close) = files_open_directory(dir->root, path);
+    int tree AUTO(files_close) = files_open_directory(dir->base.root, path);
     uint32_t project = tree < 0 ? 0 : project_quota_find(tree);
     if (project)
         error_free(project_quota_limit(tree, project, 0));
@@ -105,20 +84,31 @@ drop_holder(struct backend *backend, const char *path)
 {
     if (backend->enforces_tree_size)
         free_project(of(backend), path);
-    return tree_remove(of(backend)->root, path);
+    return tree_remove(backend->root, path);
+}
+
+static const struct copying methods = {.make = make_content, .drop = drop_holder, .seals = true};
+
+static struct error *
+create(struct backend *backend, const struct data *data, const struct data_settings *settings)
+{
+    return copying_create(&methods, backend, data, settings);
+}
+
+static struct error *
+copy(struct backend *backend, const struct data *from, const struct data *to,
+     const struct data_settings *settings, const struct progress *progress)
+{
+    return copying_run(&methods, backend, from, to, settings, progress);
 }
 
 static struct error *
 remove_data(struct backend *backend, const struct data *data)
 {
-    char path[LAYOUT_PATH_SIZE];
-    layout_print_making(data, path, sizeof path);
-    struct error *error = drop_holder(backend, path);
-    layout_print_holder(data, path, sizeof path);
-    return error ? error : drop_holder(backend, path);
+    return copying_remove(&methods, backend, data);
 }
 
-/* ---- copying and changing ---- */
+/* ---- changing ---- */
 
 /*
  * What limits a tree stands in the file system's own quota files, which only a sync of all of it
@@ -135,21 +125,14 @@ make_durable(const struct dir_backend *dir, const struct data *data, int holder,
 }
 
 static struct error *
-open_data(struct dir_backend *dir, const struct data *data, int flags, int *out)
-{
-    return data->kind == KIND_IMAGE ? layout_open_image(dir->root, data, flags, out)
-                                    : layout_open_content(dir->root, data, out);
-}
-
-static struct error *
 change(struct backend *backend, const struct data *data, const struct data_settings *settings)
 {
     struct dir_backend *dir = of(backend);
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
-    struct error *error = open_data(dir, data, O_RDWR, &content);
+    struct error *error = layout_open_data(backend->root, data, O_RDWR, &content);
     if (!error)
-        error = layout_open_holder(dir->root, data, &holder);
+        error = layout_open_holder(backend->root, data, &holder);
     if (!error)
         error = data->kind == KIND_IMAGE ? copying_grow_image(content, settings->size_bytes)
                                          : limit_tree(dir, content, settings->size_bytes);
@@ -164,7 +147,7 @@ differs(struct backend *backend, const struct data *data, const struct data_sett
 {
     struct dir_backend *dir = of(backend);
     int content AUTO(files_close) = -1;
-    struct error *error = open_data(dir, data, O_RDONLY, &content);
+    struct error *error = layout_open_data(backend->root, data, O_RDONLY, &content);
     if (error)
         return error;
     if (data->kind == KIND_IMAGE)
@@ -175,18 +158,6 @@ differs(struct backend *backend, const struct data *data, const struct data_sett
         error = project_quota_usage(content, project, &usage);
     *out = dir->base.enforces_tree_size && usage.total_bytes != settings->size_bytes;
     return error;
-}
-
-static struct error *
-copy(struct backend *backend, const struct data *from, const struct data *to,
-     const struct data_settings *settings, const struct progress *progress)
-{
-    struct copying copying = {.backend = backend,
-                              .root = of(backend)->root,
-                              .make = make_content,
-                              .drop = drop_holder,
-                              .seals = true};
-    return copying_run(&copying, from, to, settings, progress);
 }
 
 /* ---- measuring ---- */
@@ -209,40 +180,11 @@ static struct error *
 measure(struct backend *backend, const struct data *data, struct data_usage *usage)
 {
     int content AUTO(files_close) = -1;
-    struct stat status;
-    struct error *error = open_data(of(backend), data, O_RDONLY, &content);
+    struct error *error = layout_open_data(backend->root, data, O_RDONLY, &content);
     if (error)
         return error;
-    if (data->kind == KIND_TREE)
-        return measure_tree(content, usage);
-    if (fstat(content, &status) != 0)
-        return error_from_errno(errno, "look at an image");
-    usage->total_bytes = (uint64_t)status.st_size;
-    usage->used_bytes = (uint64_t)status.st_blocks * 512;
-    return NULL;
-}
-
-static struct error *
-capacity(struct backend *backend, struct backend_capacity *out)
-{
-    struct statfs status;
-    if (fstatfs(of(backend)->root, &status) != 0)
-        return error_from_errno(errno, "ask for the free space");
-    out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
-    out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
-    return NULL;
-}
-
-static struct error *
-find_path(struct backend *backend, const struct data *data, char *out, size_t size)
-{
-    return layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
-}
-
-static struct error *
-list(struct backend *backend, backend_found *found, void *context)
-{
-    return layout_list(of(backend)->root, found, context);
+    return data->kind == KIND_TREE ? measure_tree(content, usage)
+                                   : layout_measure_image(content, usage);
 }
 
 static struct error *
@@ -252,7 +194,7 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     struct extent_reader *readers AUTO(memory_cleanup) = memory_new(2 * sizeof *readers);
     int image AUTO(files_close) = -1;
     int base_image AUTO(files_close) = -1;
-    int root = of(backend)->root;
+    int root = backend->root;
     struct error *error = layout_open_image(root, data, O_RDONLY, &image);
     if (!error && !base) {
         error = extents_open_seek(&readers[0], image, offset);
@@ -267,28 +209,13 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     return error ? error : extents_compare(&readers[0], &readers[1], offset, sink);
 }
 
-static struct error *
-write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
-{
-    return layout_write_note(of(backend)->root, data, note, size);
-}
-
-static struct error *
-read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
-{
-    return layout_read_note(of(backend)->root, data, note, room, size);
-}
-
 /* ---- opening ---- */
 
 static void
 close_backend(struct backend *backend)
 {
-    struct dir_backend *dir = of(backend);
-    files_close(&dir->root);
-    pthread_mutex_destroy(&dir->projects);
-    free(dir->directory);
-    free(dir);
+    pthread_mutex_destroy(&of(backend)->projects);
+    layout_close(backend);
 }
 
 /* Tries it on two files that have no name. */
@@ -305,7 +232,7 @@ shares_extents(const char *directory)
 static void
 tell(const struct dir_backend *dir, const struct log *log)
 {
-    log_info(log, "volumes are directories and files", LOG_TEXT("directory", dir->directory),
+    log_info(log, "volumes are directories and files", LOG_TEXT("directory", dir->base.path),
              LOG_TEXT("copies", dir->base.finds_changes ? "share extents" : "are full copies"),
              LOG_TEXT("tree sizes", dir->base.enforces_tree_size
                                         ? "enforced by project quotas"
@@ -313,18 +240,17 @@ tell(const struct dir_backend *dir, const struct log *log)
 }
 
 static struct error *
-open_root(struct dir_backend *dir, const char *directory)
+open_root(struct backend *base, const char *directory)
 {
-    dir->directory = realpath(directory, NULL);
-    if (!dir->directory)
+    base->path = realpath(directory, NULL);
+    if (!base->path)
         return error_from_errno(errno, "find %s", directory);
-    dir->root = open(dir->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir->root < 0)
-        return error_from_errno(errno, "open %s", dir->directory);
-    dir->base.enforces_tree_size = project_quota_works(dir->root);
-    dir->base.finds_changes = shares_extents(dir->directory);
-    dir->base.cuts_images = dir->base.finds_changes;
-    return layout_make(dir->root);
+    struct error *error = layout_open(base);
+    if (error)
+        return error;
+    base->enforces_tree_size = project_quota_works(base->root);
+    base->finds_changes = base->cuts_images = shares_extents(base->path);
+    return NULL;
 }
 
 static struct error *
@@ -332,8 +258,8 @@ open_backend(const struct backend_options *options, struct backend **out)
 {
     struct dir_backend *dir = memory_zeroed(sizeof *dir);
     pthread_mutex_init(&dir->projects, NULL);
-    dir->root = -1;
-    struct error *error = open_root(dir, options->directory);
+    dir->base.root = -1;
+    struct error *error = open_root(&dir->base, options->directory);
     if (error) {
         close_backend(&dir->base);
         return error;
@@ -343,27 +269,21 @@ open_backend(const struct backend_options *options, struct backend **out)
     return NULL;
 }
 
-static struct error *
-sync_all(struct backend *backend)
-{
-    return files_sync(of(backend)->root);
-}
-
 const struct backend_ops backend_dir = {
     .name = "dir",
     .open = open_backend,
     .close = close_backend,
-    .sync = sync_all,
+    .sync = layout_sync,
     .create = create,
     .copy = copy,
     .remove = remove_data,
     .change = change,
     .differs = differs,
     .usage = measure,
-    .capacity = capacity,
-    .path = find_path,
-    .list = list,
+    .capacity = layout_capacity,
+    .path = layout_find_path,
+    .list = layout_list,
     .extents = extents,
-    .write_note = write_note,
-    .read_note = read_note,
+    .write_note = layout_write_note,
+    .read_note = layout_read_note,
 };

@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "backends/files.h"
@@ -59,16 +61,33 @@ layout_print_data(const struct data *data, char *out, size_t size)
              data->kind == KIND_TREE ? "tree" : "disk/image");
 }
 
-struct error *
-layout_make(int root)
+static struct error *
+make_directory(int root, const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
-        if (mkdirat(root, places[i].directory, 0700) != 0 && errno != EEXIST)
-            return error_from_errno(errno, "make the directory %s", places[i].directory);
-    }
-    if (mkdirat(root, "making", 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the directory making");
+    if (mkdirat(root, name, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", name);
     return NULL;
+}
+
+struct error *
+layout_open(struct backend *backend)
+{
+    if (backend->root < 0)
+        backend->root = open(backend->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (backend->root < 0)
+        return error_from_errno(errno, "open %s", backend->path);
+    struct error *error = make_directory(backend->root, "making");
+    for (size_t i = 0; i < COUNT_OF(places) && !error; i++)
+        error = make_directory(backend->root, places[i].directory);
+    return error;
+}
+
+void
+layout_close(struct backend *backend)
+{
+    files_close(&backend->root);
+    free(backend->path);
+    free(backend);
 }
 
 static struct error *
@@ -116,20 +135,53 @@ layout_open_image(int root, const struct data *data, int flags, int *out)
 }
 
 struct error *
-layout_find_path(int root, const char *directory, const struct data *data, char *out, size_t size)
+layout_open_data(int root, const struct data *data, int flags, int *out)
+{
+    return data->kind == KIND_IMAGE ? layout_open_image(root, data, flags, out)
+                                    : layout_open_content(root, data, out);
+}
+
+struct error *
+layout_find_path(struct backend *backend, const struct data *data, char *out, size_t size)
 {
     char path[LAYOUT_PATH_SIZE];
-    struct stat status;
+    int fd AUTO(files_close) = -1;
     layout_print_data(data, path, sizeof path);
-    if (fstatat(root, path, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT)
-            return error_new(CODE_NOT_FOUND, "there is no data under the handle %s", data->handle);
-        return error_from_errno(errno, "look at %s/%s", directory, path);
-    }
-    int length = snprintf(out, size, "%s/%s", directory, path);
+    struct error *error = open_at(backend->root, data, path, O_PATH, &fd);
+    if (error)
+        return error;
+    int length = snprintf(out, size, "%s/%s", backend->path, path);
     if (length < 0 || (size_t)length >= size)
-        return error_new(CODE_INTERNAL, "the path %s/%s is too long", directory, path);
+        return error_new(CODE_INTERNAL, "the path %s/%s is too long", backend->path, path);
     return NULL;
+}
+
+struct error *
+layout_measure_image(int image, struct data_usage *usage)
+{
+    struct stat status;
+    if (fstat(image, &status) != 0)
+        return error_from_errno(errno, "look at an image");
+    usage->total_bytes = (uint64_t)status.st_size;
+    usage->used_bytes = (uint64_t)status.st_blocks * 512;
+    return NULL;
+}
+
+struct error *
+layout_capacity(struct backend *backend, struct backend_capacity *out)
+{
+    struct statfs status;
+    if (fstatfs(backend->root, &status) != 0)
+        return error_from_errno(errno, "ask for the free space");
+    out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
+    out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
+    return NULL;
+}
+
+struct error *
+layout_sync(struct backend *backend)
+{
+    return files_sync(backend->root);
 }
 
 struct error *
@@ -139,18 +191,19 @@ layout_put_note(int holder, const struct data_note *note)
 }
 
 struct error *
-layout_write_note(int root, const struct data *data, const void *note, size_t size)
+layout_write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = layout_open_holder(root, data, &holder);
+    struct error *error = layout_open_holder(backend->root, data, &holder);
     return error ? error : files_replace(holder, "note", note, size);
 }
 
 struct error *
-layout_read_note(int root, const struct data *data, void *note, size_t room, size_t *size)
+layout_read_note(struct backend *backend, const struct data *data, void *note, size_t room,
+                 size_t *size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = layout_open_holder(root, data, &holder);
+    struct error *error = layout_open_holder(backend->root, data, &holder);
     return error ? error : files_read(holder, "note", note, room, size);
 }
 
@@ -218,8 +271,9 @@ list_directory(int root, const char *name, const struct place *place, backend_fo
 }
 
 struct error *
-layout_list(int root, backend_found *found, void *context)
+layout_list(struct backend *backend, backend_found *found, void *context)
 {
+    int root = backend->root;
     struct error *error = NULL;
     for (size_t i = 0; i < COUNT_OF(places) && !error; i++)
         error = list_directory(root, places[i].directory, &places[i], found, context);

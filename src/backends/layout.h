@@ -30,8 +30,11 @@ void layout_print_holder(const struct data *data, char *out, size_t size);
 void layout_print_making(const struct data *data, char *out, size_t size);
 void layout_print_data(const struct data *data, char *out, size_t size);
 
-/* Makes the directories that are missing. */
-MUST_CHECK struct error *layout_make(int root);
+/* Opens `backend->path` as its root, unless that is open, and makes the directories in it. */
+MUST_CHECK struct error *layout_open(struct backend *backend);
+
+/* Frees what every back end has. */
+void layout_close(struct backend *backend);
 
 /* NOT_FOUND if there is none. */
 MUST_CHECK struct error *layout_open_holder(int root, const struct data *data, int *out);
@@ -42,17 +45,25 @@ MUST_CHECK struct error *layout_open_content(int root, const struct data *data, 
 /* The image in it. */
 MUST_CHECK struct error *layout_open_image(int root, const struct data *data, int flags, int *out);
 
-/* The absolute path of what the user gets, below `directory`; NOT_FOUND if it is not there. */
-MUST_CHECK struct error *layout_find_path(int root, const char *directory, const struct data *data,
-                                          char *out, size_t size);
+/* The directory of a tree, the file of an image. NOT_FOUND if there is none. */
+MUST_CHECK struct error *layout_open_data(int root, const struct data *data, int flags, int *out);
 
-/* The note as a file in the holder. Of settings it may be none. */
+/* The note as a file in the holder. Settings may have none. */
 MUST_CHECK struct error *layout_put_note(int holder, const struct data_note *note);
-MUST_CHECK struct error *layout_write_note(int root, const struct data *data, const void *note,
-                                           size_t size);
-MUST_CHECK struct error *layout_read_note(int root, const struct data *data, void *note,
-                                          size_t room, size_t *size);
 
-MUST_CHECK struct error *layout_list(int root, backend_found *found, void *context);
+/* The space that an open image may take and takes. */
+MUST_CHECK struct error *layout_measure_image(int image, struct data_usage *usage);
+
+/* ---- see backend_ops ---- */
+
+struct error *layout_find_path(struct backend *backend, const struct data *data, char *out,
+                               size_t size);
+struct error *layout_write_note(struct backend *backend, const struct data *data, const void *note,
+                                size_t size);
+struct error *layout_read_note(struct backend *backend, const struct data *data, void *note,
+                               size_t room, size_t *size);
+struct error *layout_list(struct backend *backend, backend_found *found, void *context);
+struct error *layout_capacity(struct backend *backend, struct backend_capacity *out);
+struct error *layout_sync(struct backend *backend);
 
 #endif

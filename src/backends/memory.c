@@ -26,18 +26,6 @@
 
 #define PAGE 4096u
 
-struct memory_backend {
-    struct backend base; /* first */
-    char *directory;     /* DIRECTORY/memory */
-    int root;
-};
-
-static struct memory_backend *
-of(struct backend *backend)
-{
-    return (struct memory_backend *)backend;
-}
-
 /* ---- mounts ---- */
 
 /* The path of something that is open, for calls that take only paths. */
@@ -103,10 +91,10 @@ finish_copy(struct backend *backend, const struct data *data, int content)
 }
 
 static struct error *
-unmount_content(struct memory_backend *memory, const char *holder, const char *name)
+unmount_content(const struct backend *backend, const char *holder, const char *name)
 {
     char path[LAYOUT_PATH_SIZE + 320];
-    snprintf(path, sizeof path, "%s/%s/%s", memory->directory, holder, name);
+    snprintf(path, sizeof path, "%s/%s/%s", backend->path, holder, name);
     bool is_gone =
         umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0 || errno == EINVAL || errno == ENOENT;
     return is_gone ? NULL : error_from_errno(errno, "unmount %s", path);
@@ -115,86 +103,63 @@ unmount_content(struct memory_backend *memory, const char *holder, const char *n
 static struct error *
 drop_holder(struct backend *backend, const char *path)
 {
-    struct error *error = unmount_content(of(backend), path, "tree");
+    struct error *error = unmount_content(backend, path, "tree");
     if (!error)
-        error = unmount_content(of(backend), path, "disk");
-    return error ? error : tree_remove(of(backend)->root, path);
+        error = unmount_content(backend, path, "disk");
+    return error ? error : tree_remove(backend->root, path);
 }
 
 /* ---- data ---- */
 
-/* As large as the tmpfs around it, which is what limits it. */
-static struct error *
-make_image(int disk, uint64_t size_bytes)
-{
-    int image AUTO(files_close) =
-        openat(disk, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (image < 0)
-        return error_from_errno(errno, "make an image");
-    if (ftruncate(image, (off_t)size_bytes) != 0)
-        return error_from_errno(errno, "set the size of an image to %llu bytes",
-                                (unsigned long long)size_bytes);
-    return NULL;
-}
+static const struct copying methods = {
+    .make = make_content, .drop = drop_holder, .finish = finish_copy};
 
 static struct error *
 create(struct backend *backend, const struct data *data, const struct data_settings *settings)
 {
-    int holder AUTO(files_close) = -1;
-    int content AUTO(files_close) = -1;
-    struct error *error = layout_make_holder(of(backend)->root, data, &holder);
-    if (!error)
-        error = layout_put_note(holder, &settings->note);
-    if (!error)
-        error = make_content(backend, holder, data, settings->size_bytes, &content);
-    if (error || data->kind == KIND_TREE)
-        return error;
-    return make_image(content, settings->size_bytes);
+    return copying_create(&methods, backend, data, settings);
 }
 
 static struct error *
 copy(struct backend *backend, const struct data *from, const struct data *to,
      const struct data_settings *settings, const struct progress *progress)
 {
-    struct copying copying = {.backend = backend,
-                              .root = of(backend)->root,
-                              .make = make_content,
-                              .drop = drop_holder,
-                              .finish = finish_copy};
-    return copying_run(&copying, from, to, settings, progress);
+    return copying_run(&methods, backend, from, to, settings, progress);
 }
 
 static struct error *
 remove_data(struct backend *backend, const struct data *data)
 {
-    char path[LAYOUT_PATH_SIZE];
-    layout_print_making(data, path, sizeof path);
-    struct error *error = drop_holder(backend, path);
-    layout_print_holder(data, path, sizeof path);
-    return error ? error : drop_holder(backend, path);
+    return copying_remove(&methods, backend, data);
+}
+
+/* The image is as large as the tmpfs around it, which limits it. */
+static struct error *
+resize(int content, const struct data *data, uint64_t size_bytes)
+{
+    char options[64];
+    struct stat status = {0};
+    int image AUTO(files_close) =
+        data->kind == KIND_IMAGE ? files_open_below(content, "image", O_RDWR) : -1;
+    if (image >= 0 && fstat(image, &status) == 0 && size_bytes < (uint64_t)status.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
+                         (long long)status.st_size, (unsigned long long)size_bytes);
+    print_options(data, size_bytes, options, sizeof options);
+    struct error *error = remount(content, 0, options);
+    return error || image < 0 ? error : copying_grow_image(image, size_bytes);
 }
 
 static struct error *
 change(struct backend *backend, const struct data *data, const struct data_settings *settings)
 {
     int content AUTO(files_close) = -1;
-    char options[64];
-    struct stat status = {0};
     int holder AUTO(files_close) = -1;
-    struct error *error = layout_open_content(of(backend)->root, data, &content);
+    struct error *error = layout_open_content(backend->root, data, &content);
     if (!error)
-        error = layout_open_holder(of(backend)->root, data, &holder);
+        error = layout_open_holder(backend->root, data, &holder);
     if (!error)
         error = layout_put_note(holder, &settings->note);
-    if (error || !settings->size_bytes)
-        return error;
-    bool is_image = data->kind == KIND_IMAGE && fstatat(content, "image", &status, 0) == 0;
-    if (is_image && settings->size_bytes < (uint64_t)status.st_size)
-        return error_new(CODE_OUT_OF_RANGE, "an image of %lld bytes cannot shrink to %llu",
-                         (long long)status.st_size, (unsigned long long)settings->size_bytes);
-    print_options(data, settings->size_bytes, options, sizeof options);
-    error = remount(content, 0, options);
-    return error || !is_image ? error : make_image(content, settings->size_bytes);
+    return error || !settings->size_bytes ? error : resize(content, data, settings->size_bytes);
 }
 
 static struct error *
@@ -203,7 +168,7 @@ measure(struct backend *backend, const struct data *data, struct data_usage *usa
     int content AUTO(files_close) = -1;
     struct statfs status;
     struct stat image;
-    struct error *error = layout_open_content(of(backend)->root, data, &content);
+    struct error *error = layout_open_content(backend->root, data, &content);
     if (error)
         return error;
     if (fstatfs(content, &status) != 0)
@@ -250,17 +215,10 @@ static struct error *
 find_path(struct backend *backend, const struct data *data, char *out, size_t size)
 {
     int holder AUTO(files_close) = -1;
-    struct error *error = layout_open_holder(of(backend)->root, data, &holder);
+    struct error *error = layout_open_holder(backend->root, data, &holder);
     if (!error && !is_mount(holder, layout_content(data)))
         error = error_new(CODE_NOT_FOUND, "the tmpfs of %s is not mounted", data->handle);
-    return error ? error
-                 : layout_find_path(of(backend)->root, of(backend)->directory, data, out, size);
-}
-
-static struct error *
-list(struct backend *backend, backend_found *found, void *context)
-{
-    return layout_list(of(backend)->root, found, context);
+    return error ? error : layout_find_path(backend, data, out, size);
 }
 
 static struct error *
@@ -270,53 +228,28 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
     struct extent_reader *reader AUTO(memory_cleanup) = memory_new(sizeof *reader);
     int image AUTO(files_close) = -1;
     (void)base; /* refused before: finds_changes is false */
-    struct error *error = layout_open_image(of(backend)->root, data, O_RDONLY, &image);
+    struct error *error = layout_open_image(backend->root, data, O_RDONLY, &image);
     if (!error)
         error = extents_open_seek(reader, image, offset);
     return error ? error : extents_compare(reader, NULL, offset, sink);
 }
 
-static struct error *
-write_note(struct backend *backend, const struct data *data, const void *note, size_t size)
-{
-    return layout_write_note(of(backend)->root, data, note, size);
-}
-
-static struct error *
-read_note(struct backend *backend, const struct data *data, void *note, size_t room, size_t *size)
-{
-    return layout_read_note(of(backend)->root, data, note, room, size);
-}
-
 /* ---- opening ---- */
 
-/* What is mounted stays: it is the data. */
-static void
-close_backend(struct backend *backend)
-{
-    struct memory_backend *memory = of(backend);
-    files_close(&memory->root);
-    free(memory->directory);
-    free(memory);
-}
-
 static struct error *
-open_root(struct memory_backend *memory, const char *directory)
+open_root(struct backend *backend, const char *directory)
 {
     char *absolute AUTO(memory_cleanup) = realpath(directory, NULL);
     if (!absolute)
         return error_from_errno(errno, "find %s", directory);
-    if (asprintf(&memory->directory, "%s/memory", absolute) < 0)
+    if (asprintf(&backend->path, "%s/memory", absolute) < 0)
         memory_exhausted();
-    if (mkdir(memory->directory, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make %s", memory->directory);
-    if (!is_mount(AT_FDCWD, memory->directory) &&
-        mount("skycap", memory->directory, "tmpfs", MS_NOATIME, "mode=0700") != 0)
-        return error_from_errno(errno, "mount a tmpfs at %s", memory->directory);
-    memory->root = open(memory->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (memory->root < 0)
-        return error_from_errno(errno, "open %s", memory->directory);
-    return layout_make(memory->root);
+    if (mkdir(backend->path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make %s", backend->path);
+    if (!is_mount(AT_FDCWD, backend->path) &&
+        mount("skycap", backend->path, "tmpfs", MS_NOATIME, "mode=0700") != 0)
+        return error_from_errno(errno, "mount a tmpfs at %s", backend->path);
+    return layout_open(backend);
 }
 
 static struct error *
@@ -324,17 +257,16 @@ open_backend(const struct backend_options *options, struct backend **out)
 {
     if (geteuid() != 0)
         return error_new(CODE_PERMISSION_DENIED, "the memory back end needs root, to mount");
-    struct memory_backend *memory = memory_zeroed(sizeof *memory);
-    memory->base = (struct backend){.enforces_tree_size = true};
-    memory->root = -1;
-    struct error *error = open_root(memory, options->directory);
+    struct backend *backend = memory_zeroed(sizeof *backend);
+    *backend = (struct backend){.enforces_tree_size = true, .root = -1};
+    struct error *error = open_root(backend, options->directory);
     if (error) {
-        close_backend(&memory->base);
+        layout_close(backend);
         return error;
     }
     log_info(options->log, "volumes are in memory and go when the machine does",
-             LOG_TEXT("directory", memory->directory));
-    *out = &memory->base;
+             LOG_TEXT("directory", backend->path));
+    *out = backend;
     return NULL;
 }
 
@@ -342,7 +274,7 @@ const struct backend_ops backend_memory = {
     .name = "memory",
     .is_volatile = true,
     .open = open_backend,
-    .close = close_backend,
+    .close = layout_close, /* what is mounted stays: it is the data */
     .create = create,
     .copy = copy,
     .remove = remove_data,
@@ -350,8 +282,8 @@ const struct backend_ops backend_memory = {
     .usage = measure,
     .capacity = capacity,
     .path = find_path,
-    .list = list,
+    .list = layout_list,
     .extents = extents,
-    .write_note = write_note,
-    .read_note = read_note,
+    .write_note = layout_write_note,
+    .read_note = layout_read_note,
 };

@@ -69,16 +69,6 @@ backend_find(struct backend *backend, const char *name, struct backend **out)
 
 /* ---- opening ---- */
 
-static bool
-is_known(const char *name)
-{
-    for (size_t i = 0; all_backends[i]; i++) {
-        if (!strcmp(all_backends[i]->name, name))
-            return true;
-    }
-    return false;
-}
-
 /*
  * The first is the one whose directory says to whom it belongs: that tells a wrong order, which
  * would lead handles astray.
@@ -86,7 +76,7 @@ is_known(const char *name)
 static struct error *
 check_addition(struct backend *first, const char *name)
 {
-    if (!is_known(name))
+    if (!backend_find_ops(name))
         return error_new(
             CODE_INVALID_ARGUMENT,
             "there is no back end \"%.32s\"; beside the first, use btrfs, dir or memory", name);
@@ -137,7 +127,7 @@ add_those_in(DIR *place, struct backend *first, const struct backend_options *op
     const struct dirent *entry;
     struct error *error = NULL;
     while (!error && (errno = 0, entry = readdir(place))) {
-        if (!is_known(entry->d_name) || find(first, entry->d_name))
+        if (!backend_find_ops(entry->d_name) || find(first, entry->d_name))
             continue;
         log_info(options->log, "opening a back end that was used here before",
                  LOG_TEXT("name", entry->d_name));

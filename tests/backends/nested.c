@@ -35,7 +35,7 @@ needs_simple_quotas(void)
 static int
 root_fd(void)
 {
-    return btrfs_of(scene.backend)->root;
+    return btrfs_of(scene.backend)->base.root;
 }
 
 static bool
