@@ -139,30 +139,12 @@ publish_staged(struct engine *engine, const volume_record *volume, const struct 
     return error;
 }
 
-/*
- * Publications that are gone, as after a reboot, leave the list; one that is to be made again just
- * so stays.
- */
-static struct error *
-drop_lost_publications(struct engine *engine, struct backing *backing, const struct use *wanted,
-                       struct mount_list *rows)
+/* A publication, unless it is the one that is wanted: that is only mounted again. */
+static bool
+is_other_publication(const mount_record *record, const struct use *wanted)
 {
-    struct error *error = NULL;
-    size_t kept = 0;
-    for (size_t i = 0; i < rows->count && !error; i++) {
-        struct use use = use_of_row(rows->records[i]);
-        bool is_there = true;
-        bool is_wanted =
-            strcmp(use.path, wanted->path) == 0 && !use_conflicts(rows->records[i], wanted);
-        if (mount_rows_is_publication(rows->records[i]) && !is_wanted)
-            error = use_is_mounted(backing, &use, &is_there);
-        if (is_there)
-            rows->records[kept++] = rows->records[i];
-        else if (!error)
-            error = mount_rows_delete(engine, rows->records[i]);
-    }
-    rows->count = kept;
-    return error;
+    bool is_wanted = strcmp(record->path, wanted->path) == 0 && !use_conflicts(record, wanted);
+    return mount_rows_is_publication(record) && !is_wanted;
 }
 
 struct error *
@@ -181,7 +163,7 @@ publish_volume(struct engine *engine, const char *handle, const struct use *use)
     if (!error)
         error = backing_find(engine, held.record, &backing);
     if (!error)
-        error = drop_lost_publications(engine, &backing, use, &rows);
+        error = use_drop_unmounted(engine, &backing, &rows, is_other_publication, use);
     if (!error)
         error = use_check_same(&rows, use);
     if (!error)
@@ -295,10 +277,7 @@ publish_undo(struct engine *engine, const char *handle, const char *path)
     struct held_volume held AUTO(held_release) = {0};
     struct mount_list rows = {0};
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
+    error = error_forgive(error, CODE_NOT_FOUND);
     if (!error)
         error = mount_rows_list(engine, handle, &arena, &rows);
     if (error)

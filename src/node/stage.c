@@ -146,22 +146,10 @@ drop_lost_conflicts(struct engine *engine, const volume_record *volume, const st
                     struct mount_list *rows)
 {
     struct backing backing AUTO(backing_clear) = BACKING_NONE;
-    size_t kept = 0;
     if (!has_conflicts(rows, use))
         return NULL;
     struct error *error = backing_find(engine, volume, &backing);
-    for (size_t i = 0; i < rows->count && !error; i++) {
-        struct use other = use_of_row(rows->records[i]);
-        bool is_there = true;
-        if (use_conflicts(rows->records[i], use))
-            error = use_is_mounted(&backing, &other, &is_there);
-        if (!error && !is_there)
-            error = mount_rows_delete(engine, rows->records[i]);
-        else
-            rows->records[kept++] = rows->records[i];
-    }
-    rows->count = kept;
-    return error;
+    return error ? error : use_drop_unmounted(engine, &backing, rows, use_conflicts, use);
 }
 
 struct error *
@@ -243,7 +231,7 @@ undo_held(struct engine *engine, const volume_record *volume, const char *path, 
     if (error)
         return error;
     mount_record *record = mount_rows_find(&rows, path);
-    error = use_drop_unmounted(engine, &backing, &rows);
+    error = use_drop_unmounted(engine, &backing, &rows, NULL, NULL);
     if (!error)
         error = stage_check_unpublished(&rows, path);
     if (error)
@@ -259,9 +247,7 @@ stage_undo(struct engine *engine, const char *handle, const char *path)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error ? error : undo_held(engine, held.record, path, &arena);
+    if (error)
+        return error_forgive(error, CODE_NOT_FOUND);
+    return undo_held(engine, held.record, path, &arena);
 }

@@ -138,18 +138,20 @@ use_is_mounted(struct backing *backing, const struct use *use, bool *is_mounted)
 }
 
 struct error *
-use_drop_unmounted(struct engine *engine, struct backing *backing, struct mount_list *rows)
+use_drop_unmounted(struct engine *engine, struct backing *backing, struct mount_list *rows,
+                   use_selects *selects, const struct use *wanted)
 {
     struct error *error = NULL;
     size_t kept = 0;
     for (size_t i = 0; i < rows->count && !error; i++) {
         struct use use = use_of_row(rows->records[i]);
-        bool is_mounted;
-        error = use_is_mounted(backing, &use, &is_mounted);
-        if (!error && is_mounted)
-            rows->records[kept++] = rows->records[i];
-        else if (!error)
+        bool is_mounted = true;
+        if (!selects || selects(rows->records[i], wanted))
+            error = use_is_mounted(backing, &use, &is_mounted);
+        if (!error && !is_mounted)
             error = mount_rows_delete(engine, rows->records[i]);
+        else
+            rows->records[kept++] = rows->records[i];
     }
     rows->count = kept;
     return error;
@@ -163,7 +165,7 @@ use_list(struct engine *engine, const volume_record *volume, struct arena *arena
     struct error *error = mount_rows_list(engine, volume->handle, arena, out);
     if (!error && out->count)
         error = backing_find(engine, volume, &backing);
-    return error ? error : use_drop_unmounted(engine, &backing, out);
+    return error ? error : use_drop_unmounted(engine, &backing, out, NULL, NULL);
 }
 
 struct error *

@@ -61,9 +61,15 @@ MUST_CHECK struct error *use_record(struct engine *engine, const char *handle,
 MUST_CHECK struct error *use_is_mounted(struct backing *backing, const struct use *use,
                                         bool *is_mounted);
 
-/* Rows whose mounts are gone, as after a reboot, are deleted and leave the list. */
+typedef bool use_selects(const mount_record *record, const struct use *wanted);
+
+/*
+ * Deletes the rows whose mounts are gone, as after a reboot, and takes them from the list. Looks
+ * only at those that `selects` chooses; NULL chooses all.
+ */
 MUST_CHECK struct error *use_drop_unmounted(struct engine *engine, struct backing *backing,
-                                            struct mount_list *rows);
+                                            struct mount_list *rows, use_selects *selects,
+                                            const struct use *wanted);
 
 /* All uses that are mounted; rows of others are deleted. */
 MUST_CHECK struct error *use_list(struct engine *engine, const volume_record *volume,
