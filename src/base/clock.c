@@ -25,6 +25,12 @@ clock_now_ms(void)
     return clock_now_ns() / NS_PER_MS;
 }
 
+uint64_t
+clock_boot_ms(void)
+{
+    return (uint64_t)read_clock(CLOCK_BOOTTIME) / NS_PER_MS;
+}
+
 struct timespec
 clock_after_ms(uint64_t ms)
 {

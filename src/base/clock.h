@@ -10,6 +10,9 @@
 uint64_t clock_now_ns(void);
 uint64_t clock_now_ms(void);
 
+/* Since the boot of the machine, counting the time that it was suspended. */
+uint64_t clock_boot_ms(void);
+
 /* The monotonic clock `ms` from now, for the timed waits of pthreads. */
 struct timespec clock_after_ms(uint64_t ms);
 

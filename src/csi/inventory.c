@@ -193,13 +193,7 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
 
 /* ---- volumes ---- */
 
-/* Other than for CSI, a volume that is still being copied is there. */
-static bool
-is_told(const volume_record *record)
-{
-    return record->state != STATE(DELETING);
-}
-
+/* Unlike CSI, shows a volume that is still being copied. */
 static struct error *
 read_volume(struct engine *engine, const char *handle, struct arena *arena, volume_record **out)
 {
@@ -208,7 +202,7 @@ read_volume(struct engine *engine, const char *handle, struct arena *arena, volu
     if (error)
         return error;
     *out = (volume_record *)row.record;
-    return is_told(*out) ? NULL : not_found("volume", handle);
+    return NULL;
 }
 
 static struct error *
@@ -264,8 +258,7 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
     reply->volumes = arena_alloc(arena, page.count * sizeof(void *));
     for (size_t i = 0; i < page.count && !error; i++) {
         const volume_record *record = (volume_record *)page.rows[i].record;
-        if (is_told(record))
-            error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
+        error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
         if (page.has_more && i + 1 == page.count)
             reply->next_token = ids_print(ID_VOLUME, record->handle, arena);
     }

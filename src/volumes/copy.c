@@ -16,9 +16,6 @@
 #include "volumes/unchanged.h"
 #include "volumes/volume.h"
 
-/* How long a delete waits for a copy to wind down. */
-#define ABANDON_MS 5000
-
 /* One copy, on its way. */
 struct copy {
     struct engine *engine;
@@ -232,11 +229,7 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
         return;
     }
     struct data to = target_of(copy);
-    struct error *error = backend_remove(copy->engine->backend, &to);
-    if (error)
-        log_warn(copy->engine->log, "data of a copy that failed stays until the next start",
-                 LOG_TEXT("handle", to.handle), LOG_TEXT("error", error->message));
-    error_free(error);
+    rows_drop_data(copy->engine, &to);
     rows_add_delete(copy->kind, copy->record, arena, out->items);
     out->count = 2;
 }
@@ -280,59 +273,6 @@ copy_start(struct engine *engine, const struct row_kind *kind, const ProtobufCMe
     spec.changes = changes;
     spec.change_count = COUNT_OF(changes);
     return ops_start(engine->ops, &spec);
-}
-
-/* ---- waiting ---- */
-
-static unsigned
-percent_of(const operation_record *operation)
-{
-    if (operation->total <= 0 || operation->done <= 0)
-        return 0;
-    /* Not quite done is not done. */
-    double part = (double)operation->done * 100 / (double)operation->total;
-    return part < 99 ? (unsigned)part : 99;
-}
-
-struct error *
-copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, struct copy_state *out)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    operation_record *operation;
-    struct error *error = ops_wait(engine->ops, handle, wait_ms, &arena, &operation);
-    if (error)
-        return error_wrap(error, "wait for the copy");
-    switch (operation->state) {
-    case OPERATION_STATE(RUNNING):
-        *out = (struct copy_state){percent_of(operation), operation->total > 0};
-        return NULL;
-    case OPERATION_STATE(SUCCEEDED):
-        *out = (struct copy_state){100, true};
-        return NULL;
-    default:
-        return error_new((enum code)operation->error_code, "%s", operation->error_message);
-    }
-}
-
-struct error *
-copy_abandon(struct engine *engine, const char *handle)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    operation_record *operation;
-    struct error *error = ops_cancel(engine->ops, handle);
-    if (!error)
-        error = ops_wait(engine->ops, handle, ABANDON_MS, &arena, &operation);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL; /* nothing that could disturb a delete */
-    }
-    if (error)
-        return error_wrap(error, "cancel the copy");
-    if (operation->state == OPERATION_STATE(RUNNING))
-        return error_new(CODE_ABORTED, "its copy is being cancelled; try again");
-    return NULL;
 }
 
 /* ---- after a restart ---- */

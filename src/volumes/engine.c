@@ -34,10 +34,7 @@ check_rebuilt(struct engine *engine)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the store was to be made again from the volumes, and that was not "
                          "finished: run `skycap doctor --rebuild`");
-    if (error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    return NULL;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 /* Sweeping by an empty store would delete everything, by half of one much. */

@@ -92,24 +92,16 @@ take_members(struct deleting *deleting)
     return error;
 }
 
-static void
-remove_data(struct engine *engine, const snapshot_record *snapshot)
-{
-    struct data data = snapshot_data(snapshot);
-    struct error *error AUTO(error_cleanup) = backend_remove(engine->backend, &data);
-    if (error)
-        log_warn(engine->log, "data of a deleted snapshot stays until the next start",
-                 LOG_TEXT("handle", data.handle), LOG_TEXT("error", error->message));
-}
-
 static struct error *
 delete_rows_and_data(struct deleting *deleting)
 {
     size_t count;
     struct row_change *rows = group_rows_of(&deleting->group, deleting->arena, &count);
     struct error *error = rows_delete_all(deleting->engine, rows, count);
-    for (size_t i = 0; i < deleting->group.count && !error; i++)
-        remove_data(deleting->engine, deleting->group.snapshots[i]);
+    for (size_t i = 0; i < deleting->group.count && !error; i++) {
+        struct data data = snapshot_data(deleting->group.snapshots[i]);
+        rows_drop_data(deleting->engine, &data);
+    }
     return error;
 }
 
@@ -138,9 +130,5 @@ group_delete(struct engine *engine, const char *handle)
         error = keys_take(&engine->keys, "group", record->name, &key);
     if (!error)
         error = delete_held(engine, handle, &arena);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }

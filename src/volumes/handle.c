@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 /* Digits before letters, as bytes sort; without those that people mistake for each other. */
@@ -37,32 +37,18 @@ random_number(void)
     return number;
 }
 
-static uint64_t
-read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-uint64_t
-handle_clock_ms(void)
-{
-    return read_clock(CLOCK_REALTIME);
-}
-
 void
 handle_start_clock(struct engine *engine, uint64_t newest_ms)
 {
-    uint64_t now = handle_clock_ms();
-    engine->uptime_at_start_ms = read_clock(CLOCK_BOOTTIME);
+    uint64_t now = (uint64_t)clock_unix_ms();
+    engine->uptime_at_start_ms = clock_boot_ms();
     engine->started_ms = now > newest_ms ? now : newest_ms + 1;
 }
 
 uint64_t
 handle_now_ms(const struct engine *engine)
 {
-    return engine->started_ms + (read_clock(CLOCK_BOOTTIME) - engine->uptime_at_start_ms);
+    return engine->started_ms + (clock_boot_ms() - engine->uptime_at_start_ms);
 }
 
 void

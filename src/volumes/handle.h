@@ -25,9 +25,6 @@ void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);
 /* The time that a handle tells; 0 if it is none of ours. */
 uint64_t handle_read_time(const char *handle);
 
-/* The machine's clock. It may be wrong, and may be set. */
-uint64_t handle_clock_ms(void);
-
 /*
  * The engine's own begins where the machine's is, but behind the newest handle there is, and never
  * goes back.

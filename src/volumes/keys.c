@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct key {
@@ -48,22 +48,11 @@ is_held(const struct keys *keys, const char *kind, const char *name, bool may_be
     return false;
 }
 
-static struct timespec
-time_in(unsigned ms)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_nsec += (long)(ms % 1000) * 1000000;
-    time.tv_sec += (time_t)(ms / 1000) + time.tv_nsec / 1000000000;
-    time.tv_nsec %= 1000000000;
-    return time;
-}
-
 static struct error *
 take(struct keys *keys, const char *kind, const char *name, bool is_shared, unsigned timeout_ms,
      struct key **out)
 {
-    struct timespec end = time_in(timeout_ms);
+    struct timespec end = clock_after_ms(timeout_ms);
     struct key *key = memory_new(sizeof *key + strlen(name) + 1);
     key->keys = keys;
     key->kind = kind;

@@ -107,12 +107,8 @@ rows_find(struct engine *engine, const struct row_kind *kind, const char *name, 
     struct store_entry entry;
     out->record = NULL;
     struct error *error = store_get(engine->store, name_key(kind, arena, name), arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
     if (error)
-        return error;
+        return error_forgive(error, CODE_NOT_FOUND);
     return rows_get(engine, kind, arena_copy(arena, entry.value, entry.value_size), arena, out);
 }
 
@@ -234,4 +230,13 @@ rows_mend_name(struct engine *engine, const struct row_kind *kind, const Protobu
     struct store_change change = {name_key(kind, &arena, rows_name(kind, record)),
                                   (const uint8_t *)handle, strlen(handle), STORE_ANY};
     return store_write(engine->store, &change, 1, NULL);
+}
+
+void
+rows_drop_data(struct engine *engine, const struct data *data)
+{
+    struct error *error AUTO(error_cleanup) = backend_remove(engine->backend, data);
+    if (error)
+        log_warn(engine->log, "deleted data stays until the next start",
+                 LOG_TEXT("handle", data->handle), LOG_TEXT("error", error->message));
 }

@@ -97,4 +97,10 @@ MUST_CHECK struct error *rows_unpack(const ProtobufCMessageDescriptor *type,
                                      const struct store_entry *entry, struct arena *arena,
                                      struct row *out);
 
+/*
+ * Removes data whose row is gone. A failure is only logged: nobody sees the data any more, and the
+ * next start removes it.
+ */
+void rows_drop_data(struct engine *engine, const struct data *data);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "volumes/handle.h"
 #include "volumes/rows.h"
 
@@ -23,13 +24,9 @@ read_text(struct engine *engine, const char *key, struct arena *arena, const cha
     struct store_entry entry;
     *text = NULL;
     struct error *error = store_get(engine->store, key, arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
     if (!error)
         *text = arena_copy(arena, entry.value, entry.value_size);
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 struct error *
@@ -108,7 +105,7 @@ struct error *
 settled_find_newest(struct engine *engine, uint64_t *time_ms)
 {
     struct settled settled;
-    uint64_t now = handle_clock_ms(), newest = now;
+    uint64_t now = (uint64_t)clock_unix_ms(), newest = now;
     struct error *error = settled_read(engine, &settled);
     if (!error)
         error = find_newest_row(engine, &volume_rows, &newest);

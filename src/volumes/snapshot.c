@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "message/message_map.h"
 #include "volumes/handle.h"
 #include "volumes/spec.h"
@@ -50,8 +50,6 @@ snapshot_record *
 snapshot_make_record(const struct engine *engine, const char *name, const volume_record *source,
                      const struct text_map *parameters, struct arena *arena)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     snapshot_record *record = arena_alloc(arena, sizeof *record);
     skycap__records__snapshot_record__init(record);
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
@@ -64,7 +62,7 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
     record->formatted_bytes = source->formatted_bytes;
     record->blank = source->blank;
     record->sector_bytes = source->sector_bytes;
-    record->created_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    record->created_ns = clock_unix_ns();
     message_map_write(parameters, arena,
                       &skycap__records__snapshot_record__parameters_entry__descriptor,
                       &record->parameters, &record->n_parameters);

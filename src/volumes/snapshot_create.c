@@ -5,10 +5,10 @@
 #include "message/message_map.h"
 #include "volumes/copy.h"
 #include "volumes/data_lock.h"
+#include "volumes/mount_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
-#include "volumes/volume_use.h"
 
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
@@ -50,13 +50,7 @@ make_snapshot(struct engine *engine, const char *name, const char *source_handle
 {
     struct key *held AUTO(keys_release) = NULL;
     volume_record *source;
-    struct error *error = data_lock_shared(engine, &volume_rows, source_handle, &held);
-    if (!error)
-        error = volume_get(engine, source_handle, arena, &source);
-    if (!error)
-        error = volume_adopt_size(engine, source);
-    if (!error)
-        error = engine->use->flush(engine, source, arena);
+    struct error *error = volume_take_source(engine, source_handle, arena, &held, &source);
     if (error)
         return error;
     *out = snapshot_make_record(engine, name, source, parameters, arena);
@@ -125,15 +119,9 @@ delete_row_and_data(struct engine *engine, const snapshot_record *snapshot)
 {
     struct data data = snapshot_data(snapshot);
     struct error *error = rows_delete(engine, &snapshot_rows, &snapshot->base);
-    if (error)
-        return error;
-    error = backend_remove(engine->backend, &data);
-    if (error) {
-        log_warn(engine->log, "data of a deleted snapshot stays until the next start",
-                 LOG_TEXT("handle", data.handle), LOG_TEXT("error", error->message));
-        error_free(error);
-    }
-    return NULL;
+    if (!error)
+        rows_drop_data(engine, &data);
+    return error;
 }
 
 /* The snapshot's key is held. */
@@ -168,9 +156,5 @@ snapshot_delete(struct engine *engine, const char *handle)
         error = keys_take(&engine->keys, "snapshot", snapshot->name, &key);
     if (!error)
         error = delete_held(engine, snapshot, &arena);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }

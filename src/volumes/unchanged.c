@@ -18,18 +18,11 @@
 
 #include "backends/files.h"
 #include "backends/tree.h"
+#include "base/clock.h"
 #include "volumes/mount_rows.h"
 
 #define MOMENT_NS 100000000 /* 0.1 s */
 #define LONGEST_WAIT_NS 2000000000
-
-static int64_t
-now_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static struct error *
 measure(const char *path, bool syncs, struct tree_size *out)
@@ -69,7 +62,7 @@ unchanged_refuse(const struct data *tree)
 static bool
 is_recent(int64_t changed_ns)
 {
-    int64_t age = now_ns(CLOCK_REALTIME) - changed_ns;
+    int64_t age = clock_unix_ns() - changed_ns;
     return age < MOMENT_NS && age > -MOMENT_NS;
 }
 
@@ -83,9 +76,9 @@ unchanged_begin(struct engine *engine, const struct data *tree, struct unchanged
         error = is_in_use(engine, tree->handle, &is_used);
     if (!error)
         error = measure(out->path, is_used, &size);
-    int64_t start = now_ns(CLOCK_MONOTONIC);
+    uint64_t start = clock_now_ns();
     while (!error && is_used && is_recent(size.changed_ns)) {
-        if (now_ns(CLOCK_MONOTONIC) - start > LONGEST_WAIT_NS)
+        if (clock_now_ns() - start > LONGEST_WAIT_NS)
             return unchanged_refuse(tree);
         nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS / 4}, NULL);
         error = measure(out->path, false, &size);

@@ -3,8 +3,8 @@
 #include "volumes/upkeep.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "volumes/freeze.h"
 #include "volumes/handle.h"
@@ -125,10 +125,9 @@ seconds_to_wait(const struct upkeep *upkeep)
 static bool
 wait_a_while(struct upkeep *upkeep, unsigned *seconds)
 {
-    struct timespec start;
+    struct timespec start = clock_after_ms(0);
     unsigned pause = 0;
     int result = 0;
-    clock_gettime(CLOCK_MONOTONIC, &start);
     pthread_mutex_lock(&upkeep->lock);
     while (!upkeep->ends && result == 0) {
         pause = seconds_to_wait(upkeep);

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define SLOW_NS INT64_C(5000000)
@@ -19,14 +19,6 @@ struct usage_memory {
     struct data_usage usage;
 };
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 void
 usage_cache_clear(struct usage_cache *cache)
 {
@@ -37,7 +29,7 @@ usage_cache_clear(struct usage_cache *cache)
 static bool
 find(struct usage_cache *cache, const struct data *data, int64_t size_bytes, struct data_usage *out)
 {
-    int64_t now = now_ns();
+    int64_t now = (int64_t)clock_now_ns();
     bool is_found = false;
     pthread_mutex_lock(&cache->lock);
     for (size_t i = 0; i < cache->count && !is_found; i++) {
@@ -73,7 +65,7 @@ static void
 remember(struct usage_cache *cache, const struct data *data, int64_t size_bytes, int64_t took_ns,
          const struct data_usage *usage)
 {
-    int64_t now = now_ns();
+    int64_t now = (int64_t)clock_now_ns();
     int64_t good_ns = took_ns < LONGEST_NS / TIMES_AS_LONG ? took_ns * TIMES_AS_LONG : LONGEST_NS;
     pthread_mutex_lock(&cache->lock);
     struct usage_memory *place = find_place(cache, data->handle, now);
@@ -89,9 +81,9 @@ usage_cache_measure(struct usage_cache *cache, struct backend *backend, const st
 {
     if (find(cache, data, size_bytes, out))
         return NULL;
-    int64_t begin = now_ns();
+    int64_t begin = (int64_t)clock_now_ns();
     struct error *error = backend_usage(backend, data, out);
-    int64_t took = now_ns() - begin;
+    int64_t took = (int64_t)clock_now_ns() - begin;
     if (!error && out->is_counted && took >= SLOW_NS)
         remember(cache, data, size_bytes, took, out);
     return error;

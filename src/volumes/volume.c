@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "message/message_map.h"
+#include "volumes/data_lock.h"
+#include "volumes/volume_use.h"
 
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
@@ -32,8 +34,6 @@ volume_find_data(struct engine *engine, const volume_record *volume, char *out, 
 struct error *
 volume_check_ready(const volume_record *volume)
 {
-    if (volume->state == STATE(DELETING))
-        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is being deleted", volume->handle);
     if (volume->state == STATE(COPYING))
         return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied; try again",
                          volume->handle);
@@ -49,6 +49,18 @@ volume_get(struct engine *engine, const char *handle, struct arena *arena, volum
         return error;
     *out = (volume_record *)row.record;
     return volume_check_ready(*out);
+}
+
+struct error *
+volume_take_source(struct engine *engine, const char *handle, struct arena *arena,
+                   struct key **lock, volume_record **out)
+{
+    struct error *error = data_lock_shared(engine, &volume_rows, handle, lock);
+    if (!error)
+        error = volume_get(engine, handle, arena, out);
+    if (!error)
+        error = volume_adopt_size(engine, *out);
+    return error ? error : engine->use->flush(engine, *out, arena);
 }
 
 struct error *

@@ -45,10 +45,18 @@ MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
                                     volume_record **out);
 
-/* NOT_FOUND: it is being deleted. ABORTED: it is still being copied. */
+/* ABORTED: it is still being copied. */
 MUST_CHECK struct error *volume_check_ready(const volume_record *volume);
 
-/* Volumes by age; those that are being copied or deleted, and ephemeral ones, are left out. */
+/*
+ * Locks the volume's data for copying, reads its row and flushes its mounts. The lock is released
+ * by the caller, also after an error.
+ */
+MUST_CHECK struct error *volume_take_source(struct engine *engine, const char *handle,
+                                            struct arena *arena, struct key **lock,
+                                            volume_record **out);
+
+/* Volumes by age, without those that are being copied and ephemeral ones. */
 struct volume_page {
     volume_record **volumes;
     size_t count;

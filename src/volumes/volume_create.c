@@ -9,8 +9,8 @@
  * not, and the same request finds it.
  */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "message/message_map.h"
 #include "volumes/capability.h"
 #include "volumes/copy.h"
@@ -19,7 +19,6 @@
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
-#include "volumes/volume_use.h"
 
 #define DEFAULT_SECTOR_BYTES 4096u
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
@@ -101,9 +100,6 @@ answer_existing(volume_record *record, const struct volume_request *request, str
     if (difference)
         return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" exists with other %s",
                          request->name, difference);
-    if (record->state == STATE(DELETING))
-        return error_new(CODE_ABORTED, "the volume \"%s\" is being deleted; try again",
-                         request->name);
     *out = record;
     return NULL;
 }
@@ -115,13 +111,7 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
                    struct source *out)
 {
     volume_record *volume;
-    struct error *error = data_lock_shared(engine, &volume_rows, handle, &out->held);
-    if (!error)
-        error = volume_get(engine, handle, arena, &volume);
-    if (!error)
-        error = volume_adopt_size(engine, volume);
-    if (!error)
-        error = engine->use->flush(engine, volume, arena);
+    struct error *error = volume_take_source(engine, handle, arena, &out->held, &volume);
     if (error)
         return error_wrap(error, "source");
     out->kind = SOURCE_VOLUME;
@@ -219,14 +209,6 @@ record_source(const struct volume_request *request, struct arena *arena)
     return source;
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static volume_record *
 make_record(const struct engine *engine, const struct volume_request *request,
             const struct volume_spec *spec, const struct backend *home, struct arena *arena)
@@ -257,7 +239,7 @@ make_record(const struct engine *engine, const struct volume_request *request,
                       &skycap__records__volume_record__asked_mutable_parameters_entry__descriptor,
                       &record->asked_mutable_parameters, &record->n_asked_mutable_parameters);
     record->source = record_source(request, arena);
-    record->created_ns = now_ns();
+    record->created_ns = clock_unix_ns();
     record->ephemeral = request->ephemeral;
     return record;
 }

@@ -22,35 +22,23 @@ check_unused(struct engine *engine, const volume_record *volume, struct arena *a
     return error;
 }
 
-/* One durable write, then the data goes; what a crash leaves of it, the next start sweeps away. */
+/* One durable write, then the data goes. The next start removes what a crash leaves of it. */
 static struct error *
-delete_row_and_data(struct engine *engine, struct row *row)
+delete_row_and_data(struct engine *engine, const volume_record *volume)
 {
-    volume_record *volume = (volume_record *)row->record;
     struct data data = volume_data(volume);
     struct error *error = rows_delete(engine, &volume_rows, &volume->base);
-    if (error)
-        return error;
-    error = backend_remove(engine->backend, &data);
-    if (error) {
-        /* The volume is gone for everybody; only its space is not back yet. */
-        log_warn(engine->log, "data of a deleted volume stays until the next start",
-                 LOG_TEXT("handle", data.handle), LOG_TEXT("error", error->message));
-        error_free(error);
-    }
-    return NULL;
+    if (!error)
+        rows_drop_data(engine, &data);
+    return error;
 }
 
 /* `row->record` is NULL where there is no such volume. */
 static struct error *
 find_row(struct engine *engine, const char *handle, struct arena *arena, struct row *row)
 {
-    struct error *error = rows_get(engine, &volume_rows, handle, arena, row);
-    if (!error || error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
     row->record = NULL;
-    return NULL;
+    return error_forgive(rows_get(engine, &volume_rows, handle, arena, row), CODE_NOT_FOUND);
 }
 
 /*
@@ -73,7 +61,7 @@ delete_held(struct engine *engine, const char *handle, struct arena *arena)
     error = check_unused(engine, (volume_record *)row.record, arena);
     if (!error)
         error = data_lock_exclusive(engine, &volume_rows, handle, &data);
-    return error ? error : delete_row_and_data(engine, &row);
+    return error ? error : delete_row_and_data(engine, (volume_record *)row.record);
 }
 
 struct error *
