@@ -456,10 +456,10 @@ read_flags(struct settings *s, int count, char **arguments)
         {"ids", 0, "N", OPTION_NUMBER, &s->ids, "how many controllers there are, or shall be"},
         {"register", 0, "ADDRESS", OPTION_TEXT, &s->value, "send RegisterControllerRequests"},
         {"look-up", 0, NULL, OPTION_FLAG, &s->looks_up, "send GetValuesRequests of addresses"},
+        {0},
     };
-    const struct options options = {"call-load [options] ADDRESS METHOD",
-                                    "Makes calls as fast as they are answered.", table,
-                                    sizeof table / sizeof table[0]};
+    const struct options options = {"call-load", "call-load [options] ADDRESS METHOD",
+                                    "Makes calls as fast as they are answered.", table};
     int rest;
     bool helped;
     struct error *error = options_parse(&options, count, arguments, &rest, &helped);

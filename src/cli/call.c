@@ -17,22 +17,36 @@
 #define DEFAULT_SECONDS 30
 #define CONTROLLER_ID "controllerid" /* tells a registry whom to pass the call on to */
 
-struct settings {
-    struct text_list metadata;
-    const char *controller;
-    struct client_flags *flags;
-    bool compact;
-    const struct method *method;
-    const char *json;
-};
+static struct client_flags flags = {.timeout_s = DEFAULT_SECONDS};
+static struct text_list metadata_pairs;
+static const char *controller;
+static bool is_compact;
+static const struct method *method;
 
 /* ---- flags ---- */
 
+static const struct option call_flags[] = {
+    {"metadata", 0, "KEY=VALUE", OPTION_LIST, &metadata_pairs,
+     "send this with the call; may be given several times"},
+    {"controller", 0, "ID", OPTION_TEXT, &controller,
+     "ADDRESS is a registry: have it forward the call to this controller"},
+    {"timeout", 0, "SECONDS", OPTION_NUMBER, &flags.timeout_s,
+     "time limit for the call; default 30"},
+    {"compact", 0, NULL, OPTION_FLAG, &is_compact, "print each reply on one line"},
+    {"tls-ca", 0, "FILE", OPTION_TEXT, &flags.tls.ca_file,
+     "PEM certificates of the authorities trusted to sign the server's"},
+    {"tls-cert", 0, "FILE", OPTION_TEXT, &flags.tls.certificate_file, "client certificate, PEM"},
+    {"tls-key", 0, "FILE", OPTION_TEXT, &flags.tls.key_file, "its private key, PEM"},
+    {"tls-name", 0, "NAME", OPTION_TEXT, &flags.tls_name,
+     "name required in the server's certificate; default: the host of ADDRESS"},
+    {0},
+};
+
 static struct error *
-find_method(const char *name, const struct method **method)
+find_method(const char *name)
 {
-    *method = service_find_method(name);
-    if (*method)
+    method = service_find_method(name);
+    if (method)
         return NULL;
     return error_new(CODE_INVALID_ARGUMENT,
                      "unknown method \"%s\": give it as package.Service/Method, like "
@@ -41,54 +55,13 @@ find_method(const char *name, const struct method **method)
 }
 
 static struct error *
-read_flags(struct settings *s, int count, char **arguments, bool *helped)
+read_metadata(struct arena *arena, struct metadata *metadata)
 {
-    const struct option table[] = {
-        {"metadata", 0, "KEY=VALUE", OPTION_LIST, &s->metadata,
-         "send this with the call; may be given several times"},
-        {"controller", 0, "ID", OPTION_TEXT, &s->controller,
-         "ADDRESS is a registry: have it forward the call to this controller"},
-        {"timeout", 0, "SECONDS", OPTION_NUMBER, &s->flags->timeout_s,
-         "time limit for the call; default 30"},
-        {"compact", 0, NULL, OPTION_FLAG, &s->compact, "print each reply on one line"},
-        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->flags->tls.ca_file,
-         "PEM certificates of the authorities trusted to sign the server's"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->flags->tls.certificate_file,
-         "client certificate, PEM"},
-        {"tls-key", 0, "FILE", OPTION_TEXT, &s->flags->tls.key_file, "its private key, PEM"},
-        {"tls-name", 0, "NAME", OPTION_TEXT, &s->flags->tls_name,
-         "name required in the server's certificate; default: the host of ADDRESS"},
-    };
-    const struct options options = {
-        .usage = "skycap call [options] ADDRESS METHOD [JSON]",
-        .summary = "Calls METHOD (such as csi.v1.Identity/Probe) of the gRPC server at ADDRESS "
-                   "(unix:///path, host:port)\nwith the request JSON ({} if absent; - reads "
-                   "standard input) and prints the reply as JSON.\nA streaming method takes "
-                   "several JSON values, one after the other.",
-        .table = table,
-        .count = COUNT_OF(table),
-    };
-    int rest;
-    struct error *error = options_parse(&options, count, arguments, &rest, helped);
-    if (error || *helped)
-        return error;
-    if (count - rest < 2 || count - rest > 3)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "needs ADDRESS, METHOD and at most one JSON (see skycap call --help)");
-    s->flags->endpoint = arguments[rest];
-    s->json = count - rest == 3 ? arguments[rest + 2] : "{}";
-    return find_method(arguments[rest + 1], &s->method);
-}
-
-static struct error *
-read_metadata(const struct text_list *list, struct arena *arena, struct metadata *metadata)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        const char *equals = strchr(list->items[i], '=');
+    for (size_t i = 0; i < metadata_pairs.count; i++) {
+        const char *pair = metadata_pairs.items[i], *equals = strchr(pair, '=');
         if (!equals)
-            return error_new(CODE_INVALID_ARGUMENT, "--metadata %s: give it as key=value",
-                             list->items[i]);
-        char *key = arena_copy(arena, list->items[i], (size_t)(equals - list->items[i]));
+            return error_new(CODE_INVALID_ARGUMENT, "--metadata %s: give it as key=value", pair);
+        char *key = arena_copy(arena, pair, (size_t)(equals - pair));
         struct error *error = metadata_add(metadata, arena, key, equals + 1, strlen(equals + 1));
         if (error)
             return error_wrap(error, "--metadata");
@@ -97,21 +70,22 @@ read_metadata(const struct text_list *list, struct arena *arena, struct metadata
 }
 
 static struct error *
-add_controller(const char *id, struct arena *arena, struct metadata *metadata)
+add_controller(struct arena *arena, struct metadata *metadata)
 {
-    if (!id)
+    if (!controller)
         return NULL;
     if (metadata_find(metadata, CONTROLLER_ID))
         return error_new(CODE_INVALID_ARGUMENT, "--controller and --metadata " CONTROLLER_ID
                                                 "=... say the same: give one");
-    return error_wrap(metadata_add(metadata, arena, CONTROLLER_ID, id, strlen(id)), "--controller");
+    return error_wrap(metadata_add(metadata, arena, CONTROLLER_ID, controller, strlen(controller)),
+                      "--controller");
 }
 
 static struct error *
-read_input(const struct settings *settings, struct buffer *text)
+read_input(const char *json, struct buffer *text)
 {
-    if (strcmp(settings->json, "-") != 0) {
-        buffer_append_text(text, settings->json);
+    if (strcmp(json, "-") != 0) {
+        buffer_append_text(text, json);
         return NULL;
     }
     size_t got;
@@ -160,8 +134,7 @@ skip_space(const struct buffer *text, size_t at)
 
 /* The message that begins at *at; NULL in *message when there is none. */
 static struct error *
-next_message(const struct settings *settings, const struct buffer *text, size_t *at,
-             ProtobufCMessage **message)
+next_message(const struct buffer *text, size_t *at, ProtobufCMessage **message)
 {
     *message = NULL;
     *at = skip_space(text, *at);
@@ -170,16 +143,13 @@ next_message(const struct settings *settings, const struct buffer *text, size_t 
     const char *value = (const char *)text->bytes + *at;
     size_t size = value_size(value, text->size - *at);
     *at += size;
-    return message_json_parse(value, size, settings->method->input, NULL, message);
+    return message_json_parse(value, size, method->input, NULL, message);
 }
 
 static void
-print_reply(const struct settings *settings, const ProtobufCMessage *message)
+print_reply(const ProtobufCMessage *message)
 {
-    struct buffer text AUTO(buffer_clear) = {0};
-    message_json_print(message, settings->compact ? 0 : MESSAGE_JSON_PRETTY, &text);
-    printf("%s\n", buffer_text(&text));
-    fflush(stdout);
+    client_print_json(message, is_compact ? 0 : MESSAGE_JSON_PRETTY);
 }
 
 /* ---- calling ---- */
@@ -192,41 +162,37 @@ free_message(ProtobufCMessage **message)
 }
 
 static struct error *
-call_unary(const struct settings *settings, struct channel *channel,
-           const struct call_options *options, const struct buffer *text, enum exit_code *exit_code)
+call_unary(struct client *client, const struct call_options *options, const struct buffer *text)
 {
     ProtobufCMessage *request AUTO(free_message) = NULL;
     size_t at = 0;
-    struct error *error = next_message(settings, text, &at, &request);
+    struct error *error = next_message(text, &at, &request);
     if (!error && (!request || skip_space(text, at) < text->size))
-        error = error_new(CODE_INVALID_ARGUMENT, "%s takes exactly one message",
-                          settings->method->path);
+        error = error_new(CODE_INVALID_ARGUMENT, "%s takes exactly one message", method->path);
     if (error)
         return error;
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, 2 * (size_t)CLIENT_MAX_MESSAGE_BYTES);
     ProtobufCMessage *reply;
-    *exit_code = EXIT_FAILED;
-    error = channel_call(channel, settings->method, request, options, &arena, &reply);
-    if (!error) {
-        *exit_code = EXIT_OK;
-        print_reply(settings, reply);
-    }
+    client->exit_code = EXIT_FAILED;
+    error = channel_call(client->channel, method, request, options, &arena, &reply);
+    if (!error)
+        print_reply(reply);
     return error;
 }
 
 static struct error *
-send_all(const struct settings *settings, struct client_call *call, const struct buffer *text)
+send_all(struct client_call *call, const struct buffer *text)
 {
     size_t at = 0;
     for (;;) {
         ProtobufCMessage *message AUTO(free_message) = NULL;
-        struct error *error = next_message(settings, text, &at, &message);
+        struct error *error = next_message(text, &at, &message);
         if (error || !message)
             return error;
         error = client_call_send(call, message);
         if (error) {
-            /* The call has ended; how, the status tells. */
+            /* The call has ended; its status says why. */
             error_free(error);
             return NULL;
         }
@@ -234,7 +200,7 @@ send_all(const struct settings *settings, struct client_call *call, const struct
 }
 
 static struct error *
-print_all(const struct settings *settings, struct client_call *call)
+print_all(struct client_call *call)
 {
     for (;;) {
         struct arena arena AUTO(arena_clear);
@@ -243,69 +209,65 @@ print_all(const struct settings *settings, struct client_call *call)
         struct error *error = client_call_recv(call, &arena, &message);
         if (error || !message)
             return error;
-        print_reply(settings, message);
+        print_reply(message);
     }
 }
 
 static struct error *
-call_streaming(const struct settings *settings, struct channel *channel,
-               const struct call_options *options, const struct buffer *text,
-               enum exit_code *exit_code)
+call_streaming(struct client *client, const struct call_options *options, const struct buffer *text)
 {
     struct client_call *call;
-    struct error *error = client_call_open(channel, settings->method, options, &call);
+    struct error *error = client_call_open(client->channel, method, options, &call);
     if (error)
         return error;
-    error = send_all(settings, call, text);
+    error = send_all(call, text);
     if (!error) {
-        *exit_code = EXIT_FAILED;
+        client->exit_code = EXIT_FAILED;
         client_call_close_send(call);
-        error = print_all(settings, call);
+        error = print_all(call);
     }
     if (!error)
         error = client_call_finish(call);
-    if (!error)
-        *exit_code = EXIT_OK;
     client_call_free(call);
     return error;
 }
 
 static struct error *
-call(const struct settings *settings, struct client *client, enum exit_code *exit_code)
+call(struct client *client)
 {
     struct buffer text AUTO(buffer_clear) = {0};
     struct metadata metadata = {0};
-    struct error *error = client_connect(client);
+    client->flags = flags;
+    client->flags.endpoint = client->words[0];
+    struct error *error = find_method(client->words[1]);
     if (!error)
-        error = read_metadata(&settings->metadata, &client->arena, &metadata);
+        error = client_open_channel(client);
     if (!error)
-        error = add_controller(settings->controller, &client->arena, &metadata);
+        error = read_metadata(&client->arena, &metadata);
     if (!error)
-        error = read_input(settings, &text);
+        error = add_controller(&client->arena, &metadata);
+    if (!error)
+        error = read_input(client->word_count > 2 ? client->words[2] : "{}", &text);
     if (error)
         return error;
     struct call_options options = {.metadata = &metadata,
-                                   .timeout_ns = client->flags.timeout_s * UINT64_C(1000000000)};
-    error = settings->method->kind == METHOD_UNARY
-                ? call_unary(settings, client->channel, &options, &text, exit_code)
-                : call_streaming(settings, client->channel, &options, &text, exit_code);
-    if (error && *exit_code == EXIT_FAILED)
+                                   .timeout_ns = flags.timeout_s * UINT64_C(1000000000)};
+    error = method->kind == METHOD_UNARY ? call_unary(client, &options, &text)
+                                         : call_streaming(client, &options, &text);
+    if (error && client->exit_code == EXIT_FAILED)
         error = error_wrap(error, "%s", error_code_name(error->code));
     return error;
 }
 
-static struct error *
-run(int count, char **arguments, enum exit_code *exit_code)
-{
-    struct client client AUTO(client_close) = {.flags.timeout_s = DEFAULT_SECONDS};
-    struct settings settings = {.flags = &client.flags};
-    bool helped;
-    struct error *error = read_flags(&settings, count, arguments, &helped);
-    if (!error && !helped)
-        error = call(&settings, &client, exit_code);
-    options_free_list(&settings.metadata);
-    return error;
-}
-
-const struct command call_command = {"call", "call a method of any gRPC server, JSON in and out",
-                                     run};
+const struct command call_command = {
+    .name = "call",
+    .summary = "call a method of any gRPC server, JSON in and out",
+    .words = "ADDRESS METHOD [JSON]",
+    .help = "Calls METHOD (such as csi.v1.Identity/Probe) of the gRPC server at ADDRESS "
+            "(unix:///path, host:port)\nwith the request JSON ({} if absent; - reads standard "
+            "input) and prints the reply as JSON.\nA streaming method takes several JSON values, "
+            "one after the other.",
+    .flags = call_flags,
+    .more_flags = COMMAND_NO_FLAGS,
+    .run = call,
+};

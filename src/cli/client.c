@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that ask a server: see client.h. */
+/* Calls to a server: see client.h. */
 #include "cli/client.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "message/message_field.h"
 #include "message/message_json.h"
 
 #define SYSTEM_SOCKET "/run/skycap/csi.sock"
@@ -18,15 +18,22 @@
 
 /* ---- flags ---- */
 
+struct option
+client_output_flag(struct client_flags *flags)
+{
+    return (struct option){"output",       'o',
+                           "FORMAT",       OPTION_TEXT,
+                           &flags->output, "output format, text or json; default text"};
+}
+
 void
-client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT])
+client_list_flags(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT])
 {
     const struct option flags[CLIENT_FLAG_COUNT] = {
         {"endpoint", 0, "ADDR", OPTION_TEXT, &f->endpoint,
          "the server; default $CSI_ENDPOINT, run/csi.sock if you own it, or "
          "unix://" SYSTEM_SOCKET},
-        {"output", 'o', "FORMAT", OPTION_TEXT, &f->output,
-         "output format, text or json; default text"},
+        client_output_flag(f),
         {"timeout", 0, "SECONDS", OPTION_NUMBER, &f->timeout_s,
          f->timeout_s ? "time limit for the command; 0: none; default 5" /* of probe */
                       : "time limit for the command; default 0: none"},
@@ -41,11 +48,11 @@ client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]
 }
 
 /*
- * `make run` leaves its socket in the checkout. One that somebody else has put into a directory is
- * not trusted.
+ * `make run` creates its socket in the checkout. A socket that belongs to another user is not
+ * trusted.
  */
-const char *
-client_default_endpoint(void)
+static const char *
+default_endpoint(void)
 {
     const char *endpoint = getenv("CSI_ENDPOINT");
     struct stat there;
@@ -54,48 +61,6 @@ client_default_endpoint(void)
     if (stat(MAKE_RUN_SOCKET, &there) == 0 && S_ISSOCK(there.st_mode) && there.st_uid == geteuid())
         return "unix:" MAKE_RUN_SOCKET;
     return "unix://" SYSTEM_SOCKET;
-}
-
-static struct error *
-read_output(struct client *client)
-{
-    const char *output = client->flags.output;
-    client->as_json = output && strcmp(output, "json") == 0;
-    if (client->as_json || !output || strcmp(output, "text") == 0)
-        return NULL;
-    return error_new(CODE_INVALID_ARGUMENT, "--output: \"%s\" is neither text nor json", output);
-}
-
-static struct error *
-check_words(const struct client *client, const struct client_usage *usage)
-{
-    if (client->word_count >= usage->least_words && client->word_count <= usage->most_words)
-        return NULL;
-    return error_new(CODE_INVALID_ARGUMENT, "%s; usage: %s",
-                     client->word_count < usage->least_words ? "something is missing"
-                                                             : "these are too many arguments",
-                     usage->usage);
-}
-
-struct error *
-client_read_flags(struct client *client, const struct client_usage *usage, int count,
-                  char **arguments, enum exit_code *exit_code)
-{
-    client->exit_code = exit_code;
-    size_t all = usage->own_count + CLIENT_FLAG_COUNT;
-    struct option *table AUTO(memory_cleanup) = memory_new(all * sizeof *table);
-    if (usage->own_count)
-        memcpy(table, usage->own, usage->own_count * sizeof *table);
-    client_flag_table(&client->flags, table + usage->own_count);
-    const struct options options = {usage->usage, usage->summary, table, all};
-    int rest;
-    struct error *error = options_parse(&options, count, arguments, &rest, &client->has_helped);
-    if (error || client->has_helped)
-        return error;
-    client->words = arguments + rest;
-    client->word_count = count - rest;
-    error = check_words(client, usage);
-    return error ? error : read_output(client);
 }
 
 /* ---- opening ---- */
@@ -111,14 +76,21 @@ open_tls(struct client *client)
     return tls_context_open(tls, &client->tls);
 }
 
-struct error *
-client_connect(struct client *client)
+void
+client_init(struct client *client)
 {
     client->log = (struct log){.level = LOG_WARN, .fd = STDERR_FILENO};
     arena_init(&client->arena, NULL, 0, SIZE_MAX);
     client->started_ns = clock_now_ns();
+}
+
+struct error *
+client_open_channel(struct client *client)
+{
+    if (client->channel)
+        return NULL;
     if (!client->flags.endpoint)
-        client->flags.endpoint = client_default_endpoint();
+        client->flags.endpoint = default_endpoint();
     struct error *error = open_tls(client);
     if (!error)
         error = runtime_open(&(struct runtime_options){.log = &client->log}, &client->runtime);
@@ -128,14 +100,6 @@ client_connect(struct client *client)
     if (!error)
         error = channel_open(client->runtime, client->flags.endpoint, &options, &client->channel);
     return error;
-}
-
-struct error *
-client_open(struct client *client, const struct client_usage *usage, int count, char **arguments,
-            enum exit_code *exit_code)
-{
-    struct error *error = client_read_flags(client, usage, count, arguments, exit_code);
-    return error || client->has_helped ? error : client_connect(client);
 }
 
 void
@@ -149,7 +113,7 @@ client_close(struct client *client)
 
 /* ---- calls ---- */
 
-/* What is left of the command's time; 0: it has no end. */
+/* What is left of the command's time limit; 0: there is none. */
 static uint64_t
 time_left_ns(const struct client *client)
 {
@@ -166,7 +130,7 @@ client_has_time(const struct client *client)
     return time_left_ns(client) != 1;
 }
 
-/* `limit_ns` 0: there is no other limit than the command's. */
+/* `limit_ns` 0: only the command's limit counts. */
 static struct call_options
 options_of(const struct client *client, uint64_t limit_ns)
 {
@@ -176,22 +140,30 @@ options_of(const struct client *client, uint64_t limit_ns)
     return (struct call_options){.timeout_ns = left_ns, .metadata = client->metadata};
 }
 
-/* A server's words are for people already; only that there is none needs a hint. */
+/* Adds a hint where the error does not say what to do. */
 static struct error *
 explain(const struct client *client, struct error *error)
 {
-    if (!error || error->code != CODE_UNAVAILABLE || error->from_peer)
-        return error;
-    return error_wrap(error, "no answer from %s (is `skycap serve` running there?)",
-                      client->flags.endpoint);
+    const char *endpoint = client->flags.endpoint;
+    if (error && error->code == CODE_UNAVAILABLE && !error->from_peer)
+        return error_wrap(error, "no answer from %s (is `skycap serve` running there?)", endpoint);
+    if (error && error->code == CODE_UNIMPLEMENTED && client->unimplemented) {
+        error_free(error);
+        return error_new(CODE_UNIMPLEMENTED, "the server at %s %s", endpoint,
+                         client->unimplemented);
+    }
+    return error;
 }
 
 struct error *
 client_ask_within(struct client *client, uint64_t timeout_ms, const char *method,
                   const void *request, void *reply)
 {
+    struct error *error = client_open_channel(client);
+    if (error)
+        return error;
     struct call_options options = options_of(client, timeout_ms * 1000000);
-    *client->exit_code = EXIT_FAILED;
+    client->exit_code = EXIT_FAILED;
     return explain(client, channel_call(client->channel, service_find_method(method), request,
                                         &options, &client->arena, reply));
 }
@@ -200,6 +172,24 @@ struct error *
 client_ask(struct client *client, const char *method, const void *request, void *reply)
 {
     return client_ask_within(client, 0, method, request, reply);
+}
+
+/* Opens the call and sends its only request. */
+static struct error *
+open_call(struct client *client, const char *method, const void *request, struct client_call **call)
+{
+    struct error *error = client_open_channel(client);
+    if (error)
+        return error;
+    struct call_options options = options_of(client, 0);
+    client->exit_code = EXIT_FAILED;
+    error = client_call_open(client->channel, service_find_method(method), &options, call);
+    if (error)
+        return explain(client, error);
+    /* If the call has already ended, receiving from it says why. */
+    error_free(client_call_send(*call, request));
+    client_call_close_send(*call);
+    return NULL;
 }
 
 static struct error *
@@ -230,17 +220,11 @@ struct error *
 client_ask_trailer(struct client *client, const char *method, const void *request, void *reply,
                    const char *key, const char **trailer)
 {
-    struct call_options options = options_of(client, 0);
     struct client_call *call;
-    *client->exit_code = EXIT_FAILED;
     *trailer = "";
-    struct error *error =
-        client_call_open(client->channel, service_find_method(method), &options, &call);
+    struct error *error = open_call(client, method, request, &call);
     if (error)
-        return explain(client, error);
-    /* A call that has ended already says why when it is asked for its answer. */
-    error_free(client_call_send(call, request));
-    client_call_close_send(call);
+        return error;
     error = receive(call, &client->arena, reply);
     if (!error)
         *trailer = find_trailer(call, key, &client->arena);
@@ -270,32 +254,57 @@ struct error *
 client_ask_stream(struct client *client, const char *method, const void *request,
                   struct error *(*take)(void *context, const void *message), void *context)
 {
-    struct call_options options = options_of(client, 0);
     struct client_call *call;
-    *client->exit_code = EXIT_FAILED;
-    struct error *error =
-        client_call_open(client->channel, service_find_method(method), &options, &call);
+    struct error *error = open_call(client, method, request, &call);
     if (error)
-        return explain(client, error);
-    /* A call that has ended already says why when it is asked for messages. */
-    error_free(client_call_send(call, request));
-    client_call_close_send(call);
+        return error;
     error = take_all(call, take, context);
     client_call_free(call);
     return explain(client, error);
 }
 
-void *
-client_join(struct client *client, void *first, size_t first_count, void *second,
-            size_t second_count)
+/* ---- lists ---- */
+
+static char **
+token_of(const ProtobufCMessage *message, const char *name)
 {
-    if (!first_count)
-        return second;
-    void **all = arena_alloc(&client->arena, (first_count + second_count) * sizeof *all);
-    memcpy(all, first, first_count * sizeof *all);
-    if (second_count)
-        memcpy(all + first_count, second, second_count * sizeof *all);
-    return all;
+    return message_field_value(message, message_field_find(message->descriptor, name));
+}
+
+static void
+append_items(ProtobufCMessage *all, const ProtobufCMessage *page, struct arena *arena)
+{
+    const ProtobufCFieldDescriptor *field = &all->descriptor->fields[0];
+    void ***items = message_field_value(all, field), ***more = message_field_value(page, field);
+    size_t *count = message_field_quantifier(all, field);
+    size_t more_count = *(size_t *)message_field_quantifier(page, field);
+    void **joined = arena_alloc(arena, (*count + more_count + 1) * sizeof *joined);
+    if (*count)
+        memcpy(joined, *items, *count * sizeof *joined);
+    if (more_count)
+        memcpy(joined + *count, *more, more_count * sizeof *joined);
+    *items = joined;
+    *count += more_count;
+}
+
+struct error *
+client_ask_pages(struct client *client, const char *method, void *request, void *reply)
+{
+    ProtobufCMessage *all = NULL, *page;
+    char **token = token_of(request, "starting_token");
+    do {
+        struct error *error = client_ask(client, method, request, &page);
+        if (error)
+            return error;
+        if (all)
+            append_items(all, page, &client->arena);
+        else
+            all = page;
+        *token = *token_of(page, "next_token");
+    } while ((*token)[0]);
+    *token_of(all, "next_token") = *token;
+    *(ProtobufCMessage **)reply = all;
+    return NULL;
 }
 
 void

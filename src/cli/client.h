@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command that asks a server: the flags that all of them share, the connection, and the two forms
- * of output.
- *
- *     struct client client AUTO(client_close) = {0};
- *     const struct option own[] = {...};
- *     const struct client_usage usage = {"skycap volume show ID", "", own, COUNT_OF(own), 1, 1};
- *     struct error *error = client_open(&client, &usage, count, arguments, exit_code);
- *     if (error || client.has_helped)
- *         return error;
- *     ... client_ask(&client, "csi.v1.Controller/CreateVolume", &request, &reply)
+ * A command that runs: its flags and words, the channel to the server, and the two forms of output.
+ * See command.h for how one is declared.
  */
 #ifndef CLI_CLIENT_H
 #define CLI_CLIENT_H
@@ -22,7 +14,7 @@
 #include "cli/options.h"
 #include "rpc/client/channel.h"
 
-/* The largest message that is taken. */
+/* The largest message that is accepted. */
 #define CLIENT_MAX_MESSAGE_BYTES (64u << 20)
 
 struct client_flags {
@@ -35,51 +27,35 @@ struct client_flags {
 
 struct client {
     struct client_flags flags;
-    bool has_helped; /* --help was asked for and printed: nothing is open */
     bool as_json;
-    enum exit_code *exit_code;
     char **words; /* the arguments that are no flags */
     int word_count;
-    struct arena arena; /* replies live here until client_close */
+    enum exit_code exit_code;  /* in case of an error; EXIT_FAILED from the first call on */
+    bool has_failed;           /* exit with EXIT_FAILED although there is no error to print */
+    const char *unimplemented; /* as in struct command */
+    struct arena arena;        /* replies live here until client_close */
     struct log log;
     struct tls_context *tls;
     struct runtime *runtime;
-    struct channel *channel;
+    struct channel *channel;         /* NULL until the first call */
     const struct metadata *metadata; /* sent with every call; NULL: none */
     uint64_t started_ns;
 };
 
-struct client_usage {
-    const char *usage;
-    const char *summary;
-    const struct option *own; /* flags beside those of all clients */
-    size_t own_count;
-    int least_words;
-    int most_words;
-};
-
-#define CLIENT_ANY_NUMBER 1000000
-
-/* The flags of all clients, for a table of options; `f` is a struct client_flags *. */
+/* Writes the flags of all commands that ask a server; their values go to `flags`. */
 #define CLIENT_FLAG_COUNT 7
-void client_flag_table(struct client_flags *f, struct option table[CLIENT_FLAG_COUNT]);
+void client_list_flags(struct client_flags *flags, struct option table[CLIENT_FLAG_COUNT]);
+struct option client_output_flag(struct client_flags *flags);
+
+/* Starts the time limit. */
+void client_init(struct client *client);
+void client_close(struct client *client);
 
 /*
- * Reads the flags and opens the channel; connecting is the first call's business. From that on
- * whatever goes wrong is EXIT_FAILED: it is in *exit_code until the command has done its work and
- * says otherwise.
+ * Opens the channel, unless it is open. The functions below do this themselves; the connection is
+ * made by the first call.
  */
-MUST_CHECK struct error *client_open(struct client *client, const struct client_usage *usage,
-                                     int count, char **arguments, enum exit_code *exit_code);
-
-/* The two halves of client_open, for a command that has to do something between them. */
-MUST_CHECK struct error *client_read_flags(struct client *client, const struct client_usage *usage,
-                                           int count, char **arguments, enum exit_code *exit_code);
-/* Also for a command that has read its flags itself; `flags.endpoint` may be NULL. */
-MUST_CHECK struct error *client_connect(struct client *client);
-
-/* Also what an error has left. */
-void client_close(struct client *client);
+MUST_CHECK struct error *client_open_channel(struct client *client);
 
 /*
  * One call, by the method's name. The reply, of the method's type, lives in the client's arena.
@@ -88,22 +64,16 @@ void client_close(struct client *client);
 MUST_CHECK struct error *client_ask(struct client *client, const char *method, const void *request,
                                     void *reply);
 
-/*
- * As client_ask; `*trailer` becomes what the server said under the key behind its answer, in the
- * client's arena; "": nothing.
- */
+/* As client_ask. `*trailer` is the trailer with this key, in the client's arena; "" if none. */
 MUST_CHECK struct error *client_ask_trailer(struct client *client, const char *method,
                                             const void *request, void *reply, const char *key,
                                             const char **trailer);
 
-/*
- * As client_ask, but the server is to answer within this time if the command's own does not end
- * before.
- */
+/* As client_ask, with a time limit for this call in addition to that of the command. */
 MUST_CHECK struct error *client_ask_within(struct client *client, uint64_t timeout_ms,
                                            const char *method, const void *request, void *reply);
 
-/* Whether --timeout leaves any. */
+/* Whether --timeout has not passed yet. */
 bool client_has_time(const struct client *client);
 
 /* As client_ask, for a server's stream: each message goes to `take`, in an arena of its own. */
@@ -112,16 +82,13 @@ MUST_CHECK struct error *client_ask_stream(
     struct error *(*take)(void *context, const void *message), void *context);
 
 /*
- * The repeated fields of two pages as one: pointers to messages, one list behind the other, in the
- * client's arena.
+ * As client_ask, for a list that comes in pages: `*reply` has the items of all pages. The items are
+ * the reply's first field; the tokens are `starting_token` and `next_token`.
  */
-void *client_join(struct client *client, void *first, size_t first_count, void *second,
-                  size_t second_count);
+MUST_CHECK struct error *client_ask_pages(struct client *client, const char *method, void *request,
+                                          void *reply);
 
-/* With -o json: the message on stdout. */
+/* Prints the message to stdout, as one line or with MESSAGE_JSON_PRETTY. */
 void client_print_json(const void *message, unsigned flags);
-
-/* Where the server is when nobody says it. */
-const char *client_default_endpoint(void);
 
 #endif

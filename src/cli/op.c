@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap op: long work of a server, under way or ended not long ago. */
+/* skycap op: operations of a server, in progress or recently ended. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,6 @@
 #include "cli/inventory.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
 #include "message/message_json.h"
 
 typedef Skycap__V1__Operation operation_message;
@@ -67,10 +66,7 @@ print_operation(const operation_message *operation, struct arena *arena)
 
 /* ---- finding ---- */
 
-/*
- * An operation has the id of what it makes: that may be given by its name, a volume's or a
- * snapshot's. NULL: no name fits.
- */
+/* An operation has the id of the volume or snapshot that it creates. NULL: there is no such name. */
 static struct error *
 find_by_name(struct client *client, const char *text, const char **id)
 {
@@ -111,62 +107,46 @@ find(struct client *client, const char *text, operation_message **out)
 
 /* ---- list and show ---- */
 
-/* Page by page, as one reply. */
 static struct error *
-list_all(struct client *client, Skycap__V1__ListOperationsResponse *all)
+list(struct client *client)
 {
     Skycap__V1__ListOperationsRequest request = SKYCAP__V1__LIST_OPERATIONS_REQUEST__INIT;
-    Skycap__V1__ListOperationsResponse *page;
-    do {
-        struct error *error = client_ask(client, "skycap.v1.Operations/List", &request, &page);
-        if (error)
-            return error;
-        all->operations = client_join(client, all->operations, all->n_operations, page->operations,
-                                      page->n_operations);
-        all->n_operations += page->n_operations;
-        request.starting_token = page->next_token;
-    } while (request.starting_token[0]);
-    return NULL;
-}
-
-static VERB(run_list)
-{
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap op list [options]",
-                                       "Lists operations, oldest first: those in progress, and "
-                                       "those that ended within the last day.",
-                                       NULL,
-                                       0,
-                                       0,
-                                       0};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    Skycap__V1__ListOperationsResponse all = SKYCAP__V1__LIST_OPERATIONS_RESPONSE__INIT;
-    error = list_all(&client, &all);
-    if (!error && client.as_json)
-        client_print_json(&all, MESSAGE_JSON_PRETTY);
+    Skycap__V1__ListOperationsResponse *all;
+    struct error *error = client_ask_pages(client, "skycap.v1.Operations/List", &request, &all);
+    if (!error && client->as_json)
+        client_print_json(all, MESSAGE_JSON_PRETTY);
     else if (!error)
-        print_operations(all.operations, all.n_operations, &client.arena);
+        print_operations(all->operations, all->n_operations, &client->arena);
     return error;
 }
 
-static VERB(run_show)
+static const struct command list_command = {
+    .name = "list",
+    .summary = "list operations in progress or recently ended",
+    .help = "Lists operations, oldest first: those in progress, and those that ended within the "
+            "last day.",
+    .run = list,
+};
+
+static struct error *
+show(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap op show OPERATION [options]", "Shows details of an operation.", NULL, 0, 1, 1};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
     operation_message *operation;
-    error = find(&client, client.words[0], &operation);
-    if (!error && client.as_json)
+    struct error *error = find(client, client->words[0], &operation);
+    if (!error && client->as_json)
         client_print_json(operation, MESSAGE_JSON_PRETTY);
     else if (!error)
-        print_operation(operation, &client.arena);
+        print_operation(operation, &client->arena);
     return error;
 }
+
+static const struct command show_command = {
+    .name = "show",
+    .summary = "show one operation",
+    .words = "OPERATION",
+    .help = "Shows details of an operation.",
+    .run = show,
+};
 
 /* ---- watch ---- */
 
@@ -210,31 +190,29 @@ watch_one(struct client *client, const char *text)
     return error ? error : progress_result(operation);
 }
 
-static VERB(run_watch)
+static struct error *
+watch(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap op watch [OPERATION] [options]",
-        "Waits for the end of an operation and shows its progress; the exit code says how it "
-        "ended. Without\nOPERATION it shows all operations until interrupted.",
-        NULL,
-        0,
-        0,
-        1};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    return client.word_count ? watch_one(&client, client.words[0]) : print_changes(&client, "");
+    return client->word_count ? watch_one(client, client->words[0]) : print_changes(client, "");
 }
+
+static const struct command watch_command = {
+    .name = "watch",
+    .summary = "wait for the end of an operation",
+    .words = "[OPERATION]",
+    .help = "Waits for the end of an operation and shows its progress; the exit code says how it "
+            "ended. Without\nOPERATION it shows all operations until interrupted.",
+    .run = watch,
+};
 
 /* ---- cancel ---- */
 
 static struct error *
-cancel(struct client *client, const char *text)
+cancel(struct client *client)
 {
     Skycap__V1__CancelOperationRequest request = SKYCAP__V1__CANCEL_OPERATION_REQUEST__INIT;
     operation_message *operation;
-    struct error *error = find(client, text, &operation);
+    struct error *error = find(client, client->words[0], &operation);
     if (error)
         return error;
     request.id = operation->id;
@@ -246,37 +224,22 @@ cancel(struct client *client, const char *text)
     return error;
 }
 
-static VERB(run_cancel)
-{
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap op cancel OPERATION [options]",
-                                       "Requests cancellation of an operation. It ends shortly "
-                                       "afterwards, and what it was creating is removed.",
-                                       NULL,
-                                       0,
-                                       1,
-                                       1};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    return error || client.has_helped ? error : cancel(&client, client.words[0]);
-}
+static const struct command cancel_command = {
+    .name = "cancel",
+    .summary = "request cancellation of an operation",
+    .words = "OPERATION",
+    .help = "Requests cancellation of an operation. It ends shortly afterwards, and what it was "
+            "creating is removed.",
+    .run = cancel,
+};
 
 /* ---- all of them ---- */
 
-static const struct command table[] = {
-    {"list", "list operations in progress or recently ended", run_list},
-    {"show", "show one operation", run_show},
-    {"watch", "wait for the end of an operation", run_watch},
-    {"cancel", "request cancellation of an operation", run_cancel},
+const struct command op_command = {
+    .name = "op",
+    .summary = "watch and cancel long-running operations",
+    .help = "Works with operations: long-running copies. OPERATION is the id or the name of the "
+            "volume or snapshot\nthat is being created.",
+    .below = (const struct command *const[]){&list_command, &show_command, &watch_command,
+                                             &cancel_command, NULL},
 };
-
-static VERB(run)
-{
-    static const struct verbs verbs = {
-        "op",
-        "Works with operations: long-running copies. OPERATION is the id or the name of the volume "
-        "or snapshot\nthat is being created.",
-        table, COUNT_OF(table)};
-    return verbs_run(&verbs, count, arguments, exit_code);
-}
-
-const struct command op_command = {"op", "watch and cancel long-running operations", run};

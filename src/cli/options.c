@@ -12,11 +12,10 @@
 #define HELP_COLUMN 30
 
 void
-options_print(const struct option *table, size_t count)
+options_print(const struct option *table)
 {
     puts("options:");
-    for (size_t i = 0; i < count; i++) {
-        const struct option *option = &table[i];
+    for (const struct option *option = table; option->name; option++) {
         char left[80];
         char letter[8] = "";
         if (option->letter)
@@ -31,19 +30,13 @@ options_print(const struct option *table, size_t count)
 static void
 print_help(const struct options *options)
 {
-    printf("usage: %s\n\n%s\n\n", options->usage, options->summary);
-    options_print(options->table, options->count);
+    printf("usage: %s\n\n%s\n\n", options->usage, options->help);
+    options_print(options->table);
 }
 
 static struct error *
-usage_error(const struct options *options, struct error *error)
+usage_error(struct error *error, const char *name)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s", options->usage);
-    size_t size = strcspn(name, "[<ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    name[size] = '\0';
-    while (size && name[size - 1] == ' ')
-        name[--size] = '\0';
     struct error *told =
         error_new(CODE_INVALID_ARGUMENT, "%s (see %s --help)", error->message, name);
     error_free(error);
@@ -53,8 +46,7 @@ usage_error(const struct options *options, struct error *error)
 static const struct option *
 find_option(const struct options *options, const char *name, size_t size)
 {
-    for (size_t i = 0; i < options->count; i++) {
-        const struct option *option = &options->table[i];
+    for (const struct option *option = options->table; option->name; option++) {
         bool by_letter = size == 2 && name[0] == '-' && name[1] == option->letter;
         bool by_name = size > 2 && strlen(option->name) == size - 2 && name[0] == '-' &&
                        name[1] == '-' && memcmp(option->name, name + 2, size - 2) == 0;
@@ -140,17 +132,10 @@ options_parse(const struct options *options, int count, char **arguments, int *r
         } else {
             struct error *error = parse_one(options, count, arguments, &at);
             if (error)
-                return usage_error(options, error);
+                return usage_error(error, options->name);
         }
     }
     *rest = count - words;
     memmove(arguments + *rest, arguments + 1, (size_t)words * sizeof *arguments);
     return NULL;
-}
-
-void
-options_free_list(struct text_list *list)
-{
-    free(list->items);
-    *list = (struct text_list){0};
 }

@@ -31,22 +31,20 @@ struct option {
 };
 
 struct options {
-    const char *usage;   /* "skycap call [options] ADDRESS METHOD [JSON]" */
-    const char *summary; /* a sentence or two */
-    const struct option *table;
-    size_t count;
+    const char *name;           /* "skycap volume create" */
+    const char *usage;          /* "skycap volume create NAME [options]" */
+    const char *help;           /* a sentence or two */
+    const struct option *table; /* ends with {0} */
 };
 
 /*
- * Fills the places, and moves the arguments that are no flags to the end: they begin at the index
- * `*rest`. With --help prints it and sets *helped.
+ * Sets the options' variables, and moves the arguments that are no flags to the end: they begin at
+ * the index `*rest`. With --help, prints it and sets *helped.
  */
 MUST_CHECK struct error *options_parse(const struct options *options, int count, char **arguments,
                                        int *rest, bool *helped);
 
-/* The part of --help that tells of the flags. */
-void options_print(const struct option *table, size_t count);
-
-void options_free_list(struct text_list *list);
+/* The list of flags in --help. */
+void options_print(const struct option *table);
 
 #endif

@@ -8,9 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
-#include "cli/options.h"
+#include "cli/client.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
 
 #define DEFAULT_DIRECTORY "pki"
 #define DEFAULT_AUTHORITY_NAME "skycap CA"
@@ -37,54 +36,25 @@ print_made(const struct pki_made *made)
            time_text(made->valid_until, until));
 }
 
-/* Reads the flags and exactly one argument, or none where `word` has a value already. */
-static struct error *
-read_arguments(const struct options *options, int count, char **arguments, const char **word,
-               bool *helped)
-{
-    int rest;
-    struct error *error = options_parse(options, count, arguments, &rest, helped);
-    if (error || *helped)
-        return error;
-    if (rest + 1 < count)
-        return error_new(CODE_INVALID_ARGUMENT, "unexpected argument \"%s\" (usage: %s)",
-                         arguments[rest + 1], options->usage);
-    if (rest < count)
-        *word = arguments[rest];
-    if (!*word)
-        return error_new(CODE_INVALID_ARGUMENT, "an argument is missing (usage: %s)",
-                         options->usage);
-    return NULL;
-}
-
 /* ---- init ---- */
 
-static VERB(run_init)
+static const char *authority_name = DEFAULT_AUTHORITY_NAME;
+static unsigned long authority_days = AUTHORITY_DAYS;
+
+static const struct option init_flags[] = {
+    {"name", 0, "NAME", OPTION_TEXT, &authority_name,
+     "name of the authority; default \"" DEFAULT_AUTHORITY_NAME "\""},
+    {"days", 0, "N", OPTION_NUMBER, &authority_days, "validity in days; default 3650"},
+    {0},
+};
+
+static struct error *
+init(struct client *client)
 {
-    const char *directory = DEFAULT_DIRECTORY;
-    const char *name = DEFAULT_AUTHORITY_NAME;
-    unsigned long days = AUTHORITY_DAYS;
-    const struct option table[] = {
-        {"name", 0, "NAME", OPTION_TEXT, &name,
-         "name of the authority; default \"" DEFAULT_AUTHORITY_NAME "\""},
-        {"days", 0, "N", OPTION_NUMBER, &days, "validity in days; default 3650"},
-    };
-    const struct options options = {
-        .usage = "skycap pki init [DIR] [options]",
-        .summary =
-            "Creates an authority: DIR/ca.crt, which every peer gets, and DIR/ca.key, which stays "
-            "where it is.\nDIR defaults to \"" DEFAULT_DIRECTORY "\". An existing authority is "
-            "never replaced.",
-        .table = table,
-        .count = COUNT_OF(table),
-    };
-    bool helped;
-    struct error *error = read_arguments(&options, count, arguments, &directory, &helped);
-    if (error || helped)
-        return error;
+    const char *directory = client->word_count ? client->words[0] : DEFAULT_DIRECTORY;
     struct pki_made made AUTO(pki_clear_made) = {0};
-    *exit_code = EXIT_FAILED;
-    error = pki_make_authority(directory, name, days, &made);
+    client->exit_code = EXIT_FAILED;
+    struct error *error = pki_make_authority(directory, authority_name, authority_days, &made);
     if (error)
         return error;
     print_made(&made);
@@ -92,11 +62,38 @@ static VERB(run_init)
     return NULL;
 }
 
+static const struct command init_command = {
+    .name = "init",
+    .summary = "create an authority",
+    .words = "[DIR]",
+    .help = "Creates an authority: DIR/ca.crt, which every peer gets, and DIR/ca.key, which stays "
+            "where it is.\nDIR defaults to \"" DEFAULT_DIRECTORY "\". An existing authority is "
+            "never replaced.",
+    .flags = init_flags,
+    .more_flags = COMMAND_NO_FLAGS,
+    .run = init,
+};
+
 /* ---- issue ---- */
 
+static struct pki_request request = {.authority = DEFAULT_DIRECTORY, .days = DAYS};
+
+static const struct option issue_flags[] = {
+    {"pki", 0, "DIR", OPTION_TEXT, &request.authority,
+     "directory of the authority; default \"" DEFAULT_DIRECTORY "\""},
+    {"out", 0, "DIR", OPTION_TEXT, &request.directory,
+     "directory for the new files; default: that of the authority"},
+    {"san", 0, "NAME", OPTION_LIST, &request.alternatives,
+     "a host name or IP address beside NAME; may be given several times"},
+    {"days", 0, "N", OPTION_NUMBER, &request.days, "validity in days; default 365"},
+    {"force", 0, NULL, OPTION_FLAG, &request.replaces,
+     "replace a certificate and key of that name; running servers take the new ones"},
+    {0},
+};
+
 /*
- * What the names that rights hang on begin with, and what to do with such a certificate; the id
- * goes behind a space at the end.
+ * How names that have rights begin, and what to do with such a certificate. If the text ends with a
+ * space, the id goes there.
  */
 static const struct {
     const char *form;
@@ -109,10 +106,7 @@ static const struct {
     {"user.", "skycap registry list --endpoint HOST:PORT --tls-name component.registry"},
 };
 
-/*
- * The index in `forms`; `*id` is what stands behind the form's dot. COUNT_OF(forms): it has none of
- * them.
- */
+/* The index in `forms`, or COUNT_OF(forms); `*id` is what follows the form's dot. */
 static size_t
 form_of(const char *name, const char **id)
 {
@@ -128,72 +122,54 @@ form_of(const char *name, const char **id)
 }
 
 static void
-print_next(const struct pki_request *request, const struct pki_made *made)
+print_next(const struct pki_made *made)
 {
     const char *id;
-    size_t form = form_of(request->name, &id);
+    size_t form = form_of(request.name, &id);
     if (form == COUNT_OF(forms)) {
         fprintf(stderr,
                 "skycap: warning: \"%s\" is none of component.registry, controller.ID, host.ID and "
                 "user.NAME: such a name has no rights of its own at a registry\n",
-                request->name);
-        printf("next: give --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", request->authority,
+                request.name);
+        printf("next: give --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", request.authority,
                made->certificate_file, made->key_file);
         return;
     }
     const char *next = forms[form].next;
     printf("next: %s%s --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", next,
-           next[strlen(next) - 1] == ' ' ? id : "", request->authority, made->certificate_file,
+           next[strlen(next) - 1] == ' ' ? id : "", request.authority, made->certificate_file,
            made->key_file);
 }
 
 static struct error *
-issue(const struct pki_request *request)
+issue(struct client *client)
 {
     struct pki_made made AUTO(pki_clear_made) = {0};
-    struct error *error = pki_issue(request, &made);
+    request.name = client->words[0];
+    if (!request.directory)
+        request.directory = request.authority;
+    client->exit_code = EXIT_FAILED;
+    struct error *error = pki_issue(&request, &made);
     if (error && error->code == CODE_ALREADY_EXISTS)
         error = error_wrap(error, "nothing was issued (--force replaces)");
     if (error)
         return error;
     print_made(&made);
-    print_next(request, &made);
+    print_next(&made);
     return NULL;
 }
 
-static VERB(run_issue)
-{
-    struct pki_request request = {.authority = DEFAULT_DIRECTORY, .days = DAYS};
-    struct text_list alternatives AUTO(options_free_list) = {0};
-    const struct option table[] = {
-        {"pki", 0, "DIR", OPTION_TEXT, &request.authority,
-         "directory of the authority; default \"" DEFAULT_DIRECTORY "\""},
-        {"out", 0, "DIR", OPTION_TEXT, &request.directory,
-         "directory for the new files; default: that of the authority"},
-        {"san", 0, "NAME", OPTION_LIST, &alternatives,
-         "a host name or IP address beside NAME; may be given several times"},
-        {"days", 0, "N", OPTION_NUMBER, &request.days, "validity in days; default 365"},
-        {"force", 0, NULL, OPTION_FLAG, &request.replaces,
-         "replace a certificate and key of that name; running servers take the new ones"},
-    };
-    const struct options options = {
-        .usage = "skycap pki issue NAME [options]",
-        .summary = "Creates a key and a certificate, NAME.key and NAME.crt, for servers and for "
-                   "clients. Names that a\nregistry knows: component.registry, controller.ID, "
-                   "host.ID, user.admin, user.NAME.",
-        .table = table,
-        .count = COUNT_OF(table),
-    };
-    bool helped;
-    struct error *error = read_arguments(&options, count, arguments, &request.name, &helped);
-    if (error || helped)
-        return error;
-    if (!request.directory)
-        request.directory = request.authority;
-    request.alternatives = alternatives;
-    *exit_code = EXIT_FAILED;
-    return issue(&request);
-}
+static const struct command issue_command = {
+    .name = "issue",
+    .summary = "create a key and a certificate for one name",
+    .words = "NAME",
+    .help = "Creates a key and a certificate, NAME.key and NAME.crt, for servers and for clients. "
+            "Names that a\nregistry knows: component.registry, controller.ID, host.ID, user.admin, "
+            "user.NAME.",
+    .flags = issue_flags,
+    .more_flags = COMMAND_NO_FLAGS,
+    .run = issue,
+};
 
 /* ---- show ---- */
 
@@ -252,53 +228,34 @@ print_json(const struct pki_certificate *certificate)
     puts(buffer_text(&out));
 }
 
-static VERB(run_show)
+static struct error *
+show(struct client *client)
 {
-    const char *path = NULL;
-    const char *format = "text";
-    const struct option table[] = {
-        {"output", 'o', "FORMAT", OPTION_TEXT, &format,
-         "output format, text or json; default text"},
-    };
-    const struct options options = {
-        .usage = "skycap pki show FILE [options]",
-        .summary = "Shows the names in a certificate, who issued it, and how long it is valid.",
-        .table = table,
-        .count = COUNT_OF(table),
-    };
-    bool helped;
-    struct error *error = read_arguments(&options, count, arguments, &path, &helped);
-    if (error || helped)
-        return error;
-    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
-        return error_new(CODE_INVALID_ARGUMENT, "--output: \"%s\" is neither text nor json",
-                         format);
     struct pki_certificate certificate AUTO(pki_clear_certificate) = {0};
-    *exit_code = EXIT_FAILED;
-    error = pki_read_certificate(path, &certificate);
-    if (error)
-        return error;
-    if (strcmp(format, "json") == 0)
+    client->exit_code = EXIT_FAILED;
+    struct error *error = pki_read_certificate(client->words[0], &certificate);
+    if (!error && client->as_json)
         print_json(&certificate);
-    else
+    else if (!error)
         print_certificate(&certificate);
-    return NULL;
+    return error;
 }
+
+static const struct command show_command = {
+    .name = "show",
+    .summary = "show the content of a certificate",
+    .words = "FILE",
+    .help = "Shows the names in a certificate, who issued it, and how long it is valid.",
+    .more_flags = COMMAND_OUTPUT_FLAG,
+    .run = show,
+};
 
 /* ---- all of them ---- */
 
-static const struct command table[] = {
-    {"init", "create an authority", run_init},
-    {"issue", "create a key and a certificate for one name", run_issue},
-    {"show", "show the content of a certificate", run_show},
+const struct command pki_command = {
+    .name = "pki",
+    .summary = "create certificates for mutual TLS",
+    .help = "Creates certificates for mutual TLS with a small authority of its own.",
+    .below = (const struct command *const[]){&init_command, &issue_command, &show_command, NULL},
+    .asking = "",
 };
-
-static VERB(run)
-{
-    static const struct verbs verbs = {
-        "pki", "Creates certificates for mutual TLS with a small authority of its own.", table,
-        COUNT_OF(table), ""};
-    return verbs_run(&verbs, count, arguments, exit_code);
-}
-
-const struct command pki_command = {"pki", "create certificates for mutual TLS", run};

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap probe: is the server ready? For whoever watches over it. */
+/* skycap probe: is the server ready? */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "cli/client.h"
 #include "proto/csi.pb-c.h"
-
-#define DEFAULT_SECONDS 5
 
 static void
 print_json(bool is_ready, const char *degraded)
@@ -46,26 +44,12 @@ probe(struct client *client)
     return NULL;
 }
 
-static struct error *
-run(int count, char **arguments, enum exit_code *exit_code)
-{
-    struct client client AUTO(client_close) = {.flags.timeout_s = DEFAULT_SECONDS};
-    const struct client_usage usage = {
-        "skycap probe [options]",
-        "Asks the server whether it is ready. If it is not, or does not answer in time (5 seconds "
-        "unless --timeout\nsays otherwise), a line says so and the exit code is 1. Connections "
-        "that are down are named; the server is ready\nas long as one is not.",
-        NULL,
-        0,
-        0,
-        0};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    error = probe(&client);
-    if (!error)
-        *exit_code = EXIT_OK;
-    return error;
-}
-
-const struct command probe_command = {"probe", "check whether the server is ready", run};
+const struct command probe_command = {
+    .name = "probe",
+    .summary = "check whether the server is ready",
+    .help = "Asks the server whether it is ready. If it is not, or does not answer in time (5 "
+            "seconds unless --timeout\nsays otherwise), a line says so and the exit code is 1. "
+            "Connections that are down are named; the server is ready\nas long as one is not.",
+    .timeout_s = 5,
+    .run = probe,
+};

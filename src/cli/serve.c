@@ -2,406 +2,15 @@
 /* skycap serve: the server process, from flags to SIGTERM. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/version.h"
-#include "cli/command.h"
-#include "cli/serve_guard.h"
-#include "cli/serve_registration.h"
-#include "cli/serve_settings.h"
-#include "connections/router/router.h"
-#include "csi/services.h"
-#include "node/health.h"
-#include "node/storage.h"
-#include "oim/controller.h"
-#include "proto/csi.rpc.h"
-#include "proto/oim.rpc.h"
-#include "proto/registry.rpc.h"
-#include "registry/registry.h"
-#include "rpc/runtime/runtime.h"
-#include "rpc/server/server.h"
-#include "rpc/services/health.h"
-#include "rpc/services/reflection.h"
-#include "web/http.h"
+#include "cli/client.h"
+#include "cli/serve_process.h"
 
-#define GRACE_MS 30000
 #define RELOAD_SECONDS 10
-
-/* All that a serving process is made of, in the order in which it is made. */
-struct process {
-    const char *driver_name;
-    struct log log;
-    struct log_losses log_losses;
-    struct log_batch log_batch;
-    struct storage storage;
-    struct identity identity;
-    struct controller controller;
-    struct router *router; /* with --connections: instead of the three before */
-    struct store *registry_store;
-    struct registry *registry;
-    const char **readers; /* of the registry, NULL at the end; NULL: the usual ones */
-    struct oim_controller *oim_controller;
-    struct serve_guard guard;
-    struct tls_context *tls;
-    struct tls_context *store_tls;
-    struct runtime *runtime;
-    struct server *server;
-    struct serve_registration *registration; /* with the kubelet; NULL: not asked for */
-    struct health *health;
-    struct http *http;
-    struct http_page pages[2];
-};
-
-/* ---- pages ---- */
-
-static int
-print_metrics(void *context, struct buffer *body)
-{
-    struct process *process = context;
-    buffer_print(body,
-                 "# HELP skycap_info The running program.\n# TYPE skycap_info gauge\n"
-                 "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
-                 SKYCAP_VERSION, process->driver_name);
-    runtime_print_metrics(process->runtime, body);
-    if (process->router)
-        router_print_metrics(process->router, body);
-    if (process->registry)
-        registry_print_metrics(process->registry, body);
-    return 200;
-}
-
-static struct error *
-check_registry(const struct process *process)
-{
-    return process->registry ? registry_check(process->registry) : NULL;
-}
-
-/*
- * A registry that has not read its entries yet cannot be used; nor is the whole there before it is.
- */
-static bool
-can_be_used(void *context, const char *service)
-{
-    bool needs_registry = !service[0] || strcmp(service, oim_v0_registry_service.name) == 0 ||
-                          strcmp(service, skycap_v1_registry_service.name) == 0;
-    struct error *error AUTO(error_cleanup) = needs_registry ? check_registry(context) : NULL;
-    return !error;
-}
-
-/* The back ends, or the connections as Probe says it. */
-static struct error *
-check_storage(struct process *process, struct arena *arena, const char **degraded)
-{
-    if (process->router && !router_is_ready(process->router, arena, degraded))
-        return error_new(CODE_UNAVAILABLE, "no connection is ready");
-    return process->storage.engine ? health_check_ready(process->storage.engine) : NULL;
-}
-
-/* As Probe says it, and whether the registry is there. */
-static int
-print_health(void *context, struct buffer *body)
-{
-    struct process *process = context;
-    struct arena arena AUTO(arena_clear);
-    const char *degraded = "";
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct error *registry AUTO(error_cleanup) = check_registry(process);
-    struct error *storage AUTO(error_cleanup) = check_storage(process, &arena, &degraded);
-    bool is_ready = !registry && !storage;
-    buffer_append_text(body, is_ready ? "ok\n" : "not ready\n");
-    if (degraded[0])
-        buffer_print(body, "degraded: %s\n", degraded);
-    if (storage)
-        buffer_print(body, "storage: %s\n", storage->message);
-    if (registry)
-        buffer_print(body, "registry: %s\n", registry->message);
-    return is_ready ? 200 : 503;
-}
-
-/* ---- the process ---- */
-
-static struct error *
-listen_everywhere(struct process *process, const struct serve_settings *settings)
-{
-    struct listen_options local = {.socket_mode = (unsigned)settings->socket_mode};
-    struct listen_options remote = {.tls = process->tls};
-    struct address address;
-    struct error *error = address_parse(settings->endpoint, &address);
-    if (!error && !address_is_local(&address))
-        error =
-            error_new(CODE_INVALID_ARGUMENT,
-                      "--endpoint %s: CSI is served on a unix socket, unix:///path/csi.sock; use "
-                      "--listen for TCP",
-                      settings->endpoint);
-    if (!error)
-        error = server_listen(process->server, settings->endpoint, &local);
-    for (size_t i = 0; !error && i < settings->listen.count; i++)
-        error = server_listen(process->server, settings->listen.items[i], &remote);
-    return error;
-}
-
-static struct error *
-open_registration(struct process *process, const struct serve_settings *settings)
-{
-    struct serve_registration_options options = {
-        .directory = settings->registration_directory,
-        .driver_name = settings->driver_name,
-        .endpoint = settings->endpoint,
-        .router = process->router,
-        .runtime = process->runtime,
-        .log = &process->log,
-    };
-    if (!settings->registration_directory)
-        return NULL;
-    return error_wrap(serve_registration_open(&options, &process->registration),
-                      "--kubelet-registration-dir");
-}
-
-static struct error *
-open_http(struct process *process, const struct serve_settings *settings)
-{
-    if (!settings->http)
-        return NULL;
-    process->pages[0] = (struct http_page){"/metrics", "text/plain; version=0.0.4; charset=utf-8",
-                                           print_metrics, process};
-    process->pages[1] =
-        (struct http_page){"/healthz", "text/plain; charset=utf-8", print_health, process};
-    struct http_options options = {settings->http, process->pages, COUNT_OF(process->pages),
-                                   &process->log};
-    return http_open(&options, &process->http);
-}
-
-static struct error *
-open_store_tls(struct process *process, const struct serve_settings *settings)
-{
-    if (!serve_settings_have_tls(&settings->store_tls))
-        return NULL;
-    return tls_context_open(&settings->store_tls, &process->store_tls);
-}
-
-static struct error *
-open_router(struct process *process, const struct serve_settings *settings)
-{
-    struct router_options options = {
-        .directory = settings->connections,
-        .data_directory = settings->storage.directory,
-        .driver_name = settings->driver_name,
-        .node_id = settings->node_id,
-        .is_node = settings->roles & ROLE_NODE,
-        .store_url = settings->store_url,
-        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
-        .runtime = process->runtime,
-        .log = &process->log,
-    };
-    struct error *error = open_store_tls(process, settings);
-    options.store_tls = process->store_tls;
-    return error ? error : router_open(&options, &process->router);
-}
-
-static struct error *
-open_storage(struct process *process, const struct serve_settings *settings)
-{
-    if (!(settings->roles & ROLES_OF_CSI))
-        return NULL;
-    if (settings->connections)
-        return open_router(process, settings);
-    struct storage_options options = settings->storage;
-    options.node_id = settings->node_id;
-    options.log = &process->log;
-    struct error *error = storage_open(&options, &process->storage);
-    if (error)
-        return error;
-    struct engine *engine = process->storage.engine;
-    process->controller = (struct controller){
-        .engine = engine,
-        .max_volumes_per_node = settings->max_volumes,
-        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
-        .overprovisioning_percent = (unsigned)settings->overprovisioning,
-    };
-    process->identity =
-        (struct identity){settings->driver_name, settings->node_id, &process->controller};
-    return NULL;
-}
-
-static struct error *
-open_registry_store(struct process *process, const struct serve_settings *settings)
-{
-    char directory[PATH_MAX], url[PATH_MAX + 32];
-    struct error *error = open_store_tls(process, settings);
-    if (!error && !settings->store_url)
-        error = storage_find_directory(settings->storage.directory, directory);
-    if (error)
-        return error;
-    struct store_options options = {process->runtime, process->store_tls};
-    snprintf(url, sizeof url, "sqlite:%s/registry", directory);
-    return error_wrap(store_open(settings->store_url ? settings->store_url : url, &options,
-                                 &process->registry_store),
-                      "the registry's store");
-}
-
-static const char *const *
-list_readers(struct process *process, const struct text_list *asked)
-{
-    static const char *const usual[] = {"host.*", "controller.*", "user.*", NULL};
-    if (!asked->count)
-        return usual;
-    process->readers = memory_zeroed((asked->count + 1) * sizeof *process->readers);
-    memcpy(process->readers, asked->items, asked->count * sizeof *process->readers);
-    return process->readers;
-}
-
-static struct error *
-open_registry(struct process *process, const struct serve_settings *settings)
-{
-    bool has_controller = settings->roles & ROLE_OIM_CONTROLLER;
-    if (!(settings->roles & ROLE_REGISTRY))
-        return NULL;
-    struct error *error = open_registry_store(process, settings);
-    if (error)
-        return error;
-    struct registry_options options = {
-        .store = process->registry_store,
-        .readers = list_readers(process, &settings->readers),
-        .is_open = settings->insecure,
-        .own_controller = has_controller ? settings->oim.id : NULL,
-        .tls = process->tls,
-        .runtime = process->runtime,
-        .log = &process->log,
-    };
-    return registry_open(&options, &process->registry);
-}
-
-static struct error *
-open_oim_controller(struct process *process, const struct serve_settings *settings)
-{
-    struct oim_controller_options options = settings->oim;
-    if (!(settings->roles & ROLE_OIM_CONTROLLER))
-        return NULL;
-    options.tls = process->tls;
-    options.runtime = process->runtime;
-    options.log = &process->log;
-    return oim_controller_open(&options, &process->oim_controller);
-}
-
-/* The addresses are taken first: a mistake in them costs nothing, and who comes early waits. */
-static struct error *
-open_server(struct process *process, const struct serve_settings *settings)
-{
-    process->server = server_new(
-        process->runtime, &(struct server_options){.max_message_bytes = settings->max_message_bytes,
-                                                   .accept_later = true});
-    struct error *error = listen_everywhere(process, settings);
-    return error ? error : open_http(process, settings);
-}
-
-static void
-add_csi(struct process *process, unsigned sides)
-{
-    if (process->router) {
-        router_add(process->server, process->router, sides);
-        return;
-    }
-    struct csi_service services[SERVICES_ALL_COUNT];
-    services_list(&process->identity, services);
-    for (size_t i = 0; i < COUNT_OF(services); i++)
-        if (services_is_of(services[i].service, sides))
-            server_add_service(process->server, services[i].service, services[i].handlers,
-                               services[i].context);
-}
-
-static void
-add_services(struct process *process, const struct serve_settings *settings)
-{
-    unsigned sides = (settings->roles & ROLE_NODE ? SERVICES_NODE : 0) |
-                     (settings->roles & ROLE_CONTROLLER ? SERVICES_CONTROLLER : 0);
-    process->health = health_new(process->server);
-    health_set_check(process->health, can_be_used, process);
-    reflection_add(process->server);
-    if (sides) {
-        add_csi(process, sides);
-        server_reserve_for(process->server, CSI_V1_IDENTITY_PROBE); /* livenessprobe asks it */
-    }
-    if (process->registry)
-        registry_add(process->registry, process->server);
-    if (process->oim_controller)
-        oim_controller_add(process->oim_controller, process->server);
-    process->guard = (struct serve_guard){
-        .registry = process->registry,
-        .own_controller = process->oim_controller ? settings->oim.id : NULL,
-        .is_open = settings->insecure,
-    };
-    if (process->registry || process->oim_controller)
-        serve_guard_add(&process->guard, process->server);
-}
-
-static struct error *
-open_process(struct process *process, const struct serve_settings *settings)
-{
-    struct error *error = serve_settings_init_log(settings, &process->log);
-    log_never_wait(&process->log, &process->log_losses);
-    log_collect(&process->log, &process->log_batch);
-    process->driver_name = settings->driver_name;
-    if (!error && serve_settings_have_tls(&settings->tls))
-        error = tls_context_open(&settings->tls, &process->tls);
-    if (!error)
-        error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
-    if (!error)
-        error = open_server(process, settings);
-    if (!error)
-        error = open_storage(process, settings);
-    if (!error)
-        error = open_registry(process, settings);
-    if (!error)
-        error = open_oim_controller(process, settings);
-    if (error)
-        return error;
-    add_services(process, settings);
-    server_begin(process->server);
-    if (process->oim_controller)
-        oim_controller_begin(process->oim_controller);
-    return open_registration(process, settings);
-}
-
-static void
-stop_process(struct process *process)
-{
-    health_shut_down(process->health);
-    if (process->oim_controller)
-        oim_controller_stop(process->oim_controller);
-    if (process->registry)
-        registry_stop(process->registry);
-    if (process->router)
-        router_stop(process->router);
-    else if (process->storage.engine)
-        engine_stop(process->storage.engine);
-    server_drain(process->server, GRACE_MS);
-}
-
-static void
-close_process(struct process *process)
-{
-    http_close(process->http);
-    serve_registration_close(process->registration);
-    server_free(process->server);
-    health_free(process->health);
-    oim_controller_close(process->oim_controller);
-    store_stop(process->registry_store);
-    registry_close(process->registry);
-    free(process->readers);
-    store_close(process->registry_store);
-    router_close(process->router);
-    runtime_close(process->runtime);
-    storage_close(&process->storage);
-    tls_context_close(process->tls);
-    tls_context_close(process->store_tls);
-    log_end_batch(&process->log);
-}
 
 static void
 log_start(const struct process *process, const struct serve_settings *settings)
@@ -414,7 +23,7 @@ log_start(const struct process *process, const struct serve_settings *settings)
     }
     if (process->http)
         log_info(&process->log, "serving metrics", LOG_NUMBER("port", http_port(process->http)));
-    struct error *error AUTO(error_cleanup) = check_registry(process);
+    struct error *error AUTO(error_cleanup) = serve_pages_check_registry(process);
     log_info(&process->log, error ? "started, and waits for the registry's store" : "ready",
              LOG_TEXT("version", SKYCAP_VERSION), LOG_TEXT("roles", settings->roles_text),
              LOG_TEXT("driver", settings->driver_name), LOG_TEXT("node", settings->node_id));
@@ -434,7 +43,7 @@ reload_certificates(struct process *process, struct tls_context *tls)
         log_info(&process->log, "new certificates are in use");
 }
 
-/* Until SIGTERM or SIGINT. SIGHUP, and time, make it look at the certificates' files. */
+/* Until SIGTERM or SIGINT. Reads changed certificates on SIGHUP and every RELOAD_SECONDS. */
 static void
 wait_for_end(struct process *process, const sigset_t *signals)
 {
@@ -454,9 +63,14 @@ wait_for_end(struct process *process, const sigset_t *signals)
 }
 
 static struct error *
-serve(const struct serve_settings *settings)
+serve(struct client *client)
 {
-    struct process process AUTO(close_process) = {0};
+    (void)client;
+    struct process process AUTO(serve_process_close) = {0};
+    const struct serve_settings *settings;
+    struct error *error = serve_settings_read(&settings);
+    if (error)
+        return error;
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -465,24 +79,22 @@ serve(const struct serve_settings *settings)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     memory_tune();
-    struct error *error = open_process(&process, settings);
+    error = serve_process_open(&process, settings);
     if (error)
         return error;
     log_start(&process, settings);
     wait_for_end(&process, &signals);
-    stop_process(&process);
+    serve_process_stop(&process);
     return NULL;
 }
 
-static struct error *
-run(int count, char **arguments, enum exit_code *exit_code)
-{
-    (void)exit_code;
-    struct serve_settings settings AUTO(serve_settings_clear) = {0};
-    bool helped;
-    struct error *error = serve_settings_read(&settings, count, arguments, &helped);
-    return error || helped ? error : serve(&settings);
-}
-
-const struct command serve_command = {"serve", "serve CSI on a unix socket, and optionally on TCP",
-                                      run};
+const struct command serve_command = {
+    .name = "serve",
+    .summary = "serve CSI on a unix socket, and optionally on TCP",
+    .help = "Serves CSI and the other roles on a unix socket, and optionally on TCP. Certificates "
+            "are read again\nwhen their files change. On SIGTERM it finishes the calls in progress "
+            "and exits.",
+    .flags = serve_settings_flags,
+    .more_flags = COMMAND_NO_FLAGS,
+    .run = serve,
+};

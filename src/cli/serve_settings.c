@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flags of `skycap serve`: their table, their defaults, and what cannot go together. */
+/* The flags of `skycap serve`: their table, their defaults, and which ones conflict. */
 #include "cli/serve_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options.h"
 #include "csi/controller.h"
 #include "csi/identity.h"
 #include "rpc/http2/address.h"
@@ -14,163 +13,114 @@
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"
 
-/* Each of the three gives its part of the table, and how many that are. */
-static size_t
-list_server_flags(struct serve_settings *s, struct option *out)
-{
-    const struct option table[] = {
-        {"roles", 0, "LIST", OPTION_TEXT, &s->roles_text,
-         "comma-separated roles: node, controller (the two services of CSI), registry, "
-         "oim-controller; default node,controller"},
-        {"endpoint", 0, "ADDR", OPTION_TEXT, &s->endpoint,
-         "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
-        {"listen", 0, "HOST:PORT", OPTION_LIST, &s->listen,
-         "also serve here, with mutual TLS; may be given several times"},
-        {"http", 0, "HOST:PORT", OPTION_TEXT, &s->http, "serve /metrics and /healthz here"},
-        {"tls-ca", 0, "FILE", OPTION_TEXT, &s->tls.ca_file,
-         "PEM certificates of the authorities trusted to sign peers'"},
-        {"tls-cert", 0, "FILE", OPTION_TEXT, &s->tls.certificate_file, "server certificate, PEM"},
-        {"tls-key", 0, "FILE", OPTION_TEXT, &s->tls.key_file, "its private key, PEM"},
-        {"insecure", 0, NULL, OPTION_FLAG, &s->insecure,
-         "no TLS for --listen and for outgoing calls; every client has all permissions"},
-        {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &s->socket_mode,
-         "permissions of the CSI socket; default 0600"},
-        {"max-message-bytes", 0, "N", OPTION_NUMBER, &s->max_message_bytes,
-         "maximum message size; default 4194304"},
-        {"log-level", 0, "LEVEL", OPTION_TEXT, &s->log_level,
-         "debug, info, warn or error; default info"},
-        {"log-format", 0, "FORMAT", OPTION_TEXT, &s->log_format, "text or json; default text"},
-    };
-    memcpy(out, table, sizeof table);
-    return COUNT_OF(table);
-}
+static struct serve_settings settings = {
+    .roles_text = "node,controller",
+    .storage.directory = DEFAULT_DATA,
+    .driver_name = "csi.skycap.dev",
+    .csi_version = "1.12",
+    .log_level = "info",
+    .log_format = "text",
+};
 
-static size_t
-list_csi_flags(struct serve_settings *s, struct option *out)
-{
-    const struct option table[] = {
-        {"data", 0, "DIR", OPTION_TEXT, &s->storage.directory,
-         "directory for volumes and state, created if missing; default " DEFAULT_DATA},
-        {"backend", 0, "NAME", OPTION_LIST, &s->storage.backends,
-         "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
-         "several times, the first is the default for volumes"},
-        {"connections", 0, "DIR", OPTION_TEXT, &s->connections,
-         "serve the storage systems described by DIR/NAME.yaml; changes take effect at once; see "
-         "docs/connections.md"},
-        {"pool-size", 0, "SIZE", OPTION_TEXT, &s->storage.pool_size,
-         "maximum size of the btrfs pool created if --data has no copy on write; default: half of "
-         "the free disk space"},
-        {"quotas", 0, NULL, OPTION_FLAG, &s->storage.may_switch_quotas_on,
-         "enable quotas if --data is on an existing btrfs; kernels before 6.7 can then no longer "
-         "mount it"},
-        {"max-volumes", 0, "N", OPTION_NUMBER, &s->max_volumes,
-         "maximum number of volumes attached to this node; default: unlimited"},
-        {"overprovisioning", 0, "PERCENT", OPTION_NUMBER, &s->overprovisioning,
-         "percentage of the free space offered to one volume; default 100"},
-        {"node-id", 0, "ID", OPTION_TEXT, &s->node_id, "this node's name; default: the host name"},
-        {"driver-name", 0, "NAME", OPTION_TEXT, &s->driver_name,
-         "CSI plugin name; default csi.skycap.dev"},
-        {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &s->csi_version,
-         "newest CSI version whose capabilities are advertised; default 1.12"},
-        {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &s->registration_directory,
-         "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
-    };
-    memcpy(out, table, sizeof table);
-    return COUNT_OF(table);
-}
-
-static size_t
-list_oim_flags(struct serve_settings *s, struct option *out)
-{
-    const struct option table[] = {
-        {"store", 0, "URL", OPTION_TEXT, &s->store_url,
-         "store of the registry, or of the state shared by processes with --connections: "
-         "etcd://HOST:PORT[,HOST:PORT...][/PREFIX], or sqlite:DIRECTORY for one process; default: "
-         "in --data"},
-        {"store-ca", 0, "FILE", OPTION_TEXT, &s->store_tls.ca_file,
-         "PEM certificates of the authorities trusted to sign etcd's; default: no TLS"},
-        {"store-cert", 0, "FILE", OPTION_TEXT, &s->store_tls.certificate_file,
-         "client certificate for etcd, PEM"},
-        {"store-key", 0, "FILE", OPTION_TEXT, &s->store_tls.key_file, "its private key, PEM"},
-        {"registry-readers", 0, "NAME", OPTION_LIST, &s->readers,
-         "certificate name that may read the registry, besides user.admin; a trailing * matches "
-         "any suffix; may be given several times; default host.*, controller.*, user.*"},
-        {"registry", 0, "ADDR", OPTION_TEXT, &s->oim.registry,
-         "register the OIM controller there; default: nowhere"},
-        {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &s->registry_delay_s,
-         "time between registrations; default 60"},
-        {"controller-id", 0, "ID", OPTION_TEXT, &s->oim.id,
-         "the OIM controller's name in the registry; default: --node-id"},
-        {"controller-address", 0, "ADDR", OPTION_TEXT, &s->oim.address,
-         "where the registry finds the OIM controller: HOST:PORT or unix:///path"},
-        {"accelerator", 0, "NAME", OPTION_TEXT, &s->oim.accelerator,
-         "kernel: devices in this host's memory; spdk: SPDK's vhost; default kernel"},
-        {"spdk", 0, "SOCKET", OPTION_TEXT, &s->oim.spdk_socket,
-         "SPDK's JSON-RPC socket; default /var/tmp/spdk.sock"},
-        {"vhost-controller", 0, "NAME", OPTION_TEXT, &s->oim.vhost_controller,
-         "SPDK's vhost-scsi controller, which must exist; default vhost.0"},
-        {"vhost-device", 0, "PCI", OPTION_TEXT, &s->oim.vhost_device,
-         "its PCI address as the host sees it, may be partial: 0000:00:15.0, 00:15."},
-    };
-    memcpy(out, table, sizeof table);
-    return COUNT_OF(table);
-}
-
-static struct error *
-read_flags(struct serve_settings *s, int count, char **arguments, bool *helped)
-{
-    struct option table[64];
-    size_t size = list_server_flags(s, table);
-    size += list_csi_flags(s, table + size);
-    size += list_oim_flags(s, table + size);
-    const struct options options = {
-        .usage = "skycap serve [options]",
-        .summary = "Serves CSI and the other roles on a unix socket, and optionally on TCP. "
-                   "Certificates are read again\nwhen their files change. On SIGTERM it finishes "
-                   "the calls in progress and exits.",
-        .table = table,
-        .count = size,
-    };
-    int rest;
-    struct error *error = options_parse(&options, count, arguments, &rest, helped);
-    if (!error && !*helped && rest < count)
-        error = error_new(CODE_INVALID_ARGUMENT,
-                          "unexpected argument \"%s\" (see skycap serve --help)", arguments[rest]);
-    return error;
-}
+const struct option serve_settings_flags[] = {
+    {"roles", 0, "LIST", OPTION_TEXT, &settings.roles_text,
+     "comma-separated roles: node, controller (the two services of CSI), registry, "
+     "oim-controller; default node,controller"},
+    {"endpoint", 0, "ADDR", OPTION_TEXT, &settings.endpoint,
+     "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
+    {"listen", 0, "HOST:PORT", OPTION_LIST, &settings.listen,
+     "also serve here, with mutual TLS; may be given several times"},
+    {"http", 0, "HOST:PORT", OPTION_TEXT, &settings.http, "serve /metrics and /healthz here"},
+    {"tls-ca", 0, "FILE", OPTION_TEXT, &settings.tls.ca_file,
+     "PEM certificates of the authorities trusted to sign peers'"},
+    {"tls-cert", 0, "FILE", OPTION_TEXT, &settings.tls.certificate_file, "server certificate, PEM"},
+    {"tls-key", 0, "FILE", OPTION_TEXT, &settings.tls.key_file, "its private key, PEM"},
+    {"insecure", 0, NULL, OPTION_FLAG, &settings.insecure,
+     "no TLS for --listen and for outgoing calls; every client has all permissions"},
+    {"socket-mode", 0, "OCTAL", OPTION_OCTAL, &settings.socket_mode,
+     "permissions of the CSI socket; default 0600"},
+    {"max-message-bytes", 0, "N", OPTION_NUMBER, &settings.max_message_bytes,
+     "maximum message size; default 4194304"},
+    {"log-level", 0, "LEVEL", OPTION_TEXT, &settings.log_level,
+     "debug, info, warn or error; default info"},
+    {"log-format", 0, "FORMAT", OPTION_TEXT, &settings.log_format, "text or json; default text"},
+    {"data", 0, "DIR", OPTION_TEXT, &settings.storage.directory,
+     "directory for volumes and state, created if missing; default " DEFAULT_DATA},
+    {"backend", 0, "NAME", OPTION_LIST, &settings.storage.backends,
+     "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
+     "several times, the first is the default for volumes"},
+    {"connections", 0, "DIR", OPTION_TEXT, &settings.connections,
+     "serve the storage systems described by DIR/NAME.yaml; changes take effect at once; see "
+     "docs/connections.md"},
+    {"pool-size", 0, "SIZE", OPTION_TEXT, &settings.storage.pool_size,
+     "maximum size of the btrfs pool created if --data has no copy on write; default: half of "
+     "the free disk space"},
+    {"quotas", 0, NULL, OPTION_FLAG, &settings.storage.may_switch_quotas_on,
+     "enable quotas if --data is on an existing btrfs; kernels before 6.7 can then no longer "
+     "mount it"},
+    {"max-volumes", 0, "N", OPTION_NUMBER, &settings.max_volumes,
+     "maximum number of volumes attached to this node; default: unlimited"},
+    {"overprovisioning", 0, "PERCENT", OPTION_NUMBER, &settings.overprovisioning,
+     "percentage of the free space offered to one volume; default 100"},
+    {"node-id", 0, "ID", OPTION_TEXT, &settings.node_id,
+     "this node's name; default: the host name"},
+    {"driver-name", 0, "NAME", OPTION_TEXT, &settings.driver_name,
+     "CSI plugin name; default csi.skycap.dev"},
+    {"csi-version", 0, "1.12|1.13", OPTION_TEXT, &settings.csi_version,
+     "newest CSI version whose capabilities are advertised; default 1.12"},
+    {"kubelet-registration-dir", 0, "DIR", OPTION_TEXT, &settings.registration_directory,
+     "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
+    {"store", 0, "URL", OPTION_TEXT, &settings.store_url,
+     "store of the registry, or of the state shared by processes with --connections: "
+     "etcd://HOST:PORT[,HOST:PORT...][/PREFIX], or sqlite:DIRECTORY for one process; default: "
+     "in --data"},
+    {"store-ca", 0, "FILE", OPTION_TEXT, &settings.store_tls.ca_file,
+     "PEM certificates of the authorities trusted to sign etcd's; default: no TLS"},
+    {"store-cert", 0, "FILE", OPTION_TEXT, &settings.store_tls.certificate_file,
+     "client certificate for etcd, PEM"},
+    {"store-key", 0, "FILE", OPTION_TEXT, &settings.store_tls.key_file, "its private key, PEM"},
+    {"registry-readers", 0, "NAME", OPTION_LIST, &settings.readers,
+     "certificate name that may read the registry, besides user.admin; a trailing * matches "
+     "any suffix; may be given several times; default host.*, controller.*, user.*"},
+    {"registry", 0, "ADDR", OPTION_TEXT, &settings.oim.registry,
+     "register the OIM controller there; default: nowhere"},
+    {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &settings.registry_delay_s,
+     "time between registrations; default 60"},
+    {"controller-id", 0, "ID", OPTION_TEXT, &settings.oim.id,
+     "the OIM controller's name in the registry; default: --node-id"},
+    {"controller-address", 0, "ADDR", OPTION_TEXT, &settings.oim.address,
+     "where the registry finds the OIM controller: HOST:PORT or unix:///path"},
+    {"accelerator", 0, "NAME", OPTION_TEXT, &settings.oim.accelerator,
+     "kernel: devices in this host's memory; spdk: SPDK's vhost; default kernel"},
+    {"spdk", 0, "SOCKET", OPTION_TEXT, &settings.oim.spdk_socket,
+     "SPDK's JSON-RPC socket; default /var/tmp/spdk.sock"},
+    {"vhost-controller", 0, "NAME", OPTION_TEXT, &settings.oim.vhost_controller,
+     "SPDK's vhost-scsi controller, which must exist; default vhost.0"},
+    {"vhost-device", 0, "PCI", OPTION_TEXT, &settings.oim.vhost_device,
+     "its PCI address as the host sees it, may be partial: 0000:00:15.0, 00:15."},
+    {0},
+};
 
 static void
-set_defaults(struct serve_settings *settings)
+set_defaults(void)
 {
-    if (!settings->endpoint)
-        settings->endpoint = getenv("CSI_ENDPOINT");
-    if (!settings->endpoint || !settings->endpoint[0])
-        settings->endpoint = DEFAULT_ENDPOINT;
-    if (!settings->storage.directory)
-        settings->storage.directory = DEFAULT_DATA;
-    if (!settings->csi_version)
-        settings->csi_version = "1.12";
-    if (!settings->driver_name)
-        settings->driver_name = "csi.skycap.dev";
-    if (!settings->log_level)
-        settings->log_level = "info";
-    if (!settings->log_format)
-        settings->log_format = "text";
-    if (!settings->node_id) {
-        if (gethostname(settings->host_name, sizeof settings->host_name - 1) != 0)
-            settings->host_name[0] = '\0';
-        settings->node_id = settings->host_name;
+    if (!settings.endpoint)
+        settings.endpoint = getenv("CSI_ENDPOINT");
+    if (!settings.endpoint || !settings.endpoint[0])
+        settings.endpoint = DEFAULT_ENDPOINT;
+    if (!settings.node_id) {
+        if (gethostname(settings.host_name, sizeof settings.host_name - 1) != 0)
+            settings.host_name[0] = '\0';
+        settings.node_id = settings.host_name;
     }
-    if (!settings->roles_text)
-        settings->roles_text = "node,controller";
-    if (!settings->oim.id)
-        settings->oim.id = settings->node_id;
-    settings->oim.registry_delay_ms = (uint32_t)settings->registry_delay_s * 1000;
-    settings->oim.data_directory = settings->storage.directory;
+    if (!settings.oim.id)
+        settings.oim.id = settings.node_id;
+    settings.oim.registry_delay_ms = (uint32_t)settings.registry_delay_s * 1000;
+    settings.oim.data_directory = settings.storage.directory;
 }
 
 static struct error *
-read_roles(struct serve_settings *settings)
+read_roles(void)
 {
     static const struct {
         const char *name;
@@ -179,7 +129,7 @@ read_roles(struct serve_settings *settings)
                  {"controller", ROLE_CONTROLLER},
                  {"registry", ROLE_REGISTRY},
                  {"oim-controller", ROLE_OIM_CONTROLLER}};
-    const char *text = settings->roles_text;
+    const char *text = settings.roles_text;
     do {
         size_t size = strcspn(text, ","), i = 0;
         while (i < COUNT_OF(names) &&
@@ -190,7 +140,7 @@ read_roles(struct serve_settings *settings)
                              "--roles: \"%.*s\" is none of node, controller, registry, "
                              "oim-controller",
                              (int)(size < 64 ? size : 64), text);
-        settings->roles |= names[i].role;
+        settings.roles |= names[i].role;
         text += size + (text[size] == ',');
     } while (text[0]);
     return NULL;
@@ -203,30 +153,30 @@ serve_settings_have_tls(const struct tls_options *tls)
 }
 
 static struct error *
-check_tls(const struct serve_settings *settings)
+check_tls(void)
 {
-    const struct tls_options *all[] = {&settings->tls, &settings->store_tls};
+    const struct tls_options *all[] = {&settings.tls, &settings.store_tls};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         if (serve_settings_have_tls(all[i]) &&
             !(all[i]->ca_file && all[i]->certificate_file && all[i]->key_file))
             return error_new(CODE_INVALID_ARGUMENT,
                              "--%1$s-ca, --%1$s-cert and --%1$s-key go together",
                              i ? "store" : "tls");
-    bool has_tls = serve_settings_have_tls(&settings->tls);
-    if (settings->listen.count && !has_tls && !settings->insecure)
+    bool has_tls = serve_settings_have_tls(&settings.tls);
+    if (settings.listen.count && !has_tls && !settings.insecure)
         return error_new(CODE_INVALID_ARGUMENT,
                          "--listen needs --tls-ca, --tls-cert and --tls-key, or --insecure");
-    if (settings->insecure && has_tls)
+    if (settings.insecure && has_tls)
         return error_new(CODE_INVALID_ARGUMENT, "--insecure and certificates exclude each other");
     return NULL;
 }
 
-/* Whether calls to the address need TLS, or --insecure. */
+/* Calls to an address that is not local need TLS, or --insecure. */
 static struct error *
-check_protected(const struct serve_settings *settings, const char *flag, const char *text)
+check_protected(const char *flag, const char *text)
 {
     struct address address;
-    if (!text || settings->insecure || serve_settings_have_tls(&settings->tls))
+    if (!text || settings.insecure || serve_settings_have_tls(&settings.tls))
         return NULL;
     struct error *error = address_parse(text, &address);
     if (!error && !address_is_local(&address))
@@ -236,30 +186,30 @@ check_protected(const struct serve_settings *settings, const char *flag, const c
     return error_wrap(error, "--%s %s", flag, text);
 }
 
-/* A flag that would do nothing is a mistake, and is told. */
+/* A flag that would have no effect is an error. */
 static struct error *
-check_roles(const struct serve_settings *settings)
+check_roles(void)
 {
-    const struct oim_controller_options *oim = &settings->oim;
+    const struct oim_controller_options *oim = &settings.oim;
     const struct {
         const char *flag;
         bool is_given;
         unsigned roles;
         const char *role;
     } rules[] = {
-        {"connections", settings->connections, ROLES_OF_CSI, "node or controller"},
-        {"backend", settings->storage.backends.count, ROLES_OF_CSI, "node or controller"},
-        {"pool-size", settings->storage.pool_size, ROLES_OF_CSI, "node or controller"},
-        {"max-volumes", settings->max_volumes, ROLE_NODE, "node"},
-        {"overprovisioning", settings->overprovisioning, ROLE_CONTROLLER, "controller"},
-        {"kubelet-registration-dir", settings->registration_directory, ROLE_NODE, "node"},
-        {"store", settings->store_url && !settings->connections, ROLE_REGISTRY,
+        {"connections", settings.connections, ROLES_OF_CSI, "node or controller"},
+        {"backend", settings.storage.backends.count, ROLES_OF_CSI, "node or controller"},
+        {"pool-size", settings.storage.pool_size, ROLES_OF_CSI, "node or controller"},
+        {"max-volumes", settings.max_volumes, ROLE_NODE, "node"},
+        {"overprovisioning", settings.overprovisioning, ROLE_CONTROLLER, "controller"},
+        {"kubelet-registration-dir", settings.registration_directory, ROLE_NODE, "node"},
+        {"store", settings.store_url && !settings.connections, ROLE_REGISTRY,
          "registry, or --connections"},
-        {"store-ca", settings->store_tls.ca_file && !settings->connections, ROLE_REGISTRY,
+        {"store-ca", settings.store_tls.ca_file && !settings.connections, ROLE_REGISTRY,
          "registry, or --connections"},
-        {"registry-readers", settings->readers.count, ROLE_REGISTRY, "registry"},
+        {"registry-readers", settings.readers.count, ROLE_REGISTRY, "registry"},
         {"registry", oim->registry, ROLE_OIM_CONTROLLER, "oim-controller"},
-        {"registry-delay", settings->registry_delay_s, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"registry-delay", settings.registry_delay_s, ROLE_OIM_CONTROLLER, "oim-controller"},
         {"controller-address", oim->address, ROLE_OIM_CONTROLLER, "oim-controller"},
         {"accelerator", oim->accelerator, ROLE_OIM_CONTROLLER, "oim-controller"},
         {"spdk", oim->spdk_socket, ROLE_OIM_CONTROLLER, "oim-controller"},
@@ -267,72 +217,62 @@ check_roles(const struct serve_settings *settings)
         {"vhost-device", oim->vhost_device, ROLE_OIM_CONTROLLER, "oim-controller"},
     };
     for (size_t i = 0; i < COUNT_OF(rules); i++)
-        if (rules[i].is_given && !(settings->roles & rules[i].roles))
+        if (rules[i].is_given && !(settings.roles & rules[i].roles))
             return error_new(CODE_INVALID_ARGUMENT, "--%s needs the role %s, see --roles",
                              rules[i].flag, rules[i].role);
     return NULL;
 }
 
 static struct error *
-check_settings(const struct serve_settings *settings)
+check_settings(void)
 {
-    size_t id_size = strlen(settings->node_id);
-    struct error *error = check_tls(settings);
+    size_t id_size = strlen(settings.node_id);
+    struct error *error = check_tls();
     if (!error)
-        error = check_roles(settings);
+        error = check_roles();
     if (!error)
-        error = check_protected(settings, "registry", settings->oim.registry);
+        error = check_protected("registry", settings.oim.registry);
     if (error)
         return error;
     if (id_size == 0 || id_size > 128)
         return error_new(CODE_INVALID_ARGUMENT, "--node-id must have 1 to 128 characters");
-    if (strcmp(settings->csi_version, "1.12") != 0 && strcmp(settings->csi_version, "1.13") != 0)
+    if (strcmp(settings.csi_version, "1.12") != 0 && strcmp(settings.csi_version, "1.13") != 0)
         return error_new(CODE_INVALID_ARGUMENT, "--csi-version: 1.12 or 1.13");
-    if (settings->connections && settings->storage.backends.count)
+    if (settings.connections && settings.storage.backends.count)
         return error_new(CODE_INVALID_ARGUMENT,
                          "--connections and --backend exclude each other: name the back end in the "
                          "file of a connection with `driver: local`");
-    if (settings->connections && settings->roles & ROLE_REGISTRY)
+    if (settings.connections && settings.roles & ROLE_REGISTRY)
         return error_new(CODE_INVALID_ARGUMENT,
                          "--connections and the role registry need a process each: both pass on "
                          "methods that they do not know");
-    if (settings->socket_mode > 0777)
+    if (settings.socket_mode > 0777)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
-    if (settings->max_message_bytes > UINT32_MAX / 2)
+    if (settings.max_message_bytes > UINT32_MAX / 2)
         return error_new(CODE_INVALID_ARGUMENT, "--max-message-bytes: at most %u", UINT32_MAX / 2);
-    if (settings->overprovisioning > CONTROLLER_MOST_OVERPROVISIONING)
+    if (settings.overprovisioning > CONTROLLER_MOST_OVERPROVISIONING)
         return error_new(CODE_INVALID_ARGUMENT, "--overprovisioning: at most %d percent",
                          CONTROLLER_MOST_OVERPROVISIONING);
-    if (settings->registry_delay_s > 86400)
+    if (settings.registry_delay_s > 86400)
         return error_new(CODE_INVALID_ARGUMENT, "--registry-delay: at most 86400 seconds, a day");
-    return identity_check_name(settings->driver_name);
+    return identity_check_name(settings.driver_name);
 }
 
 struct error *
-serve_settings_init_log(const struct serve_settings *settings, struct log *log)
+serve_settings_init_log(struct log *log)
 {
-    *log = (struct log){.fd = STDERR_FILENO, .json = strcmp(settings->log_format, "json") == 0};
-    if (!log->json && strcmp(settings->log_format, "text") != 0)
+    *log = (struct log){.fd = STDERR_FILENO, .json = strcmp(settings.log_format, "json") == 0};
+    if (!log->json && strcmp(settings.log_format, "text") != 0)
         return error_new(CODE_INVALID_ARGUMENT, "--log-format: \"%s\" is neither text nor json",
-                         settings->log_format);
-    return error_wrap(log_parse_level(settings->log_level, &log->level), "--log-level");
+                         settings.log_format);
+    return error_wrap(log_parse_level(settings.log_level, &log->level), "--log-level");
 }
 
 struct error *
-serve_settings_read(struct serve_settings *settings, int count, char **arguments, bool *helped)
+serve_settings_read(const struct serve_settings **out)
 {
-    struct error *error = read_flags(settings, count, arguments, helped);
-    if (error || *helped)
-        return error;
-    set_defaults(settings);
-    error = read_roles(settings);
-    return error ? error : check_settings(settings);
-}
-
-void
-serve_settings_clear(struct serve_settings *settings)
-{
-    options_free_list(&settings->listen);
-    options_free_list(&settings->storage.backends);
-    options_free_list(&settings->readers);
+    *out = &settings;
+    set_defaults();
+    struct error *error = read_roles();
+    return error ? error : check_settings();
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `skycap serve` was told on its command line, with the defaults in place. */
+/* The settings of `skycap serve`: flags and defaults. */
 #ifndef CLI_SERVE_SETTINGS_H
 #define CLI_SERVE_SETTINGS_H
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "node/storage.h"
 #include "oim/controller.h"
 #include "rpc/tls/tls.h"
@@ -37,27 +38,22 @@ struct serve_settings {
     unsigned long overprovisioning; /* percent */
     const char *log_level;
     const char *log_format;
-    const char
-        *store_url; /* of the registry, or of the connections; NULL: below the data directory */
+    const char *store_url; /* registry's or connections' store; NULL: in the data directory */
     struct tls_options store_tls;
     struct text_list readers;
     unsigned long registry_delay_s;
-    struct oim_controller_options oim; /* what flags say of it */
+    struct oim_controller_options oim; /* as far as flags set them */
     char host_name[256];
 };
 
-/*
- * Reads and checks the flags. With --help prints it and sets *helped. Also after an error:
- * serve_settings_clear.
- */
-MUST_CHECK struct error *serve_settings_read(struct serve_settings *settings, int count,
-                                             char **arguments, bool *helped);
-void serve_settings_clear(struct serve_settings *settings);
+extern const struct option serve_settings_flags[];
 
-/* All three files were named, or none. */
+/* Sets the defaults and checks the flags. */
+MUST_CHECK struct error *serve_settings_read(const struct serve_settings **out);
+
+/* Whether any of the three files is given; after serve_settings_read all of them are. */
 bool serve_settings_have_tls(const struct tls_options *tls);
 
-MUST_CHECK struct error *serve_settings_init_log(const struct serve_settings *settings,
-                                                 struct log *log);
+MUST_CHECK struct error *serve_settings_init_log(struct log *log);
 
 #endif

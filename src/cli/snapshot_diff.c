@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap snapshot diff: the extents that a snapshot holds, or that differ from an older one. A list
- * may be long: it is printed as it comes.
+ * skycap snapshot diff: the extents that a snapshot holds, or that differ from an older one. The
+ * list may be long, so it is printed as it arrives.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/size_text.h"
-#include "cli/snapshot.h"
+#include "cli/inventory.h"
 
 struct sum {
     bool as_json;
@@ -16,9 +16,14 @@ struct sum {
     int64_t capacity_bytes;
 };
 
-static void
-add(struct sum *sum, int64_t capacity_bytes, Csi__V1__BlockMetadata *const *extents, size_t count)
+static struct error *
+print(struct sum *sum, const void *message, int64_t capacity_bytes,
+      Csi__V1__BlockMetadata *const *extents, size_t count)
 {
+    if (sum->as_json) {
+        client_print_json(message, 0);
+        return NULL;
+    }
     if (!sum->extents && count)
         printf("%20s %20s\n", "OFFSET", "BYTES");
     for (size_t i = 0; i < count; i++) {
@@ -27,30 +32,23 @@ add(struct sum *sum, int64_t capacity_bytes, Csi__V1__BlockMetadata *const *exte
     }
     sum->extents += count;
     sum->capacity_bytes = capacity_bytes;
+    return NULL;
 }
 
 static struct error *
-take_allocated(void *context, const void *message)
+print_allocated(void *context, const void *message)
 {
-    struct sum *sum = context;
     const Csi__V1__GetMetadataAllocatedResponse *reply = message;
-    if (sum->as_json)
-        client_print_json(reply, 0);
-    else
-        add(sum, reply->volume_capacity_bytes, reply->block_metadata, reply->n_block_metadata);
-    return NULL;
+    return print(context, message, reply->volume_capacity_bytes, reply->block_metadata,
+                 reply->n_block_metadata);
 }
 
 static struct error *
-take_delta(void *context, const void *message)
+print_delta(void *context, const void *message)
 {
-    struct sum *sum = context;
     const Csi__V1__GetMetadataDeltaResponse *reply = message;
-    if (sum->as_json)
-        client_print_json(reply, 0);
-    else
-        add(sum, reply->volume_capacity_bytes, reply->block_metadata, reply->n_block_metadata);
-    return NULL;
+    return print(context, message, reply->volume_capacity_bytes, reply->block_metadata,
+                 reply->n_block_metadata);
 }
 
 static struct error *
@@ -59,7 +57,7 @@ list_allocated(struct client *client, const snapshot_info *snapshot, struct sum 
     Csi__V1__GetMetadataAllocatedRequest request = CSI__V1__GET_METADATA_ALLOCATED_REQUEST__INIT;
     request.snapshot_id = snapshot->snapshot->snapshot_id;
     return client_ask_stream(client, "csi.v1.SnapshotMetadata/GetMetadataAllocated", &request,
-                             take_allocated, sum);
+                             print_allocated, sum);
 }
 
 static struct error *
@@ -73,7 +71,7 @@ list_delta(struct client *client, const snapshot_info *snapshot, const char *bas
     request.base_snapshot_id = older->snapshot->snapshot_id;
     request.target_snapshot_id = snapshot->snapshot->snapshot_id;
     return client_ask_stream(client, "csi.v1.SnapshotMetadata/GetMetadataDelta", &request,
-                             take_delta, sum);
+                             print_delta, sum);
 }
 
 static void
@@ -89,30 +87,27 @@ print_sum(const struct sum *sum, const char *base)
                base ? "differ" : "hold data", sum->extents, sum->extents == 1 ? "" : "s");
 }
 
-VERB(snapshot_run_diff)
+static struct error *
+diff(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap snapshot diff SNAPSHOT [BASE] [options]",
-        "Lists the extents of a block or file system image that hold data in SNAPSHOT; with BASE, "
-        "an "
-        "older snapshot\nof the same volume, those that differ. With -o json each message of the "
-        "server is one line.",
-        NULL,
-        0,
-        1,
-        2};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    struct sum sum = {.as_json = client.as_json};
-    const char *base = client.word_count > 1 ? client.words[1] : NULL;
+    struct sum sum = {.as_json = client->as_json};
+    const char *base = client->word_count > 1 ? client->words[1] : NULL;
     snapshot_info *snapshot;
-    error = inventory_find_snapshot(&client, client.words[0], &snapshot);
+    struct error *error = inventory_find_snapshot(client, client->words[0], &snapshot);
     if (!error)
-        error = base ? list_delta(&client, snapshot, base, &sum)
-                     : list_allocated(&client, snapshot, &sum);
+        error = base ? list_delta(client, snapshot, base, &sum)
+                     : list_allocated(client, snapshot, &sum);
     if (!error && !sum.as_json)
         print_sum(&sum, base);
     return error;
 }
+
+const struct command snapshot_diff_command = {
+    .name = "diff",
+    .summary = "list blocks that hold data, or that differ from an older snapshot",
+    .words = "SNAPSHOT [BASE]",
+    .help = "Lists the extents of a block or file system image that hold data in SNAPSHOT; with "
+            "BASE, an older snapshot\nof the same volume, those that differ. With -o json each "
+            "message of the server is one line.",
+    .run = diff,
+};

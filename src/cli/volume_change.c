@@ -8,7 +8,7 @@
 
 /* ---- expand ---- */
 
-/* The file system in an image grows where it is mounted; one that is not does when it is staged. */
+/* The file system grows where it is mounted; one that is not mounted grows when it is staged. */
 static struct error *
 expand_on_node(struct client *client, const volume_info *volume, Csi__V1__CapacityRange *range)
 {
@@ -23,86 +23,74 @@ expand_on_node(struct client *client, const volume_info *volume, Csi__V1__Capaci
 }
 
 static struct error *
-expand(struct client *client, const char *text, Csi__V1__CapacityRange *range)
+expand(struct client *client)
 {
+    Csi__V1__CapacityRange range = CSI__V1__CAPACITY_RANGE__INIT;
     Csi__V1__ControllerExpandVolumeRequest request =
         CSI__V1__CONTROLLER_EXPAND_VOLUME_REQUEST__INIT;
     Csi__V1__ControllerExpandVolumeResponse *reply;
     volume_info *volume;
-    struct error *error = inventory_find_volume(client, text, &volume);
+    struct error *error = size_text_parse(client->words[1], &range.required_bytes);
+    if (!error)
+        error = inventory_find_volume(client, client->words[0], &volume);
     if (error)
         return error;
     request.volume_id = volume->volume->volume_id;
-    request.capacity_range = range;
+    request.capacity_range = &range;
     error = client_ask(client, "csi.v1.Controller/ControllerExpandVolume", &request, &reply);
     if (!error && reply->node_expansion_required)
-        error = expand_on_node(client, volume, range);
+        error = expand_on_node(client, volume, &range);
     return error ? error : inventory_show_volume(client, request.volume_id);
 }
 
-VERB(volume_run_expand)
-{
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap volume expand VOLUME SIZE [options]",
-                                       "Expands a volume, and the file system in it, to at least "
-                                       "SIZE, such as 20Gi. It may be in use.",
-                                       NULL,
-                                       0,
-                                       2,
-                                       2};
-    Csi__V1__CapacityRange range = CSI__V1__CAPACITY_RANGE__INIT;
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    error = size_text_parse(client.words[1], &range.required_bytes);
-    return error ? error : expand(&client, client.words[0], &range);
-}
+const struct command volume_expand_command = {
+    .name = "expand",
+    .summary = "expand a volume, which may be in use",
+    .words = "VOLUME SIZE",
+    .help = "Expands a volume, and the file system in it, to at least SIZE, such as 20Gi. It may "
+            "be in use.",
+    .run = expand,
+};
 
 /* ---- modify ---- */
 
 static struct error *
-modify(struct client *client, const struct text_map *parameters)
+modify(struct client *client)
 {
     Csi__V1__ControllerModifyVolumeRequest request =
         CSI__V1__CONTROLLER_MODIFY_VOLUME_REQUEST__INIT;
     Csi__V1__ControllerModifyVolumeResponse *reply;
+    struct text_map parameters = {0};
     volume_info *volume;
-    struct error *error = inventory_find_volume(client, client->words[0], &volume);
+    struct error *error = NULL;
+    for (int i = 1; i < client->word_count && !error; i++)
+        error = volume_read_pair(client->words[i], "parameter", &client->arena, &parameters);
+    if (!error)
+        error = inventory_find_volume(client, client->words[0], &volume);
     if (error)
         return error;
     request.volume_id = volume->volume->volume_id;
     message_map_write(
-        parameters, &client->arena,
+        &parameters, &client->arena,
         &csi__v1__controller_modify_volume_request__mutable_parameters_entry__descriptor,
         &request.mutable_parameters, &request.n_mutable_parameters);
     error = client_ask(client, "csi.v1.Controller/ControllerModifyVolume", &request, &reply);
     return error ? error : inventory_show_volume(client, request.volume_id);
 }
 
-VERB(volume_run_modify)
-{
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap volume modify VOLUME KEY=VALUE... [options]",
-                                       "Changes parameters of a volume, all that are given or "
-                                       "none: compression, label, and I/O limits "
-                                       "like\nread-bytes-per-second.",
-                                       NULL,
-                                       0,
-                                       2,
-                                       CLIENT_ANY_NUMBER};
-    struct text_map parameters = {0};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    for (int i = 1; i < client.word_count && !error; i++)
-        error = volume_read_pair(client.words[i], "parameter", &client.arena, &parameters);
-    return error ? error : modify(&client, &parameters);
-}
+const struct command volume_modify_command = {
+    .name = "modify",
+    .summary = "change a volume's parameters",
+    .words = "VOLUME KEY=VALUE...",
+    .help = "Changes parameters of a volume, all that are given or none: compression, label, and "
+            "I/O limits like\nread-bytes-per-second.",
+    .run = modify,
+};
 
 /* ---- delete ---- */
 
 static struct error *
-delete_volume(struct client *client, const char *text)
+delete_one(struct client *client, const char *text)
 {
     Csi__V1__DeleteVolumeRequest request = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
     Csi__V1__DeleteVolumeResponse *reply;
@@ -117,21 +105,20 @@ delete_volume(struct client *client, const char *text)
     return error;
 }
 
-VERB(volume_run_delete)
+static struct error *
+delete_volumes(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap volume delete VOLUME... [options]",
-                                       "Deletes volumes with all that is in them, one after the "
-                                       "other. One that is published is not "
-                                       "deleted;\nsnapshots and clones of it stay.",
-                                       NULL,
-                                       0,
-                                       1,
-                                       CLIENT_ANY_NUMBER};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    for (int i = 0; i < client.word_count && !error; i++)
-        error = delete_volume(&client, client.words[i]);
+    struct error *error = NULL;
+    for (int i = 0; i < client->word_count && !error; i++)
+        error = delete_one(client, client->words[i]);
     return error;
 }
+
+const struct command volume_delete_command = {
+    .name = "delete",
+    .summary = "delete volumes and their data",
+    .words = "VOLUME...",
+    .help = "Deletes volumes with all that is in them, one after the other. One that is published "
+            "is not deleted;\nsnapshots and clones of it stay.",
+    .run = delete_volumes,
+};

@@ -307,55 +307,57 @@ volume_publish(struct client *client, const volume_info *volume, const char *typ
     return error;
 }
 
-VERB(volume_run_publish)
+static bool is_read_only, is_block;
+
+static const struct option publish_flags[] = {
+    {"read-only", 0, NULL, OPTION_FLAG, &is_read_only, "mount it read-only"},
+    {"block", 0, NULL, OPTION_FLAG, &is_block,
+     "the volume is a raw block device; needed only for third-party drivers"},
+    {0},
+};
+
+static struct error *
+publish(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    bool read_only = false, block = false;
-    const struct option own[] = {
-        {"read-only", 0, NULL, OPTION_FLAG, &read_only, "mount it read-only"},
-        {"block", 0, NULL, OPTION_FLAG, &block,
-         "the volume is a raw block device; needed only for third-party drivers"},
-    };
-    const struct client_usage usage = {
-        "skycap volume publish VOLUME PATH [options]",
-        "Publishes a volume at PATH, which is created: a directory, or a file for a block device. "
-        "It is staged\nin the directory `staging` beside the server's socket.",
-        own,
-        COUNT_OF(own),
-        2,
-        2};
     volume_info *volume;
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    error = inventory_find_volume(&client, client.words[0], &volume);
+    struct error *error = inventory_find_volume(client, client->words[0], &volume);
     if (!error)
-        error = volume_publish(&client, volume, block ? "block" : "", client.words[1], read_only);
-    return error ? error : inventory_show_volume(&client, volume->volume->volume_id);
+        error =
+            volume_publish(client, volume, is_block ? "block" : "", client->words[1], is_read_only);
+    return error ? error : inventory_show_volume(client, volume->volume->volume_id);
 }
 
-VERB(volume_run_unpublish)
+const struct command volume_publish_command = {
+    .name = "publish",
+    .summary = "mount a volume at a path of its node",
+    .words = "VOLUME PATH",
+    .help = "Publishes a volume at PATH, which is created: a directory, or a file for a block "
+            "device. It is staged\nin the directory `staging` beside the server's socket.",
+    .flags = publish_flags,
+    .run = publish,
+};
+
+static struct error *
+unpublish(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {"skycap volume unpublish VOLUME PATH [options]",
-                                       "Unpublishes a volume from PATH, which is removed.",
-                                       NULL,
-                                       0,
-                                       2,
-                                       2};
     volume_info *volume;
     char *path, *node_id;
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    error = real_path(client.words[1], &client.arena, &path);
+    struct error *error = real_path(client->words[1], &client->arena, &path);
     if (!error)
-        error = inventory_find_volume(&client, client.words[0], &volume);
+        error = inventory_find_volume(client, client->words[0], &volume);
     if (!error)
-        error = ask_node_id(&client, &node_id);
+        error = ask_node_id(client, &node_id);
     if (!error)
-        error = unpublish_at(&client, volume, path);
+        error = unpublish_at(client, volume, path);
     if (!error)
-        error = release(&client, volume, node_id);
-    return error ? error : inventory_show_volume(&client, volume->volume->volume_id);
+        error = release(client, volume, node_id);
+    return error ? error : inventory_show_volume(client, volume->volume->volume_id);
 }
+
+const struct command volume_unpublish_command = {
+    .name = "unpublish",
+    .summary = "undo a publication",
+    .words = "VOLUME PATH",
+    .help = "Unpublishes a volume from PATH, which is removed.",
+    .run = unpublish,
+};

@@ -10,41 +10,26 @@
 
 /* ---- list ---- */
 
-/* Page by page, as one reply. */
 static struct error *
-list_all(struct client *client, Skycap__V1__ListVolumesResponse *all)
+list(struct client *client)
 {
     Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
-    Skycap__V1__ListVolumesResponse *page;
-    do {
-        struct error *error =
-            client_ask(client, "skycap.v1.Inventory/ListVolumes", &request, &page);
-        if (error)
-            return error;
-        all->volumes =
-            client_join(client, all->volumes, all->n_volumes, page->volumes, page->n_volumes);
-        all->n_volumes += page->n_volumes;
-        request.starting_token = page->next_token;
-    } while (request.starting_token[0]);
-    return NULL;
-}
-
-VERB(volume_run_list)
-{
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap volume list [options]", "Lists all volumes, the oldest first.", NULL, 0, 0, 0};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
-    Skycap__V1__ListVolumesResponse all = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
-    error = list_all(&client, &all);
-    if (!error && client.as_json)
-        client_print_json(&all, MESSAGE_JSON_PRETTY);
+    Skycap__V1__ListVolumesResponse *all;
+    struct error *error =
+        client_ask_pages(client, "skycap.v1.Inventory/ListVolumes", &request, &all);
+    if (!error && client->as_json)
+        client_print_json(all, MESSAGE_JSON_PRETTY);
     else if (!error)
-        inventory_print_volumes(all.volumes, all.n_volumes, &client.arena);
+        inventory_print_volumes(all->volumes, all->n_volumes, &client->arena);
     return error;
 }
+
+const struct command volume_list_command = {
+    .name = "list",
+    .summary = "list all volumes, oldest first",
+    .help = "Lists all volumes, the oldest first.",
+    .run = list,
+};
 
 /* ---- show ---- */
 
@@ -61,7 +46,7 @@ print_source(const volume_info *volume, struct arena *arena)
                             is_volume ? source->volume->volume_id : source->snapshot->snapshot_id));
 }
 
-/* How full it is can be asked where it is. */
+/* Only the node where it is published knows how full it is. */
 static struct error *
 print_usage(struct client *client, const volume_info *volume, const char *path)
 {
@@ -85,7 +70,7 @@ print_usage(struct client *client, const volume_info *volume, const char *path)
     return NULL;
 }
 
-/* Gives the path of one of them, NULL if there is none. */
+/* Returns the last of the paths; NULL if there is none. */
 static const char *
 print_uses(const volume_info *volume, bool staging, struct arena *arena)
 {
@@ -124,20 +109,23 @@ print_volume(struct client *client, const volume_info *volume)
     return path ? print_usage(client, volume, path) : NULL;
 }
 
-VERB(volume_run_show)
+static struct error *
+show(struct client *client)
 {
-    struct client client AUTO(client_close) = {0};
-    const struct client_usage usage = {
-        "skycap volume show VOLUME [options]", "Shows details of a volume.", NULL, 0, 1, 1};
-    struct error *error = client_open(&client, &usage, count, arguments, exit_code);
-    if (error || client.has_helped)
-        return error;
     volume_info *volume;
-    error = inventory_find_volume(&client, client.words[0], &volume);
+    struct error *error = inventory_find_volume(client, client->words[0], &volume);
     if (error)
         return error;
-    if (!client.as_json)
-        return print_volume(&client, volume);
+    if (!client->as_json)
+        return print_volume(client, volume);
     client_print_json(volume, MESSAGE_JSON_PRETTY);
     return NULL;
 }
+
+const struct command volume_show_command = {
+    .name = "show",
+    .summary = "show one volume",
+    .words = "VOLUME",
+    .help = "Shows details of a volume.",
+    .run = show,
+};

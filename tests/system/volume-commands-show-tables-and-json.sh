@@ -140,7 +140,7 @@ says "a parameter without a value" 2 'KEY=VALUE' volume modify copy label
 says "a size that is none" 2 '"big"' volume expand copy big
 says "a size that is none, in a flag" 2 '"big"' volume create x --size big
 says "a volume without a name" 2 'usage: skycap volume create NAME' volume create
-says "too many names" 2 'too many' volume show a b
+says "too many names" 2 'unexpected argument "b"' volume show a b
 says "two sources" 2 'exclude' volume create x --from-volume data --from-snapshot other
 says "a command that is not there" 2 'volume fly' volume fly
 says "no command" 2 'skycap snapshot --help' snapshot

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a server process: see serve_process.h. */
+#include "cli/serve_process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "proto/csi.rpc.h"
+#include "proto/oim.rpc.h"
+#include "proto/registry.rpc.h"
+#include "rpc/services/reflection.h"
+
+#define GRACE_MS 30000
+
+/* ---- server ---- */
+
+static struct error *
+listen_everywhere(struct process *process, const struct serve_settings *settings)
+{
+    struct listen_options local = {.socket_mode = (unsigned)settings->socket_mode};
+    struct listen_options remote = {.tls = process->tls};
+    struct address address;
+    struct error *error = address_parse(settings->endpoint, &address);
+    if (!error && !address_is_local(&address))
+        error =
+            error_new(CODE_INVALID_ARGUMENT,
+                      "--endpoint %s: CSI is served on a unix socket, unix:///path/csi.sock; use "
+                      "--listen for TCP",
+                      settings->endpoint);
+    if (!error)
+        error = server_listen(process->server, settings->endpoint, &local);
+    for (size_t i = 0; !error && i < settings->listen.count; i++)
+        error = server_listen(process->server, settings->listen.items[i], &remote);
+    return error;
+}
+
+static struct error *
+open_registration(struct process *process, const struct serve_settings *settings)
+{
+    struct serve_registration_options options = {
+        .directory = settings->registration_directory,
+        .driver_name = settings->driver_name,
+        .endpoint = settings->endpoint,
+        .router = process->router,
+        .runtime = process->runtime,
+        .log = &process->log,
+    };
+    if (!settings->registration_directory)
+        return NULL;
+    return error_wrap(serve_registration_open(&options, &process->registration),
+                      "--kubelet-registration-dir");
+}
+
+static struct error *
+open_http(struct process *process, const struct serve_settings *settings)
+{
+    if (!settings->http)
+        return NULL;
+    serve_pages_init(process);
+    struct http_options options = {settings->http, process->pages, COUNT_OF(process->pages),
+                                   &process->log};
+    return http_open(&options, &process->http);
+}
+
+static struct error *
+open_store_tls(struct process *process, const struct serve_settings *settings)
+{
+    if (!serve_settings_have_tls(&settings->store_tls))
+        return NULL;
+    return tls_context_open(&settings->store_tls, &process->store_tls);
+}
+
+static struct error *
+open_router(struct process *process, const struct serve_settings *settings)
+{
+    struct router_options options = {
+        .directory = settings->connections,
+        .data_directory = settings->storage.directory,
+        .driver_name = settings->driver_name,
+        .node_id = settings->node_id,
+        .is_node = settings->roles & ROLE_NODE,
+        .store_url = settings->store_url,
+        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
+        .runtime = process->runtime,
+        .log = &process->log,
+    };
+    struct error *error = open_store_tls(process, settings);
+    options.store_tls = process->store_tls;
+    return error ? error : router_open(&options, &process->router);
+}
+
+static struct error *
+open_storage(struct process *process, const struct serve_settings *settings)
+{
+    if (!(settings->roles & ROLES_OF_CSI))
+        return NULL;
+    if (settings->connections)
+        return open_router(process, settings);
+    struct storage_options options = settings->storage;
+    options.node_id = settings->node_id;
+    options.log = &process->log;
+    struct error *error = storage_open(&options, &process->storage);
+    if (error)
+        return error;
+    struct engine *engine = process->storage.engine;
+    process->controller = (struct controller){
+        .engine = engine,
+        .max_volumes_per_node = settings->max_volumes,
+        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
+        .overprovisioning_percent = (unsigned)settings->overprovisioning,
+    };
+    process->identity =
+        (struct identity){settings->driver_name, settings->node_id, &process->controller};
+    return NULL;
+}
+
+static struct error *
+open_registry_store(struct process *process, const struct serve_settings *settings)
+{
+    char directory[PATH_MAX], url[PATH_MAX + 32];
+    struct error *error = open_store_tls(process, settings);
+    if (!error && !settings->store_url)
+        error = storage_find_directory(settings->storage.directory, directory);
+    if (error)
+        return error;
+    struct store_options options = {process->runtime, process->store_tls};
+    snprintf(url, sizeof url, "sqlite:%s/registry", directory);
+    return error_wrap(store_open(settings->store_url ? settings->store_url : url, &options,
+                                 &process->registry_store),
+                      "the registry's store");
+}
+
+static const char *const *
+list_readers(struct process *process, const struct text_list *asked)
+{
+    static const char *const usual[] = {"host.*", "controller.*", "user.*", NULL};
+    if (!asked->count)
+        return usual;
+    process->readers = memory_zeroed((asked->count + 1) * sizeof *process->readers);
+    memcpy(process->readers, asked->items, asked->count * sizeof *process->readers);
+    return process->readers;
+}
+
+static struct error *
+open_registry(struct process *process, const struct serve_settings *settings)
+{
+    bool has_controller = settings->roles & ROLE_OIM_CONTROLLER;
+    if (!(settings->roles & ROLE_REGISTRY))
+        return NULL;
+    struct error *error = open_registry_store(process, settings);
+    if (error)
+        return error;
+    struct registry_options options = {
+        .store = process->registry_store,
+        .readers = list_readers(process, &settings->readers),
+        .is_open = settings->insecure,
+        .own_controller = has_controller ? settings->oim.id : NULL,
+        .tls = process->tls,
+        .runtime = process->runtime,
+        .log = &process->log,
+    };
+    return registry_open(&options, &process->registry);
+}
+
+static struct error *
+open_oim_controller(struct process *process, const struct serve_settings *settings)
+{
+    struct oim_controller_options options = settings->oim;
+    if (!(settings->roles & ROLE_OIM_CONTROLLER))
+        return NULL;
+    options.tls = process->tls;
+    options.runtime = process->runtime;
+    options.log = &process->log;
+    return oim_controller_open(&options, &process->oim_controller);
+}
+
+/* Listens before the rest is opened: a wrong address fails at once, and early clients wait. */
+static struct error *
+open_server(struct process *process, const struct serve_settings *settings)
+{
+    process->server = server_new(
+        process->runtime, &(struct server_options){.max_message_bytes = settings->max_message_bytes,
+                                                   .accept_later = true});
+    struct error *error = listen_everywhere(process, settings);
+    return error ? error : open_http(process, settings);
+}
+
+/* For grpc.health: the registry, and the process as a whole, once the entries have been read. */
+static bool
+can_be_used(void *context, const char *service)
+{
+    bool needs_registry = !service[0] || strcmp(service, oim_v0_registry_service.name) == 0 ||
+                          strcmp(service, skycap_v1_registry_service.name) == 0;
+    struct error *error AUTO(error_cleanup) =
+        needs_registry ? serve_pages_check_registry(context) : NULL;
+    return !error;
+}
+
+static void
+add_csi(struct process *process, unsigned sides)
+{
+    if (process->router) {
+        router_add(process->server, process->router, sides);
+        return;
+    }
+    struct csi_service services[SERVICES_ALL_COUNT];
+    services_list(&process->identity, services);
+    for (size_t i = 0; i < COUNT_OF(services); i++)
+        if (services_is_of(services[i].service, sides))
+            server_add_service(process->server, services[i].service, services[i].handlers,
+                               services[i].context);
+}
+
+static void
+add_services(struct process *process, const struct serve_settings *settings)
+{
+    unsigned sides = (settings->roles & ROLE_NODE ? SERVICES_NODE : 0) |
+                     (settings->roles & ROLE_CONTROLLER ? SERVICES_CONTROLLER : 0);
+    process->health = health_new(process->server);
+    health_set_check(process->health, can_be_used, process);
+    reflection_add(process->server);
+    if (sides) {
+        add_csi(process, sides);
+        server_reserve_for(process->server, CSI_V1_IDENTITY_PROBE); /* livenessprobe asks it */
+    }
+    if (process->registry)
+        registry_add(process->registry, process->server);
+    if (process->oim_controller)
+        oim_controller_add(process->oim_controller, process->server);
+    process->guard = (struct serve_guard){
+        .registry = process->registry,
+        .own_controller = process->oim_controller ? settings->oim.id : NULL,
+        .is_open = settings->insecure,
+    };
+    if (process->registry || process->oim_controller)
+        serve_guard_add(&process->guard, process->server);
+}
+
+struct error *
+serve_process_open(struct process *process, const struct serve_settings *settings)
+{
+    struct error *error = serve_settings_init_log(&process->log);
+    log_never_wait(&process->log, &process->log_losses);
+    log_collect(&process->log, &process->log_batch);
+    process->driver_name = settings->driver_name;
+    if (!error && serve_settings_have_tls(&settings->tls))
+        error = tls_context_open(&settings->tls, &process->tls);
+    if (!error)
+        error = runtime_open(&(struct runtime_options){.log = &process->log}, &process->runtime);
+    if (!error)
+        error = open_server(process, settings);
+    if (!error)
+        error = open_storage(process, settings);
+    if (!error)
+        error = open_registry(process, settings);
+    if (!error)
+        error = open_oim_controller(process, settings);
+    if (error)
+        return error;
+    add_services(process, settings);
+    server_begin(process->server);
+    if (process->oim_controller)
+        oim_controller_begin(process->oim_controller);
+    return open_registration(process, settings);
+}
+
+void
+serve_process_stop(struct process *process)
+{
+    health_shut_down(process->health);
+    if (process->oim_controller)
+        oim_controller_stop(process->oim_controller);
+    if (process->registry)
+        registry_stop(process->registry);
+    if (process->router)
+        router_stop(process->router);
+    else if (process->storage.engine)
+        engine_stop(process->storage.engine);
+    server_drain(process->server, GRACE_MS);
+}
+
+void
+serve_process_close(struct process *process)
+{
+    http_close(process->http);
+    serve_registration_close(process->registration);
+    server_free(process->server);
+    health_free(process->health);
+    oim_controller_close(process->oim_controller);
+    store_stop(process->registry_store);
+    registry_close(process->registry);
+    free(process->readers);
+    store_close(process->registry_store);
+    router_close(process->router);
+    runtime_close(process->runtime);
+    storage_close(&process->storage);
+    tls_context_close(process->tls);
+    tls_context_close(process->store_tls);
+    log_end_batch(&process->log);
+}

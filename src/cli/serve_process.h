@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a server process, and in which order they start and end. */
+#ifndef CLI_SERVE_PROCESS_H
+#define CLI_SERVE_PROCESS_H
+
+#include "cli/serve_guard.h"
+#include "cli/serve_registration.h"
+#include "cli/serve_settings.h"
+#include "connections/router/router.h"
+#include "csi/services.h"
+#include "node/storage.h"
+#include "oim/controller.h"
+#include "registry/registry.h"
+#include "rpc/runtime/runtime.h"
+#include "rpc/server/server.h"
+#include "rpc/services/health.h"
+#include "web/http.h"
+
+/* In the order in which they are opened. */
+struct process {
+    const char *driver_name;
+    struct log log;
+    struct log_losses log_losses;
+    struct log_batch log_batch;
+    struct storage storage;
+    struct identity identity;
+    struct controller controller;
+    struct router *router; /* with --connections, instead of the three above */
+    struct store *registry_store;
+    struct registry *registry;
+    const char **readers; /* of the registry, ends with NULL; NULL: the default ones */
+    struct oim_controller *oim_controller;
+    struct serve_guard guard;
+    struct tls_context *tls;
+    struct tls_context *store_tls;
+    struct runtime *runtime;
+    struct server *server;
+    struct serve_registration *registration; /* with the kubelet; may be NULL */
+    struct health *health;
+    struct http *http;
+    struct http_page pages[2];
+};
+
+/* After an error, too: serve_process_close. */
+MUST_CHECK struct error *serve_process_open(struct process *process,
+                                            const struct serve_settings *settings);
+/* Finishes the calls in progress. */
+void serve_process_stop(struct process *process);
+void serve_process_close(struct process *process);
+
+/* ---- serve_pages.c ---- */
+
+/* Sets process->pages: /metrics and /healthz. */
+void serve_pages_init(struct process *process);
+
+/* Whether the registry is ready; NULL if there is none. */
+MUST_CHECK struct error *serve_pages_check_registry(const struct process *process);
+
+#endif
