@@ -12,8 +12,7 @@
 #include "cli/inventory.h"
 
 #define BAR_COLUMNS 30
-/* What takes longer is worth a bar. */
-#define SOON_MS 500
+#define SOON_MS 500 /* what takes longer has a bar */
 #define LATE_MS 600000
 #define AGAIN_MS 100
 #define MOST_TRIES 600
@@ -22,7 +21,7 @@
 
 /* ---- texts ---- */
 
-/* Of a hundred; -1: not known. A copy that was larger than foreseen is never more than done. */
+/* -1: unknown. A copy that is larger than expected stays at 99. */
 static int
 percent_of(const Skycap__V1__Operation *operation)
 {
@@ -99,7 +98,7 @@ draw(const Skycap__V1__Operation *operation)
     fflush(stderr);
 }
 
-/* Nothing of the bar stays: what comes then is the result. */
+/* Removes the bar; the result follows. */
 static void
 wipe(const struct follower *follower)
 {
@@ -123,13 +122,14 @@ take(void *context, const void *message)
     return NULL;
 }
 
-/* Only the waiting has ended. */
+/* The command stops waiting; the server does not stop copying. */
 static struct error *
-goes_on(struct error *error, const char *id)
+time_limit_error(struct error *error, const char *operation)
 {
     error_free(error);
     return error_new(CODE_DEADLINE_EXCEEDED,
-                     "the time is over, but the work goes on: see skycap op watch %s", id);
+                     "the time limit has passed, but the work goes on: see skycap op watch %s",
+                     operation);
 }
 
 struct error *
@@ -142,16 +142,16 @@ progress_follow(struct client *client, const char *id)
         client_ask_stream(client, "skycap.v1.Operations/Watch", &request, take, &follower);
     wipe(&follower);
     if (!error && !follower.has_ended)
-        error = error_new(CODE_UNAVAILABLE, "the server stopped telling of %s before its end", id);
+        error = error_new(CODE_UNAVAILABLE,
+                          "the server ended the stream before the operation %s ended", id);
     if (!error)
         return follower.result;
     error_free(follower.result);
-    return error->code == CODE_DEADLINE_EXCEEDED ? goes_on(error, id) : error;
+    return error->code == CODE_DEADLINE_EXCEEDED ? time_limit_error(error, id) : error;
 }
 
 /* ---- asking for what may take long ---- */
 
-/* Whether it was only the answer that did not come soon. */
 static bool
 is_under_way(const struct client *client, const struct error *error)
 {
@@ -178,9 +178,9 @@ progress_find_snapshot(struct client *client, const char *name, const char **id)
 }
 
 /*
- * Waits for the copy if there is one, and else for a moment: what a third-party driver has has no
- * name here, of several of the same name nobody knows which it is, and not all connections may be
- * there to be asked. If it is the server that does not answer, the next request tells.
+ * Waits until the copy ends, or for a moment if none is found: what a third-party driver creates has
+ * no name here, several things may have the same name, and a connection may be down. If it is the
+ * server that does not answer, the next request says so.
  */
 static struct error *
 wait_for_copy(struct client *client, progress_finder *find, const char *name)
@@ -195,23 +195,27 @@ wait_for_copy(struct client *client, progress_finder *find, const char *name)
 }
 
 /*
- * A server that is still at work answers ABORTED. The same request again starts the work anew only
- * if the copy was cancelled before it was found here. A copy may begin late: it is looked for again
- * after twice the time, so that a driver that has none is not asked often.
+ * A server that is still copying answers ABORTED. The same request again waits for the same copy; if
+ * that was cancelled meanwhile, it starts another. So one request waits until the copy has ended,
+ * and its answer says how. Only on a terminal it waits briefly at first: the bar needs the
+ * operation, which is searched for after each request. A driver that has none is asked ever less
+ * often.
  */
 struct error *
 progress_ask(struct client *client, const char *method, const void *request, progress_finder *find,
              const char *name, void *reply)
 {
-    uint64_t soon_ms = SOON_MS;
-    struct error *error = client_ask_within(client, soon_ms, method, request, reply);
+    uint64_t wait_ms = isatty(STDERR_FILENO) ? SOON_MS : LATE_MS;
+    struct error *error = client_ask_within(client, wait_ms, method, request, reply);
     for (int i = 0; i < MOST_TRIES && is_under_way(client, error); i++) {
         struct error *failure = wait_for_copy(client, find, name);
         error_free(error);
         if (failure)
             return failure;
-        soon_ms = soon_ms < LATE_MS ? 2 * soon_ms : LATE_MS;
-        error = client_ask_within(client, soon_ms, method, request, reply);
+        wait_ms = wait_ms < LATE_MS ? 2 * wait_ms : LATE_MS;
+        error = client_ask_within(client, wait_ms, method, request, reply);
     }
+    if (error && error->code == CODE_DEADLINE_EXCEEDED && !client_has_time(client))
+        return time_limit_error(error, name);
     return error;
 }
