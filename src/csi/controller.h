@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Controller on what this node keeps itself. */
+/* csi.v1.Controller for the volumes of this node. */
 #ifndef CSI_CONTROLLER_H
 #define CSI_CONTROLLER_H
 
@@ -11,15 +11,17 @@
 #define CONTROLLER_MOST_OVERPROVISIONING 10000
 #define CONTROLLER_TOPOLOGY_KEY "topology.skycap.dev/node"
 
+struct health_report;
+
 struct controller {
     struct engine *engine;
-    uint64_t max_volumes_per_node; /* 0: as many as one likes */
+    uint64_t max_volumes_per_node; /* 0: unlimited */
     /*
-     * Peers of CSI 1.12 need not know the capabilities that came with 1.13, and some (csi-sanity
-     * 5.5) take them amiss: they are told only then. Their RPCs are served to whoever calls them.
+     * Advertise the capabilities of CSI 1.13. Some peers of CSI 1.12 (csi-sanity 5.5) fail if they
+     * see them. The RPCs are always served.
      */
     bool tells_1_13;
-    /* Up to how much of the free space GetCapacity offers to one volume; 0: 100. */
+    /* How much of the free space GetCapacity offers to one volume; 0: 100. */
     unsigned overprovisioning_percent;
 };
 
@@ -28,13 +30,21 @@ struct controller {
     struct error *name(struct call *call, const Csi__V1__##Method##Request *request,               \
                        Csi__V1__##Method##Response *reply)
 
-/* ---- controller_call.c: what handlers ask of their call ---- */
+/* ---- controller_call.c ---- */
 
-/* How long a handler may wait for a copy, so that there is time left for the answer. */
+/* How long a handler may wait and still answer before the deadline. */
 uint64_t controller_wait_ms(const struct call *call);
 
-/* Its context is a struct controller, as that of node and group handlers is. */
+/* The call's context is a struct controller, also for node and group handlers. */
 struct engine *controller_engine(const struct call *call);
+
+/* Checks the id and reads the volume's record. */
+MUST_CHECK struct error *controller_find_volume(struct call *call, const char *id,
+                                                volume_record **out);
+
+/* The health of a volume's data, and of its uses on this node. */
+MUST_CHECK struct error *controller_check_health(struct engine *engine, const volume_record *volume,
+                                                 struct arena *arena, struct health_report *out);
 
 /* ---- controller.c ---- */
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What handlers of csi.v1.Controller and its neighbours ask of their call: see controller.h. */
+/* What several handlers need: see controller.h. */
+#include "csi/checks.h"
 #include "csi/controller.h"
+#include "csi/ids.h"
+#include "node/health.h"
+#include "volumes/volume.h"
 
-#define PATIENCE_MS 30000 /* of a caller that names no deadline */
+#define PATIENCE_MS 30000 /* of a caller without a deadline */
 #define SHORTEST_MARGIN_MS 50
 #define LONGEST_MARGIN_MS 500
 
@@ -25,4 +29,22 @@ controller_wait_ms(const struct call *call)
     if (margin_ms > LONGEST_MARGIN_MS)
         margin_ms = LONGEST_MARGIN_MS;
     return left_ms > margin_ms ? left_ms - margin_ms : 0;
+}
+
+struct error *
+controller_find_volume(struct call *call, const char *id, volume_record **out)
+{
+    const char *handle;
+    struct error *error = checks_id("volume_id", id);
+    if (!error)
+        error = ids_find_handle(ID_VOLUME, id, &handle);
+    return error ? error : volume_get(controller_engine(call), handle, call_arena(call), out);
+}
+
+struct error *
+controller_check_health(struct engine *engine, const volume_record *volume, struct arena *arena,
+                        struct health_report *out)
+{
+    health_check_volume(engine, volume, arena, out);
+    return health_check_uses(engine, volume, arena, out);
 }

@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Controller: which volumes are not well. */
-#include "csi/checks.h"
+/* csi.v1.Controller: the health of volumes. */
 #include "csi/controller_internal.h"
 #include "csi/ids.h"
 #include "csi/messages.h"
 #include "volumes/volume.h"
 
-/* How many volumes are looked at in one step of a list. */
+/* How many volumes are read at a time. */
 #define STEP 256
-
-static struct error *
-check(struct call *call, const volume_record *volume, struct health_report *out)
-{
-    health_check_volume(controller_engine(call), volume, call_arena(call), out);
-    return health_check_uses(controller_engine(call), volume, call_arena(call), out);
-}
 
 HANDLER(controller_get_volume_health, ControllerGetVolumeHealth)
 {
     struct health_report health = {0};
     volume_record *volume;
-    struct error *error = checks_id("volume_id", request->volume_id);
-    const char *handle;
+    struct error *error = controller_find_volume(call, request->volume_id, &volume);
     if (!error)
-        error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
-    if (!error)
-        error = volume_get(controller_engine(call), handle, call_arena(call), &volume);
-    if (!error)
-        error = check(call, volume, &health);
+        error = controller_check_health(controller_engine(call), volume, call_arena(call), &health);
     if (!error)
         reply->volume_health = messages_health(request->volume_id, &health, call_arena(call));
     return error;
@@ -49,7 +36,7 @@ add_entry(struct call *call, Csi__V1__ControllerListVolumeHealthResponse *reply,
         messages_health(ids_print(ID_VOLUME, volume->handle, arena), health, arena);
 }
 
-/* Looks through a step of volumes; `*after` is where the next begins, NULL at the end. */
+/* Lists from STEP volumes; `*after` is where the next step begins, NULL at the end. */
 static struct error *
 list_step(struct call *call, const Csi__V1__ControllerListVolumeHealthRequest *request,
           Csi__V1__ControllerListVolumeHealthResponse *reply, size_t *room, const char **after)
@@ -61,7 +48,7 @@ list_step(struct call *call, const Csi__V1__ControllerListVolumeHealthRequest *r
         return error;
     for (size_t i = 0; i < page.count && !error; i++) {
         struct health_report health = {0};
-        error = check(call, page.volumes[i], &health);
+        error = controller_check_health(controller_engine(call), page.volumes[i], arena, &health);
         if (!error && health.count)
             add_entry(call, reply, room, page.volumes[i], &health);
         bool is_last = i + 1 == page.count && !page.next;
@@ -76,13 +63,12 @@ list_step(struct call *call, const Csi__V1__ControllerListVolumeHealthRequest *r
 
 HANDLER(controller_list_volume_health, ControllerListVolumeHealth)
 {
-    const char *after = NULL;
+    const char *after;
     size_t room = 0;
-    if (request->max_entries < 0)
-        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
-    if (request->starting_token[0] && !(after = ids_handle(ID_VOLUME, request->starting_token)))
-        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
-    struct error *error;
+    struct error *error =
+        ids_read_page(ID_VOLUME, request->starting_token, request->max_entries, &after);
+    if (error)
+        return error;
     do
         error = list_step(call, request, reply, &room, &after);
     while (!error && after);

@@ -82,7 +82,7 @@ add_entry(struct call *call, Csi__V1__ListSnapshotsResponse *reply, const snapsh
     reply->entries[reply->n_entries++] = entry;
 }
 
-/* At most one; an id that nobody knows gives an empty list. */
+/* An unknown id results in an empty list. */
 static struct error *
 list_one(struct call *call, const Csi__V1__ListSnapshotsRequest *request,
          Csi__V1__ListSnapshotsResponse *reply)
@@ -106,23 +106,19 @@ HANDLER(controller_list_snapshots, ListSnapshots)
 {
     struct arena *arena = call_arena(call);
     struct snapshot_page page;
-    const char *after = NULL, *source = NULL;
+    const char *after, *source = NULL;
     struct error *error = checks_maps(&request->base);
     if (error)
         return error;
-    if (request->max_entries < 0)
-        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
-    if (request->snapshot_id[0])
+    if (request->snapshot_id[0] && request->max_entries >= 0)
         return list_one(call, request, reply);
+    error = ids_read_page(ID_SNAPSHOT, request->starting_token, request->max_entries, &after);
+    if (error)
+        return error;
     if (request->source_volume_id[0]) {
         source = ids_handle(ID_VOLUME, request->source_volume_id);
         if (!source)
             return NULL;
-    }
-    if (request->starting_token[0]) {
-        after = ids_handle(ID_SNAPSHOT, request->starting_token);
-        if (!after)
-            return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
     }
     error = snapshot_list(controller_engine(call), source, after, (size_t)request->max_entries,
                           arena, &page);

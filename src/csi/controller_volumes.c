@@ -96,17 +96,7 @@ HANDLER(controller_delete_volume, DeleteVolume)
 
 /* ---- asking ---- */
 
-static struct error *
-find_volume(struct call *call, const char *id, volume_record **out)
-{
-    const char *handle;
-    struct error *error = checks_id("volume_id", id);
-    if (!error)
-        error = ids_find_handle(ID_VOLUME, id, &handle);
-    return error ? error : volume_get(controller_engine(call), handle, call_arena(call), out);
-}
-
-/* What of the request is not so; NULL: all of it is. A volume has no volume_context. */
+/* Why the volume does not match the request; NULL: it does. Volumes have no volume_context. */
 static const char *
 find_obstacle(const volume_record *volume,
               const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena)
@@ -138,16 +128,12 @@ HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
     volume_record *volume;
     struct error *error = checks_maps(&request->base);
     if (!error)
-        error = find_volume(call, request->volume_id, &volume);
+        error = controller_find_volume(call, request->volume_id, &volume);
     if (!error)
         error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
     if (error)
         return error;
-    const char *obstacle = find_obstacle(volume, request, arena);
-    if (obstacle)
-        reply->message = (char *)obstacle;
-    else
-        reply->confirmed = messages_confirmation(request, arena);
+    messages_confirm(request, find_obstacle(volume, request, arena), arena, reply);
     return NULL;
 }
 
@@ -167,21 +153,17 @@ list_entry(struct engine *engine, const volume_record *volume, struct arena *are
     return entry;
 }
 
-/* A token is the handle of the last volume that was told. */
+/* A token is the handle of the last volume on the page before. */
 HANDLER(controller_list_volumes, ListVolumes)
 {
     struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     struct volume_page page;
-    if (request->max_entries < 0)
-        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
-    const char *after = NULL;
-    if (request->starting_token[0]) {
-        after = ids_handle(ID_VOLUME, request->starting_token);
-        if (!after)
-            return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
-    }
-    struct error *error = volume_list(engine, after, (size_t)request->max_entries, arena, &page);
+    const char *after;
+    struct error *error =
+        ids_read_page(ID_VOLUME, request->starting_token, request->max_entries, &after);
+    if (!error)
+        error = volume_list(engine, after, (size_t)request->max_entries, arena, &page);
     if (error)
         return error;
     reply->entries = arena_alloc(arena, page.count * sizeof(void *));
@@ -197,7 +179,7 @@ HANDLER(controller_get_volume, ControllerGetVolume)
 {
     struct arena *arena = call_arena(call);
     volume_record *volume;
-    struct error *error = find_volume(call, request->volume_id, &volume);
+    struct error *error = controller_find_volume(call, request->volume_id, &volume);
     if (error)
         return error;
     reply->volume = messages_volume(controller_engine(call), volume, arena);
@@ -206,13 +188,12 @@ HANDLER(controller_get_volume, ControllerGetVolume)
     reply->status->published_node_ids =
         messages_node_ids(volume, arena, &reply->status->n_published_node_ids);
     struct health_report health = {0};
-    health_check_volume(controller_engine(call), volume, arena, &health);
-    error = health_check_uses(controller_engine(call), volume, arena, &health);
+    error = controller_check_health(controller_engine(call), volume, arena, &health);
     reply->status->volume_condition = messages_condition(&health, arena);
     return error;
 }
 
-/* The back end that the parameters name, or the default; NULL: it is not here. */
+/* The back end that the parameters name, or the default; NULL if it does not exist. */
 static struct backend *
 find_backend(struct engine *engine, const Csi__V1__GetCapacityRequest *request, struct arena *arena)
 {
@@ -223,7 +204,7 @@ find_backend(struct engine *engine, const Csi__V1__GetCapacityRequest *request, 
     return backend;
 }
 
-/* An orchestrator compares this with a claim, and not available_capacity. */
+/* Orchestrators compare claims with this rather than with available_capacity. */
 static Google__Protobuf__Int64Value *
 largest_volume(const struct backend_capacity *capacity, unsigned percent, struct arena *arena)
 {
@@ -239,7 +220,7 @@ largest_volume(const struct backend_capacity *capacity, unsigned percent, struct
     return size;
 }
 
-/* Where nothing can be written at the moment nothing is available, whatever is free. */
+/* Nothing is available in a back end that cannot be written to. */
 static struct error *
 find_capacity(struct backend *backend, struct backend_capacity *out)
 {
@@ -263,7 +244,7 @@ HANDLER(controller_get_capacity, GetCapacity)
     bool is_elsewhere = request->accessible_topology &&
                         !topology_is_here(engine, request->accessible_topology, arena);
     if (!backend || is_elsewhere)
-        return NULL; /* nothing there, as far as this node can tell */
+        return NULL; /* no capacity that this node knows of */
     error = find_capacity(backend, &capacity);
     if (error)
         return error;
@@ -286,7 +267,7 @@ HANDLER(controller_expand_volume, ControllerExpandVolume)
     if (!error)
         error = checks_capacity(request->capacity_range);
     if (!error)
-        error = find_volume(call, request->volume_id, &volume);
+        error = controller_find_volume(call, request->volume_id, &volume);
     if (!error)
         error = volume_expand(controller_engine(call), volume->handle,
                               request->capacity_range->required_bytes,
@@ -305,6 +286,6 @@ HANDLER(controller_modify_volume, ControllerModifyVolume)
                                               request->n_mutable_parameters, call_arena(call));
     struct error *error = checks_maps(&request->base);
     if (!error)
-        error = find_volume(call, request->volume_id, &volume);
+        error = controller_find_volume(call, request->volume_id, &volume);
     return error ? error : volume_modify(controller_engine(call), volume->handle, &wanted);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids as the outside sees them: see ids.h. */
+/* Ids in CSI messages: see ids.h. */
 #include "csi/ids.h"
 
 #include <string.h>
@@ -42,4 +42,15 @@ ids_find_handle(enum id_kind kind, const char *id, const char **handle)
     if (*handle)
         return NULL;
     return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind_name(kind), id);
+}
+
+struct error *
+ids_read_page(enum id_kind kind, const char *token, int32_t max_entries, const char **after)
+{
+    *after = token[0] ? ids_handle(kind, token) : NULL;
+    if (max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    if (token[0] && !*after)
+        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+    return NULL;
 }

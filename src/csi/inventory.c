@@ -23,9 +23,7 @@
 
 /* ---- finding ---- */
 
-/*
- * The handle of an id or a name; NULL if no name fits. Whether an id does, reading its row tells.
- */
+/* The handle of an id, which may not exist, or of a name; NULL if there is no such name. */
 static struct error *
 find_handle(struct engine *engine, const struct row_kind *kind, enum id_kind id_kind,
             const char *text, struct arena *arena, const char **handle)
@@ -40,7 +38,7 @@ find_handle(struct engine *engine, const struct row_kind *kind, enum id_kind id_
     return error;
 }
 
-/* The name that goes with a handle; empty if that is gone. */
+/* The name of a volume or snapshot; empty if it does not exist any more. */
 static struct error *
 find_name(struct engine *engine, const struct row_kind *kind, const char *handle,
           struct arena *arena, char **name)
@@ -59,9 +57,9 @@ not_found(const char *kind, const char *text)
     return error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", kind, text);
 }
 
-/* What is not there is told by the words of whoever asked; the engine knows handles. */
+/* NOT_FOUND with the id or name of the request instead of the handle. */
 static struct error *
-in_their_words(struct error *error, const char *kind, const char *text)
+not_found_as_asked(struct error *error, const char *kind, const char *text)
 {
     if (error->code != CODE_NOT_FOUND)
         return error;
@@ -77,10 +75,10 @@ type_of(Skycap__Records__VolumeRecord__Kind kind, const char *fs_type)
     return fs_type[0] ? fs_type : "block";
 }
 
-/* ---- what is told of a volume ---- */
+/* ---- the fields of a volume ---- */
 
 static struct error *
-tell_source(struct engine *engine, const volume_record *record, struct arena *arena,
+fill_source(struct engine *engine, const volume_record *record, struct arena *arena,
             Skycap__V1__VolumeInfo *info)
 {
     const Csi__V1__VolumeContentSource *source = record->source;
@@ -94,7 +92,7 @@ tell_source(struct engine *engine, const volume_record *record, struct arena *ar
 }
 
 static void
-tell_parameters(const volume_record *record, struct arena *arena, Skycap__V1__VolumeInfo *info)
+fill_parameters(const volume_record *record, struct arena *arena, Skycap__V1__VolumeInfo *info)
 {
     struct text_map all = message_map_read(record->parameters, record->n_parameters, arena);
     struct text_map changed =
@@ -106,7 +104,7 @@ tell_parameters(const volume_record *record, struct arena *arena, Skycap__V1__Vo
 }
 
 static void
-tell_capabilities(const volume_record *record, struct arena *arena, Skycap__V1__VolumeInfo *info)
+fill_capabilities(const volume_record *record, struct arena *arena, Skycap__V1__VolumeInfo *info)
 {
     info->capabilities = arena_alloc(arena, record->n_capabilities * sizeof(void *));
     info->n_capabilities = record->n_capabilities;
@@ -134,9 +132,9 @@ use_message(const volume_record *volume, const mount_record *record, struct aren
     return use;
 }
 
-/* Rows whose mounts are gone, as after a reboot, are no uses; they stay, for this only asks. */
+/* Ignores rows whose mounts are gone, as after a reboot. */
 static struct error *
-tell_uses(struct engine *engine, const volume_record *volume, struct arena *arena,
+fill_uses(struct engine *engine, const volume_record *volume, struct arena *arena,
           Skycap__V1__VolumeInfo *info)
 {
     struct backing backing AUTO(backing_clear) = BACKING_NONE;
@@ -158,12 +156,11 @@ tell_uses(struct engine *engine, const volume_record *volume, struct arena *aren
 }
 
 static struct error *
-tell_condition(struct engine *engine, const volume_record *record, struct arena *arena,
+fill_condition(struct engine *engine, const volume_record *record, struct arena *arena,
                Skycap__V1__VolumeInfo *info)
 {
     struct health_report health = {0};
-    health_check_volume(engine, record, arena, &health);
-    struct error *error = health_check_uses(engine, record, arena, &health);
+    struct error *error = controller_check_health(engine, record, arena, &health);
     info->condition = messages_condition(&health, arena);
     return error;
 }
@@ -180,15 +177,15 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
     info->type = (char *)type_of(record->kind, record->fs_type);
     info->ready = record->state == STATE(READY);
     info->created = message_time_new(record->created_ns, arena);
-    tell_parameters(record, arena, info);
-    tell_capabilities(record, arena, info);
+    fill_parameters(record, arena, info);
+    fill_capabilities(record, arena, info);
     info->node_ids = messages_node_ids(record, arena, &info->n_node_ids);
     *out = info;
-    struct error *error = tell_source(engine, record, arena, info);
+    struct error *error = fill_source(engine, record, arena, info);
     if (error || !info->ready)
         return error;
-    error = tell_condition(engine, record, arena, info);
-    return error ? error : tell_uses(engine, record, arena, info);
+    error = fill_condition(engine, record, arena, info);
+    return error ? error : fill_uses(engine, record, arena, info);
 }
 
 /* ---- volumes ---- */
@@ -222,22 +219,14 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
     if (!error)
         error = read_volume(engine, handle, arena, &record);
     if (error)
-        return in_their_words(error, "volume", request->volume);
+        return not_found_as_asked(error, "volume", request->volume);
     return make_volume(engine, record, arena, &reply->volume);
 }
 
-/* Where a list begins and how much of it is wanted. */
-static struct error *
-read_page(int32_t max_entries, const char *token, enum id_kind kind, const char **after,
-          size_t *limit)
+static size_t
+limit_of(int32_t max_entries)
 {
-    *after = token[0] ? ids_handle(kind, token) : NULL;
-    *limit = max_entries > 0 && max_entries < MAX_ENTRIES ? (size_t)max_entries : MAX_ENTRIES;
-    if (max_entries < 0)
-        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
-    if (token[0] && !*after)
-        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
-    return NULL;
+    return max_entries > 0 && max_entries < MAX_ENTRIES ? (size_t)max_entries : MAX_ENTRIES;
 }
 
 static struct error *
@@ -247,12 +236,12 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
     struct engine *engine = call_context(call);
     struct arena *arena = call_arena(call);
     const char *after;
-    size_t limit;
     struct row_page page;
     struct error *error =
-        read_page(request->max_entries, request->starting_token, ID_VOLUME, &after, &limit);
+        ids_read_page(ID_VOLUME, request->starting_token, request->max_entries, &after);
     if (!error)
-        error = rows_list(engine, &volume_rows, after, limit, arena, &page);
+        error =
+            rows_list(engine, &volume_rows, after, limit_of(request->max_entries), arena, &page);
     if (error)
         return error;
     reply->volumes = arena_alloc(arena, page.count * sizeof(void *));
@@ -299,7 +288,7 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
     if (!error)
         error = snapshot_get(engine, handle, arena, &record);
     if (error)
-        return in_their_words(error, "snapshot", request->snapshot);
+        return not_found_as_asked(error, "snapshot", request->snapshot);
     return make_snapshot(engine, record, arena, &reply->snapshot);
 }
 
@@ -310,17 +299,16 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
     struct engine *engine = call_context(call);
     struct arena *arena = call_arena(call);
     const char *after, *source = NULL;
-    size_t limit;
     struct snapshot_page page;
     struct error *error =
-        read_page(request->max_entries, request->starting_token, ID_SNAPSHOT, &after, &limit);
+        ids_read_page(ID_SNAPSHOT, request->starting_token, request->max_entries, &after);
     if (!error && request->of_volume[0]) {
         error = find_handle(engine, &volume_rows, ID_VOLUME, request->of_volume, arena, &source);
         if (!error && !source)
             error = not_found("volume", request->of_volume);
     }
     if (!error)
-        error = snapshot_list(engine, source, after, limit, arena, &page);
+        error = snapshot_list(engine, source, after, limit_of(request->max_entries), arena, &page);
     if (error)
         return error;
     reply->snapshots = arena_alloc(arena, page.count * sizeof(void *));

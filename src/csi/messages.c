@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records as CSI's messages: see messages.h. */
+/* CSI messages made from records: see messages.h. */
 #include "csi/messages.h"
 
 #include "csi/controller.h"
@@ -13,14 +13,14 @@ messages_topology(const char *node_id, struct arena *arena)
     struct text_map segments = {0};
     Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
     csi__v1__topology__init(topology);
-    /* Behind a connection the engine may be gone when the answer is sent. */
+    /* With connections, the engine may be gone when the answer is sent. */
     text_map_set(&segments, arena, CONTROLLER_TOPOLOGY_KEY, arena_string(arena, node_id));
     message_map_write(&segments, arena, &csi__v1__topology__segments_entry__descriptor,
                       &topology->segments, &topology->n_segments);
     return topology;
 }
 
-/* The record's source names handles; the outside knows ids. */
+/* Turns the handles of the record's source into ids. */
 static Csi__V1__VolumeContentSource *
 content_source(const Csi__V1__VolumeContentSource *record, struct arena *arena)
 {
@@ -141,10 +141,14 @@ messages_condition(const struct health_report *report, struct arena *arena)
 
 #define CONFIRMED(name) csi__v1__validate_volume_capabilities_response__confirmed__##name
 
-Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *
-messages_confirmation(const Csi__V1__ValidateVolumeCapabilitiesRequest *request,
-                      struct arena *arena)
+void
+messages_confirm(const Csi__V1__ValidateVolumeCapabilitiesRequest *request, const char *obstacle,
+                 struct arena *arena, Csi__V1__ValidateVolumeCapabilitiesResponse *reply)
 {
+    if (obstacle) {
+        reply->message = (char *)obstacle;
+        return;
+    }
     Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
         arena_alloc(arena, sizeof *confirmed);
     CONFIRMED(init)(confirmed);
@@ -158,7 +162,7 @@ messages_confirmation(const Csi__V1__ValidateVolumeCapabilitiesRequest *request,
         message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena);
     message_map_write(&parameters, arena, &CONFIRMED(mutable_parameters_entry__descriptor),
                       &confirmed->mutable_parameters, &confirmed->n_mutable_parameters);
-    return confirmed;
+    reply->confirmed = confirmed;
 }
 
 static Csi__V1__VolumeUsage *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records as CSI's messages. All lives in the arena. */
+/* CSI messages made from records. Everything lives in the arena. */
 #ifndef CSI_MESSAGES_H
 #define CSI_MESSAGES_H
 
@@ -15,27 +15,27 @@ Csi__V1__Volume *messages_volume(const struct engine *engine, const volume_recor
 Csi__V1__Snapshot *messages_snapshot(const snapshot_record *record, struct arena *arena);
 Csi__V1__VolumeGroupSnapshot *messages_group(const struct group *group, struct arena *arena);
 
-/* Where a snapshot is usable is told only to those who asked for CSI 1.13. */
+/* Sets where the snapshot can be used, with CSI 1.13 only. */
 void messages_tell_place(const struct controller *controller, Csi__V1__Snapshot *snapshot,
                          struct arena *arena);
 
-/* The one segment that says which node. */
+/* With one segment, the node. */
 Csi__V1__Topology *messages_topology(const char *node_id, struct arena *arena);
 
-/* The nodes that it is attached to, as CSI writes lists. */
+/* The nodes that the volume is attached to. */
 char **messages_node_ids(const volume_record *record, struct arena *arena, size_t *count);
 
-/* What is wrong with a volume, as CSI 1.13 says it and as it was said before. */
+/* The health of a volume, in CSI 1.13 and before. */
 Csi__V1__VolumeHealth *messages_health(const char *volume_id, const struct health_report *report,
                                        struct arena *arena);
 Csi__V1__VolumeCondition *messages_condition(const struct health_report *report,
                                              struct arena *arena);
 
-/* All that was asked is so. */
-Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *messages_confirmation(
-    const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena);
+/* Answers with the obstacle; NULL: confirms the request. */
+void messages_confirm(const Csi__V1__ValidateVolumeCapabilitiesRequest *request,
+                      const char *obstacle, struct arena *arena,
+                      Csi__V1__ValidateVolumeCapabilitiesResponse *reply);
 
-/* How full a volume is. */
 void messages_add_usage(const struct volume_usage *usage, struct arena *arena,
                         Csi__V1__NodeGetVolumeStatsResponse *reply);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Node: how volumes are, and how large. */
+/* csi.v1.Node: usage, size and health of volumes. */
 #include <string.h>
 
 #include "csi/checks.h"
@@ -12,7 +12,7 @@
 #include "node/usage.h"
 #include "volumes/volume.h"
 
-/* By an id of ours, or by that of an ephemeral volume. */
+/* By an id of this node, or of an ephemeral volume. */
 static struct error *
 find_volume(struct call *call, const char *id, volume_record **out)
 {
@@ -68,7 +68,7 @@ HANDLER(node_get_volume_stats, NodeGetVolumeStats)
     return NULL;
 }
 
-/* ---- growing ---- */
+/* ---- expansion ---- */
 
 static struct error *
 check_grown(const volume_record *volume, const Csi__V1__CapacityRange *range)
@@ -128,8 +128,7 @@ HANDLER(node_get_volume_health, NodeGetVolumeHealth)
     struct error *error = find_volume(call, request->volume_id, &volume);
     if (error)
         return error;
-    health_check_volume(controller_engine(call), volume, arena, &health);
-    error = health_check_uses(controller_engine(call), volume, arena, &health);
+    error = controller_check_health(controller_engine(call), volume, arena, &health);
     if (!error)
         reply->volume_health = messages_health(request->volume_id, &health, arena);
     return error;

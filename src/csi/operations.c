@@ -12,14 +12,14 @@
 #include "volumes/snapshot.h"
 
 #define MAX_ENTRIES 1000
-/* How often a watch looks whether its client has gone. */
+/* How often a watch checks whether its client has gone. */
 #define LOOK_MS 1000
 
 #define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
 
 /* ---- ids ---- */
 
-/* Copies are named by handles inside, and by ids outside; other kinds are named alike. */
+/* Inside, copies are named by handles. Other operations have the same name inside and outside. */
 static char *
 print_id(const char *kind, const char *id, struct arena *arena)
 {
@@ -82,9 +82,9 @@ operations_fill(Skycap__V1__Operation *out, const operation_record *record, stru
     out->cancel_asked = record->cancel_asked;
 }
 
-/* ---- asking ---- */
+/* ---- get, list and cancel ---- */
 
-/* What the record would say if the snapshot had one: it was taken in an instant, or long ago. */
+/* For a snapshot without an operation: it was taken in an instant, or long ago. */
 static operation_record *
 record_of_snapshot(const snapshot_record *snapshot, struct arena *arena)
 {
@@ -119,7 +119,7 @@ find_snapshot(struct call *call, const char *id, struct arena *arena, operation_
     return error;
 }
 
-/* An id of the other kind, for example a volume's for a snapshot, is an id of nothing. */
+/* A volume's id does not find the operation of a snapshot with the same handle. */
 static struct error *
 find_operation(struct call *call, const char *id, struct arena *arena, operation_record **out)
 {
@@ -192,7 +192,7 @@ cancel(struct call *call, const Skycap__V1__CancelOperationRequest *request,
     return error;
 }
 
-/* ---- watching ---- */
+/* ---- watch ---- */
 
 static struct error *
 send(struct call *call, const operation_record *record, struct arena *arena)
@@ -202,9 +202,9 @@ send(struct call *call, const operation_record *record, struct arena *arena)
     return call_send(call, &message.base);
 }
 
-/* Tells the next change, or that there was none for a while. */
+/* Sends the next change, if there is one within LOOK_MS. */
 static struct error *
-pass_on_change(struct call *call, struct ops_watch *watch, bool *has_ended)
+send_change(struct call *call, struct ops_watch *watch, bool *has_ended)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -220,42 +220,17 @@ pass_on_change(struct call *call, struct ops_watch *watch, bool *has_ended)
     return send(call, record, &arena);
 }
 
+/* `id` NULL: sends the changes of all operations, until the client cancels the call. */
 static struct error *
-pass_on_changes(struct call *call, struct ops_watch *watch, bool until_end)
+send_changes(struct call *call, const char *id)
 {
-    struct error *error = NULL;
+    struct ops_watch *watch;
     bool has_ended = false;
-    while (!error && !call_is_cancelled(call) && !(until_end && has_ended))
-        error = pass_on_change(call, watch, &has_ended);
-    return error;
-}
-
-static struct error *
-watch_one(struct call *call, const char *id)
-{
-    struct ops_watch *watch;
-    operation_record *record;
-    struct error *error = find_operation(call, id, call_arena(call), &record);
+    struct error *error = ops_watch_open(controller_engine(call)->ops, id, &watch);
     if (error)
         return error;
-    if (record->state != OPERATION_STATE(RUNNING))
-        return send(call, record, call_arena(call));
-    error = ops_watch_open(controller_engine(call)->ops, record->id, &watch);
-    if (error)
-        return error;
-    error = pass_on_changes(call, watch, true);
-    ops_watch_close(watch);
-    return error;
-}
-
-static struct error *
-watch_all(struct call *call)
-{
-    struct ops_watch *watch;
-    struct error *error = ops_watch_open(controller_engine(call)->ops, NULL, &watch);
-    if (error)
-        return error;
-    error = pass_on_changes(call, watch, false);
+    while (!error && !call_is_cancelled(call) && !(id && has_ended))
+        error = send_change(call, watch, &has_ended);
     ops_watch_close(watch);
     return error;
 }
@@ -263,7 +238,14 @@ watch_all(struct call *call)
 static struct error *
 watch_operations(struct call *call, const Skycap__V1__WatchOperationsRequest *request)
 {
-    return request->id[0] ? watch_one(call, request->id) : watch_all(call);
+    operation_record *record;
+    if (!request->id[0])
+        return send_changes(call, NULL);
+    struct error *error = find_operation(call, request->id, call_arena(call), &record);
+    if (error)
+        return error;
+    return record->state == OPERATION_STATE(RUNNING) ? send_changes(call, record->id)
+                                                     : send(call, record, call_arena(call));
 }
 
 const struct skycap_v1_operations operations_handlers = {

@@ -359,11 +359,7 @@ static HANDLER(validate_capabilities, ValidateVolumeCapabilities)
                           request->volume_id);
     if (error)
         return error;
-    const char *obstacle = find_obstacle(volume, request, arena);
-    if (obstacle)
-        reply->message = (char *)obstacle;
-    else
-        reply->confirmed = messages_confirmation(request, arena);
+    messages_confirm(request, find_obstacle(volume, request, arena), arena, reply);
     return NULL;
 }
 
