@@ -2,12 +2,11 @@
 /*
  * All registered controllers in memory: see controllers.h.
  *
- * DESIGN. A hash table in parts, each with a lock of its own that is held for some hundred
- * nanoseconds, or while one part grows or is swept: nothing ever holds all of them, so the loop
- * never waits for a walk over everything. One block of memory for each controller.
+ * One lock, held for some hundred nanoseconds, or for about 1 ms when 100,000 controllers are
+ * swept.
  *
- * What was removed stays for a while as a mark with its revision, so that older news of it, which
- * may still be on its way, does not bring it back.
+ * A removed controller is kept for a while as a tombstone with its revision, so that older changes,
+ * which may arrive late, do not bring it back.
  */
 #include "registry/controllers.h"
 
@@ -20,95 +19,30 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "message/message_time.h"
+#include "registry/controller_table.h"
 #include "registry/path.h"
-#include "rpc/client/channel.h"
 #include "rpc/http2/address.h"
 #include "rpc/loop/timers.h"
 #include "rpc/proxy/proxy.h"
 
-#define PARTS 64u
-#define FIRST_BUCKETS 16u
 #define KEEPALIVE_MS 30000u
 #define LONGEST_PAUSE_MS 5000u /* between attempts to connect to a controller that is down */
-#define MARK_MS 60000          /* how long news may be on its way */
-
-struct controller {
-    struct controller *next;
-    struct channel *channel; /* NULL: nobody has called it yet */
-    uint64_t revision;
-    uint64_t used_at; /* of the channel */
-    int64_t registered_ms;
-    int64_t expires_ms; /* 0: never; of a mark: when it may go */
-    uint32_t hash;
-    uint32_t list; /* the last list that it was in */
-    bool is_mark;  /* it was removed */
-    bool is_told;  /* its expiry was */
-    bool has_news; /* it was heard of since the last call */
-    uint8_t id_size;
-    char text[]; /* the id, then the address, each with a NUL behind */
-};
-
-_Static_assert(PATH_MAX_ID_BYTES <= UINT8_MAX, "a length of an id must fit");
-
-struct part {
-    pthread_mutex_t lock;
-    struct controller **buckets; /* bucket_count is a power of two */
-    size_t bucket_count;
-    size_t count;
-};
+#define TOMBSTONE_MS 60000     /* longer than a change takes to arrive */
 
 struct controllers {
     struct runtime *runtime;
     struct tls_context *tls;
     bool is_open;
-    uint32_t list;            /* number of the list that is being made, or was made last */
+    uint32_t list;            /* number of the current list, or of the last one */
     _Atomic int64_t lost_ms;  /* when the store was lost last; 0: never */
-    _Atomic int64_t found_ms; /* when it was found again; 0: it was not */
-    struct part parts[PARTS];
+    _Atomic int64_t found_ms; /* when it was found again; 0: not yet */
+    pthread_mutex_t lock;     /* for the table */
+    struct controller_table table;
 };
 
-/* ---- finding ---- */
+/* ---- expiry ---- */
 
-/* FNV-1a, with the bits mixed once more: the part and the bucket are taken from its two ends. */
-static uint32_t
-hash_of(const char *id, size_t size)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)id[i]) * UINT64_C(1099511628211);
-    return (uint32_t)(hash >> 32) ^ (uint32_t)hash;
-}
-
-static struct part *
-part_of(struct controllers *controllers, uint32_t hash)
-{
-    return &controllers->parts[hash >> 26];
-}
-
-static struct controller **
-bucket_of(const struct part *part, uint32_t hash)
-{
-    return &part->buckets[hash & (part->bucket_count - 1)];
-}
-
-/* The place that points to it, or the end of its chain. With the part's lock held, as all below. */
-static struct controller **
-find(const struct part *part, uint32_t hash, const char *id, size_t id_size)
-{
-    struct controller **place = bucket_of(part, hash);
-    while (*place && !((*place)->hash == hash && (*place)->id_size == id_size &&
-                       !memcmp((*place)->text, id, id_size)))
-        place = &(*place)->next;
-    return place;
-}
-
-static const char *
-address_of(const struct controller *controller)
-{
-    return controller->text + controller->id_size + 1;
-}
-
-/* When it expires, as controllers_lose_store has it. INT64_MAX: not as far as can be told. */
+/* When it expires: see controllers_lose_store. INT64_MAX: never, or unknown. */
 static int64_t
 expiry_of(const struct controllers *controllers, const struct controller *controller)
 {
@@ -129,80 +63,22 @@ static bool
 is_expired(const struct controllers *controllers, const struct controller *controller,
            int64_t now_ms)
 {
-    return !controller->is_mark && expiry_of(controllers, controller) <= now_ms;
+    return !controller->is_tombstone && expiry_of(controllers, controller) <= now_ms;
 }
 
-/* ---- changing ---- */
+/* ---- changes ---- */
 
-static void
-grow(struct part *part)
-{
-    struct controller **old = part->buckets;
-    size_t old_count = part->bucket_count;
-    part->bucket_count = 2 * old_count;
-    part->buckets = memory_zeroed(part->bucket_count * sizeof(void *));
-    for (size_t i = 0; i < old_count; i++) {
-        while (old[i]) {
-            struct controller *moved = old[i];
-            old[i] = moved->next;
-            struct controller **bucket = bucket_of(part, moved->hash);
-            moved->next = *bucket;
-            *bucket = moved;
-        }
-    }
-    free(old);
-}
-
-/* Takes it out and frees it. Calls that are being passed on to it go on. */
-static void
-drop(struct part *part, struct controller **place)
-{
-    struct controller *controller = *place;
-    *place = controller->next;
-    part->count--;
-    channel_retire(controller->channel);
-    free(controller);
-}
-
-static struct controller *
-make(const struct entry *entry, uint32_t hash, size_t id_size)
-{
-    size_t value_size = strlen(entry->value);
-    struct controller *made = memory_zeroed(sizeof *made + id_size + value_size + 2);
-    made->hash = hash;
-    made->id_size = (uint8_t)id_size;
-    memcpy(made->text, entry->path, id_size);
-    memcpy(made->text + id_size + 1, entry->value, value_size);
-    return made;
-}
-
-/* Puts what the entry says in the place of what stands there, if anything does. */
-static struct controller *
-replace(struct part *part, struct controller **place, const struct entry *entry, uint32_t hash,
-        size_t id_size)
-{
-    struct controller *old = *place;
-    if (old && !strcmp(address_of(old), entry->value))
-        return old;
-    struct controller *made = make(entry, hash, id_size);
-    if (old)
-        drop(part, place);
-    made->next = *place;
-    *place = made;
-    part->count++;
-    return made;
-}
-
-/* Of news that are not in the store the revision stays: whatever the store tells next is newer. */
+/* An entry that is not in the store has revision 0: the next change from the store is newer. */
 static void
 take(struct controller *controller, const struct entry *entry)
 {
-    controller->is_mark = !entry->value[0];
+    controller->is_tombstone = !entry->value[0];
     if (entry->revision)
         controller->revision = entry->revision;
     controller->registered_ms = entry->registered_ms;
-    controller->expires_ms = controller->is_mark ? clock_unix_ms() + MARK_MS : entry->expires_ms;
-    controller->is_told = false;
+    controller->expires_ms =
+        controller->is_tombstone ? clock_unix_ms() + TOMBSTONE_MS : entry->expires_ms;
+    controller->is_expiry_told = false;
     controller->has_news = true;
 }
 
@@ -212,21 +88,18 @@ note(struct controllers *controllers, const struct entry *entry, bool is_listed)
     size_t id_size;
     if (!path_is_address(entry->path, &id_size) || id_size > PATH_MAX_ID_BYTES)
         return;
-    uint32_t hash = hash_of(entry->path, id_size);
-    struct part *part = part_of(controllers, hash);
-    pthread_mutex_lock(&part->lock);
-    struct controller **place = find(part, hash, entry->path, id_size);
-    if (!*place || !entry->revision || (*place)->revision < entry->revision) {
-        uint64_t revision = *place ? (*place)->revision : 0;
-        struct controller *controller = replace(part, place, entry, hash, id_size);
+    struct controller_table *table = &controllers->table;
+    pthread_mutex_lock(&controllers->lock);
+    struct controller *controller = controller_table_find(table, entry->path, id_size);
+    if (!controller || !entry->revision || controller->revision < entry->revision) {
+        uint64_t revision = controller ? controller->revision : 0;
+        controller = controller_table_put(table, entry->path, id_size, entry->value);
         controller->revision = revision;
         take(controller, entry);
     }
     if (is_listed)
-        (*place)->list = controllers->list;
-    if (part->count > part->bucket_count)
-        grow(part);
-    pthread_mutex_unlock(&part->lock);
+        controller->list = controllers->list;
+    pthread_mutex_unlock(&controllers->lock);
 }
 
 void
@@ -256,27 +129,15 @@ controllers_find_store(struct controllers *controllers)
     atomic_store(&controllers->found_ms, clock_unix_ms());
 }
 
-/* ---- walking, a part at a time ---- */
+/* ---- lists and sweeps ---- */
 
-/* What `visit` says true of is dropped. */
 static void
 walk(struct controllers *controllers, bool (*visit)(void *context, struct controller *controller),
      void *context)
 {
-    for (size_t i = 0; i < PARTS; i++) {
-        struct part *part = &controllers->parts[i];
-        pthread_mutex_lock(&part->lock);
-        for (size_t j = 0; j < part->bucket_count; j++) {
-            struct controller **place = &part->buckets[j];
-            while (*place) {
-                if (visit(context, *place))
-                    drop(part, place);
-                else
-                    place = &(*place)->next;
-            }
-        }
-        pthread_mutex_unlock(&part->lock);
-    }
+    pthread_mutex_lock(&controllers->lock);
+    controller_table_walk(&controllers->table, visit, context);
+    pthread_mutex_unlock(&controllers->lock);
 }
 
 void
@@ -315,13 +176,13 @@ tell_expired(struct controllers_sweep *sweep, struct controller *controller)
     char path[PATH_MAX_BYTES + 1];
     struct entry entry = {
         .path = path,
-        .value = address_of(controller),
+        .value = controller_address(controller),
         .registered_ms = controller->registered_ms,
         .expires_ms = controller->expires_ms,
         .revision = controller->revision,
     };
     snprintf(path, sizeof path, "%s/address", controller->text);
-    controller->is_told = true;
+    controller->is_expiry_told = true;
     sweep->tell(sweep->context, &entry);
 }
 
@@ -335,11 +196,11 @@ sweep_one(void *context, struct controller *controller)
 {
     const struct sweeping *sweeping = context;
     struct controllers_sweep *sweep = sweeping->sweep;
-    if (controller->is_mark)
+    if (controller->is_tombstone)
         return controller->expires_ms <= sweep->now_ms;
     if (controller->channel && timers_now() - controller->used_at >= sweep->idle_ns)
         channel_retire(STEAL(controller->channel));
-    if (controller->is_told)
+    if (controller->is_expiry_told)
         return false;
     int64_t expires_ms = expiry_of(sweeping->controllers, controller);
     if (expires_ms <= sweep->now_ms)
@@ -366,7 +227,7 @@ static bool
 count_one(void *context, struct controller *controller)
 {
     struct counting *counting = context;
-    counting->counts.registered += !controller->is_mark;
+    counting->counts.registered += !controller->is_tombstone;
     counting->counts.expired += is_expired(counting->controllers, controller, counting->now_ms);
     counting->counts.channels += controller->channel != NULL;
     return false;
@@ -380,21 +241,21 @@ controllers_count(struct controllers *controllers)
     return counting.counts;
 }
 
-/* ---- passing calls on ---- */
+/* ---- forwarding ---- */
 
 static struct error *
 open_channel(struct controllers *controllers, struct controller *controller)
 {
     char name[sizeof "controller." + PATH_MAX_ID_BYTES];
     struct address address;
-    struct error *error = address_parse(address_of(controller), &address);
+    struct error *error = address_parse(controller_address(controller), &address);
     if (error)
         return error;
     if (!controllers->tls && !controllers->is_open && !address_is_local(&address))
         return error_new(CODE_UNAVAILABLE,
                          "%s is not a unix socket, and the registry has neither certificates nor "
                          "--insecure",
-                         address_of(controller));
+                         controller_address(controller));
     snprintf(name, sizeof name, "controller.%s", controller->text);
     struct channel_options options = {
         .tls = controllers->tls,
@@ -402,7 +263,7 @@ open_channel(struct controllers *controllers, struct controller *controller)
         .max_backoff_ms = LONGEST_PAUSE_MS,
         .keepalive_ms = address_is_local(&address) ? 0 : KEEPALIVE_MS,
     };
-    return channel_open(controllers->runtime, address_of(controller), &options,
+    return channel_open(controllers->runtime, controller_address(controller), &options,
                         &controller->channel);
 }
 
@@ -440,16 +301,13 @@ pass(struct controllers *controllers, struct controller *controller, struct call
 struct error *
 controllers_pass(struct controllers *controllers, const char *id, struct call *call)
 {
-    size_t id_size = strlen(id);
-    uint32_t hash = hash_of(id, id_size);
-    struct part *part = part_of(controllers, hash);
-    pthread_mutex_lock(&part->lock);
-    struct controller *controller = *find(part, hash, id, id_size);
+    pthread_mutex_lock(&controllers->lock);
+    struct controller *controller = controller_table_find(&controllers->table, id, strlen(id));
     struct error *error =
-        controller && !controller->is_mark
+        controller && !controller->is_tombstone
             ? pass(controllers, controller, call)
             : error_new(CODE_UNAVAILABLE, "controller \"%s\" is not registered", id);
-    pthread_mutex_unlock(&part->lock);
+    pthread_mutex_unlock(&controllers->lock);
     return error;
 }
 
@@ -462,12 +320,8 @@ controllers_new(struct runtime *runtime, struct tls_context *tls, bool is_open)
     controllers->runtime = runtime;
     controllers->tls = tls;
     controllers->is_open = is_open;
-    for (size_t i = 0; i < PARTS; i++) {
-        struct part *part = &controllers->parts[i];
-        pthread_mutex_init(&part->lock, NULL);
-        part->bucket_count = FIRST_BUCKETS;
-        part->buckets = memory_zeroed(FIRST_BUCKETS * sizeof(void *));
-    }
+    pthread_mutex_init(&controllers->lock, NULL);
+    controller_table_init(&controllers->table);
     return controllers;
 }
 
@@ -485,9 +339,7 @@ controllers_free(struct controllers *controllers)
     if (!controllers)
         return;
     walk(controllers, close_one, NULL);
-    for (size_t i = 0; i < PARTS; i++) {
-        free(controllers->parts[i].buckets);
-        pthread_mutex_destroy(&controllers->parts[i].lock);
-    }
+    controller_table_free(&controllers->table);
+    pthread_mutex_destroy(&controllers->lock);
     free(controllers);
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hash table of controllers: see controller_table.h. */
+#include "registry/controller_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "registry/path.h"
+
+#define FIRST_BUCKETS 1024u
+
+_Static_assert(PATH_MAX_ID_BYTES <= UINT8_MAX, "the length of an id must fit");
+
+void
+controller_table_init(struct controller_table *table)
+{
+    *table = (struct controller_table){
+        .buckets = memory_zeroed(FIRST_BUCKETS * sizeof(void *)),
+        .bucket_count = FIRST_BUCKETS,
+    };
+}
+
+void
+controller_table_free(struct controller_table *table)
+{
+    free(table->buckets);
+}
+
+const char *
+controller_address(const struct controller *controller)
+{
+    return controller->text + controller->id_size + 1;
+}
+
+/* FNV-1a. */
+static uint32_t
+hash_of(const char *id, size_t size)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)id[i]) * UINT64_C(1099511628211);
+    return (uint32_t)(hash >> 32) ^ (uint32_t)hash;
+}
+
+static struct controller **
+bucket_of(const struct controller_table *table, uint32_t hash)
+{
+    return &table->buckets[hash & (table->bucket_count - 1)];
+}
+
+/* The pointer to the controller, or the NULL at the end of its bucket. */
+static struct controller **
+find_place(const struct controller_table *table, const char *id, size_t id_size)
+{
+    uint32_t hash = hash_of(id, id_size);
+    struct controller **place = bucket_of(table, hash);
+    while (*place && !((*place)->hash == hash && (*place)->id_size == id_size &&
+                       !memcmp((*place)->text, id, id_size)))
+        place = &(*place)->next;
+    return place;
+}
+
+struct controller *
+controller_table_find(const struct controller_table *table, const char *id, size_t id_size)
+{
+    return *find_place(table, id, id_size);
+}
+
+static void
+grow(struct controller_table *table)
+{
+    struct controller **old = table->buckets;
+    size_t old_count = table->bucket_count;
+    table->bucket_count = 2 * old_count;
+    table->buckets = memory_zeroed(table->bucket_count * sizeof(void *));
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i]) {
+            struct controller *moved = old[i];
+            old[i] = moved->next;
+            struct controller **bucket = bucket_of(table, moved->hash);
+            moved->next = *bucket;
+            *bucket = moved;
+        }
+    }
+    free(old);
+}
+
+/* Calls in progress through its channel go on. */
+static void
+drop(struct controller_table *table, struct controller **place)
+{
+    struct controller *controller = *place;
+    *place = controller->next;
+    table->count--;
+    channel_retire(controller->channel);
+    free(controller);
+}
+
+static struct controller *
+make(const char *id, size_t id_size, const char *address)
+{
+    size_t address_size = strlen(address);
+    struct controller *made = memory_zeroed(sizeof *made + id_size + address_size + 2);
+    made->hash = hash_of(id, id_size);
+    made->id_size = (uint8_t)id_size;
+    memcpy(made->text, id, id_size);
+    memcpy(made->text + id_size + 1, address, address_size);
+    return made;
+}
+
+struct controller *
+controller_table_put(struct controller_table *table, const char *id, size_t id_size,
+                     const char *address)
+{
+    struct controller **place = find_place(table, id, id_size);
+    if (*place && strcmp(controller_address(*place), address) == 0)
+        return *place;
+    struct controller *made = make(id, id_size, address);
+    if (*place)
+        drop(table, place);
+    made->next = *place;
+    *place = made;
+    if (++table->count > table->bucket_count)
+        grow(table);
+    return made;
+}
+
+void
+controller_table_walk(struct controller_table *table,
+                      bool (*visit)(void *context, struct controller *controller), void *context)
+{
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        struct controller **place = &table->buckets[i];
+        while (*place) {
+            if (visit(context, *place))
+                drop(table, place);
+            else
+                place = &(*place)->next;
+        }
+    }
+}
