@@ -66,7 +66,7 @@ print_operation(const operation_message *operation, struct arena *arena)
 
 /* ---- finding ---- */
 
-/* An operation has the id of the volume or snapshot that it creates. NULL: there is no such name. */
+/* An operation has the id of the volume or snapshot that it creates. NULL: no such name. */
 static struct error *
 find_by_name(struct client *client, const char *text, const char **id)
 {

@@ -178,9 +178,9 @@ progress_find_snapshot(struct client *client, const char *name, const char **id)
 }
 
 /*
- * Waits until the copy ends, or for a moment if none is found: what a third-party driver creates has
- * no name here, several things may have the same name, and a connection may be down. If it is the
- * server that does not answer, the next request says so.
+ * Waits until the copy ends, or for a moment if none is found: what a third-party driver creates
+ * has no name here, several things may have the same name, and a connection may be down. If the
+ * server does not answer, the next request says so.
  */
 static struct error *
 wait_for_copy(struct client *client, progress_finder *find, const char *name)
@@ -195,11 +195,11 @@ wait_for_copy(struct client *client, progress_finder *find, const char *name)
 }
 
 /*
- * A server that is still copying answers ABORTED. The same request again waits for the same copy; if
- * that was cancelled meanwhile, it starts another. So one request waits until the copy has ended,
- * and its answer says how. Only on a terminal it waits briefly at first: the bar needs the
- * operation, which is searched for after each request. A driver that has none is asked ever less
- * often.
+ * A server that is still copying answers ABORTED. The same request again waits for the same copy;
+ * if that was cancelled meanwhile, it starts another. So one request waits until the copy has
+ * ended, and its answer says how. Only on a terminal does it wait briefly at first: the bar needs
+ * the operation, which is searched for after each request. A driver that has none is asked less and
+ * less often.
  */
 struct error *
 progress_ask(struct client *client, const char *method, const void *request, progress_finder *find,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading single values from JSON, for message_json_parse.c. The errors are INVALID_ARGUMENT, "PATH:
+ * Reading single values from JSON, for message_json_parse.c. Errors are INVALID_ARGUMENT, "PATH:
  * PROBLEM", or RESOURCE_EXHAUSTED if the allocator has no memory.
  */
 #ifndef MESSAGE_JSON_SCALAR_H

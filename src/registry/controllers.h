@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All registered controllers in memory: the address of each, when it expires, and the channel to it.
+ * All registered controllers in memory: the address of each, when it expires, and its channel.
  * Forwarding a call needs nothing else.
  *
  * Changes come from the registry's own writes and from the store's watch, in any order: the higher
