@@ -236,6 +236,14 @@ read_figure(const struct btrfs_quota *quota, uint64_t account, const char *name,
     return NULL;
 }
 
+/* The bytes that a subvolume is charged for, and its id. */
+static struct error *
+read_charged(const struct btrfs_quota *quota, int subvolume, uint64_t *id, uint64_t *bytes)
+{
+    struct error *error = find_id(subvolume, id);
+    return error ? error : read_figure(quota, *id, "referenced", bytes);
+}
+
 bool
 btrfs_quota_has_size(const struct btrfs_quota *quota, int holder, int subvolume,
                      uint64_t size_bytes)
@@ -270,9 +278,7 @@ btrfs_quota_note_sharing(const struct btrfs_quota *quota, int holder, int subvol
     uint64_t id, charged = 0;
     if (quota->kind != BTRFS_QUOTA_SIMPLE)
         return NULL;
-    struct error *error = find_id(subvolume, &id);
-    if (!error)
-        error = read_figure(quota, id, "referenced", &charged);
+    struct error *error = read_charged(quota, subvolume, &id, &charged);
     if (error)
         return error;
     pthread_mutex_lock(&quota->accounts->lock);
@@ -339,9 +345,7 @@ btrfs_quota_review(const struct btrfs_quota *quota, int holder, int subvolume,
     uint64_t id, charged = 0, extra = state.is_shared ? account.extra_bytes : 0;
     if (!account.size_bytes)
         return NULL;
-    struct error *error = find_id(subvolume, &id);
-    if (!error)
-        error = read_figure(quota, id, "referenced", &charged);
+    struct error *error = read_charged(quota, subvolume, &id, &charged);
     if (!error && charged > account.size_bytes)
         error = find_allowance(&account, subvolume, charged, state.is_shared, &extra);
     if (error || extra == account.extra_bytes)
@@ -381,60 +385,8 @@ btrfs_quota_read(const struct btrfs_quota *quota, int holder, int subvolume,
         return NULL;
     out->size_bytes = account.size_bytes;
     out->is_exact = quota->kind == BTRFS_QUOTA_CLASSIC || !account.is_shared;
-    struct error *error = find_id(subvolume, &id);
-    if (!error)
-        error = read_figure(quota, id, "referenced", &out->used_bytes);
+    struct error *error = read_charged(quota, subvolume, &id, &out->used_bytes);
     if (!error)
         error = read_figure(quota, id, "rsv_data", &out->reserved_bytes);
     return error || quota->kind != BTRFS_QUOTA_SIMPLE ? error : read_family(quota, id, out);
-}
-
-struct unused_accounts {
-    struct btrfs_ids ids;
-    size_t seen;
-};
-
-/* A subvolume that is there has at least its root block. */
-static void
-take_if_unused(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
-{
-    struct unused_accounts *list = context;
-    struct btrfs_qgroup_info_item info;
-    if (header->type != BTRFS_QGROUP_INFO_KEY || header->len < sizeof info)
-        return;
-    memcpy(&info, item, sizeof info);
-    list->seen++;
-    bool is_subvolume = header->offset >= BTRFS_FIRST_FREE_OBJECTID && header->offset >> 48 == 0;
-    if (is_subvolume && !le64toh(info.rfer))
-        btrfs_ids_add(&list->ids, header->offset);
-}
-
-void
-btrfs_quota_remove(const struct btrfs_quota *quota, int root, uint64_t subvolume_id)
-{
-    struct btrfs_ioctl_qgroup_create_args arguments = {.create = 0, .qgroupid = subvolume_id};
-    if (quota->kind != BTRFS_QUOTA_NONE)
-        ioctl(root, BTRFS_IOC_QGROUP_CREATE, &arguments);
-}
-
-struct error *
-btrfs_quota_remove_stale(const struct btrfs_quota *quota, int root, size_t *seen)
-{
-    struct unused_accounts list = {0};
-    struct btrfs_range range = {.tree = BTRFS_QUOTA_TREE_OBJECTID,
-                                .min = {0, BTRFS_QGROUP_INFO_KEY, 0},
-                                .max = {0, BTRFS_QGROUP_INFO_KEY, UINT64_MAX}};
-    *seen = 0;
-    if (quota->kind == BTRFS_QUOTA_NONE)
-        return NULL;
-    struct error *error = btrfs_items_each(root, range, take_if_unused, &list);
-    *seen = list.seen;
-    for (size_t i = 0; i < list.ids.count && !error; i++) {
-        struct btrfs_util_subvolume_info info;
-        if (btrfs_util_subvolume_info_fd(root, list.ids.ids[i], &info) ==
-            BTRFS_UTIL_ERROR_SUBVOLUME_NOT_FOUND)
-            btrfs_quota_remove(quota, root, list.ids.ids[i]);
-    }
-    btrfs_ids_clear(&list.ids);
-    return error_wrap(error, "remove quota accounts that are not used");
 }

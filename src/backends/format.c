@@ -2,7 +2,6 @@
 /* File systems on devices: see format.h. */
 #include "backends/format.h"
 
-#include <blkid/blkid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
@@ -22,9 +21,6 @@
 
 #define MKFS_TIMEOUT_MS 300000
 #define CHECK_TIMEOUT_MS 3600000
-
-/* At each end of a device that must be zero: every signature that anybody uses is there. */
-#define END_BYTES (1u << 20)
 
 /*
  * How each is made. ext4: its tables are written later, by the kernel, and no blocks are kept for
@@ -68,97 +64,6 @@ format_smallest_bytes(const char *fs_type)
 {
     const struct maker *maker = find_maker(fs_type);
     return maker ? maker->smallest_bytes : 0;
-}
-
-/* ---- what is there ---- */
-
-static bool
-is_zero(const char *bytes, size_t size)
-{
-    return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
-}
-
-static struct error *
-read_end(int fd, off_t start, off_t end, char *bytes, bool *zero)
-{
-    size_t size = (size_t)(end - start), done = 0;
-    while (done < size) {
-        ssize_t got = pread(fd, bytes + done, size - done, start + (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return error_from_errno(got ? errno : EIO, "read at %lld",
-                                    (long long)start + (long long)done);
-        done += (size_t)got;
-    }
-    *zero = *zero && is_zero(bytes, size);
-    return NULL;
-}
-
-static struct error *
-look_at_ends(int fd, bool *zero)
-{
-    char *bytes AUTO(memory_cleanup) = memory_new(END_BYTES);
-    off_t size = lseek(fd, 0, SEEK_END);
-    if (size < 0)
-        return error_from_errno(errno, "ask for the size");
-    if (size == 0)
-        return error_new(CODE_FAILED_PRECONDITION, "the device has no size");
-    off_t head = size < END_BYTES ? size : END_BYTES;
-    *zero = true;
-    struct error *error = read_end(fd, 0, head, bytes, zero);
-    return error ? error : read_end(fd, size - head, size, bytes, zero);
-}
-
-static void
-take_value(blkid_probe probe, const char *name, char *found, size_t size)
-{
-    const char *value = NULL;
-    if (!found[0] && blkid_probe_lookup_value(probe, name, &value, NULL) == 0 && value)
-        snprintf(found, size, "%s", value);
-}
-
-/* Two signatures at once are an answer too: somebody else must decide what the device is. */
-static struct error *
-ask_blkid(int fd, char *found, size_t size)
-{
-    blkid_probe probe = blkid_new_probe();
-    if (!probe || blkid_probe_set_device(probe, fd, 0, 0) != 0) {
-        blkid_free_probe(probe);
-        return error_new(CODE_INTERNAL, "libblkid does not take the device");
-    }
-    blkid_probe_enable_superblocks(probe, 1);
-    blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_BADCSUM);
-    blkid_probe_enable_partitions(probe, 1);
-    int result = blkid_do_safeprobe(probe);
-    if (result == 0) {
-        take_value(probe, "TYPE", found, size);
-        take_value(probe, "PTTYPE", found, size);
-    } else if (result == -2) {
-        snprintf(found, size, "more than one signature");
-    }
-    blkid_free_probe(probe);
-    if (result == -1)
-        return error_new(CODE_INTERNAL, "libblkid cannot read the device");
-    return NULL;
-}
-
-struct error *
-format_probe(const char *device, char *found, size_t size)
-{
-    bool zero = false;
-    found[0] = 0;
-    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_from_errno(errno, "open %s", device);
-    struct error *error = ask_blkid(fd, found, size);
-    if (!error && !found[0])
-        error = look_at_ends(fd, &zero);
-    if (error)
-        return error_wrap(error, "find out what is on %s", device);
-    if (!found[0] && !zero)
-        snprintf(found, size, "unknown data");
-    return NULL;
 }
 
 /* ---- making ---- */
@@ -226,12 +131,12 @@ format_ensure(const char *device, const char *fs_type, const char *label)
 static struct error *
 wipe_ends(const char *device)
 {
-    char *zeros AUTO(memory_cleanup) = memory_zeroed(END_BYTES);
+    char *zeros AUTO(memory_cleanup) = memory_zeroed(FORMAT_END_BYTES);
     int fd AUTO(files_close) = open(device, O_RDWR | O_CLOEXEC);
     off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
     if (size < 0)
         return error_from_errno(errno, "open %s", device);
-    size_t part = size < END_BYTES ? (size_t)size : END_BYTES;
+    size_t part = size < FORMAT_END_BYTES ? (size_t)size : FORMAT_END_BYTES;
     if (pwrite(fd, zeros, part, 0) != (ssize_t)part ||
         pwrite(fd, zeros, part, size - (off_t)part) != (ssize_t)part || fsync(fd) != 0)
         return error_from_errno(errno, "wipe %s", device);

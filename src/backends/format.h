@@ -13,6 +13,9 @@
 #include "base/attributes.h"
 #include "base/error.h"
 
+/* Every known signature is within this distance of an end of the device. */
+#define FORMAT_END_BYTES (1u << 20)
+
 #define FORMAT_NAME_SIZE 64
 
 /* "ext4", "xfs" or "btrfs". */

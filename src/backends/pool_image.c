@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool's file: making and growing it. See pool.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/loop.h"
+#include "backends/pool_internal.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#define SMALLEST_BYTES (256ull << 20)
+#define ROUND_BYTES (16ull << 20)
+#define MKFS_TIMEOUT_MS 120000
+#define UNFINISHED ".new."
+
+/*
+ * Half of what is free and what the pool has already: there are others on the disk, and a kubelet
+ * evicts pods when 10 to 15 % are left.
+ */
+static struct error *
+choose_size(const struct pool *pool, uint64_t *out)
+{
+    struct statfs disk;
+    struct stat image;
+    if (fstatfs(pool->directory, &disk) != 0)
+        return error_from_errno(errno, "ask for the free space");
+    uint64_t bytes = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
+    if (stat(pool->image, &image) == 0)
+        bytes += (uint64_t)image.st_blocks * 512;
+    *out = bytes / 2 / ROUND_BYTES * ROUND_BYTES;
+    return NULL;
+}
+
+static struct error *
+make_file_system(int fd, const char *file, uint64_t size_bytes)
+{
+    if (ftruncate(fd, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "give %s %llu bytes", file, (unsigned long long)size_bytes);
+    const char *const mkfs[] = {"mkfs.btrfs", "--quiet", "--label", "skycap-pool", file, NULL};
+    struct error *error = process_run(mkfs, MKFS_TIMEOUT_MS, NULL, NULL);
+    if (!error && fsync(fd) != 0)
+        error = error_from_errno(errno, "make %s durable", file);
+    return error;
+}
+
+/* A name of its own for each attempt: mkfs opens the file by its name more than once. */
+struct error *
+pool_image_make(struct pool *pool, uint64_t size_bytes)
+{
+    char *temporary AUTO(memory_cleanup) = NULL;
+    struct error *error = size_bytes ? NULL : choose_size(pool, &size_bytes);
+    if (error)
+        return error;
+    if (asprintf(&temporary, "%s" UNFINISHED "XXXXXX", pool->image) < 0)
+        memory_exhausted();
+    if (size_bytes < SMALLEST_BYTES)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "a pool needs %llu MiB, and there would be only %llu",
+                         SMALLEST_BYTES >> 20, (unsigned long long)size_bytes >> 20);
+    int fd AUTO(files_close) = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return error_from_errno(errno, "make %s", temporary);
+    error = make_file_system(fd, temporary, size_bytes);
+    if (!error && (rename(temporary, pool->image) != 0 || fsync(pool->directory) != 0))
+        error = error_from_errno(errno, "rename %s to %s", temporary, pool->image);
+    if (error)
+        unlink(temporary);
+    else
+        log_info(pool->log, "made a pool", LOG_TEXT("file", pool->image),
+                 LOG_NUMBER("bytes", size_bytes));
+    return error;
+}
+
+void
+pool_image_remove_unfinished(const struct pool *pool)
+{
+    static const char start[] = "pool.img" UNFINISHED;
+    int copy = fcntl(pool->directory, F_DUPFD_CLOEXEC, 0);
+    DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+    struct dirent *entry;
+    if (!directory)
+        files_close(&copy);
+    while (directory && (entry = readdir(directory))) {
+        if (!strncmp(entry->d_name, start, strlen(start)))
+            unlinkat(pool->directory, entry->d_name, 0);
+    }
+    if (directory)
+        closedir(directory);
+}
+
+/* Each step can be done again: a crash between them is mended by the next start. */
+static struct error *
+resize(struct pool *pool, uint64_t size_bytes)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
+    strcpy(whole->name, "max");
+    if (truncate(pool->image, (off_t)size_bytes) != 0)
+        return error_from_errno(errno, "give %s %llu bytes", pool->image,
+                                (unsigned long long)size_bytes);
+    struct error *error = loop_find(pool->image, &device);
+    if (!error)
+        error = loop_resize(&device);
+    if (!error && ioctl(pool->root, BTRFS_IOC_RESIZE, whole) != 0)
+        error = error_from_errno(errno, "resize the file system");
+    return error;
+}
+
+struct error *
+pool_grow(struct pool *pool, uint64_t size_bytes)
+{
+    struct stat image;
+    if (stat(pool->image, &image) != 0)
+        return error_from_errno(errno, "look at %s", pool->image);
+    if (size_bytes < (uint64_t)image.st_size)
+        return error_new(CODE_OUT_OF_RANGE, "the pool has %lld bytes and does not shrink",
+                         (long long)image.st_size);
+    struct error *error = resize(pool, size_bytes);
+    if (!error)
+        log_info(pool->log, "the pool has grown", LOG_NUMBER("bytes", size_bytes));
+    return error_wrap(error, "grow the pool");
+}
+
+/* Without a size asked for, grows only by a tenth or more: a disk's free space always changes. */
+static struct error *
+find_new_size(const struct pool *pool, uint64_t asked_bytes, uint64_t *out)
+{
+    struct stat image;
+    uint64_t wanted = asked_bytes;
+    struct error *error = asked_bytes ? NULL : choose_size(pool, &wanted);
+    if (error)
+        return error;
+    if (stat(pool->image, &image) != 0)
+        return error_from_errno(errno, "look at %s", pool->image);
+    uint64_t now = (uint64_t)image.st_size;
+    bool is_worth_it = wanted > (asked_bytes ? now : now + now / 10);
+    *out = is_worth_it ? wanted : now;
+    return NULL;
+}
+
+void
+pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes)
+{
+    uint64_t new_bytes = 0;
+    struct error *error AUTO(error_cleanup) = find_new_size(pool, size_bytes, &new_bytes);
+    if (!error)
+        error = resize(pool, new_bytes);
+    if (error)
+        log_warn(pool->log, "the pool does not grow", LOG_TEXT("error", error->message));
+}

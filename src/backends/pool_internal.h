@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the pool share: see pool.h. */
+#ifndef BACKENDS_POOL_INTERNAL_H
+#define BACKENDS_POOL_INTERNAL_H
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "backends/pool.h"
+
+struct pool {
+    int directory; /* the one that pool.img is in */
+    char *image;
+    char *path;
+    int root;                 /* the pool's; while it is open, nobody can unmount the pool */
+    struct stat mounted;      /* of the root */
+    pthread_mutex_t mounting; /* held while the pool is mounted; protects `mounted` */
+    uint64_t next_chunk;      /* the first whose blocks are not yet allocated (pool_room.h) */
+    time_t next_try;          /* of mounting a read-only pool again */
+    unsigned pause_seconds;   /* until the try after that */
+    const struct log *log;
+};
+
+/* ---- pool_image.c ---- */
+
+/* Makes the file with a new file system in it. `size_bytes` 0: chooses a size. */
+MUST_CHECK struct error *pool_image_make(struct pool *pool, uint64_t size_bytes);
+
+/* Removes the files that interrupted attempts have left. */
+void pool_image_remove_unfinished(const struct pool *pool);
+
+/*
+ * Grows a mounted pool to `size_bytes`, or where that is 0, to the size that a new one would get.
+ * A failure is only logged.
+ */
+void pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes);
+
+/* ---- pool_mount.c ---- */
+
+/* Opens the root of the pool, and mounts the pool first if it is not mounted. */
+MUST_CHECK struct error *pool_mount_open(const struct pool *pool, int *root);
+
+/* Whether volumes are mounted elsewhere: they keep the file system in use after an unmount. */
+bool pool_mount_is_used(const struct pool *pool);
+
+/* Unmounts the pool and mounts it again. Locks `mounting`. */
+MUST_CHECK struct error *pool_mount_anew(struct pool *pool);
+
+/* Closes the root and unmounts the pool, unless somebody uses it. */
+void pool_mount_end(struct pool *pool);
+
+#endif

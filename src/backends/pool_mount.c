@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mounting and unmounting the pool: see pool.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "backends/files.h"
+#include "backends/loop.h"
+#include "backends/pool_internal.h"
+#include "base/memory.h"
+
+/* Deleted data goes back to the disk below. */
+#define MOUNT_OPTIONS "discard=async"
+
+static bool
+is_btrfs(int fd)
+{
+    struct statfs status;
+    return fstatfs(fd, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC;
+}
+
+static bool
+has_device(int mounted, const char *device)
+{
+    struct btrfs_ioctl_fs_info_args file_system = {0};
+    struct btrfs_ioctl_dev_info_args *info AUTO(memory_cleanup) = memory_zeroed(sizeof *info);
+    if (ioctl(mounted, BTRFS_IOC_FS_INFO, &file_system) != 0)
+        return false;
+    for (uint64_t id = 1; id <= file_system.max_id; id++) {
+        *info = (struct btrfs_ioctl_dev_info_args){.devid = id};
+        if (ioctl(mounted, BTRFS_IOC_DEV_INFO, info) == 0 &&
+            !strcmp((const char *)info->path, device))
+            return true;
+    }
+    return false;
+}
+
+/* Whether what is mounted there stands in our file. */
+static bool
+is_ours(const struct pool *pool, int mounted)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error AUTO(error_cleanup) = loop_find(pool->image, &device);
+    return !error && is_btrfs(mounted) && has_device(mounted, device.path);
+}
+
+/*
+ * Opens the root of our pool; it stays -1 if nothing is mounted there, and something else is an
+ * error.
+ */
+static struct error *
+open_mounted(const struct pool *pool, int *root)
+{
+    struct stat parent, here;
+    int fd AUTO(files_close) = open(pool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(pool->directory, &parent) != 0 || fstat(fd, &here) != 0)
+        return error_from_errno(errno, "open %s", pool->path);
+    if (here.st_dev == parent.st_dev)
+        return NULL;
+    if (!is_ours(pool, fd))
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "something else than %s is mounted at %s; unmount it", pool->image,
+                         pool->path);
+    *root = files_keep(&fd);
+    return NULL;
+}
+
+/*
+ * Kernels before 5.6 do not know the option. A btrfs that has become read-only, and that somebody
+ * still uses, can be mounted read-only alone; so can perhaps one that the disk below has no room
+ * for.
+ */
+static int
+mount_device(const char *device, const char *path)
+{
+    if (mount(device, path, "btrfs", MS_NOATIME, MOUNT_OPTIONS) == 0 ||
+        (errno == EINVAL && mount(device, path, "btrfs", MS_NOATIME, NULL) == 0))
+        return 0;
+    int failed = errno;
+    int result = mount(device, path, "btrfs", MS_NOATIME | MS_RDONLY, NULL);
+    errno = failed;
+    return result;
+}
+
+static struct error *
+mount_pool(const struct pool *pool)
+{
+    struct loop_device device AUTO(loop_release) = LOOP_NONE;
+    struct error *error = loop_attach(pool->image, LOOP_DIRECT_IO | LOOP_AUTOCLEAR, &device);
+    if (error)
+        return error;
+    if (mount_device(device.path, pool->path) != 0)
+        return error_from_errno(errno, "mount %s (%s) at %s", device.path, pool->image, pool->path);
+    log_info(pool->log, "mounted the pool", LOG_TEXT("file", pool->image),
+             LOG_TEXT("device", device.path));
+    return NULL;
+}
+
+struct error *
+pool_mount_open(const struct pool *pool, int *root)
+{
+    struct error *error = open_mounted(pool, root);
+    if (error || *root >= 0)
+        return error;
+    error = mount_pool(pool);
+    if (error)
+        return error;
+    error = open_mounted(pool, root);
+    if (!error && *root < 0)
+        error = error_new(CODE_UNAVAILABLE, "%s was unmounted at once", pool->path);
+    if (error)
+        umount2(pool->path, UMOUNT_NOFOLLOW);
+    return error;
+}
+
+static bool
+is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whoever has the number of the old root's descriptor has the new root. The caller has the lock. */
+static struct error *
+take_root(struct pool *pool, int root)
+{
+    struct stat here;
+    if (fstat(root, &here) != 0 || dup3(root, pool->root, O_CLOEXEC) < 0)
+        return error_from_errno(errno, "take the pool at %s", pool->path);
+    pool->mounted = here;
+    return NULL;
+}
+
+static struct error *
+mount_again(struct pool *pool)
+{
+    int root AUTO(files_close) = -1;
+    struct error *error = pool_mount_open(pool, &root);
+    return error ? error : take_root(pool, root);
+}
+
+struct error *
+pool_check(struct pool *pool)
+{
+    struct stat here;
+    struct error *error = NULL;
+    pthread_mutex_lock(&pool->mounting);
+    if (fstatat(pool->directory, "pool", &here, 0) != 0 || !is_same(&here, &pool->mounted))
+        error = mount_again(pool);
+    pthread_mutex_unlock(&pool->mounting);
+    return error_wrap(error, "mount the pool again, which somebody has unmounted");
+}
+
+struct mount_line {
+    uint64_t id;
+    const char *device; /* "0:45" */
+};
+
+/* "ID PARENT DEVICE ...", which is cut into pieces. */
+static bool
+parse_mount(char *line, struct mount_line *out)
+{
+    char *rest = line;
+    const char *id = strsep(&rest, " ");
+    strsep(&rest, " ");
+    out->id = strtoull(id, NULL, 10);
+    out->device = strsep(&rest, " ");
+    return out->device;
+}
+
+/* Mounts in this namespace of the file system that has the mount with this id. */
+static unsigned
+count_mounts(FILE *table, uint64_t id)
+{
+    char *line AUTO(memory_cleanup) = NULL;
+    char *device AUTO(memory_cleanup) = NULL;
+    size_t room = 0;
+    unsigned count = 0;
+    struct mount_line here;
+    while (!device && getline(&line, &room, table) > 0)
+        device = parse_mount(line, &here) && here.id == id ? memory_string(here.device) : NULL;
+    rewind(table);
+    while (device && getline(&line, &room, table) > 0)
+        count += parse_mount(line, &here) && !strcmp(here.device, device);
+    return count;
+}
+
+bool
+pool_mount_is_used(const struct pool *pool)
+{
+    struct statx status;
+    if (statx(AT_FDCWD, pool->path, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &status) != 0 ||
+        !(status.stx_mask & STATX_MNT_ID))
+        return false;
+    FILE *table = fopen("/proc/self/mountinfo", "re");
+    bool is_used = table && count_mounts(table, status.stx_mnt_id) > 1;
+    if (table)
+        fclose(table);
+    return is_used;
+}
+
+/*
+ * Meanwhile the root is no directory, so nobody can use it. Files of the pool that are open stay as
+ * they are.
+ */
+static struct error *
+mount_anew(struct pool *pool)
+{
+    int nothing AUTO(files_close) = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || dup3(nothing, pool->root, O_CLOEXEC) < 0)
+        return error_from_errno(errno, "let go of the pool");
+    pool->mounted = (struct stat){0};
+    umount2(pool->path, UMOUNT_NOFOLLOW);
+    return mount_again(pool);
+}
+
+struct error *
+pool_mount_anew(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->mounting);
+    struct error *error = mount_anew(pool);
+    pthread_mutex_unlock(&pool->mounting);
+    return error;
+}
+
+void
+pool_mount_end(struct pool *pool)
+{
+    files_close(&pool->root);
+    if (pool_mount_is_used(pool))
+        return;
+    bool is_gone = umount2(pool->path, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL;
+    if (!is_gone && errno != EBUSY)
+        log_warn(pool->log, "the pool cannot be unmounted", LOG_TEXT("error", strerror(errno)));
+}
