@@ -38,7 +38,7 @@ add(const char *directory, struct oim_home **out)
     struct oim_home *home = memory_zeroed(sizeof *home);
     home->directory = memory_string(directory);
     home->store = store;
-    keys_init(&home->keys);
+    name_locks_init(&home->locks);
     home->next = homes;
     homes = *out = home;
     return NULL;
@@ -70,7 +70,7 @@ oim_home_close(struct oim_home *home)
             link = &(*link)->next;
         *link = home->next;
         store_close(home->store);
-        keys_clear(&home->keys);
+        name_locks_clear(&home->locks);
         free(home->directory);
         free(home);
     }

@@ -8,14 +8,14 @@
 #define DRIVERS_OIM_HOME_H
 
 #include "store/store.h"
-#include "volumes/keys.h"
+#include "volumes/name_locks.h"
 
 struct oim_home {
     struct oim_home *next;
     char *directory;
     unsigned references;
     struct store *store;
-    struct keys keys;
+    struct name_locks locks;
 };
 
 /*

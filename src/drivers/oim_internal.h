@@ -92,7 +92,7 @@ bool oim_volume_is_handle(const char *text);
 
 /* Under the key: ABORTED if others hold it for too long. record NULL: nothing is known of it. */
 struct oim_volume {
-    struct key *key;
+    struct name_lock *lock;
     const char *handle;
     volume_record *record;
     uint64_t revision;

@@ -58,7 +58,8 @@ oim_volume_take(struct oim_driver *oim, const char *handle, struct arena *arena,
 {
     struct row row = {0};
     *out = (struct oim_volume){.handle = handle};
-    struct error *error = keys_wait(&oim->home->keys, "volume", handle, STAGE_WAIT_MS, &out->key);
+    struct error *error =
+        name_lock_wait(&oim->home->locks, "volume", handle, STAGE_WAIT_MS, &out->lock);
     if (!error)
         error = rows_get(&oim->engine, &volume_rows, handle, arena, &row);
     out->record = (volume_record *)row.record;
@@ -69,7 +70,7 @@ oim_volume_take(struct oim_driver *oim, const char *handle, struct arena *arena,
 void
 oim_volume_release(struct oim_volume *volume)
 {
-    keys_release(&volume->key);
+    name_lock_release(&volume->lock);
 }
 
 struct error *

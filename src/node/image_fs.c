@@ -111,7 +111,7 @@ image_fs_expand(struct engine *engine, struct held_volume *held, const char *mou
                 struct arena *arena)
 {
     struct backing backing AUTO(backing_clear) = BACKING_NONE;
-    struct key *lock AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     const volume_record *volume = held->record;
     struct error *error = backing_find(engine, volume, &backing);
     if (!error)

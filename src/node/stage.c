@@ -92,7 +92,7 @@ mount_image(struct engine *engine, struct held_volume *held, const struct use *u
  */
 static struct error *
 wait_for_copies(struct engine *engine, const volume_record *volume, const struct use *use,
-                struct key **out)
+                struct name_lock **out)
 {
     struct backing backing AUTO(backing_clear) = BACKING_NONE;
     bool is_blank = volume->fs_type[0] && !volume->formatted_bytes;
@@ -112,7 +112,7 @@ struct error *
 stage_mount(struct engine *engine, struct held_volume *held, const struct use *use, bool is_known,
             struct arena *arena)
 {
-    struct key *lock AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
     struct error *error = wait_for_copies(engine, held->record, use, &lock);
     if (error)

@@ -16,7 +16,7 @@
 #include "proto/oim.rpc.h"
 #include "registry/path.h"
 #include "rpc/server/call.h"
-#include "volumes/keys.h"
+#include "volumes/name_locks.h"
 
 #define DEFAULT_DELAY_MS 60000u
 #define BLOCK_BYTES 512
@@ -29,7 +29,7 @@ struct oim_controller {
     const struct accelerator_ops *ops;
     struct accelerator *accelerator;
     struct announcer *announcer; /* NULL: registers nowhere */
-    struct keys keys;
+    struct name_locks locks;
 };
 
 /* ---- checks ---- */
@@ -77,12 +77,13 @@ deadline_of(const struct call *call)
     return clock_now_ns() + (left_ns < LONGEST_NS ? left_ns : LONGEST_NS);
 }
 
-/* The name is checked, and nobody else works on it until the key is released. */
+/* The name is checked, and nobody else works on it until the lock is released. */
 static struct error *
-take(struct oim_controller *controller, const char *field, const char *name, struct key **key)
+take(struct oim_controller *controller, const char *field, const char *name,
+     struct name_lock **lock)
 {
     struct error *error = check_name(field, name);
-    return error ? error : keys_wait(&controller->keys, "volume", name, PATIENCE_MS, key);
+    return error ? error : name_lock_wait(&controller->locks, "volume", name, PATIENCE_MS, lock);
 }
 
 static struct error *
@@ -135,9 +136,9 @@ map_volume(struct call *call, const Oim__V0__MapVolumeRequest *request,
            Oim__V0__MapVolumeReply *reply)
 {
     struct oim_controller *controller = call_context(call);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct mapping mapping = {0};
-    struct error *error = take(controller, "volume_id", request->volume_id, &key);
+    struct error *error = take(controller, "volume_id", request->volume_id, &lock);
     if (!error)
         error = map(controller, request, deadline_of(call), &mapping);
     if (error)
@@ -152,9 +153,9 @@ unmap_volume(struct call *call, const Oim__V0__UnmapVolumeRequest *request,
              Oim__V0__UnmapVolumeReply *reply)
 {
     struct oim_controller *controller = call_context(call);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     (void)reply;
-    struct error *error = take(controller, "volume_id", request->volume_id, &key);
+    struct error *error = take(controller, "volume_id", request->volume_id, &lock);
     if (error)
         return error;
     return controller->ops->unmap(controller->accelerator, request->volume_id, deadline_of(call));
@@ -165,11 +166,11 @@ provision_malloc_bdev(struct call *call, const Oim__V0__ProvisionMallocBDevReque
                       Oim__V0__ProvisionMallocBDevReply *reply)
 {
     struct oim_controller *controller = call_context(call);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     (void)reply;
     struct error *error = check_size(request->size);
     if (!error)
-        error = take(controller, "bdev_name", request->bdev_name, &key);
+        error = take(controller, "bdev_name", request->bdev_name, &lock);
     if (error)
         return error;
     if (request->size == 0)
@@ -184,9 +185,9 @@ check_malloc_bdev(struct call *call, const Oim__V0__CheckMallocBDevRequest *requ
                   Oim__V0__CheckMallocBDevReply *reply)
 {
     struct oim_controller *controller = call_context(call);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     (void)reply;
-    struct error *error = take(controller, "bdev_name", request->bdev_name, &key);
+    struct error *error = take(controller, "bdev_name", request->bdev_name, &lock);
     if (error)
         return error;
     return controller->ops->check(controller->accelerator, request->bdev_name, deadline_of(call));
@@ -239,7 +240,7 @@ oim_controller_open(const struct oim_controller_options *options, struct oim_con
     if (error)
         return error;
     struct oim_controller *controller = memory_zeroed(sizeof *controller);
-    keys_init(&controller->keys);
+    name_locks_init(&controller->locks);
     error = open_announcer(controller, options);
     if (!error)
         error = open_accelerator(controller, options);
@@ -277,6 +278,6 @@ oim_controller_close(struct oim_controller *controller)
     announcer_close(controller->announcer);
     if (controller->accelerator)
         controller->ops->close(controller->accelerator);
-    keys_clear(&controller->keys);
+    name_locks_clear(&controller->locks);
     free(controller);
 }

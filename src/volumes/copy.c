@@ -23,7 +23,7 @@ struct copy {
     const struct row_kind *kind;
     ProtobufCMessage *record; /* as it will be READY; NULL: there is no row */
     struct data from;
-    struct key *source;
+    struct name_lock *source;
     struct error *obstacle; /* why it cannot be done at all */
     bool is_watched;        /* the source is a tree that must not change meanwhile */
     struct unchanged before;
@@ -45,7 +45,7 @@ static void
 copy_free(void *context)
 {
     struct copy *copy = context;
-    keys_release(&copy->source);
+    name_lock_release(&copy->source);
     error_free(copy->obstacle);
     arena_clear(&copy->arena);
     free(copy);
@@ -247,7 +247,7 @@ spec_of(struct copy *copy)
 
 struct error *
 copy_start(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record,
-           const struct data *from, struct key **source)
+           const struct data *from, struct name_lock **source)
 {
     struct copy *copy = copy_new(engine, kind);
     struct store_change changes[2];

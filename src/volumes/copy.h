@@ -25,7 +25,7 @@
  */
 MUST_CHECK struct error *copy_start(struct engine *engine, const struct row_kind *kind,
                                     const ProtobufCMessage *record, const struct data *from,
-                                    struct key **source);
+                                    struct name_lock **source);
 
 struct copy_state {
     unsigned percent; /* 100 when it is done */

@@ -10,16 +10,16 @@ lock_kind(const struct row_kind *kind)
 
 struct error *
 data_lock_shared(struct engine *engine, const struct row_kind *kind, const char *handle,
-                 struct key **out)
+                 struct name_lock **out)
 {
-    return keys_share(&engine->keys, lock_kind(kind), handle, out);
+    return name_lock_share(&engine->locks, lock_kind(kind), handle, out);
 }
 
 struct error *
 data_lock_exclusive(struct engine *engine, const struct row_kind *kind, const char *handle,
-                    struct key **out)
+                    struct name_lock **out)
 {
-    struct error *error = keys_take(&engine->keys, lock_kind(kind), handle, out);
+    struct error *error = name_lock_take(&engine->locks, lock_kind(kind), handle, out);
     if (!error)
         return NULL;
     error_free(error);
@@ -29,7 +29,7 @@ data_lock_exclusive(struct engine *engine, const struct row_kind *kind, const ch
 
 struct error *
 data_lock_wait(struct engine *engine, const struct row_kind *kind, const char *handle,
-               unsigned wait_ms, struct key **out)
+               unsigned wait_ms, struct name_lock **out)
 {
-    return keys_wait(&engine->keys, lock_kind(kind), handle, wait_ms, out);
+    return name_lock_wait(&engine->locks, lock_kind(kind), handle, wait_ms, out);
 }

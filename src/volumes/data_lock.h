@@ -13,14 +13,15 @@
 
 /* ABORTED while somebody has the lock exclusive. */
 MUST_CHECK struct error *data_lock_shared(struct engine *engine, const struct row_kind *kind,
-                                          const char *handle, struct key **out);
+                                          const char *handle, struct name_lock **out);
 
 /* FAILED_PRECONDITION while something is being copied from it. */
 MUST_CHECK struct error *data_lock_exclusive(struct engine *engine, const struct row_kind *kind,
-                                             const char *handle, struct key **out);
+                                             const char *handle, struct name_lock **out);
 
 /* Exclusive as well, but waits for copies to end, at most so long; then ABORTED. */
 MUST_CHECK struct error *data_lock_wait(struct engine *engine, const struct row_kind *kind,
-                                        const char *handle, unsigned wait_ms, struct key **out);
+                                        const char *handle, unsigned wait_ms,
+                                        struct name_lock **out);
 
 #endif

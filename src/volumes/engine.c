@@ -71,7 +71,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->node_id = options->node_id;
     engine->boot_id = options->boot_id ? options->boot_id : "";
     engine->log = options->log;
-    keys_init(&engine->keys);
+    name_locks_init(&engine->locks);
     attached_init(&engine->attached);
     pthread_mutex_init(&engine->abandoned_freezes.lock, NULL);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
@@ -111,6 +111,6 @@ engine_close(struct engine *engine)
     pthread_mutex_destroy(&engine->abandoned_freezes.lock);
     usage_cache_clear(&engine->usages);
     attached_clear(&engine->attached);
-    keys_clear(&engine->keys);
+    name_locks_clear(&engine->locks);
     free(engine);
 }

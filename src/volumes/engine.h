@@ -25,7 +25,7 @@
 #include "proto/records.pb-c.h"
 #include "store/store.h"
 #include "volumes/attached.h"
-#include "volumes/keys.h"
+#include "volumes/name_locks.h"
 #include "volumes/usage_cache.h"
 
 typedef Skycap__Records__VolumeRecord volume_record;
@@ -37,7 +37,7 @@ struct engine {
     struct store *store;
     struct backend *backend;
     const struct volume_use *use;
-    struct keys keys;
+    struct name_locks locks;
     struct attached attached;
     struct ops *ops;
     const char *node_id;

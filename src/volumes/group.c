@@ -68,7 +68,7 @@ struct deleting {
     struct engine *engine;
     struct arena *arena;
     struct group group;
-    struct key **keys; /* of the members' data */
+    struct name_lock **locks; /* of the members' data */
     size_t count;
 };
 
@@ -76,7 +76,7 @@ static void
 release_members(struct deleting *deleting)
 {
     for (size_t i = 0; i < deleting->count; i++)
-        keys_release(&deleting->keys[i]);
+        name_lock_release(&deleting->locks[i]);
 }
 
 static struct error *
@@ -84,11 +84,11 @@ take_members(struct deleting *deleting)
 {
     const struct group *group = &deleting->group;
     struct error *error = NULL;
-    deleting->keys = arena_zeroed(deleting->arena, group->count * sizeof(void *));
+    deleting->locks = arena_zeroed(deleting->arena, group->count * sizeof(void *));
     for (; deleting->count < group->count && !error; deleting->count++)
         error = data_lock_exclusive(deleting->engine, &snapshot_rows,
                                     group->snapshots[deleting->count]->handle,
-                                    &deleting->keys[deleting->count]);
+                                    &deleting->locks[deleting->count]);
     return error;
 }
 
@@ -105,7 +105,7 @@ delete_rows_and_data(struct deleting *deleting)
     return error;
 }
 
-/* The group's key is held. */
+/* The group's lock is held. */
 static struct error *
 delete_held(struct engine *engine, const char *handle, struct arena *arena)
 {
@@ -123,11 +123,11 @@ group_delete(struct engine *engine, const char *handle)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     group_record *record;
     struct error *error = group_get_record(engine, handle, &arena, &record);
     if (!error)
-        error = keys_take(&engine->keys, "group", record->name, &key);
+        error = name_lock_take(&engine->locks, "group", record->name, &lock);
     if (!error)
         error = delete_held(engine, handle, &arena);
     return error_forgive(error, CODE_NOT_FOUND);

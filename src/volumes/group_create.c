@@ -264,13 +264,13 @@ group_create(struct engine *engine, const char *name, const char *const *source_
              size_t count, const struct text_map *parameters, struct arena *arena,
              struct group *out)
 {
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct making making AUTO(release_sources) = {.engine = engine, .arena = arena};
     struct row existing;
     char **sorted = sort_handles(source_handles, count, arena);
     struct error *error = check_sources(sorted, count);
     if (!error)
-        error = keys_take(&engine->keys, "group", name, &key);
+        error = name_lock_take(&engine->locks, "group", name, &lock);
     if (!error)
         error = rows_find(engine, &group_rows, name, arena, &existing);
     if (error)

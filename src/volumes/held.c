@@ -12,14 +12,14 @@ struct error *
 held_take(struct engine *engine, const char *handle, unsigned wait_ms, struct arena *arena,
           struct held_volume *out)
 {
-    uint64_t releases = keys_count_releases(&engine->keys);
+    uint64_t releases = name_locks_count_releases(&engine->locks);
     struct error *error = rows_get(engine, &volume_rows, handle, arena, &out->row);
     if (!error)
         error = volume_check_ready((volume_record *)out->row.record);
     if (!error)
-        error = keys_wait(&engine->keys, "volume", ((volume_record *)out->row.record)->name,
-                          wait_ms, &out->key);
-    if (!error && keys_count_releases(&engine->keys) != releases)
+        error = name_lock_wait(&engine->locks, "volume", ((volume_record *)out->row.record)->name,
+                               wait_ms, &out->lock);
+    if (!error && name_locks_count_releases(&engine->locks) != releases)
         error = rows_get(engine, &volume_rows, handle, arena, &out->row);
     out->record = error ? NULL : (volume_record *)out->row.record;
     return error;
@@ -28,7 +28,7 @@ held_take(struct engine *engine, const char *handle, unsigned wait_ms, struct ar
 void
 held_release(struct held_volume *held)
 {
-    keys_release(&held->key);
+    name_lock_release(&held->lock);
 }
 
 struct error *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume that one request works on alone: its key is held, its row was read under it. */
+/* A volume that one request works on alone: its lock is held, its row was read under it. */
 #ifndef VOLUMES_HELD_H
 #define VOLUMES_HELD_H
 
 #include "volumes/rows.h"
 
 struct held_volume {
-    struct key *key;
+    struct name_lock *lock;
     struct row row;
     volume_record *record;
 };

@@ -48,7 +48,7 @@ static struct error *
 make_snapshot(struct engine *engine, const char *name, const char *source_handle,
               const struct text_map *parameters, struct arena *arena, snapshot_record **out)
 {
-    struct key *held AUTO(keys_release) = NULL;
+    struct name_lock *held AUTO(name_lock_release) = NULL;
     volume_record *source;
     struct error *error = volume_take_source(engine, source_handle, arena, &held, &source);
     if (error)
@@ -67,9 +67,9 @@ static struct error *
 find_or_make(struct engine *engine, const char *name, const char *source_handle,
              const struct text_map *parameters, struct arena *arena, snapshot_record **out)
 {
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct row existing;
-    struct error *error = keys_take(&engine->keys, "snapshot", name, &key);
+    struct error *error = name_lock_take(&engine->locks, "snapshot", name, &lock);
     if (!error)
         error = rows_find(engine, &snapshot_rows, name, arena, &existing);
     if (error)
@@ -94,7 +94,7 @@ check_is_taken(struct engine *engine, const snapshot_record *snapshot,
                      snapshot->name);
 }
 
-/* While one waits for a copy anybody may ask for the snapshot, or delete it: no key is held. */
+/* While one waits for a copy anybody may ask for the snapshot, or delete it: no lock is held. */
 struct error *
 snapshot_create(struct engine *engine, const char *name, const char *source_handle,
                 const struct text_map *parameters, uint64_t wait_ms, struct arena *arena,
@@ -124,11 +124,11 @@ delete_row_and_data(struct engine *engine, const snapshot_record *snapshot)
     return error;
 }
 
-/* The snapshot's key is held. */
+/* The snapshot's lock is held. */
 static struct error *
 delete_held(struct engine *engine, snapshot_record *snapshot, struct arena *arena)
 {
-    struct key *data AUTO(keys_release) = NULL;
+    struct name_lock *data AUTO(name_lock_release) = NULL;
     struct error *error = NULL;
     if (snapshot->state == STATE(COPYING)) {
         error = copy_abandon(engine, snapshot->handle);
@@ -145,7 +145,7 @@ snapshot_delete(struct engine *engine, const char *handle)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     snapshot_record *snapshot;
     struct error *error = snapshot_get(engine, handle, &arena, &snapshot);
     if (!error && snapshot->group_handle[0])
@@ -153,7 +153,7 @@ snapshot_delete(struct engine *engine, const char *handle)
                           "the snapshot belongs to the group \"%s\" and goes with it only",
                           snapshot->group_handle);
     if (!error)
-        error = keys_take(&engine->keys, "snapshot", snapshot->name, &key);
+        error = name_lock_take(&engine->locks, "snapshot", snapshot->name, &lock);
     if (!error)
         error = delete_held(engine, snapshot, &arena);
     return error_forgive(error, CODE_NOT_FOUND);

@@ -53,7 +53,7 @@ volume_get(struct engine *engine, const char *handle, struct arena *arena, volum
 
 struct error *
 volume_take_source(struct engine *engine, const char *handle, struct arena *arena,
-                   struct key **lock, volume_record **out)
+                   struct name_lock **lock, volume_record **out)
 {
     struct error *error = data_lock_shared(engine, &volume_rows, handle, lock);
     if (!error)

@@ -53,7 +53,7 @@ MUST_CHECK struct error *volume_check_ready(const volume_record *volume);
  * by the caller, also after an error.
  */
 MUST_CHECK struct error *volume_take_source(struct engine *engine, const char *handle,
-                                            struct arena *arena, struct key **lock,
+                                            struct arena *arena, struct name_lock **lock,
                                             volume_record **out);
 
 /* Volumes by age, without those that are being copied and ephemeral ones. */

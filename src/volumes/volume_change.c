@@ -19,7 +19,7 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
-    struct key *lock AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     /* A copy has the size that its row says. */
     if (!error)

@@ -32,7 +32,7 @@ struct source {
     int64_t formatted_bytes;
     bool blank;
     uint32_t sector_bytes;
-    struct key *held; /* so that nobody deletes it meanwhile */
+    struct name_lock *held; /* so that nobody deletes it meanwhile */
 };
 
 static struct text_map
@@ -161,7 +161,7 @@ find_source(struct engine *engine, const struct volume_request *request, struct 
 static void
 release_source(struct source *source)
 {
-    keys_release(&source->held);
+    name_lock_release(&source->held);
 }
 
 static struct error *
@@ -335,9 +335,9 @@ static struct error *
 find_or_make(struct engine *engine, const struct volume_request *request, struct arena *arena,
              volume_record **out)
 {
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct row existing;
-    struct error *error = keys_take(&engine->keys, "volume", request->name, &key);
+    struct error *error = name_lock_take(&engine->locks, "volume", request->name, &lock);
     if (!error)
         error = rows_find(engine, &volume_rows, request->name, arena, &existing);
     if (error)
@@ -346,7 +346,7 @@ find_or_make(struct engine *engine, const struct volume_request *request, struct
                            : make_volume(engine, request, arena, out);
 }
 
-/* While one waits for a copy anybody may ask for the volume, or delete it: no key is held. */
+/* While one waits for a copy anybody may ask for the volume, or delete it: no lock is held. */
 struct error *
 volume_create(struct engine *engine, const struct volume_request *request, struct arena *arena,
               volume_record **out)

@@ -42,13 +42,13 @@ find_row(struct engine *engine, const char *handle, struct arena *arena, struct 
 }
 
 /*
- * The volume's key is held. Read under it: somebody may have attached it meanwhile, or its copy may
- * have ended.
+ * The volume's lock is held. Reads the row again: the volume may have been attached since, or its
+ * copy may have ended.
  */
 static struct error *
 delete_held(struct engine *engine, const char *handle, struct arena *arena)
 {
-    struct key *data AUTO(keys_release) = NULL;
+    struct name_lock *data AUTO(name_lock_release) = NULL;
     struct row row;
     struct error *error = find_row(engine, handle, arena, &row);
     if (!error && row.record && ((volume_record *)row.record)->state == STATE(COPYING)) {
@@ -69,11 +69,11 @@ volume_delete(struct engine *engine, const char *handle)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct row row;
     struct error *error = find_row(engine, handle, &arena, &row);
     if (error || !row.record)
         return error;
-    error = keys_take(&engine->keys, "volume", ((volume_record *)row.record)->name, &key);
+    error = name_lock_take(&engine->locks, "volume", ((volume_record *)row.record)->name, &lock);
     return error ? error : delete_held(engine, handle, &arena);
 }

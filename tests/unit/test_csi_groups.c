@@ -316,21 +316,21 @@ static void
 a_volume_or_group_that_is_being_worked_on_is_told_so(void)
 {
     struct bench bench;
-    struct key *key;
+    struct name_lock *lock;
     bench_open(&bench);
     struct held_volume held = {0};
     const char *handle = ids_handle(ID_VOLUME, bench.volumes[1]);
     succeed(held_take(bench.csi.engine, handle, 0, &bench.csi.arena, &held));
     CHECK_NUMBER(code_of_create(&bench, "g", bench.volumes, MEMBERS), CODE_ABORTED);
     held_release(&held);
-    succeed(keys_take(&bench.csi.engine->keys, "group", "g", &key));
+    succeed(name_lock_take(&bench.csi.engine->locks, "group", "g", &lock));
     CHECK_NUMBER(code_of_create(&bench, "g", bench.volumes, MEMBERS), CODE_ABORTED);
-    keys_release(&key);
+    name_lock_release(&lock);
     /* Whoever failed has given all back. */
     Csi__V1__VolumeGroupSnapshot *group = create(&bench, "g");
-    succeed(keys_take(&bench.csi.engine->keys, "group", "g", &key));
+    succeed(name_lock_take(&bench.csi.engine->locks, "group", "g", &lock));
     CHECK_CODE(csi_delete_group(&bench.csi, group->group_snapshot_id, NULL, 0), CODE_ABORTED);
-    keys_release(&key);
+    name_lock_release(&lock);
     bench_close(&bench);
 }
 
@@ -338,7 +338,7 @@ static void
 a_group_that_is_copied_from_is_not_deleted(void)
 {
     struct bench bench;
-    struct key *copying;
+    struct name_lock *copying;
     bench_open(&bench);
     Csi__V1__VolumeGroupSnapshot *group = create(&bench, "g");
     const char *handle = ids_handle(ID_SNAPSHOT, group->snapshots[1]->snapshot_id);
@@ -346,7 +346,7 @@ a_group_that_is_copied_from_is_not_deleted(void)
     CHECK_CODE(csi_delete_group(&bench.csi, group->group_snapshot_id, NULL, 0),
                CODE_FAILED_PRECONDITION);
     CHECK_NUMBER(count_snapshots(&bench), MEMBERS);
-    keys_release(&copying);
+    name_lock_release(&copying);
     succeed(csi_delete_group(&bench.csi, group->group_snapshot_id, NULL, 0));
     bench_close(&bench);
 }

@@ -166,14 +166,14 @@ static void
 a_name_that_is_being_worked_on_is_told_so(void)
 {
     struct bench bench;
-    struct key *key;
+    struct name_lock *lock;
     volume_record *volume;
     bench_open(&bench);
-    must(keys_take(&bench.engine->keys, "volume", "a", &key));
+    must(name_lock_take(&bench.engine->locks, "volume", "a", &lock));
     struct volume_request request = request_for(&bench, "a", 0);
     CHECK_NUMBER(take_code(volume_create(bench.engine, &request, &bench.arena, &volume)),
                  CODE_ABORTED);
-    keys_release(&key);
+    name_lock_release(&lock);
     must(volume_create(bench.engine, &request, &bench.arena, &volume));
     bench_close(&bench);
 }

@@ -191,8 +191,8 @@ find_or_start(struct call *call, const struct connection_set *set, struct connec
               struct copy_row *out)
 {
     struct router *router = router_of(call);
-    struct key *key AUTO(keys_release) = NULL;
-    struct error *error = keys_take(&router->choosing, "volume", request->name, &key);
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
+    struct error *error = name_lock_take(&router->choosing, "volume", request->name, &lock);
     if (!error)
         error = cross_copy_rows_find(router, set, to, request->name, call_arena(call), out);
     bool is_begun = !error && out->record && out->record->volume;
@@ -215,11 +215,11 @@ cross_copy_drop_plan(struct call *call, const struct connection_set *set,
 {
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct copy_row found;
     if (!atomic_load(&router->plans))
         return NULL;
-    struct error *error = keys_take(&router->choosing, "volume", name, &key);
+    struct error *error = name_lock_take(&router->choosing, "volume", name, &lock);
     if (!error)
         error = cross_copy_rows_find(router, set, connection, name, arena, &found);
     bool is_plan = !error && found.record && !found.record->volume;

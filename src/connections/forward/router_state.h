@@ -8,7 +8,7 @@
 #include "connections/config/connections.h"
 #include "csi/services.h"
 #include "rpc/server/call.h"
-#include "volumes/keys.h"
+#include "volumes/name_locks.h"
 
 struct node_announcer;
 struct router_service;
@@ -30,10 +30,10 @@ struct router {
     struct fact_changes *changes;
     struct connections *connections;
     struct router_service *services[SERVICES_COUNT];
-    struct ops *ops;         /* copies across connections */
-    atomic_bool has_choices; /* there may be rows of choices (choice_rows.h) or of copies */
-    struct keys choosing;    /* names of volumes whose connection is being selected */
-    atomic_uint plans;       /* rows of copy targets that a driver may have made */
+    struct ops *ops;            /* copies across connections */
+    atomic_bool has_choices;    /* there may be rows of choices (choice_rows.h) or of copies */
+    struct name_locks choosing; /* names of volumes whose connection is being selected */
+    atomic_uint plans;          /* rows of copy targets that a driver may have made */
     struct topology_keys *topology_keys;
     struct node_announcer *announcer;
 };

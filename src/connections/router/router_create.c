@@ -116,9 +116,9 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     struct connection *before;
     const char *reasons = "";
     uint64_t revision;
-    struct key *key AUTO(keys_release) = NULL;
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     /* Of two for one name each could find another that takes it. */
-    struct error *error = keys_take(&router->choosing, "volume", request->name, &key);
+    struct error *error = name_lock_take(&router->choosing, "volume", request->name, &lock);
     if (!error)
         error = choice_rows_find(router, set, request->name, arena, &before, &revision);
     if (error)

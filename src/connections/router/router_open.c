@@ -79,7 +79,7 @@ router_open(const struct router_options *options, struct router **out)
     router->runtime = options->runtime;
     router->log = options->log;
     router->topology_keys = topology_keys_new();
-    keys_init(&router->choosing);
+    name_locks_init(&router->choosing);
     atomic_init(&router->has_choices, true); /* until choice_rows_look finds none */
     router_make_services(router);
     struct error *error = open_stores(router, options);
@@ -118,7 +118,7 @@ router_close(struct router *router)
     node_announcer_close(router->announcer);
     ops_close(router->ops);
     router_free_services(router);
-    keys_clear(&router->choosing);
+    name_locks_clear(&router->choosing);
     topology_keys_free(router->topology_keys);
     connections_close(router->connections);
     fact_changes_release(router->changes);
