@@ -99,19 +99,19 @@ router_plugin_info(struct call *call, const void *in, void *out)
     return NULL;
 }
 
-/* The n-th capability as a message of the list that `out` points to. */
-#define ADD(list, count, arena, Type, prefix, case_name, member, value)                            \
-    do {                                                                                           \
-        Csi__V1__##Type *capability = arena_alloc(arena, sizeof *capability);                      \
-        csi__v1__##prefix##__init(capability);                                                     \
-        capability->type_case = case_name;                                                         \
-        capability->member = arena_alloc(arena, sizeof *capability->member);                       \
-        csi__v1__##prefix##__##member##__init(capability->member);                                 \
-        capability->member->type = value;                                                          \
-        (list)[(count)++] = capability;                                                            \
-    } while (0)
-
 #define BITS 64
+
+/* Adds a capability to the list. */
+#define ADD(reply, arena, capability_case, member, bit)                                            \
+    do {                                                                                           \
+        Csi__V1__PluginCapability *capability = arena_alloc(arena, sizeof *capability);            \
+        csi__v1__plugin_capability__init(capability);                                              \
+        capability->type_case = CSI__V1__PLUGIN_CAPABILITY__TYPE_##capability_case;                \
+        capability->member = arena_alloc(arena, sizeof *capability->member);                       \
+        csi__v1__plugin_capability__##member##__init(capability->member);                          \
+        capability->member->type = bit;                                                            \
+        (reply)->capabilities[(reply)->n_capabilities++] = capability;                             \
+    } while (0)
 
 struct error *
 router_plugin_capabilities(struct call *call, const void *in, void *out)
@@ -126,12 +126,9 @@ router_plugin_capabilities(struct call *call, const void *in, void *out)
     reply->capabilities = arena_alloc(arena, 2 * BITS * sizeof(void *));
     for (int bit = 0; bit < BITS; bit++) {
         if (all.services >> bit & 1)
-            ADD(reply->capabilities, reply->n_capabilities, arena, PluginCapability,
-                plugin_capability, CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE, service, bit);
+            ADD(reply, arena, SERVICE, service, bit);
         if (all.expansion >> bit & 1)
-            ADD(reply->capabilities, reply->n_capabilities, arena, PluginCapability,
-                plugin_capability, CSI__V1__PLUGIN_CAPABILITY__TYPE_VOLUME_EXPANSION,
-                volume_expansion, bit);
+            ADD(reply, arena, VOLUME_EXPANSION, volume_expansion, bit);
     }
     return NULL;
 }
@@ -207,65 +204,62 @@ router_probe(struct call *call, const void *in, void *out)
 
 /* ---- the other services ---- */
 
+/* The replies of the three services differ only in the names of their types. */
+static void
+fill_rpcs(Csi__V1__ControllerGetCapabilitiesResponse *reply, uint64_t bits, struct arena *arena)
+{
+    const ProtobufCMessageDescriptor *type = reply->base.descriptor->fields[0].descriptor;
+    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
+    for (int bit = 0; bit < BITS; bit++) {
+        if (!(bits >> bit & 1))
+            continue;
+        Csi__V1__ControllerServiceCapability *capability = arena_alloc(arena, sizeof *capability);
+        protobuf_c_message_init(type, capability);
+        capability->type_case = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC;
+        capability->rpc = arena_alloc(arena, sizeof *capability->rpc);
+        protobuf_c_message_init(type->fields[0].descriptor, capability->rpc);
+        capability->rpc->type = (Csi__V1__ControllerServiceCapability__RPC__Type)bit;
+        reply->capabilities[reply->n_capabilities++] = capability;
+    }
+}
+
 struct error *
 router_controller_capabilities(struct call *call, const void *in, void *out)
 {
     (void)in;
-    Csi__V1__ControllerGetCapabilitiesResponse *reply = out;
-    struct arena *arena = call_arena(call);
     struct union_of_all all;
     struct error *error = find_all(call, &all);
-    if (error)
-        return error;
-    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
-    for (int bit = 0; bit < BITS; bit++)
-        if (all.controller >> bit & 1)
-            ADD(reply->capabilities, reply->n_capabilities, arena, ControllerServiceCapability,
-                controller_service_capability, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC,
-                rpc, bit);
-    return NULL;
-}
-
-struct error *
-router_node_capabilities(struct call *call, const void *in, void *out)
-{
-    (void)in;
-    Csi__V1__NodeGetCapabilitiesResponse *reply = out;
-    struct arena *arena = call_arena(call);
-    struct union_of_all all;
-    struct router *router = router_of(call);
-    struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->connections);
-    add_up(router, set, &all);
-    /*
-     * A kubelet asks before every mount, those of other connections too. Staging is passed on, and
-     * is done where a driver has no use for it.
-     */
-    if (all.unknown)
-        all.node |= NODE_BIT(STAGE_UNSTAGE_VOLUME);
-    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
-    for (int bit = 0; bit < BITS; bit++)
-        if (all.node >> bit & 1)
-            ADD(reply->capabilities, reply->n_capabilities, arena, NodeServiceCapability,
-                node_service_capability, CSI__V1__NODE_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
-    return NULL;
+    if (!error)
+        fill_rpcs(out, all.controller, call_arena(call));
+    return error;
 }
 
 struct error *
 router_group_capabilities(struct call *call, const void *in, void *out)
 {
     (void)in;
-    Csi__V1__GroupControllerGetCapabilitiesResponse *reply = out;
-    struct arena *arena = call_arena(call);
     struct union_of_all all;
     struct error *error = find_all(call, &all);
-    if (error)
-        return error;
-    reply->capabilities = arena_alloc(arena, BITS * sizeof(void *));
-    for (int bit = 0; bit < BITS; bit++)
-        if (all.group >> bit & 1)
-            ADD(reply->capabilities, reply->n_capabilities, arena, GroupControllerServiceCapability,
-                group_controller_service_capability,
-                CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC, rpc, bit);
+    if (!error)
+        fill_rpcs(out, all.group, call_arena(call));
+    return error;
+}
+
+/*
+ * The kubelet asks before every mount, also before mounts of other connections, so an unknown
+ * driver is no error here. It counts as one that stages: a driver that does not is skipped.
+ */
+struct error *
+router_node_capabilities(struct call *call, const void *in, void *out)
+{
+    (void)in;
+    struct router *router = router_of(call);
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    struct union_of_all all;
+    add_up(router, set, &all);
+    if (all.unknown)
+        all.node |= NODE_BIT(STAGE_UNSTAGE_VOLUME);
+    fill_rpcs(out, all.node, call_arena(call));
     return NULL;
 }

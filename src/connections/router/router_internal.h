@@ -14,6 +14,7 @@
 #define CONNECTIONS_ROUTER_ROUTER_INTERNAL_H
 
 #include "connections/forward/router_state.h"
+#include "connections/router/merged_list.h"
 #include "connections/router/router.h"
 #include "proto/connections.rpc.h"
 #include "proto/inventory.rpc.h"
@@ -45,6 +46,35 @@ struct error *router_get_capacity(struct call *call, const void *in, void *out);
 struct error *router_list_volumes(struct call *call, const void *in, void *out);
 struct error *router_list_snapshots(struct call *call, const void *in, void *out);
 struct error *router_list_volume_health(struct call *call, const void *in, void *out);
+
+/*
+ * Answers the list's call. Any list will do whose request has max_entries and starting_token, and
+ * whose reply has a repeated field and next_token. Sets the list's log.
+ */
+MUST_CHECK struct error *router_run_list(struct merged_list *list, size_t limit,
+                                         const ProtobufCMessage *request, ProtobufCMessage *reply);
+
+/* For merged_list.ask: a page from a driver that serves the method of the list's call itself. */
+MUST_CHECK struct error *router_ask_for_page(const struct merged_list *list,
+                                             struct connection *connection,
+                                             ProtobufCMessage *request, const char *token,
+                                             size_t most, struct list_page *out);
+
+/* ---- router_watch.c ---- */
+
+/*
+ * Translates the ids of an engine's operation to those that the orchestrator knows. NULL: the
+ * operation is the router's own, and has such ids already.
+ */
+void router_translate_operation(const struct connection *connection, struct arena *arena,
+                                Skycap__V1__Operation *message);
+
+/* Sends the changes of one operation until it ends. `id` is the engine's; NULL: the router's own. */
+MUST_CHECK struct error *router_watch_operation(struct call *call, struct connection *connection,
+                                                const char *id);
+
+/* Sends the changes of all operations until the client goes. */
+MUST_CHECK struct error *router_watch_operations(struct call *call);
 
 /*
  * ---- router_connections.c, router_operations.c, router_inventory.c: their context is the router

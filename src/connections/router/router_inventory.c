@@ -43,11 +43,7 @@ finish_volume(struct call *call, void *item)
     struct error *error = ops_get(router->ops, info->volume->volume_id, call_arena(call), &copy);
     if (!error && copy->state == OPERATION_STATE(RUNNING))
         info->ready = false;
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 static const char *
@@ -248,27 +244,14 @@ can_list_volumes(const struct merged_list *list, struct connection *connection)
 }
 
 static struct error *
-list_engines_volumes(const struct merged_list *list, struct connection *connection,
-                     const char *token, size_t most, struct list_page *out)
-{
-    Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
-    Skycap__V1__ListVolumesResponse reply = SKYCAP__V1__LIST_VOLUMES_RESPONSE__INIT;
-    request.max_entries = (int32_t)most;
-    request.starting_token = (char *)token;
-    struct error *error =
-        forward_own(router_of(list->call), list->set, connection, list->call,
-                    "skycap.v1.Inventory/ListVolumes", &request.base, &reply.base);
-    *out = (struct list_page){(void **)reply.volumes, reply.n_volumes, reply.next_token};
-    return error;
-}
-
-static struct error *
 list_volumes_page(const struct merged_list *list, struct connection *connection, const char *token,
                   size_t most, struct list_page *out)
 {
-    struct error *error = has_inventory(connection)
-                              ? list_engines_volumes(list, connection, token, most, out)
-                              : driver_inventory_list_volumes(list, connection, token, most, out);
+    Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
+    struct error *error =
+        has_inventory(connection)
+            ? router_ask_for_page(list, connection, &request.base, token, most, out)
+            : driver_inventory_list_volumes(list, connection, token, most, out);
     for (size_t i = 0; i < out->count && !error; i++)
         error = finish_volume(list->call, out->entries[i]);
     return error;
@@ -278,23 +261,11 @@ static struct error *
 list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
              Skycap__V1__ListVolumesResponse *reply)
 {
-    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->connections);
-    struct merged_list list = {.call = call,
-                               .log = router->log,
-                               .set = set,
-                               .can = can_list_volumes,
-                               .ask = list_volumes_page};
-    struct list_page page;
-    struct error *error =
-        merged_list_run(&list, request->max_entries, MOST_ENTRIES, request->starting_token, &page);
-    if (error)
-        return error;
-    reply->volumes = (volume_info **)page.entries;
-    reply->n_volumes = page.count;
-    reply->next_token = page.next_token;
-    return NULL;
+        connections_current(router_of(call)->connections);
+    struct merged_list list = {
+        .call = call, .set = set, .can = can_list_volumes, .ask = list_volumes_page};
+    return router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }
 
 /* ---- snapshots ---- */
@@ -356,46 +327,28 @@ list_snapshots_page(const struct merged_list *list, struct connection *connectio
 {
     const struct filter *filter = list->context;
     Skycap__V1__ListSnapshotsRequest request = SKYCAP__V1__LIST_SNAPSHOTS_REQUEST__INIT;
-    Skycap__V1__ListSnapshotsResponse reply = SKYCAP__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
     struct global_id parts;
     if (!has_inventory(connection))
         return driver_inventory_list_snapshots(list, connection, filter->id, token, most, out);
-    request.max_entries = (int32_t)most;
-    request.starting_token = (char *)token;
     if (global_id_parse(ID_VOLUME, filter->id, &parts))
         request.of_volume = ids_print(ID_VOLUME, parts.handle, call_arena(list->call));
-    struct error *error =
-        forward_own(router_of(list->call), list->set, connection, list->call,
-                    "skycap.v1.Inventory/ListSnapshots", &request.base, &reply.base);
-    *out = (struct list_page){(void **)reply.snapshots, reply.n_snapshots, reply.next_token};
-    return error;
+    return router_ask_for_page(list, connection, &request.base, token, most, out);
 }
 
 static struct error *
 list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *request,
                Skycap__V1__ListSnapshotsResponse *reply)
 {
-    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->connections);
+        connections_current(router_of(call)->connections);
     struct filter filter;
     struct merged_list list = {.call = call,
-                               .log = router->log,
                                .set = set,
                                .context = &filter,
                                .can = can_list_snapshots,
                                .ask = list_snapshots_page};
-    struct list_page page;
     struct error *error = read_filter(call, set, request->of_volume, &filter);
-    if (!error)
-        error = merged_list_run(&list, request->max_entries, MOST_ENTRIES, request->starting_token,
-                                &page);
-    if (error)
-        return error;
-    reply->snapshots = (snapshot_info **)page.entries;
-    reply->n_snapshots = page.count;
-    reply->next_token = page.next_token;
-    return NULL;
+    return error ? error : router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }
 
 const struct skycap_v1_inventory router_inventory_handlers = {

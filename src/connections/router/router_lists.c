@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The router: CSI's lists over all connections; merged_list.h tells how they are put together. */
+/* The router: lists over all connections, and CSI's lists. See merged_list.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,42 +11,87 @@
 
 #define MOST_ENTRIES 5000 /* in one answer, whatever is asked for */
 
-/* The three lists have these fields in common. */
+/* ---- any list ---- */
+
+/* The fields that all requests and replies of lists have. */
 struct list_fields {
     int32_t *max_entries;
     char **starting_token;
 };
 
 struct list_answer {
-    size_t *n_entries;
-    void ***entries;
+    size_t *count;
+    void ***entries; /* the repeated field */
     char **next_token;
 };
 
 static void *
-field_of(const ProtobufCMessage *message, const char *name, size_t **count)
+field_of(const ProtobufCMessage *message, const char *name)
 {
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name);
-    if (count)
-        *count = (size_t *)((char *)message + field->quantifier_offset);
-    return (char *)message + field->offset;
+    return (char *)message +
+           protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name)->offset;
 }
 
 static struct list_fields
 request_fields(const ProtobufCMessage *request)
 {
-    return (struct list_fields){field_of(request, "max_entries", NULL),
-                                field_of(request, "starting_token", NULL)};
+    return (struct list_fields){field_of(request, "max_entries"),
+                                field_of(request, "starting_token")};
 }
 
 static struct list_answer
 answer_fields(const ProtobufCMessage *reply)
 {
-    struct list_answer answer;
-    answer.entries = field_of(reply, "entries", &answer.n_entries);
-    answer.next_token = field_of(reply, "next_token", NULL);
-    return answer;
+    const ProtobufCFieldDescriptor *field = reply->descriptor->fields;
+    while (field->label != PROTOBUF_C_LABEL_REPEATED)
+        field++;
+    return (struct list_answer){(size_t *)((char *)reply + field->quantifier_offset),
+                                (void ***)((char *)reply + field->offset),
+                                field_of(reply, "next_token")};
+}
+
+struct error *
+router_run_list(struct merged_list *list, size_t limit, const ProtobufCMessage *request,
+                ProtobufCMessage *reply)
+{
+    struct list_fields fields = request_fields(request);
+    struct list_answer answer = answer_fields(reply);
+    struct list_page page;
+    list->log = router_of(list->call)->log;
+    struct error *error =
+        merged_list_run(list, *fields.max_entries, limit, *fields.starting_token, &page);
+    if (error)
+        return error;
+    *answer.entries = page.entries;
+    *answer.count = page.count;
+    *answer.next_token = page.next_token;
+    return NULL;
+}
+
+/* The page that a reply holds. */
+static struct list_page
+page_of(const ProtobufCMessage *reply)
+{
+    struct list_answer answer = answer_fields(reply);
+    return (struct list_page){*answer.entries, *answer.count, *answer.next_token};
+}
+
+struct error *
+router_ask_for_page(const struct merged_list *list, struct connection *connection,
+                    ProtobufCMessage *request, const char *token, size_t most,
+                    struct list_page *out)
+{
+    const struct method *method = call_method(list->call);
+    ProtobufCMessage *page = arena_alloc(call_arena(list->call), method->output->sizeof_message);
+    struct list_fields fields = request_fields(request);
+    *fields.starting_token = (char *)token;
+    *fields.max_entries = (int32_t)most;
+    protobuf_c_message_init(method->output, page);
+    struct error *error = forward_own(router_of(list->call), list->set, connection, list->call,
+                                      method->path, request, page);
+    if (!error)
+        *out = page_of(page);
+    return error;
 }
 
 /* ---- one connection ---- */
@@ -110,8 +155,7 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
                                        method, request, page);
     if (error)
         return error;
-    struct list_answer answer = answer_fields(page);
-    *out = (struct list_page){*answer.entries, *answer.n_entries, *answer.next_token};
+    *out = page_of(page);
     return hide(list, connection, out);
 }
 
@@ -120,27 +164,12 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
 static struct error *
 run_list(struct call *call, const void *request, void *reply)
 {
-    struct router *router = router_of(call);
     struct connection_set *set AUTO(connection_set_cleanup) =
-        connections_current(router->connections);
+        connections_current(router_of(call)->connections);
     struct asked asked = {request, rules_find(call_method(call)->path)};
-    struct merged_list list = {.call = call,
-                               .log = router->log,
-                               .set = set,
-                               .context = &asked,
-                               .can = can_list,
-                               .ask = ask};
-    struct list_fields fields = request_fields(request);
-    struct list_page page;
-    struct error *error =
-        merged_list_run(&list, *fields.max_entries, MOST_ENTRIES, *fields.starting_token, &page);
-    if (error)
-        return error;
-    struct list_answer answer = answer_fields(reply);
-    *answer.entries = page.entries;
-    *answer.n_entries = page.count;
-    *answer.next_token = page.next_token;
-    return NULL;
+    struct merged_list list = {
+        .call = call, .set = set, .context = &asked, .can = can_list, .ask = ask};
+    return router_run_list(&list, MOST_ENTRIES, request, reply);
 }
 
 struct error *
@@ -171,11 +200,7 @@ list_filtered(struct call *call, const void *request, void *reply)
         return NULL;
     error = forward_call(router, set, route.connection, call, call_method(call),
                          (ProtobufCMessage *)request, reply);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
-    return error;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 struct error *
