@@ -8,26 +8,19 @@
  */
 #include "connections/config/connections.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "connections/config/directory.h"
+#include "connections/config/candidate.h"
+#include "connections/config/connection_metrics.h"
 #include "connections/config/known_drivers.h"
 #include "connections/config/known_facts.h"
-#include "connections/config/spec_set.h"
 
 #define LOOK_MS 30000 /* also without notice from the kernel */
 #define NEW_DRIVER_MS 3000
 #define STEP_MS 5
-
-struct counters_of_name {
-    struct counters_of_name *next;
-    struct connection_counters counters;
-    char name[];
-};
 
 struct connections {
     struct connections_options options;
@@ -37,11 +30,9 @@ struct connections {
     atomic_bool is_stopping;
 
     pthread_mutex_t load_lock; /* one load at a time */
-    struct counters_of_name *names;
-    atomic_uint_fast64_t loads;
-    atomic_uint_fast64_t bad_loads; /* files that were seen to be wrong */
+    struct connection_metrics metrics;
 
-    pthread_mutex_t lock; /* of the pointer, and for adding a name */
+    pthread_mutex_t lock; /* of the pointer */
     struct connection_set *current;
 };
 
@@ -66,21 +57,6 @@ swap(struct connections *connections, struct connection_set *set)
 }
 
 /* ---- one file ---- */
-
-static struct connection_counters *
-find_counters(struct connections *connections, const char *name)
-{
-    for (struct counters_of_name *of = connections->names; of; of = of->next)
-        if (strcmp(of->name, name) == 0)
-            return &of->counters;
-    struct counters_of_name *of = memory_zeroed(sizeof *of + strlen(name) + 1);
-    memcpy(of->name, name, strlen(name) + 1);
-    pthread_mutex_lock(&connections->lock);
-    of->next = connections->names;
-    connections->names = of;
-    pthread_mutex_unlock(&connections->lock);
-    return &of->counters;
-}
 
 static struct error *
 open_driver(struct connections *connections, const struct connection_spec *spec,
@@ -110,60 +86,15 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
     return driver_open(spec->driver, &driver, out);
 }
 
-/* A file on its way to become a connection. */
-struct candidate {
-    const struct directory_file *file;
-    const struct connection_slot *before; /* NULL: the name is new */
-    struct arena arena;
-    struct connection_spec *spec; /* NULL: the file is wrong */
-    struct error *error;          /* why it cannot be used; NULL: it can */
-};
-
-static struct connection *
-in_force(const struct candidate *candidate)
-{
-    return candidate->before ? candidate->before->connection : NULL;
-}
-
-static bool
-is_unchanged(const struct candidate *candidate)
-{
-    const struct connection *old = in_force(candidate);
-    const struct directory_file *file = candidate->file;
-    return old && !file->trouble && old->text && file->size == old->text_size &&
-           memcmp(file->text, old->text, file->size) == 0;
-}
-
-static void
-read_candidate(struct candidate *candidate)
-{
-    const struct directory_file *file = candidate->file;
-    arena_init(&candidate->arena, NULL, 0, SIZE_MAX);
-    if (is_unchanged(candidate)) {
-        candidate->spec = in_force(candidate)->spec;
-        return;
-    }
-    candidate->error = file->trouble ? error_new(CODE_INVALID_ARGUMENT, "%s", file->trouble)
-                                     : spec_read(file->name, file->text, file->size,
-                                                 &candidate->arena, &candidate->spec);
-}
-
-static void
-candidate_clear(struct candidate *candidate)
-{
-    error_free(candidate->error);
-    arena_clear(&candidate->arena);
-}
-
 static struct error *
 open_candidate(struct connections *connections, struct candidate *candidate,
                struct connection **out)
 {
-    struct connection *old = in_force(candidate);
+    struct connection *old = candidate_in_force(candidate);
     struct driver *driver;
     if (candidate->error)
         return STEAL(candidate->error);
-    if (is_unchanged(candidate)) {
+    if (candidate_is_unchanged(candidate)) {
         *out = connection_share(old);
         return NULL;
     }
@@ -171,40 +102,13 @@ open_candidate(struct connections *connections, struct candidate *candidate,
     if (error)
         return error;
     const struct directory_file *file = candidate->file;
-    struct connection *connection = connection_new(&candidate->arena, candidate->spec, driver,
-                                                   find_counters(connections, file->name));
+    struct connection *connection =
+        connection_new(&candidate->arena, candidate->spec, driver,
+                       connection_metrics_counters(&connections->metrics, file->name));
     connection->text = arena_copy(&connection->arena, file->text, file->size);
     connection->text_size = file->size;
     *out = connection;
     return NULL;
-}
-
-/* ---- files beside each other ---- */
-
-/* Of a file that is wrong the last good one counts: it stays in force. */
-static const struct connection_spec *
-spec_that_counts(const struct candidate *candidate)
-{
-    const struct connection *old = in_force(candidate);
-    return candidate->spec ? candidate->spec : old ? old->spec : NULL;
-}
-
-static void
-check_candidates(struct connections *connections, struct candidate *candidates, size_t count,
-                 struct arena *arena)
-{
-    struct spec_set_file *files = arena_alloc(arena, count * sizeof *files);
-    for (size_t i = 0; i < count; i++)
-        files[i] =
-            (struct spec_set_file){candidates[i].file->name, spec_that_counts(&candidates[i]),
-                                   in_force(&candidates[i]) != NULL};
-    for (size_t i = 0; i < count; i++) {
-        struct candidate *candidate = &candidates[i];
-        if (!candidate->error)
-            candidate->error = spec_set_check(files, count, i);
-        if (!candidate->error && !is_unchanged(candidate))
-            candidate->error = known_drivers_check(connections->options.store, candidate->spec);
-    }
 }
 
 /* ---- all of them ---- */
@@ -232,7 +136,7 @@ note_trouble(struct connections *connections, const struct connection_slot *slot
     if (before && same_text(before->trouble, slot->trouble))
         return;
     if (slot->trouble) {
-        atomic_fetch_add(&connections->bad_loads, 1);
+        atomic_fetch_add(&connections->metrics.bad_files, 1);
         log_error(log, "the connection's file is wrong", LOG_TEXT("connection", slot->name),
                   LOG_TEXT("error", slot->trouble),
                   LOG_TEXT("in_force", slot->connection ? "the last good one" : "none"));
@@ -243,7 +147,7 @@ static void
 fill_slot(struct connections *connections, struct candidate *candidate, struct connection_set *set)
 {
     struct connection_slot *slot = &set->slots[set->count++];
-    struct connection *old = in_force(candidate);
+    struct connection *old = candidate_in_force(candidate);
     slot->name = arena_string(&set->arena, candidate->file->name);
     struct error *error AUTO(error_cleanup) =
         open_candidate(connections, candidate, &slot->connection);
@@ -307,12 +211,9 @@ make_set(struct connections *connections, const struct directory_files *files,
         const struct directory_file *file = &files->items[i];
         if (i > 0 && strcmp(file->name, files->items[i - 1].name) == 0)
             continue; /* x.yml beside x.yaml: in trouble alike */
-        struct candidate *candidate = &candidates[count++];
-        candidate->file = file;
-        candidate->before = find_slot(old, file->name);
-        read_candidate(candidate);
+        candidate_init(&candidates[count++], file, find_slot(old, file->name));
     }
-    check_candidates(connections, candidates, count, arena);
+    candidates_check(candidates, count, connections->options.store, arena);
     for (size_t i = 0; i < count; i++) {
         fill_slot(connections, &candidates[i], set);
         candidate_clear(&candidates[i]);
@@ -337,7 +238,7 @@ load(struct connections *connections)
         note_removed(connections, old, set);
         wait_for_drivers(connections, set, old);
         swap(connections, set);
-        atomic_fetch_add(&connections->loads, 1);
+        atomic_fetch_add(&connections->metrics.loads, 1);
     }
     connection_set_release(old);
     pthread_mutex_unlock(&connections->load_lock);
@@ -386,6 +287,7 @@ connections_open(const struct connections_options *options, struct connections *
     connections->options = *options;
     pthread_mutex_init(&connections->load_lock, NULL);
     pthread_mutex_init(&connections->lock, NULL);
+    connection_metrics_init(&connections->metrics);
     connections->current = connection_set_new(0);
     struct error *error = directory_open(options->directory, &connections->directory);
     if (!error) {
@@ -415,99 +317,15 @@ connections_close(struct connections *connections)
     }
     directory_close(connections->directory);
     connection_set_release(connections->current);
-    struct counters_of_name *next;
-    for (struct counters_of_name *of = connections->names; of; of = next) {
-        next = of->next;
-        free(of);
-    }
+    connection_metrics_clear(&connections->metrics);
     pthread_mutex_destroy(&connections->load_lock);
     pthread_mutex_destroy(&connections->lock);
     free(connections);
-}
-
-/* ---- metrics ---- */
-
-static void
-print_family(struct buffer *out, const char *name, const char *type, const char *help)
-{
-    buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-/*
- * A file whose name is none has no line of its own: what stands in quotes there could be anything,
- * or be there twice.
- */
-static bool
-has_lines(const struct connection_slot *slot)
-{
-    struct error *error AUTO(error_cleanup) = spec_check_name(slot->name);
-    return !error;
-}
-
-static void
-print_up(const struct connection_set *set, struct buffer *out)
-{
-    print_family(out, "skycap_connection_up", "gauge",
-                 "Whether the driver behind the connection answers and is ready.");
-    for (size_t i = 0; i < set->count; i++) {
-        const struct connection_slot *slot = &set->slots[i];
-        bool is_up = false;
-        if (slot->connection) {
-            struct driver_facts *facts AUTO(driver_facts_cleanup) =
-                driver_facts(slot->connection->driver);
-            is_up = facts->is_ready;
-        }
-        if (has_lines(slot))
-            buffer_print(out, "skycap_connection_up{connection=\"%s\"} %d\n", slot->name, is_up);
-    }
-    print_family(out, "skycap_connection_file_bad", "gauge",
-                 "Whether the newest file of the connection is wrong and not in force.");
-    for (size_t i = 0; i < set->count; i++)
-        if (has_lines(&set->slots[i]))
-            buffer_print(out, "skycap_connection_file_bad{connection=\"%s\"} %d\n",
-                         set->slots[i].name, set->slots[i].trouble != NULL);
-}
-
-static void
-print_calls(struct connections *connections, struct buffer *out)
-{
-    static const struct {
-        const char *name;
-        const char *help;
-        size_t offset;
-    } families[] = {
-        {"skycap_connection_calls_total", "Calls passed to the driver behind the connection.",
-         offsetof(struct connection_counters, calls)},
-        {"skycap_connection_failures_total", "Of them, those that ended with an error.",
-         offsetof(struct connection_counters, failures)},
-        {"skycap_connection_microseconds_total", "Time that they took.",
-         offsetof(struct connection_counters, microseconds)},
-    };
-    for (size_t i = 0; i < COUNT_OF(families); i++) {
-        print_family(out, families[i].name, "counter", families[i].help);
-        for (struct counters_of_name *of = connections->names; of; of = of->next) {
-            atomic_uint_fast64_t *value =
-                (atomic_uint_fast64_t *)((char *)&of->counters + families[i].offset);
-            buffer_print(out, "%s{connection=\"%s\"} %" PRIu64 "\n", families[i].name, of->name,
-                         (uint64_t)atomic_load(value));
-        }
-    }
 }
 
 void
 connections_print_metrics(struct connections *connections, struct buffer *out)
 {
     struct connection_set *set AUTO(connection_set_cleanup) = connections_current(connections);
-    print_up(set, out);
-    print_family(out, "skycap_connection_loads_total", "counter",
-                 "Times that the connections' directory was read.");
-    buffer_print(out, "skycap_connection_loads_total %" PRIu64 "\n",
-                 (uint64_t)atomic_load(&connections->loads));
-    print_family(out, "skycap_connection_bad_files_total", "counter",
-                 "Files that were seen to be wrong.");
-    buffer_print(out, "skycap_connection_bad_files_total %" PRIu64 "\n",
-                 (uint64_t)atomic_load(&connections->bad_loads));
-    pthread_mutex_lock(&connections->lock);
-    print_calls(connections, out);
-    pthread_mutex_unlock(&connections->lock);
+    connection_metrics_print(&connections->metrics, set, out);
 }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "connections/config/spec_capabilities.h"
 #include "connections/config/yaml.h"
 
 #define DEFAULT_MAX_CALLS 64
@@ -35,35 +36,32 @@ consists_of(const char *text, const char *characters, size_t least, size_t most)
     return size >= least && size <= most && strspn(text, characters) == size;
 }
 
-/*
- * Every call with an id comes here: strspn would make itself a table of the characters each time.
- */
-bool
-spec_is_name(const char *name)
+/* Every call with an id comes here. strspn would build a table of the characters each time. */
+static bool
+is_name(const char *name, size_t most, bool is_alias)
 {
     size_t size = 0;
     for (; name[size]; size++) {
         char c = name[size];
-        bool is_fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && size > 0);
-        if (!is_fine || size == SPEC_MAX_NAME)
+        bool is_fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && size > 0) ||
+                       (is_alias && c >= 'A' && c <= 'Z') ||
+                       (is_alias && size > 0 && (c == '_' || c == '.'));
+        if (!is_fine || size == most)
             return false;
     }
     return size > 0;
 }
 
-/* As above. */
+bool
+spec_is_name(const char *name)
+{
+    return is_name(name, SPEC_MAX_NAME, false);
+}
+
 bool
 spec_is_alias(const char *name)
 {
-    size_t size = 0;
-    for (; name[size]; size++) {
-        char c = name[size];
-        bool is_fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-                       (size > 0 && (c == '-' || c == '_' || c == '.'));
-        if (!is_fine || size == SPEC_MAX_ALIAS)
-            return false;
-    }
-    return size > 0;
+    return is_name(name, SPEC_MAX_ALIAS, true);
 }
 
 struct error *
@@ -222,124 +220,6 @@ read_limits(const struct setting *root, struct arena *arena, struct connection_s
     return error;
 }
 
-/* ---- capabilities ---- */
-
-/* Keys that say what the driver can do; then the services that `without` is about. */
-static const struct capability_list {
-    const char *key;
-    const ProtobufCEnumDescriptor *type;
-    size_t offset; /* in struct spec_capabilities */
-} capability_lists[] = {
-    {"controller", &csi__v1__controller_service_capability__rpc__type__descriptor,
-     offsetof(struct spec_capabilities, controller)},
-    {"node", &csi__v1__node_service_capability__rpc__type__descriptor,
-     offsetof(struct spec_capabilities, node)},
-    {"group", &csi__v1__group_controller_service_capability__rpc__type__descriptor,
-     offsetof(struct spec_capabilities, group)},
-    {"services", &csi__v1__plugin_capability__service__type__descriptor,
-     offsetof(struct spec_capabilities, services)},
-    {"expansion", &csi__v1__plugin_capability__volume_expansion__type__descriptor,
-     offsetof(struct spec_capabilities, expansion)},
-};
-#define RPC_LISTS 3
-
-/*
- * The bit of the name in that type; 0: it has none. UNKNOWN, which is number 0 in all of them, is
- * no capability.
- */
-static uint64_t
-capability_bit(const ProtobufCEnumDescriptor *type, const char *name)
-{
-    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value_by_name(type, name);
-    return value && value->value > 0 && value->value < 64 ? UINT64_C(1) << value->value : 0;
-}
-
-/* Of the lists up to `end`, each name once. */
-static void
-append_capability_names(size_t start, size_t end, struct buffer *out)
-{
-    for (size_t list = start; list < end; list++)
-        for (unsigned i = 0; i < capability_lists[list].type->n_values; i++) {
-            const char *name = capability_lists[list].type->values[i].name;
-            bool is_told = !capability_bit(capability_lists[list].type, name);
-            for (size_t before = start; before < list; before++)
-                is_told = is_told || capability_bit(capability_lists[before].type, name);
-            if (!is_told)
-                buffer_print(out, "%s%s", out->size ? ", " : "", name);
-        }
-}
-
-static struct error *
-refuse_capability(const struct setting *map, const char *key, const char *name, size_t start,
-                  size_t end)
-{
-    struct buffer quoted AUTO(buffer_clear) = {0};
-    struct buffer names AUTO(buffer_clear) = {0};
-    settings_quote(&quoted, name);
-    append_capability_names(start, end, &names);
-    return settings_refuse_key(map, key, "%s is none of: %s", buffer_text(&quoted),
-                               buffer_text(&names));
-}
-
-static struct error *
-read_without(const struct setting *map, struct arena *arena, struct connection_spec *spec)
-{
-    uint64_t *const places[RPC_LISTS] = {&spec->without_controller, &spec->without_node,
-                                         &spec->without_group};
-    struct text_list without = {0};
-    struct error *error = settings_read_list(map, "without", arena, &without);
-    for (size_t i = 0; i < without.count && !error; i++) {
-        uint64_t found = 0;
-        for (size_t list = 0; list < RPC_LISTS; list++) {
-            uint64_t bit = capability_bit(capability_lists[list].type, without.items[i]);
-            *places[list] |= bit;
-            found |= bit;
-        }
-        if (!found)
-            error = refuse_capability(map, "without", without.items[i], 0, RPC_LISTS);
-    }
-    return error;
-}
-
-/* Without any of the lists the driver is asked. */
-static struct error *
-read_fixed(const struct setting *map, size_t index, struct arena *arena,
-           struct connection_spec *spec)
-{
-    const struct capability_list *list = &capability_lists[index];
-    uint64_t *bits = (uint64_t *)(void *)((char *)&spec->capabilities + list->offset);
-    struct text_list names = {0};
-    struct error *error = settings_read_list(map, list->key, arena, &names);
-    spec->capabilities.is_fixed |= settings_find(map, list->key) != NULL;
-    for (size_t i = 0; i < names.count && !error; i++) {
-        uint64_t bit = capability_bit(list->type, names.items[i]);
-        *bits |= bit;
-        if (!bit)
-            error = refuse_capability(map, list->key, names.items[i], index, index + 1);
-    }
-    return error;
-}
-
-static struct error *
-read_capabilities(const struct setting *root, struct arena *arena, struct connection_spec *spec)
-{
-    static const char *const known[] = {"controller", "node",    "group", "services",
-                                        "expansion",  "without", NULL};
-    const struct setting *map = NULL;
-    struct error *error = settings_read_part(root, "capabilities", SETTING_MAP, &map);
-    if (!error)
-        error = settings_check_keys(map, known);
-    for (size_t i = 0; i < COUNT_OF(capability_lists) && !error; i++)
-        error = read_fixed(map, i, arena, spec);
-    if (spec->capabilities.controller)
-        spec->capabilities.services |=
-            UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE;
-    if (spec->capabilities.group)
-        spec->capabilities.services |=
-            UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE;
-    return error ? error : read_without(map, arena, spec);
-}
-
 /* ---- space and place ---- */
 
 static struct error *
@@ -423,9 +303,10 @@ read_keys(const struct setting *root, struct arena *arena, struct connection_spe
 {
     static struct error *(*const readers[])(const struct setting *root, struct arena *arena,
                                             struct connection_spec *spec) = {
-        read_driver,       read_options,    read_choice,   read_labels,
-        read_aliases,      read_parameters, read_secrets,  read_limits,
-        read_capabilities, read_capacity,   read_topology,
+        read_driver,   read_options,  read_choice,
+        read_labels,   read_aliases,  read_parameters,
+        read_secrets,  read_limits,   spec_capabilities_read,
+        read_capacity, read_topology,
     };
     struct error *error = settings_check_keys(root, known_keys);
     for (size_t i = 0; i < COUNT_OF(readers) && !error; i++)
