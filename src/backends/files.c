@@ -42,6 +42,14 @@ files_open_directory(int parent, const char *name)
 }
 
 struct error *
+files_make_path(const char *path)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make the directory %s", path);
+    return NULL;
+}
+
+struct error *
 files_make_directory(int parent, const char *name, int *out)
 {
     if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST)

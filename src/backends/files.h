@@ -24,6 +24,9 @@ int files_open_below(int directory, const char *path, int flags);
 /* Gives -1 like openat(2) of a directory, without following a link. */
 int files_open_directory(int parent, const char *name);
 
+/* Makes the directory if it is missing. */
+MUST_CHECK struct error *files_make_path(const char *path);
+
 /* Makes the directory if it is missing, and opens it. */
 MUST_CHECK struct error *files_make_directory(int parent, const char *name, int *out);
 

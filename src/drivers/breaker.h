@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps calls away from a server that does not answer: after so many failures in a row to reach it
- * calls are refused at once, until it has answered somebody again (the keeper goes on asking). An
+ * calls are refused at once, until it has answered somebody again (the monitor goes on asking). An
  * answer is whatever the server itself said, an error too, but that the time is over.
  *
  * Any thread. Times are milliseconds of any clock that does not go back.

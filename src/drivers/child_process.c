@@ -2,9 +2,9 @@
 /*
  * Starts a program and keeps it running: see child_process.h.
  *
- * DESIGN. A thread of its own, not the keeper's: the keeper waits for answers, and a program whose
- * output nobody reads meanwhile would stand still and not answer. The kernel kills the program when
- * that thread ends, so it cannot outlive us.
+ * DESIGN. The thread is not the monitor's: the monitor waits for answers, and a program whose
+ * output nobody reads meanwhile would block and not answer. The kernel kills the program when that
+ * thread ends, so the program cannot outlive us.
  */
 #include "drivers/child_process.h"
 

@@ -7,81 +7,65 @@
  * while it does not answer (UNAVAILABLE): one that hangs costs nobody else anything. What it
  * answers is passed on as it is, errors too.
  *
- * DESIGN. One or two ends (sockets), each with a channel and a breaker. The keeper asks both at
+ * DESIGN. One or two ends (sockets), each with a channel and a breaker. The monitor asks both at
  * intervals; it is what lets calls pass again after a breaker has opened, so there is no half-open
  * state that would risk a user's call.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "drivers/child_process.h"
 #include "drivers/csi_options.h"
-#include "drivers/keeper.h"
-#include "rpc/client/channel.h"
+#include "drivers/monitor.h"
 #include "rpc/http2/address.h"
-#include "rpc/loop/timers.h"
 #include "rpc/proxy/proxy.h"
 #include "rpc/proxy/relay.h"
 
 #define MS_NS UINT64_C(1000000)
-#define LONGEST_PAUSE_MS 15u /* between attempts to connect; the keeper's pauses grow instead */
-#define KEEPALIVE_MS 30000u
 #define REPLY_ROOM (8u << 20) /* for one decoded reply */
 #define NODE_SERVICE "/csi.v1.Node/"
 #define FAIR_NS (500 * MS_NS) /* a server that does not answer in less may be quite well */
 
 extern const struct driver_ops driver_csi;
 
-enum { CONTROLLER, NODE, END_COUNT };
+enum { CONTROLLER, NODE, ENDPOINT_COUNT };
 
 struct csi_driver {
     struct driver base; /* first */
     struct arena arena; /* of the options and what else lives as long */
     struct csi_options options;
-    const char *connection;
-    int64_t max_calls;
     uint64_t timeout_ns;
     struct metadata via;
     struct tls_context *tls;
-    struct breaker breakers[END_COUNT];
-    struct keeper_end ends[END_COUNT]; /* the second is unused where there is one socket */
-    struct keeper_end *node;
-    struct keeper *keeper;
-    struct child_process *process; /* NULL: it is not ours to run */
-    atomic_llong calls;            /* under way */
+    struct endpoint endpoints[ENDPOINT_COUNT]; /* the second is unused if there is one socket */
+    struct endpoint *node;
+    struct monitor *monitor;
+    struct child_process *process; /* NULL: the driver is not our child */
 };
 
 /* ---- coming in and going out ---- */
 
-static uint64_t
-now_ms(void)
-{
-    return timers_now() / MS_NS;
-}
-
-static struct keeper_end *
-end_for(struct csi_driver *csi, const struct method *method)
+static struct endpoint *
+endpoint_for(struct csi_driver *csi, const struct method *method)
 {
     bool is_node = strncmp(method->path, NODE_SERVICE, sizeof NODE_SERVICE - 1) == 0;
-    return is_node ? csi->node : &csi->ends[CONTROLLER];
+    return is_node ? csi->node : &csi->endpoints[CONTROLLER];
 }
 
-/* NULL: the call may go to the end, and `leave` must follow. */
 static struct error *
-enter(struct csi_driver *csi, const struct keeper_end *end)
+check(struct csi_driver *csi, struct endpoint *endpoint)
 {
-    struct error *error = breaker_check(end->breaker, now_ms());
-    if (error)
-        return error_wrap(error, "connection \"%s\"", csi->connection);
-    if (atomic_fetch_add(&csi->calls, 1) < csi->max_calls)
-        return NULL;
-    atomic_fetch_sub(&csi->calls, 1);
-    return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "connection \"%s\": %" PRId64
-                     " calls are under way, as many as may be (max-calls); try again later",
-                     csi->connection, csi->max_calls);
+    return error_wrap(endpoint_check(endpoint), "connection \"%s\"", csi->base.connection);
+}
+
+/* NULL: the call may go to `*endpoint`, and `leave` must follow. */
+static struct error *
+enter(struct csi_driver *csi, const struct method *method, struct endpoint **endpoint)
+{
+    *endpoint = endpoint_for(csi, method);
+    struct error *error = check(csi, *endpoint);
+    return error ? error : driver_begin_call(&csi->base);
 }
 
 /*
@@ -96,14 +80,14 @@ is_hurried(const struct csi_driver *csi, const struct call *call)
 
 /* Takes the error and gives what the caller is to be told. */
 static struct error *
-leave(struct csi_driver *csi, const struct keeper_end *end, bool was_hurried, struct error *error)
+leave(struct csi_driver *csi, struct endpoint *endpoint, bool was_hurried, struct error *error)
 {
-    atomic_fetch_sub(&csi->calls, 1);
+    driver_end_call(&csi->base);
     bool counts = !was_hurried || !error || error->code != CODE_DEADLINE_EXCEEDED;
-    if (counts && breaker_note(end->breaker, error, now_ms()))
-        keeper_wake(csi->keeper);
+    if (counts && endpoint_note(endpoint, error))
+        monitor_wake(csi->monitor);
     if (error && !error->from_peer)
-        error = error_wrap(error, "connection \"%s\"", csi->connection);
+        error = error_wrap(error, "connection \"%s\"", csi->base.connection);
     return error;
 }
 
@@ -143,8 +127,8 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
          const ProtobufCMessage *request, ProtobufCMessage *reply)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
-    struct keeper_end *end = end_for(csi, method);
-    struct error *error = enter(csi, end);
+    struct endpoint *endpoint;
+    struct error *error = enter(csi, method, &endpoint);
     if (error)
         return error;
     struct metadata own = {0};
@@ -156,15 +140,15 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
     ProtobufCMessage *answer;
     bool was_hurried = is_hurried(csi, call);
     make_room(call_arena(call));
-    error = channel_call(end->channel, method, request, &options, call_arena(call), &answer);
+    error = channel_call(endpoint->channel, method, request, &options, call_arena(call), &answer);
     if (!error)
         memcpy(reply, answer, method->output->sizeof_message);
-    return leave(csi, end, was_hurried, error);
+    return leave(csi, endpoint, was_hurried, error);
 }
 
 struct relayed {
     struct csi_driver *csi; /* shared */
-    struct keeper_end *end;
+    struct endpoint *endpoint;
     bool was_hurried;
     driver_finish *finish;
     void *context;
@@ -174,7 +158,7 @@ static struct error *
 finish_relay(struct call *call, void *context, ProtobufCMessage *reply, struct error *error)
 {
     struct relayed *relayed = context;
-    error = leave(relayed->csi, relayed->end, relayed->was_hurried, error);
+    error = leave(relayed->csi, relayed->endpoint, relayed->was_hurried, error);
     error = relayed->finish(call, relayed->context, reply, error);
     driver_release(&relayed->csi->base);
     return error;
@@ -185,13 +169,13 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
           const ProtobufCMessage *request, driver_finish *finish, void *context)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
-    struct keeper_end *end = end_for(csi, method);
-    struct error *error = enter(csi, end);
+    struct endpoint *endpoint;
+    struct error *error = enter(csi, method, &endpoint);
     if (error)
         return error;
     driver_share(driver);
     struct relayed *relayed = arena_alloc(call_arena(call), sizeof *relayed);
-    *relayed = (struct relayed){csi, end, is_hurried(csi, call), finish, context};
+    *relayed = (struct relayed){csi, endpoint, is_hurried(csi, call), finish, context};
     /* What the call has brought goes along, so that the way before us needs not be told again. */
     struct relay relay = {
         .request = request,
@@ -200,7 +184,7 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
         .metadata = &csi->via,
         .timeout_ns = csi->timeout_ns,
     };
-    rpc_relay(call, end->channel, &relay);
+    rpc_relay(call, endpoint->channel, &relay);
     return NULL;
 }
 
@@ -212,12 +196,11 @@ static struct error *
 csi_proxy(struct driver *driver, struct call *call)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
-    struct keeper_end *end = &csi->ends[CONTROLLER];
-    struct error *error = breaker_check(end->breaker, now_ms());
-    if (error)
-        return error_wrap(error, "connection \"%s\"", csi->connection);
-    rpc_proxy(call, end->channel);
-    return NULL;
+    struct endpoint *endpoint = &csi->endpoints[CONTROLLER];
+    struct error *error = check(csi, endpoint);
+    if (!error)
+        rpc_proxy(call, endpoint->channel);
+    return error;
 }
 
 static struct error *
@@ -252,8 +235,8 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
            const ProtobufCMessage *request)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
-    struct keeper_end *end = end_for(csi, method);
-    struct error *error = enter(csi, end);
+    struct endpoint *endpoint;
+    struct error *error = enter(csi, method, &endpoint);
     if (error)
         return error;
     struct metadata own = {0};
@@ -263,12 +246,12 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
         .parent = call_as_parent(call),
     };
     struct client_call *from;
-    error = client_call_open(end->channel, method, &options, &from);
+    error = client_call_open(endpoint->channel, method, &options, &from);
     if (!error) {
         error = run_stream(from, call, request);
         client_call_free(from);
     }
-    return leave(csi, end, false, error);
+    return leave(csi, endpoint, false, error);
 }
 
 /* ---- opening and closing ---- */
@@ -301,44 +284,38 @@ csi_server(const struct setting *settings, struct arena *arena)
 }
 
 static struct error *
-open_end(struct csi_driver *csi, const char *endpoint, size_t index)
+open_endpoint(struct csi_driver *csi, const char *address, size_t index)
 {
-    struct address address;
-    struct error *error = address_parse(endpoint, &address);
-    if (error)
-        return error;
-    bool is_local = address_is_local(&address);
-    struct channel_options options = {
-        .tls = is_local ? NULL : csi->tls,
+    struct endpoint_options options = {
+        .address = address,
+        .tls = csi->tls,
         .tls_name = csi->options.tls.name,
         .connect_timeout_ms = csi->options.probe_timeout_ms,
-        .max_backoff_ms = LONGEST_PAUSE_MS,
-        .keepalive_ms = is_local ? 0 : KEEPALIVE_MS,
     };
-    csi->ends[index].breaker = &csi->breakers[index];
-    return channel_open(csi->base.runtime, endpoint, &options, &csi->ends[index].channel);
+    return endpoint_open(&csi->endpoints[index], csi->base.runtime, &options);
 }
 
 static struct error *
-open_ends(struct csi_driver *csi)
+open_endpoints(struct csi_driver *csi)
 {
+    const struct csi_options *options = &csi->options;
     struct error *error =
-        csi->options.tls.is_given ? tls_context_open(&csi->options.tls.files, &csi->tls) : NULL;
+        options->tls.is_given ? tls_context_open(&options->tls.files, &csi->tls) : NULL;
     if (!error)
-        error = open_end(csi, csi->options.endpoint, CONTROLLER);
-    if (!error && csi->options.node_endpoint)
-        error = open_end(csi, csi->options.node_endpoint, NODE);
-    csi->node = &csi->ends[csi->options.node_endpoint ? NODE : CONTROLLER];
+        error = open_endpoint(csi, options->endpoint, CONTROLLER);
+    if (!error && options->node_endpoint)
+        error = open_endpoint(csi, options->node_endpoint, NODE);
+    csi->node = &csi->endpoints[options->node_endpoint ? NODE : CONTROLLER];
     return error;
 }
 
 static struct error *
-open_keeper(struct csi_driver *csi, const struct log *log)
+open_monitor(struct csi_driver *csi, const struct log *log)
 {
-    struct keeper_options options = {
-        .connection = csi->connection,
+    struct monitor_options options = {
+        .connection = csi->base.connection,
         .driver = &csi->base,
-        .controller = &csi->ends[CONTROLLER],
+        .controller = &csi->endpoints[CONTROLLER],
         .node = csi->node,
         .metadata = &csi->via,
         .interval_ms = csi->options.probe_interval_ms,
@@ -346,25 +323,25 @@ open_keeper(struct csi_driver *csi, const struct log *log)
         .tls = csi->tls,
         .log = log,
     };
-    return keeper_open(&options, &csi->keeper);
+    return monitor_open(&options, &csi->monitor);
 }
 
 static void
 note_program(void *context, const char *trouble)
 {
-    keeper_note_program(context, trouble);
+    monitor_note_program(context, trouble);
 }
 
 static struct error *
 open_process(struct csi_driver *csi, const struct log *log)
 {
     struct child_process_options options = {
-        .connection = csi->connection,
+        .connection = csi->base.connection,
         .command = csi->options.command,
         .environment = &csi->options.environment,
         .endpoint = csi->options.endpoint,
         .changed = note_program,
-        .context = csi->keeper,
+        .context = csi->monitor,
         .log = log,
     };
     return csi->options.command ? child_process_open(&options, &csi->process) : NULL;
@@ -374,12 +351,10 @@ static void
 csi_close(struct driver *driver)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
-    child_process_close(csi->process); /* first: it tells the keeper */
-    keeper_close(csi->keeper);
-    for (size_t i = 0; i < END_COUNT; i++) {
-        channel_close(csi->ends[i].channel);
-        breaker_clear(&csi->breakers[i]);
-    }
+    child_process_close(csi->process); /* first: it tells the monitor */
+    monitor_close(csi->monitor);
+    for (size_t i = 0; i < ENDPOINT_COUNT; i++)
+        endpoint_close(&csi->endpoints[i]);
     runtime_close_tls(driver->runtime, csi->tls);
     driver_clear(driver);
     arena_clear(&csi->arena);
@@ -390,15 +365,13 @@ static struct csi_driver *
 csi_new(const struct driver_options *options)
 {
     struct csi_driver *csi = memory_zeroed(sizeof *csi);
-    driver_init(&csi->base, &driver_csi, options->runtime);
+    driver_init(&csi->base, &driver_csi, options);
     if (options->remembered)
         driver_set_facts(&csi->base, driver_facts_copy(options->remembered));
     arena_init(&csi->arena, NULL, 0, SIZE_MAX);
-    csi->connection = arena_string(&csi->arena, options->connection);
-    csi->max_calls = options->max_calls;
     csi->timeout_ns = options->timeout_ms * MS_NS;
-    for (size_t i = 0; i < END_COUNT; i++)
-        breaker_init(&csi->breakers[i]);
+    for (size_t i = 0; i < ENDPOINT_COUNT; i++)
+        endpoint_init(&csi->endpoints[i]);
     return csi;
 }
 
@@ -411,9 +384,9 @@ csi_open(const struct driver_options *options, struct driver **out)
         error = metadata_add(&csi->via, &csi->arena, DRIVER_VIA, options->instance,
                              strlen(options->instance));
     if (!error)
-        error = open_ends(csi);
+        error = open_endpoints(csi);
     if (!error)
-        error = open_keeper(csi, options->log);
+        error = open_monitor(csi, options->log);
     if (!error)
         error = open_process(csi, options->log);
     if (error) {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/memory.h"
@@ -34,10 +35,13 @@ driver_open(const struct driver_ops *ops, const struct driver_options *options, 
 }
 
 void
-driver_init(struct driver *driver, const struct driver_ops *ops, struct runtime *runtime)
+driver_init(struct driver *driver, const struct driver_ops *ops,
+            const struct driver_options *options)
 {
     driver->ops = ops;
-    driver->runtime = runtime;
+    driver->runtime = options->runtime;
+    driver->connection = memory_string(options->connection);
+    driver->max_calls = options->max_calls;
     atomic_init(&driver->references, 1);
     pthread_mutex_init(&driver->facts_lock, NULL);
     driver->facts = driver_facts_new();
@@ -50,6 +54,7 @@ driver_clear(struct driver *driver)
     driver_facts_release(driver->facts);
     fact_changes_release(driver->changes);
     pthread_mutex_destroy(&driver->facts_lock);
+    free(driver->connection);
 }
 
 struct driver *
@@ -73,6 +78,24 @@ driver_release(struct driver *driver)
         runtime_spawn(driver->runtime, close_driver, driver);
 }
 
+struct error *
+driver_begin_call(struct driver *driver)
+{
+    if (atomic_fetch_add(&driver->calls, 1) < driver->max_calls)
+        return NULL;
+    driver_end_call(driver);
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "connection \"%s\": %" PRId64
+                     " calls are under way, as many as may be (max-calls); try again later",
+                     driver->connection, driver->max_calls);
+}
+
+void
+driver_end_call(struct driver *driver)
+{
+    atomic_fetch_sub(&driver->calls, 1);
+}
+
 /* ---- facts ---- */
 
 struct driver_facts *
@@ -93,24 +116,15 @@ copy_text(struct arena *arena, const char *text)
 struct driver_facts *
 driver_facts_copy(const struct driver_facts *facts)
 {
+    const size_t start = offsetof(struct driver_facts, is_known); /* behind references and arena */
     struct driver_facts *copy = driver_facts_new();
     struct arena *arena = &copy->arena;
-    copy->is_known = facts->is_known;
-    copy->is_node_known = facts->is_node_known;
-    copy->is_remembered = facts->is_remembered;
-    copy->leads_back = facts->leads_back;
-    copy->is_ready = facts->is_ready;
+    memcpy((char *)copy + start, (const char *)facts + start, sizeof *copy - start);
     copy->trouble = copy_text(arena, facts->trouble);
-    copy->since_ms = facts->since_ms;
     copy->plugin_name = copy_text(arena, facts->plugin_name);
     copy->plugin_version = copy_text(arena, facts->plugin_version);
-    copy->services = facts->services;
-    copy->expansion = facts->expansion;
-    copy->controller = facts->controller;
-    copy->node = facts->node;
-    copy->group = facts->group;
     copy->node_id = copy_text(arena, facts->node_id);
-    copy->max_volumes_per_node = facts->max_volumes_per_node;
+    copy->topology = (struct text_map){0};
     for (size_t i = 0; i < facts->topology.count; i++)
         text_map_set(&copy->topology, arena, arena_string(arena, facts->topology.pairs[i].key),
                      arena_string(arena, facts->topology.pairs[i].value));

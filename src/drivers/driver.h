@@ -136,6 +136,9 @@ struct driver_ops {
 struct driver {
     const struct driver_ops *ops;
     struct runtime *runtime;
+    char *connection;
+    int64_t max_calls;
+    atomic_llong calls; /* in progress */
     atomic_uint references;
     pthread_mutex_t facts_lock;
     struct driver_facts *facts;
@@ -179,7 +182,11 @@ struct driver_facts *driver_facts_copy(const struct driver_facts *facts);
 /* Takes them. */
 void driver_set_facts(struct driver *driver, struct driver_facts *taken);
 /* The facts are those of a driver that has not been reached yet. */
-void driver_init(struct driver *driver, const struct driver_ops *ops, struct runtime *runtime);
+void driver_init(struct driver *driver, const struct driver_ops *ops,
+                 const struct driver_options *options);
 void driver_clear(struct driver *driver);
+/* RESOURCE_EXHAUSTED: as many calls as the connection may have (max-calls) are in progress. */
+MUST_CHECK struct error *driver_begin_call(struct driver *driver);
+void driver_end_call(struct driver *driver);
 
 #endif

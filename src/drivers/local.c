@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "csi/services.h"
 #include "drivers/driver.h"
-#include "drivers/keeper_facts.h"
+#include "drivers/facts_reader.h"
 #include "drivers/own_directory.h"
 #include "node/storage.h"
 #include "proto/csi.rpc.h"
@@ -139,39 +139,33 @@ operations_of_local(struct driver *driver)
 
 /* ---- facts ---- */
 
-#define ASK(local, call, method, Type, prefix, take, facts)                                        \
-    do {                                                                                           \
-        Csi__V1__##Type##Request request;                                                          \
-        Csi__V1__##Type##Response *reply = arena_alloc(call_arena(call), sizeof *reply);           \
-        csi__v1__##prefix##_request__init(&request);                                               \
-        csi__v1__##prefix##_response__init(reply);                                                 \
-        error_free(call_local(&(local)->driver, call, service_find_method(method), &request.base,  \
-                              &reply->base));                                                      \
-        take(facts, reply);                                                                        \
-    } while (0)
+struct local_question {
+    struct local *local;
+    struct call *call;
+};
 
-/*
- * The engine's own services are asked as a third-party driver would be; these answers cannot fail.
- */
+/* The engine's services are asked as those of a third-party driver are. */
+static struct error *
+ask_own(void *context, bool is_node, const struct method *method, const ProtobufCMessage *request,
+        void *reply)
+{
+    (void)is_node;
+    const struct local_question *question = context;
+    ProtobufCMessage *message =
+        arena_alloc(call_arena(question->call), method->output->sizeof_message);
+    protobuf_c_message_init(method->output, message);
+    *(ProtobufCMessage **)reply = message;
+    return call_local(&question->local->driver, question->call, method, request, message);
+}
+
 static void
 learn_facts(struct local *local, struct runtime *runtime)
 {
     struct call *call = call_new_detached(runtime, 0);
     struct driver_facts *facts = driver_facts_new();
+    struct local_question question = {local, call};
+    error_free(facts_reader_run(ask_own, &question, facts)); /* these answers cannot fail */
     facts->is_known = facts->is_node_known = facts->is_ready = true;
-    ASK(local, call, "csi.v1.Identity.GetPluginInfo", GetPluginInfo, get_plugin_info,
-        keeper_facts_take_info, facts);
-    ASK(local, call, "csi.v1.Identity.GetPluginCapabilities", GetPluginCapabilities,
-        get_plugin_capabilities, keeper_facts_take_plugin, facts);
-    ASK(local, call, "csi.v1.Controller.ControllerGetCapabilities", ControllerGetCapabilities,
-        controller_get_capabilities, keeper_facts_take_controller, facts);
-    ASK(local, call, "csi.v1.Node.NodeGetCapabilities", NodeGetCapabilities, node_get_capabilities,
-        keeper_facts_take_node, facts);
-    ASK(local, call, "csi.v1.Node.NodeGetInfo", NodeGetInfo, node_get_info,
-        keeper_facts_take_node_info, facts);
-    ASK(local, call, "csi.v1.GroupController.GroupControllerGetCapabilities",
-        GroupControllerGetCapabilities, group_controller_get_capabilities, keeper_facts_take_group,
-        facts);
     driver_set_facts(&local->driver, facts);
     call_free_detached(call);
 }
@@ -181,7 +175,7 @@ open_local(const struct driver_options *options, struct driver **out)
 {
     extern const struct driver_ops driver_local;
     struct local *local = memory_zeroed(sizeof *local);
-    driver_init(&local->driver, &driver_local, options->runtime);
+    driver_init(&local->driver, &driver_local, options);
     arena_init(&local->arena, NULL, 0, SIZE_MAX);
     struct error *error = open_storage(local, options);
     if (error) {

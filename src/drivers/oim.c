@@ -9,11 +9,8 @@
  * number is bounded, each question's time is, and while nobody answers a breaker refuses them, so a
  * registry that hangs costs no other connection anything.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "backends/files.h"
 #include "base/memory.h"
@@ -21,30 +18,15 @@
 #include "csi/services.h"
 #include "drivers/oim_internal.h"
 #include "drivers/own_directory.h"
-#include "rpc/http2/address.h"
 #include "volumes/handle.h"
 
 #define PLUGIN_NAME "oim.skycap.dev"
 #define REGISTRY_NAME "component.registry"
 #define CONTROLLER_KEY "controllerid"
-#define LONGEST_PAUSE_MS 15u /* between attempts to connect; the keeper's pauses grow instead */
-#define KEEPALIVE_MS 30000u
 
 extern const struct driver_ops driver_oim;
 
 /* ---- calls ---- */
-
-static struct error *
-enter(struct oim_driver *oim)
-{
-    if (atomic_fetch_add(&oim->calls, 1) < oim->max_calls)
-        return NULL;
-    atomic_fetch_sub(&oim->calls, 1);
-    return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "connection \"%s\": %" PRId64
-                     " calls are under way, as many as may be (max-calls); try again later",
-                     oim->connection, oim->max_calls);
-}
 
 static struct error *
 call_oim(struct driver *driver, struct call *call, const struct method *method,
@@ -57,11 +39,11 @@ call_oim(struct driver *driver, struct call *call, const struct method *method,
     };
     /* What is emulated another driver provisions. */
     size_t count = oim->options.emulation ? 1 : COUNT_OF(services);
-    struct error *error = enter(oim);
+    struct error *error = driver_begin_call(driver);
     if (error)
         return error;
     error = services_run(services, count, call, method, request, reply);
-    atomic_fetch_sub(&oim->calls, 1);
+    driver_end_call(driver);
     return error;
 }
 
@@ -105,14 +87,6 @@ check(const struct setting *settings)
 }
 
 static struct error *
-make_directory(const char *path)
-{
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        return NULL;
-    return error_from_errno(errno, "make the directory %s", path);
-}
-
-static struct error *
 open_home(struct oim_driver *oim, const struct driver_options *options)
 {
     const char *own;
@@ -123,7 +97,7 @@ open_home(struct oim_driver *oim, const struct driver_options *options)
         return error;
     oim->directory = arena_print(&oim->arena, "%s/devices", own);
     oim->engine.store = oim->home->store;
-    return make_directory(oim->directory);
+    return files_make_path(oim->directory);
 }
 
 /* Who must prove what to us: see the rights in docs/oim.md. */
@@ -138,36 +112,32 @@ expected_name(struct oim_driver *oim)
 }
 
 static struct error *
-open_channel(struct oim_driver *oim)
+open_endpoint(struct oim_driver *oim)
 {
-    struct address address;
-    struct error *error = address_parse(oim->options.target, &address);
-    if (!error && oim->options.tls.is_given)
-        error = tls_context_open(&oim->options.tls.files, &oim->tls);
-    if (!error && oim->options.is_registry)
-        error = metadata_add(&oim->metadata, &oim->arena, CONTROLLER_KEY, oim->options.controller,
-                             strlen(oim->options.controller));
-    if (error)
-        return error;
-    struct channel_options options = {
+    const struct oim_options *options = &oim->options;
+    struct error *error = NULL;
+    if (options->tls.is_given)
+        error = tls_context_open(&options->tls.files, &oim->tls);
+    if (!error && options->is_registry)
+        error = metadata_add(&oim->metadata, &oim->arena, CONTROLLER_KEY, options->controller,
+                             strlen(options->controller));
+    struct endpoint_options endpoint = {
+        .address = options->target,
         .tls = oim->tls,
         .tls_name = oim->tls ? expected_name(oim) : NULL,
-        .connect_timeout_ms = oim->options.probe_timeout_ms,
-        .max_backoff_ms = LONGEST_PAUSE_MS,
-        .keepalive_ms = address_is_local(&address) ? 0 : KEEPALIVE_MS,
+        .connect_timeout_ms = options->probe_timeout_ms,
     };
-    oim->end.breaker = &oim->breaker;
-    return channel_open(oim->base.runtime, oim->options.target, &options, &oim->end.channel);
+    return error ? error : endpoint_open(&oim->endpoint, oim->base.runtime, &endpoint);
 }
 
 static struct error *
-open_keeper(struct oim_driver *oim)
+open_monitor(struct oim_driver *oim)
 {
-    struct keeper_options options = {
-        .connection = oim->connection,
+    struct monitor_options options = {
+        .connection = oim->base.connection,
         .driver = &oim->base,
-        .controller = &oim->end,
-        .node = &oim->end,
+        .controller = &oim->endpoint,
+        .node = &oim->endpoint,
         .metadata = &oim->metadata,
         .interval_ms = oim->options.probe_interval_ms,
         .timeout_ms = oim->options.probe_timeout_ms,
@@ -175,16 +145,15 @@ open_keeper(struct oim_driver *oim)
         .log = oim->engine.log,
         .check_ready = oim_client_check_ready,
     };
-    return keeper_open(&options, &oim->keeper);
+    return monitor_open(&options, &oim->monitor);
 }
 
 static void
 close_oim(struct driver *driver)
 {
     struct oim_driver *oim = (struct oim_driver *)driver;
-    keeper_close(oim->keeper);
-    channel_close(oim->end.channel);
-    breaker_clear(&oim->breaker);
+    monitor_close(oim->monitor);
+    endpoint_close(&oim->endpoint);
     runtime_close_tls(driver->runtime, oim->tls);
     oim_home_close(oim->home);
     driver_clear(driver);
@@ -196,11 +165,9 @@ static struct oim_driver *
 new_oim(const struct driver_options *options)
 {
     struct oim_driver *oim = memory_zeroed(sizeof *oim);
-    driver_init(&oim->base, &driver_oim, options->runtime);
+    driver_init(&oim->base, &driver_oim, options);
     arena_init(&oim->arena, NULL, 0, SIZE_MAX);
-    breaker_init(&oim->breaker);
-    oim->connection = arena_string(&oim->arena, options->connection);
-    oim->max_calls = options->max_calls;
+    endpoint_init(&oim->endpoint);
     oim->timeout_ms = options->timeout_ms;
     oim->engine.node_id = arena_string(&oim->arena, options->node_id);
     oim->engine.log = options->log;
@@ -220,10 +187,10 @@ open_oim(const struct driver_options *options, struct driver **out)
     if (!error)
         error = open_home(oim, options);
     if (!error)
-        error = open_channel(oim);
+        error = open_endpoint(oim);
     if (!error) {
         tell_facts(oim);
-        error = open_keeper(oim);
+        error = open_monitor(oim);
     }
     if (error) {
         close_oim(&oim->base);

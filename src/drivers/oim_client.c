@@ -2,7 +2,6 @@
 /* Calls to the controller, itself or through the registry. */
 #include "drivers/oim_internal.h"
 #include "proto/oim.rpc.h"
-#include "rpc/loop/timers.h"
 
 #define MS_NS UINT64_C(1000000)
 #define REPLY_ROOM (1u << 20)
@@ -11,26 +10,20 @@
 /* No bdev has this name: asking for it tells whether anybody answers. */
 #define NOBODYS_NAME "skycap-are-you-there"
 
-static uint64_t
-now_ms(void)
-{
-    return timers_now() / MS_NS;
-}
-
 /* To a CSI client UNIMPLEMENTED would mean that this driver has no such method. */
 static struct error *
 translate(struct oim_driver *oim, struct error *error)
 {
     if (error && error->code == CODE_UNIMPLEMENTED)
         error->code = CODE_FAILED_PRECONDITION;
-    return error_wrap(error, "connection \"%s\"", oim->connection);
+    return error_wrap(error, "connection \"%s\"", oim->base.connection);
 }
 
 static struct error *
 ask(struct oim_driver *oim, struct call *call, const struct method *method,
     const ProtobufCMessage *request, struct arena *arena, void *reply)
 {
-    struct error *error = breaker_check(&oim->breaker, now_ms());
+    struct error *error = endpoint_check(&oim->endpoint);
     if (error)
         return translate(oim, error);
     struct call_options options = {
@@ -38,9 +31,9 @@ ask(struct oim_driver *oim, struct call *call, const struct method *method,
         .metadata = &oim->metadata,
         .parent = call_as_parent(call),
     };
-    error = channel_call(oim->end.channel, method, request, &options, arena, reply);
-    if (breaker_note(&oim->breaker, error, now_ms()))
-        keeper_wake(oim->keeper);
+    error = channel_call(oim->endpoint.channel, method, request, &options, arena, reply);
+    if (endpoint_note(&oim->endpoint, error))
+        monitor_wake(oim->monitor);
     return translate(oim, error);
 }
 
@@ -70,10 +63,7 @@ oim_client_check(struct oim_driver *oim, struct call *call, const char *bdev, bo
     request.bdev_name = (char *)bdev;
     struct error *error = tell(oim, call, OIM_V0_CONTROLLER_CHECK_MALLOC_BDEV, &request.base);
     *exists = !error;
-    if (!error || error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    return NULL;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 struct error *
@@ -112,15 +102,12 @@ oim_client_unmap(struct oim_driver *oim, struct call *call, const char *volume)
 }
 
 struct error *
-oim_client_check_ready(struct keeper *keeper, const struct keeper_end *end)
+oim_client_check_ready(struct monitor *monitor, struct endpoint *endpoint)
 {
     Oim__V0__CheckMallocBDevRequest request = OIM__V0__CHECK_MALLOC_BDEV_REQUEST__INIT;
     Oim__V0__CheckMallocBDevReply *reply;
     request.bdev_name = (char *)NOBODYS_NAME;
     struct error *error =
-        keeper_ask(keeper, end, OIM_V0_CONTROLLER_CHECK_MALLOC_BDEV, &request.base, &reply);
-    if (!error || error->code != CODE_NOT_FOUND)
-        return error;
-    error_free(error);
-    return NULL;
+        monitor_ask(monitor, endpoint, OIM_V0_CONTROLLER_CHECK_MALLOC_BDEV, &request.base, &reply);
+    return error_forgive(error, CODE_NOT_FOUND);
 }

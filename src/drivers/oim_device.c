@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -354,55 +352,6 @@ oim_device_wait_gone(const struct oim_device_query *query, uint64_t timeout_ms,
     return await(query, false, timeout_ms, call, &device);
 }
 
-/* ---- its path ---- */
-
-static bool
-is_node_of(const char *path, dev_t number)
-{
-    struct stat found;
-    return stat(path, &found) == 0 && S_ISBLK(found.st_mode) && found.st_rdev == number;
-}
-
-/* The kernel writes slashes in names as '!'. */
-static const char *
-usual_path(const struct oim_device *device, struct arena *arena)
-{
-    char *path = arena_print(arena, "/dev/%s", device->name);
-    for (char *at = path; (at = strchr(at, '!'));)
-        *at = '/';
-    return path;
-}
-
-/* Nodes are of no use where they must not be opened; /dev allows it. */
-static bool
-forbids_devices(const char *directory)
-{
-    struct statvfs found;
-    return statvfs(directory, &found) == 0 && (found.f_flag & ST_NODEV);
-}
-
-static char *
-own_path(const char *directory, const char *name, struct arena *arena)
-{
-    return forbids_devices(directory) ? arena_print(arena, "/dev/skycap-%s", name)
-                                      : arena_print(arena, "%s/%s", directory, name);
-}
-
-struct error *
-oim_device_path(const struct oim_device *device, const char *directory, const char *name,
-                struct arena *arena, const char **out)
-{
-    *out = usual_path(device, arena);
-    if (is_node_of(*out, device->number))
-        return NULL;
-    *out = own_path(directory, name, arena);
-    if (is_node_of(*out, device->number))
-        return NULL;
-    if ((unlink(*out) != 0 && errno != ENOENT) || mknod(*out, S_IFBLK | 0600, device->number) != 0)
-        return error_from_errno(errno, "make the device node %s", *out);
-    return NULL;
-}
-
 static bool
 is_not_ready(const char *path)
 {
@@ -422,12 +371,4 @@ oim_device_wait_open(const char *path, uint64_t timeout_ms, const struct call *c
         poll(NULL, 0, OPEN_AGAIN_MS);
     }
     return NULL;
-}
-
-void
-oim_device_forget_path(const char *directory, const char *name)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    unlink(own_path(directory, name, &arena));
 }

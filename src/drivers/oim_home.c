@@ -2,13 +2,12 @@
 /* The stores of connections to OIM: see oim_home.h. */
 #include "drivers/oim_home.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "backends/files.h"
 #include "base/memory.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,10 +28,10 @@ add(const char *directory, struct oim_home **out)
 {
     char url[PATH_MAX + sizeof "sqlite:"];
     struct store *store;
-    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the directory %s", directory);
+    struct error *error = files_make_path(directory);
     snprintf(url, sizeof url, "sqlite:%s", directory);
-    struct error *error = store_open(url, NULL, &store);
+    if (!error)
+        error = store_open(url, NULL, &store);
     if (error)
         return error;
     struct oim_home *home = memory_zeroed(sizeof *home);

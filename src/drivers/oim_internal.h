@@ -15,7 +15,7 @@
 #define DRIVERS_OIM_INTERNAL_H
 
 #include "csi/controller.h"
-#include "drivers/keeper.h"
+#include "drivers/monitor.h"
 #include "drivers/oim_device.h"
 #include "drivers/oim_home.h"
 #include "drivers/oim_options.h"
@@ -25,7 +25,6 @@ struct oim_driver {
     struct driver base; /* first */
     struct arena arena; /* of the options and what else lives as long */
     struct oim_options options;
-    const char *connection;
     const char *directory; /* of device nodes */
     struct oim_home *home;
     /*
@@ -34,14 +33,11 @@ struct oim_driver {
      */
     struct engine engine;
     char boot_id[64]; /* of the running kernel */
-    int64_t max_calls;
     uint64_t timeout_ms;
     struct metadata metadata; /* of each call to the controller */
     struct tls_context *tls;
-    struct breaker breaker;
-    struct keeper_end end;
-    struct keeper *keeper;
-    atomic_llong calls; /* under way */
+    struct endpoint endpoint;
+    struct monitor *monitor;
 };
 
 /* Of a handler: its context. */
@@ -76,9 +72,8 @@ MUST_CHECK struct error *oim_client_unmap(struct oim_driver *oim, struct call *c
 /* It is not known whether it was done. */
 bool oim_client_is_doubtful(const struct error *error);
 
-/* Of keeper_options: the controller answers. */
-MUST_CHECK struct error *oim_client_check_ready(struct keeper *keeper,
-                                                const struct keeper_end *end);
+/* For monitor_options: does the controller answer? */
+MUST_CHECK struct error *oim_client_check_ready(struct monitor *monitor, struct endpoint *endpoint);
 
 /* ---- oim_volume.c: what is known of a volume ---- */
 
@@ -89,6 +84,13 @@ MUST_CHECK struct error *oim_client_check_ready(struct keeper *keeper,
  */
 const char *oim_volume_handle(const char *name, struct arena *arena);
 bool oim_volume_is_handle(const char *text);
+
+/*
+ * The handle of the id in a request of the Node service. An emulation takes any text. NULL: it is
+ * the id of no volume.
+ */
+const char *oim_volume_handle_of_id(const struct oim_driver *oim, const char *id,
+                                    struct arena *arena);
 
 /* Under the key: ABORTED if others hold it for too long. record NULL: nothing is known of it. */
 struct oim_volume {
@@ -112,6 +114,12 @@ bool oim_volume_is_foreign(const volume_record *record);
 
 /* INVALID_ARGUMENT: the access mode is one of several nodes. */
 MUST_CHECK struct error *oim_volume_check_mode(const volume_capability *capability);
+
+/* The first key of a map field that asks for something; NULL: there is none. */
+const char *oim_volume_find_parameter(void *entries, size_t count, struct arena *arena);
+
+Csi__V1__Volume *oim_volume_message(const struct oim_driver *oim, const volume_record *record,
+                                    struct arena *arena);
 
 /* NOT_FOUND: it is not mapped, as far as is known; what was before a reboot says nothing. */
 MUST_CHECK struct error *oim_volume_get_mapping(struct oim_driver *oim, const char *handle,
@@ -144,15 +152,21 @@ struct oim_device_query oim_volume_query(const struct oim_driver *oim,
 MUST_CHECK struct error *oim_volume_find_device(struct oim_driver *oim, const char *handle,
                                                 struct arena *arena, const char **out);
 
-/* ---- oim_stage.c ---- */
+/* ---- handlers with a file of their own ---- */
 
+HANDLER(oim_create_volume, CreateVolume);
 HANDLER(oim_stage_volume, NodeStageVolume);
 HANDLER(oim_unstage_volume, NodeUnstageVolume);
 
-/*
- * The id in a request of the Node service; in an emulation any text is one. NULL: it is that of no
- * volume.
- */
-const char *oim_stage_handle(const struct oim_driver *oim, const char *id, struct arena *arena);
+/* ---- oim_unstage.c, also for a staging that fails ---- */
+
+/* Without a row the path stays as it is, unless this volume is mounted there. */
+MUST_CHECK struct error *oim_unstage_unmount(struct oim_driver *oim, const char *handle,
+                                             const char *path, const mount_record *record,
+                                             struct arena *arena);
+
+/* Deletes the row of the use, which may be NULL, and that of a volume of somebody else. */
+MUST_CHECK struct error *oim_unstage_forget(struct oim_driver *oim, struct oim_volume *volume,
+                                            const mount_record *record);
 
 #endif

@@ -33,7 +33,7 @@ check_staged(const char *device, const struct mount_list *uses, const struct use
 
 /* A mount cannot keep a device from being written to: readers get one of their own upon it. */
 static struct error *
-place_block(const char *device, const struct use *use, bool is_known)
+bind_block(const char *device, const struct use *use, bool is_known)
 {
     struct loop_device reader AUTO(loop_release) = LOOP_NONE;
     struct error *error = use->read_only ? loop_attach(device, LOOP_READ_ONLY, &reader) : NULL;
@@ -43,15 +43,15 @@ place_block(const char *device, const struct use *use, bool is_known)
 }
 
 static struct error *
-place(struct oim_driver *oim, const char *handle, const char *device, const struct mount_list *uses,
-      const struct use *use, struct arena *arena)
+bind_target(struct oim_driver *oim, const char *handle, const char *device,
+            const struct mount_list *uses, const struct use *use, struct arena *arena)
 {
     mount_record *record;
     bool is_new;
     struct error *error = use_record(&oim->engine, handle, uses, use, arena, &record, &is_new);
     if (error)
         return error;
-    error = capability_is_block(use->capability) ? place_block(device, use, !is_new)
+    error = capability_is_block(use->capability) ? bind_block(device, use, !is_new)
                                                  : publish_bind_staged(use, !is_new, arena);
     if (error && is_new)
         error_free(
@@ -85,14 +85,14 @@ publish(struct oim_driver *oim, const struct oim_volume *volume, const struct us
         error = check_staged(device, &uses, use);
     if (!error)
         error = publish_check_others(&uses, use);
-    return error ? error : place(oim, volume->handle, device, &uses, use, arena);
+    return error ? error : bind_target(oim, volume->handle, device, &uses, use, arena);
 }
 
 /* NOT_FOUND: nothing is known of it. */
 static struct error *
 take_known(struct oim_driver *oim, const char *id, struct arena *arena, struct oim_volume *out)
 {
-    const char *handle = oim_stage_handle(oim, id, arena);
+    const char *handle = oim_volume_handle_of_id(oim, id, arena);
     struct error *error = handle ? oim_volume_take(oim, handle, arena, out) : NULL;
     if (!error && (!handle || !out->record))
         error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
@@ -166,7 +166,7 @@ static HANDLER(node_unpublish, NodeUnpublishVolume)
         error = checks_path("target_path", request->target_path);
     if (error)
         return error;
-    const char *handle = oim_stage_handle(oim, request->volume_id, arena);
+    const char *handle = oim_volume_handle_of_id(oim, request->volume_id, arena);
     if (!handle)
         return NULL;
     error = oim_volume_take(oim, handle, arena, &volume);

@@ -17,8 +17,6 @@
 #include "node/mount.h"
 #include "node/mount_point.h"
 
-#define GONE_TIMEOUT_MS 5000u /* for the kernel to take away a disk that is unmapped */
-
 /* One NodeStageVolume. */
 struct staging {
     struct oim_driver *oim;
@@ -28,14 +26,6 @@ struct staging {
     struct use use;
     bool is_known; /* the row of the use was there before */
 };
-
-const char *
-oim_stage_handle(const struct oim_driver *oim, const char *id, struct arena *arena)
-{
-    if (oim->options.emulation)
-        return oim_volume_handle(id, arena);
-    return oim_volume_is_handle(id) ? id : NULL;
-}
 
 /* ---- volumes of others ---- */
 
@@ -203,7 +193,7 @@ give_raw(struct staging *staging)
 /* ---- staging ---- */
 
 static struct error *
-place(struct staging *staging, const Skycap__Records__OimMappingRecord *mapping)
+mount_mapped(struct staging *staging, const Skycap__Records__OimMappingRecord *mapping)
 {
     const char *device;
     struct error *error = oim_volume_save_mapping(staging->oim, staging->volume->handle, mapping,
@@ -214,27 +204,6 @@ place(struct staging *staging, const Skycap__Records__OimMappingRecord *mapping)
         return error;
     return capability_is_block(staging->use.capability) ? give_raw(staging)
                                                         : mount_file_system(staging, device);
-}
-
-static struct error *
-forget_use(struct oim_driver *oim, struct oim_volume *volume, const mount_record *record)
-{
-    struct error *error = NULL;
-    if (volume->record && oim_volume_is_foreign(volume->record))
-        error = rows_delete(&oim->engine, &volume_rows, &volume->record->base);
-    return error || !record ? error : mount_rows_delete(&oim->engine, record);
-}
-
-/* Without a row the path stays as it is, unless it shows this very volume. */
-static struct error *
-unmount(struct oim_driver *oim, const char *handle, const char *path, const mount_record *record,
-        struct arena *arena)
-{
-    const char *device;
-    if (record)
-        return capability_is_block(record->capability) ? NULL : mount_remove(path);
-    struct error *error AUTO(error_cleanup) = oim_volume_find_device(oim, handle, arena, &device);
-    return !error && mount_point_is_mounted_from(device, path) ? mount_remove(path) : NULL;
 }
 
 /*
@@ -253,7 +222,7 @@ give_up(struct staging *staging, const mount_record *record, bool is_mapped, str
     if (failed || staging->is_known || (!is_mapped && oim_client_is_doubtful(error)))
         return error;
     if (is_mapped)
-        failed = unmount(oim, volume->handle, staging->use.path, NULL, arena);
+        failed = oim_unstage_unmount(oim, volume->handle, staging->use.path, NULL, arena);
     if (!failed && uses.count > 1) {
         error_free(mount_rows_delete(&oim->engine, record));
         return error;
@@ -263,12 +232,12 @@ give_up(struct staging *staging, const mount_record *record, bool is_mapped, str
     if (!failed)
         failed = oim_volume_save_mapping(oim, volume->handle, NULL, arena);
     if (!failed)
-        error_free(forget_use(oim, volume, record));
+        error_free(oim_unstage_forget(oim, volume, record));
     return error;
 }
 
 static struct error *
-map_and_place(struct staging *staging, const mount_record *record)
+map_and_mount(struct staging *staging, const mount_record *record)
 {
     Oim__V0__MapVolumeRequest request;
     Skycap__Records__OimMappingRecord mapping;
@@ -278,7 +247,7 @@ map_and_place(struct staging *staging, const mount_record *record)
                                &mapping);
     if (error)
         return give_up(staging, record, false, error);
-    error = place(staging, &mapping);
+    error = mount_mapped(staging, &mapping);
     return error ? give_up(staging, record, true, error) : NULL;
 }
 
@@ -318,7 +287,7 @@ stage(struct staging *staging)
     if (error)
         return error;
     staging->is_known = !is_new;
-    return is_staged(staging) ? use_apply_group(use) : map_and_place(staging, record);
+    return is_staged(staging) ? use_apply_group(use) : map_and_mount(staging, record);
 }
 
 HANDLER(oim_stage_volume, NodeStageVolume)
@@ -331,7 +300,7 @@ HANDLER(oim_stage_volume, NodeStageVolume)
         error = oim_volume_check_mode(request->volume_capability);
     if (error)
         return error;
-    const char *handle = oim_stage_handle(oim, request->volume_id, call_arena(call));
+    const char *handle = oim_volume_handle_of_id(oim, request->volume_id, call_arena(call));
     if (!handle)
         return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->volume_id);
     error = oim_volume_take(oim, handle, call_arena(call), &volume);
@@ -346,81 +315,4 @@ HANDLER(oim_stage_volume, NodeStageVolume)
                 capability_is_read_only(request->volume_capability)},
     };
     return stage(&staging);
-}
-
-/* ---- and back ---- */
-
-static bool
-is_staged_elsewhere(const struct mount_list *uses, const char *path)
-{
-    for (size_t i = 0; i < uses->count; i++)
-        if (!mount_rows_is_publication(uses->records[i]) &&
-            strcmp(uses->records[i]->path, path) != 0)
-            return true;
-    return false;
-}
-
-/* A disk that lingers could be taken for the next volume that gets its number. */
-static void
-await_gone(struct oim_driver *oim, struct call *call, const char *handle)
-{
-    Skycap__Records__OimMappingRecord *mapping;
-    struct error *error AUTO(error_cleanup) =
-        oim_volume_get_mapping(oim, handle, call_arena(call), &mapping);
-    if (error || !mapping->scsi[0])
-        return;
-    struct oim_device_query query = oim_volume_query(oim, mapping);
-    error = oim_device_wait_gone(&query, GONE_TIMEOUT_MS, call);
-    if (error)
-        log_warn(oim->engine.log, "a disk is still there though it is unmapped",
-                 LOG_TEXT("connection", oim->connection), LOG_TEXT("volume", handle),
-                 LOG_TEXT("device", mapping->device), LOG_TEXT("scsi", mapping->scsi));
-}
-
-static struct error *
-unmap(struct oim_driver *oim, struct call *call, const char *handle)
-{
-    struct error *error = oim_client_unmap(oim, call, handle);
-    if (error)
-        return error;
-    await_gone(oim, call, handle);
-    oim_device_forget_path(oim->directory, handle);
-    return oim_volume_save_mapping(oim, handle, NULL, call_arena(call));
-}
-
-static struct error *
-unstage(struct oim_driver *oim, struct call *call, struct oim_volume *volume, const char *path)
-{
-    struct arena *arena = call_arena(call);
-    struct mount_list uses;
-    struct error *error = oim_volume_list_uses(oim, volume->handle, NULL, arena, &uses);
-    if (!error)
-        error = stage_check_unpublished(&uses, path);
-    if (error)
-        return error;
-    const mount_record *record = mount_rows_find(&uses, path);
-    error = unmount(oim, volume->handle, path, record, arena);
-    if (error)
-        return error;
-    if (is_staged_elsewhere(&uses, path))
-        return record ? mount_rows_delete(&oim->engine, record) : NULL;
-    error = unmap(oim, call, volume->handle);
-    return error ? error : forget_use(oim, volume, record);
-}
-
-HANDLER(oim_unstage_volume, NodeUnstageVolume)
-{
-    (void)reply;
-    struct oim_driver *oim = oim_of(call);
-    struct oim_volume volume AUTO(oim_volume_release) = {0};
-    struct error *error = checks_id("volume_id", request->volume_id);
-    if (!error)
-        error = checks_path("staging_target_path", request->staging_target_path);
-    if (error)
-        return error;
-    const char *handle = oim_stage_handle(oim, request->volume_id, call_arena(call));
-    if (!handle)
-        return NULL;
-    error = oim_volume_take(oim, handle, call_arena(call), &volume);
-    return error ? error : unstage(oim, call, &volume, request->staging_target_path);
 }

@@ -3,9 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "csi/messages.h"
 #include "drivers/oim_internal.h"
+#include "message/message_map.h"
 #include "node/mount.h"
 #include "node/stage.h"
+#include "volumes/spec.h"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -34,7 +37,7 @@ oim_volume_is_handle(const char *text)
 
 /*
  * FNV-1a of 128 bits. Should two names ever have the same, the row tells whose it is: see
- * check_same in oim_controller.c.
+ * check_same in oim_create.c.
  */
 const char *
 oim_volume_handle(const char *name, struct arena *arena)
@@ -48,6 +51,14 @@ oim_volume_handle(const char *name, struct arena *arena)
         hash = (hash ^ (unsigned char)*name) * prime;
     return arena_print(arena, HASH_MARK "%016" PRIx64 "%016" PRIx64, (uint64_t)(hash >> 64),
                        (uint64_t)hash);
+}
+
+const char *
+oim_volume_handle_of_id(const struct oim_driver *oim, const char *id, struct arena *arena)
+{
+    if (oim->options.emulation)
+        return oim_volume_handle(id, arena);
+    return oim_volume_is_handle(id) ? id : NULL;
 }
 
 /* ---- rows ---- */
@@ -113,6 +124,31 @@ oim_volume_check_mode(const volume_capability *capability)
             CODE_INVALID_ARGUMENT,
             "the volume is on one node: only the access modes SINGLE_NODE_* are possible");
     }
+}
+
+/* ---- messages ---- */
+
+const char *
+oim_volume_find_parameter(void *entries, size_t count, struct arena *arena)
+{
+    struct text_map map = message_map_read(entries, count, arena);
+    for (size_t i = 0; i < map.count; i++)
+        if (!spec_is_sidecar_key(map.pairs[i].key))
+            return map.pairs[i].key;
+    return NULL;
+}
+
+Csi__V1__Volume *
+oim_volume_message(const struct oim_driver *oim, const volume_record *record, struct arena *arena)
+{
+    Csi__V1__Volume *volume = arena_alloc(arena, sizeof *volume);
+    csi__v1__volume__init(volume);
+    volume->volume_id = arena_string(arena, record->handle);
+    volume->capacity_bytes = record->size_bytes;
+    volume->accessible_topology = arena_alloc(arena, sizeof(void *));
+    volume->accessible_topology[0] = messages_topology(oim->engine.node_id, arena);
+    volume->n_accessible_topology = 1;
+    return volume;
 }
 
 /* ---- mappings ---- */

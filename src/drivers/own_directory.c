@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/files.h"
 #include "base/memory.h"
 
 static bool
@@ -32,8 +33,9 @@ own_directory_find(const struct driver_options *options, struct arena *arena, co
 {
     const char *parent = arena_print(arena, "%s/connections", options->data_directory);
     const char *own = arena_print(arena, "%s/%s", parent, options->connection);
-    if (mkdir(parent, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the directory %s", parent);
+    struct error *error = files_make_path(parent);
+    if (error)
+        return error;
     const char *old_name = is_directory(own) ? NULL : find_old_name(options, parent, arena);
     if (old_name && symlink(old_name, own) != 0)
         return error_from_errno(errno, "make the link %s", own);

@@ -31,3 +31,11 @@ message_bytes_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *byte
     ProtobufCAllocator allocator = {allocate, free_nothing, arena};
     return protobuf_c_message_unpack(type, &allocator, size, bytes);
 }
+
+void *
+message_bytes_copy(const ProtobufCMessage *message, struct arena *arena)
+{
+    size_t size;
+    uint8_t *bytes = message_bytes_pack(message, arena, &size);
+    return message_bytes_unpack(message->descriptor, bytes, size, arena);
+}

@@ -16,4 +16,7 @@ uint8_t *message_bytes_pack(const ProtobufCMessage *message, struct arena *arena
 ProtobufCMessage *message_bytes_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
                                        size_t size, struct arena *arena);
 
+/* A copy of the message and of all that it holds, in the arena. */
+void *message_bytes_copy(const ProtobufCMessage *message, struct arena *arena);
+
 #endif

@@ -23,7 +23,8 @@ silent_driver_new(struct runtime *runtime, const char *node_id, const char *key,
 {
     struct driver *driver = memory_zeroed(sizeof *driver);
     struct driver_facts *facts = driver_facts_new();
-    driver_init(driver, &silent_driver, runtime);
+    driver_init(driver, &silent_driver,
+                &(struct driver_options){.connection = "silent", .runtime = runtime});
     facts->is_known = facts->is_ready = true;
     facts->services =
         UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS;

@@ -99,9 +99,9 @@ a_child_that_hangs_is_left_alone_until_it_answers_again(void)
     close_both(&front, &child);
 }
 
-/* The calls' own failures open the breaker; then the keeper looks at once, not after its interval. */
+/* The calls' own failures open the breaker; then the monitor looks at once, not after its interval. */
 static void
-a_breaker_that_opens_makes_the_keeper_look(void)
+a_breaker_that_opens_makes_the_monitor_look(void)
 {
     struct child child;
     struct front front;
@@ -154,7 +154,7 @@ main(void)
     more_calls_than_may_be_are_refused_at_once();
     a_call_takes_no_longer_than_it_may();
     a_child_that_hangs_is_left_alone_until_it_answers_again();
-    a_breaker_that_opens_makes_the_keeper_look();
+    a_breaker_that_opens_makes_the_monitor_look();
     closing_does_not_wait_for_a_child_that_hangs();
     return check_report("test_driver_csi_hangs");
 }

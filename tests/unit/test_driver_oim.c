@@ -228,7 +228,7 @@ a_controller_that_hangs_costs_bounded_time_and_calls(void)
     CHECK_NUMBER(hung.code, CODE_DEADLINE_EXCEEDED);
     CHECK(ms_since(start) < 2000);
     CHECK(wait_for_facts(pair.driver, false, NULL));
-    /* The keeper has asked in vain often enough: nobody waits any more. */
+    /* The monitor has asked in vain often enough: nobody waits any more. */
     CHECK(wait_for_trouble(pair.driver, ""));
     sleep_ms(2500);
     start = timers_now();

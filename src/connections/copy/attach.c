@@ -2,11 +2,11 @@
 /* Volumes at paths of this node: see attach.h. */
 #include "connections/copy/attach.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/files.h"
 #include "connections/forward/forward.h"
 #include "connections/request/global_id.h"
 #include "connections/request/map_field.h"
@@ -51,14 +51,6 @@ path_of(const struct attachment *a, const char *name)
     return arena_print(call_arena(a->call), "%s/%s", a->directory, name);
 }
 
-static struct error *
-make_directory(const char *path)
-{
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the directory %s", path);
-    return NULL;
-}
-
 /* ---- there ---- */
 
 static struct error *
@@ -93,7 +85,7 @@ stage(const struct attachment *a, const struct text_map *publish_context, const 
     REQUEST(NodeStageVolume, node_stage_volume, request);
     Csi__V1__NodeStageVolumeResponse reply = CSI__V1__NODE_STAGE_VOLUME_RESPONSE__INIT;
     *staged = path_of(a, "stage");
-    struct error *error = make_directory(*staged);
+    struct error *error = files_make_path(*staged);
     if (error)
         return error;
     request.volume_id = a->volume->volume_id;
@@ -127,7 +119,7 @@ attach_volume(const struct attachment *a, const char **path)
     struct text_map publish_context;
     const char *staged;
     *path = path_of(a, "target");
-    struct error *error = make_directory(a->directory);
+    struct error *error = files_make_path(a->directory);
     if (!error)
         error = publish_by_controller(a, &publish_context);
     if (!error)

@@ -51,9 +51,13 @@ read_chunk(int fd, char *bytes, size_t size, uint64_t offset)
     return NULL;
 }
 
+/* A thin device stays thin. */
 static struct error *
 write_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
 {
+    if (is_zero(bytes, size) &&
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) == 0)
+        return NULL;
     for (size_t done = 0; done < size;) {
         ssize_t put = pwrite(fd, bytes + done, size - done, (off_t)(offset + done));
         if (put < 0 && errno != EINTR)
@@ -61,16 +65,6 @@ write_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
         done += put > 0 ? (size_t)put : 0;
     }
     return NULL;
-}
-
-/* A thin device stays thin. */
-static struct error *
-put_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
-{
-    if (is_zero(bytes, size) &&
-        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) == 0)
-        return NULL;
-    return write_chunk(fd, bytes, size, offset);
 }
 
 /*
@@ -85,7 +79,7 @@ copy_chunk(int from, int to, char *bytes, char *there, size_t size, uint64_t off
         error = read_chunk(from, bytes, size, offset);
     else
         memset(bytes, 0, size);
-    return error || memcmp(bytes, there, size) == 0 ? error : put_chunk(to, bytes, size, offset);
+    return error || memcmp(bytes, there, size) == 0 ? error : write_chunk(to, bytes, size, offset);
 }
 
 static struct error *

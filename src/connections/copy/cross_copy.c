@@ -63,15 +63,12 @@ new_work(struct router *router, const struct connection_set *set, struct connect
          struct connection *to, const copy_record *record)
 {
     struct cross_copy_work *work = memory_zeroed(sizeof *work);
-    size_t size;
     arena_init(&work->arena, NULL, 0, SIZE_MAX);
     work->router = router;
     work->set = connection_set_share((struct connection_set *)set);
     work->from = connection_share(from);
     work->to = connection_share(to);
-    uint8_t *bytes = message_bytes_pack(&record->base, &work->arena, &size);
-    work->record = (copy_record *)message_bytes_unpack(
-        &skycap__records__cross_copy_record__descriptor, bytes, size, &work->arena);
+    work->record = message_bytes_copy(&record->base, &work->arena);
     work->key = cross_copy_rows_key(CROSS_COPY_UNFINISHED, work->record, &work->arena);
     return work;
 }
@@ -106,14 +103,12 @@ copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct cross_copy_work
 static bool
 same_content(const copy_record *record, const Csi__V1__CreateVolumeRequest *request)
 {
-    struct arena arena;
+    struct arena arena AUTO(arena_clear);
     size_t a_size, b_size;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     uint8_t *a = message_bytes_pack(&record->request->volume_content_source->base, &arena, &a_size);
     uint8_t *b = message_bytes_pack(&request->volume_content_source->base, &arena, &b_size);
-    bool same = a_size == b_size && memcmp(a, b, a_size) == 0;
-    arena_clear(&arena);
-    return same;
+    return a_size == b_size && memcmp(a, b, a_size) == 0;
 }
 
 static bool

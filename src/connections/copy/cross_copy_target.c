@@ -84,16 +84,6 @@ make_work_name(struct arena *arena)
     return name;
 }
 
-/* A copy that drivers may change in its own way. */
-static Csi__V1__CreateVolumeRequest *
-duplicate(const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
-{
-    size_t size;
-    uint8_t *bytes = message_bytes_pack(&request->base, arena, &size);
-    return (Csi__V1__CreateVolumeRequest *)message_bytes_unpack(request->base.descriptor, bytes,
-                                                                size, arena);
-}
-
 /* What is to become of the request. */
 static copy_record *
 new_record(const struct connection *from, const struct connection *to,
@@ -101,7 +91,7 @@ new_record(const struct connection *from, const struct connection *to,
 {
     copy_record *record = arena_alloc(arena, sizeof *record);
     skycap__records__cross_copy_record__init(record);
-    record->request = duplicate(request, arena);
+    record->request = message_bytes_copy(&request->base, arena);
     record->had_secrets = record->request->n_secrets > 0;
     record->request->n_secrets = 0;
     record->from_connection = (char *)from->spec->name;
@@ -132,7 +122,8 @@ static struct error *
 make_target(struct call *call, const struct connection_set *set, struct connection *to,
             const Csi__V1__CreateVolumeRequest *asked, copy_record *record)
 {
-    Csi__V1__CreateVolumeRequest *request = duplicate(asked, call_arena(call));
+    /* The ids and parameters in it are changed on the way to the driver. */
+    Csi__V1__CreateVolumeRequest *request = message_bytes_copy(&asked->base, call_arena(call));
     Csi__V1__CreateVolumeResponse made = CSI__V1__CREATE_VOLUME_RESPONSE__INIT;
     request->volume_content_source = NULL;
     struct error *error = new_volume_create(router_of(call), call, set, to, request, &made);

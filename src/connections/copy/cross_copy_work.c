@@ -5,11 +5,9 @@
  */
 #include "connections/copy/cross_copy_work.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/files.h"
 #include "connections/copy/attach.h"
 #include "connections/copy/copy_data.h"
 #include "connections/forward/forward.h"
@@ -48,21 +46,12 @@ is_snapshot(const struct cross_copy_work *work)
 
 /* ---- the temporary copy ---- */
 
-static ProtobufCMessage *
-duplicate(const ProtobufCMessage *message, struct arena *arena)
-{
-    size_t size;
-    uint8_t *bytes = message_bytes_pack(message, arena, &size);
-    return message_bytes_unpack(message->descriptor, bytes, size, arena);
-}
-
 /* Another process must be able to let go of what this one has. */
 static struct error *
 remember(struct cross_copy_work *work, struct run *run)
 {
-    struct store_change change = {.key = work->key, .expected = STORE_ANY};
-    change.value =
-        message_bytes_pack(&work->record->base, call_arena(run->call), &change.value_size);
+    struct store_change change =
+        cross_copy_rows_change(work->key, work->record, STORE_ANY, call_arena(run->call));
     return store_write(work->router->store, &change, 1, NULL);
 }
 
@@ -81,14 +70,14 @@ make_helper(struct run *run)
     request.n_volume_capabilities = 1;
     /* The ids in it are changed on the way to the driver. */
     request.volume_content_source =
-        (Csi__V1__VolumeContentSource *)duplicate(&content_of(work)->base, call_arena(run->call));
+        message_bytes_copy(&content_of(work)->base, call_arena(run->call));
     map_field_find(&request.base, "secrets", &field);
     map_field_write(&field, &run->from_secrets, call_arena(run->call));
     struct error *error =
         new_volume_create(work->router, run->call, work->set, work->from, &request, &reply);
     if (error)
         return error_wrap(error, "make a temporary copy of the source");
-    work->record->helper = (Csi__V1__Volume *)duplicate(&reply.volume->base, &work->arena);
+    work->record->helper = message_bytes_copy(&reply.volume->base, &work->arena);
     return remember(work, run);
 }
 
@@ -253,10 +242,8 @@ make_directories(struct run *run)
 {
     const char *parent = arena_print(call_arena(run->call), "%s/connections/.copies",
                                      run->work->router->data_directory);
-    if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
-        (mkdir(run->directory, 0700) != 0 && errno != EEXIST))
-        return error_from_errno(errno, "make the directory %s", run->directory);
-    return NULL;
+    struct error *error = files_make_path(parent);
+    return error ? error : files_make_path(run->directory);
 }
 
 /* As the first capability of the request, for one node. */

@@ -243,7 +243,7 @@ pass_unknown(struct call *call)
         error = error_new(CODE_UNIMPLEMENTED, "connection \"%s\" has no %s", name, call_path(call));
     if (error)
         return error;
-    /* A driver that was never reached may be this very server: its keeper has found that out. */
+    /* A driver that was never reached may be this very server: its monitor has found that out. */
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     if (!facts->is_known)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\": %s", name, facts->trouble);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The router: who it is, and what it can: whatever one of the connections can, as their drivers
- * said last. Nothing here waits: the drivers' keepers do the asking.
+ * said last. Nothing here waits: the drivers' monitors do the asking.
  */
 #include <string.h>
 
@@ -133,7 +133,7 @@ router_plugin_capabilities(struct call *call, const void *in, void *out)
     return NULL;
 }
 
-/* What this process keeps itself has no keeper that asks: it is asked now. */
+/* What this process keeps itself has no monitor that asks: it is asked now. */
 static bool
 ask_own(struct call *call, const struct connection *connection)
 {

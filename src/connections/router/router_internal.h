@@ -69,7 +69,10 @@ MUST_CHECK struct error *router_ask_for_page(const struct merged_list *list,
 void router_translate_operation(const struct connection *connection, struct arena *arena,
                                 Skycap__V1__Operation *message);
 
-/* Sends the changes of one operation until it ends. `id` is the engine's; NULL: the router's own. */
+/*
+ * Sends the changes of one operation until it ends. `id` is the engine's; without a connection it
+ * is the router's.
+ */
 MUST_CHECK struct error *router_watch_operation(struct call *call, struct connection *connection,
                                                 const char *id);
 

@@ -17,7 +17,7 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
 }
 
 /*
- * What the drivers' keepers have asked is told; nobody is asked now, so a driver that hangs keeps
+ * What the drivers' monitors have asked is told; nobody is asked now, so a driver that hangs keeps
  * no kubelet waiting. A kubelet asks when it registers the driver and not again: before all is
  * known it is not answered.
  */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The router's life: its stores, its connections, and the work that it resumes. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include "backends/files.h"
 #include "base/memory.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"
@@ -23,10 +22,9 @@ open_store(struct router *router, const char *directory)
     if (error)
         return error;
     snprintf(path, sizeof path, "%s/connections", router->data_directory);
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the directory %s", path);
+    error = files_make_path(path);
     snprintf(path, sizeof path, "sqlite:%s/connections", router->data_directory);
-    return store_open(path, NULL, &router->store);
+    return error ? error : store_open(path, NULL, &router->store);
 }
 
 static struct error *
