@@ -107,3 +107,14 @@ text_map_of(struct text_pair *pairs, size_t count, struct arena *arena)
     }
     return map;
 }
+
+struct text_map
+text_map_copy(const struct text_map *map, struct arena *arena)
+{
+    struct text_map copy = {arena_alloc(arena, map->count * sizeof *copy.pairs), map->count,
+                            map->count};
+    for (size_t i = 0; i < map->count; i++)
+        copy.pairs[i] = (struct text_pair){arena_string(arena, map->pairs[i].key),
+                                           arena_string(arena, map->pairs[i].value)};
+    return copy;
+}

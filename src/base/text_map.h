@@ -38,6 +38,9 @@ const char *text_map_find(const struct text_map *map, const char *key);
  */
 struct text_map text_map_of(struct text_pair *pairs, size_t count, struct arena *arena);
 
+/* A copy with texts of its own. */
+struct text_map text_map_copy(const struct text_map *map, struct arena *arena);
+
 /* An order of maps for qsort and bsearch; 0: they have the same pairs. */
 int text_map_compare(const struct text_map *a, const struct text_map *b);
 bool text_map_equal(const struct text_map *a, const struct text_map *b);

@@ -13,15 +13,6 @@ copy_text(struct arena *arena, const char *text)
     return text ? arena_string(arena, text) : NULL;
 }
 
-static void
-copy_map(struct text_map *map, struct arena *arena)
-{
-    for (size_t i = 0; i < map->count; i++) {
-        map->pairs[i].key = arena_string(arena, map->pairs[i].key);
-        map->pairs[i].value = arena_string(arena, map->pairs[i].value);
-    }
-}
-
 /* ---- where it is ---- */
 
 static struct error *
@@ -78,7 +69,7 @@ read_command(const struct setting *settings, struct arena *arena, struct csi_opt
         error = settings_read_map(settings, "environment", arena, &out->environment);
     if (!error)
         error = check_environment(settings, &out->environment);
-    copy_map(&out->environment, arena);
+    out->environment = text_map_copy(&out->environment, arena);
     if (error || !settings_find(settings, "command"))
         return error;
     if (!list.count || list.items[0][0] != '/')

@@ -124,10 +124,7 @@ driver_facts_copy(const struct driver_facts *facts)
     copy->plugin_name = copy_text(arena, facts->plugin_name);
     copy->plugin_version = copy_text(arena, facts->plugin_version);
     copy->node_id = copy_text(arena, facts->node_id);
-    copy->topology = (struct text_map){0};
-    for (size_t i = 0; i < facts->topology.count; i++)
-        text_map_set(&copy->topology, arena, arena_string(arena, facts->topology.pairs[i].key),
-                     arena_string(arena, facts->topology.pairs[i].value));
+    copy->topology = text_map_copy(&facts->topology, arena);
     return copy;
 }
 

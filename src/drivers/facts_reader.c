@@ -2,6 +2,7 @@
 /* What a CSI driver can do: see facts_reader.h. */
 #include "drivers/facts_reader.h"
 
+#include "message/message_map.h"
 #include "proto/csi.rpc.h"
 
 #define SERVICE(name) (UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##name)
@@ -105,12 +106,12 @@ take_node_info(struct driver_facts *facts, const Csi__V1__NodeGetInfoResponse *i
 {
     struct arena *arena = &facts->arena;
     const Csi__V1__Topology *topology = info->accessible_topology;
+    struct text_map segments = {0};
     facts->node_id = arena_string(arena, info->node_id);
     facts->max_volumes_per_node = info->max_volumes_per_node > 0 ? info->max_volumes_per_node : 0;
-    facts->topology = (struct text_map){0};
-    for (size_t i = 0; topology && i < topology->n_segments; i++)
-        text_map_set(&facts->topology, arena, arena_string(arena, topology->segments[i]->key),
-                     arena_string(arena, topology->segments[i]->value));
+    if (topology)
+        segments = message_map_read(topology->segments, topology->n_segments, arena);
+    facts->topology = text_map_copy(&segments, arena);
 }
 
 static void

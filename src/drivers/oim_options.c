@@ -70,11 +70,7 @@ read_emulation(const struct setting *settings, struct arena *arena, struct oim_o
     if (error)
         return error;
     out->emulation = is_given ? &oim_emulations[index] : NULL;
-    for (size_t i = 0; i < out->clusters.count; i++) {
-        struct text_pair *pair = &out->clusters.pairs[i];
-        *pair =
-            (struct text_pair){arena_string(arena, pair->key), arena_string(arena, pair->value)};
-    }
+    out->clusters = text_map_copy(&out->clusters, arena);
     return NULL;
 }
 

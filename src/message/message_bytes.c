@@ -2,6 +2,8 @@
 /* Packing and unpacking messages: see message_bytes.h. */
 #include "message/message_bytes.h"
 
+#include <string.h>
+
 static void *
 allocate(void *arena, size_t size)
 {
@@ -30,6 +32,17 @@ message_bytes_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *byte
 {
     ProtobufCAllocator allocator = {allocate, free_nothing, arena};
     return protobuf_c_message_unpack(type, &allocator, size, bytes);
+}
+
+bool
+message_bytes_equal(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    struct arena arena AUTO(arena_clear);
+    size_t a_size, b_size;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const uint8_t *a_bytes = message_bytes_pack(a, &arena, &a_size);
+    const uint8_t *b_bytes = message_bytes_pack(b, &arena, &b_size);
+    return a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0;
 }
 
 void *

@@ -44,7 +44,7 @@ candidate_clear(struct candidate *candidate)
     arena_clear(&candidate->arena);
 }
 
-/* Of a file that is wrong the last good one counts: it stays in force. */
+/* While a file is wrong, the last good one stays in force. */
 static const struct connection_spec *
 spec_that_counts(const struct candidate *candidate)
 {

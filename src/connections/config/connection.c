@@ -87,7 +87,6 @@ connection_unknown_error(const struct connection *connection)
                      connection->spec->name, facts->trouble ? facts->trouble : "it is being asked");
 }
 
-/* As the file has fixed it, or else as the driver has said it last. */
 #define CAPABILITIES(function, member, without)                                                    \
     uint64_t function(const struct connection *connection)                                         \
     {                                                                                              \
@@ -146,16 +145,6 @@ connection_set_cleanup(struct connection_set **set)
     connection_set_release(*set);
 }
 
-static bool
-has_alias(const struct connection *connection, const char *name)
-{
-    const struct text_list *aliases = &connection->spec->aliases;
-    for (size_t i = 0; i < aliases->count; i++)
-        if (strcmp(aliases->items[i], name) == 0)
-            return true;
-    return false;
-}
-
 struct connection *
 connection_set_find(const struct connection_set *set, const char *name)
 {
@@ -166,7 +155,7 @@ connection_set_find(const struct connection_set *set, const char *name)
             continue;
         if (strcmp(set->slots[i].name, name) == 0)
             return connection;
-        if (!by_alias && has_alias(connection, name))
+        if (!by_alias && spec_has_alias(connection->spec, name))
             by_alias = connection;
     }
     return by_alias;

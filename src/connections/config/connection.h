@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections, and the set of them that is in force at an instant. Both are immutable and shared: a
- * call takes a reference to the connection that it goes to, and finishes on it whatever happens to
- * its file meanwhile. Any thread.
+ * Connections, and the set of them that is in force. Both are immutable and shared by reference: a
+ * call holds a reference to its connection and finishes there, even if the file changes meanwhile.
+ * Any thread.
  */
 #ifndef CONNECTIONS_CONFIG_CONNECTION_H
 #define CONNECTIONS_CONFIG_CONNECTION_H
@@ -10,10 +10,10 @@
 #include "connections/config/spec.h"
 #include "drivers/driver.h"
 
-/* What has gone to a connection's name, for metrics; it outlives the connections of that name. */
+/* Calls to the connection of a name, for metrics; they outlive the connections of that name. */
 struct connection_counters {
     atomic_uint_fast64_t calls;
-    atomic_uint_fast64_t failures; /* answered with an error, whoever made it */
+    atomic_uint_fast64_t failures; /* answered with an error, by the driver or by the router */
     atomic_uint_fast64_t microseconds;
 };
 
@@ -34,25 +34,25 @@ struct connection *connection_new(struct arena *arena, struct connection_spec *s
 struct connection *connection_share(struct connection *connection);
 void connection_release(struct connection *connection);
 
-/* Whether what it can do is known: its driver has been reached once, or the file says it. */
+/* Are its capabilities known? Its driver has been reached once, or the file lists them. */
 bool connection_is_known(const struct connection *connection);
 /*
- * The same, or the store has what the driver reported before. An orchestrator is told it; no call
- * is rejected because of it.
+ * The same, or the store has what the driver reported before a restart. That is reported to the
+ * orchestrator, but no call is refused because of it.
  */
 bool connection_is_told(const struct connection *connection);
 /*
- * Whether what it can do, or what it says to NodeGetInfo, is not known but will be: not so of one
- * that leads back to this server.
+ * Are its capabilities, or its answer to NodeGetInfo, still unknown? Never true of a connection
+ * that leads back to this server, because nothing will become known of it.
  */
 bool connection_is_awaited(const struct connection *connection);
 bool connection_is_node_awaited(const struct connection *connection);
-/* UNAVAILABLE, for callers who need to know it. */
+/* UNAVAILABLE: the capabilities are not known yet. */
 MUST_CHECK struct error *connection_unknown_error(const struct connection *connection);
 
 /*
- * What its driver can, as the file says it, else as far as is known, less what the file takes away:
- * 1 << Type.
+ * The capabilities of the driver, as bits 1 << Type: those that the file lists, else those that the
+ * driver has reported, without those that the file excludes.
  */
 uint64_t connection_services(const struct connection *connection);
 uint64_t connection_expansion(const struct connection *connection);
@@ -60,15 +60,17 @@ uint64_t connection_controller_capabilities(const struct connection *connection)
 uint64_t connection_node_capabilities(const struct connection *connection);
 uint64_t connection_group_capabilities(const struct connection *connection);
 
-/* One of the first. */
+/* One of the controller's: CONNECTION_CAN(connection, LIST_VOLUMES). */
 bool connection_can(const struct connection *connection,
                     Csi__V1__ControllerServiceCapability__RPC__Type capability);
+#define CONNECTION_CAN(connection, name)                                                           \
+    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
-/* A name that there is a file for. */
+/* A name that has a file. */
 struct connection_slot {
     const char *name;
-    struct connection *connection; /* NULL: no good file was ever seen */
-    const char *trouble;           /* with the newest file; NULL: none */
+    struct connection *connection; /* NULL: there was never a good file */
+    const char *trouble;           /* what is wrong with the newest file; NULL: nothing */
 };
 
 struct connection_set {
@@ -83,15 +85,16 @@ struct connection_set *connection_set_share(struct connection_set *set);
 void connection_set_release(struct connection_set *set);
 void connection_set_cleanup(struct connection_set **set);
 
-/* By name, or by an alias. NULL: there is none. It stays the set's. */
+/* By name or alias; NULL: there is none. The set keeps the reference. */
 struct connection *connection_set_find(const struct connection_set *set, const char *name);
 
-/* One that has a name and a file, of which no good one was ever seen; NULL: there is none. */
+/* A slot with a valid name for which there was never a good file; NULL: there is none. */
 const struct connection_slot *connection_set_wrong(const struct connection_set *set);
 
 /*
- * The one that says so, else the only one; NULL: there is no such. Of several that say so, the
- * first by name. Beside a wrong file none is the only one: that may be the one that says so.
+ * The connection whose file says `default: true`, the first by name if there are several; else the
+ * only one; else NULL. While a file is wrong no connection counts as the only one: the wrong file
+ * may be that of the default.
  */
 struct connection *connection_set_default(const struct connection_set *set);
 

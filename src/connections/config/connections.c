@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the directory and swapping sets: see connections.h.
+ * Loading connections: see connections.h.
  *
- * One thread loads: it makes a new set out of the files and of the connections that need no change,
- * which both sets share, and puts it in the place of the old one under a lock that is held for a
- * pointer's sake only. The old set goes when the last call lets go of it.
+ * A load makes a new set. Connections that did not change are shared by the old and the new set.
+ * The lock protects only the pointer to the current set. The old set is freed when the last call
+ * releases it.
  */
 #include "connections/config/connections.h"
 
@@ -18,7 +18,7 @@
 #include "connections/config/known_drivers.h"
 #include "connections/config/known_facts.h"
 
-#define LOOK_MS 30000 /* also without notice from the kernel */
+#define LOOK_MS 30000 /* interval of loads without an event from the kernel */
 #define NEW_DRIVER_MS 3000
 #define STEP_MS 5
 
@@ -171,7 +171,7 @@ note_removed(struct connections *connections, const struct connection_set *old,
                      LOG_TEXT("connection", old->slots[i].name));
 }
 
-/* It was opened just now, and has not said yet what it can do. */
+/* Was its driver opened by this load, and has it not reported its capabilities yet? */
 static bool
 is_awaited(const struct connection_slot *slot, const struct connection_slot *before)
 {
@@ -182,9 +182,9 @@ is_awaited(const struct connection_slot *slot, const struct connection_slot *bef
 }
 
 /*
- * New drivers are given a moment to say what they can do: the orchestrator asks for capabilities
- * once, and a connection that is only changed is not to be without any for an instant. Who does not
- * answer is in force all the same.
+ * Waits a moment for new drivers to report their capabilities. The orchestrator asks for them once,
+ * and a connection whose file has changed must not lose them for an instant. A driver that does not
+ * answer comes into force all the same.
  */
 static void
 wait_for_drivers(struct connections *connections, const struct connection_set *set,
@@ -210,7 +210,7 @@ make_set(struct connections *connections, const struct directory_files *files,
     for (size_t i = 0; i < files->count; i++) {
         const struct directory_file *file = &files->items[i];
         if (i > 0 && strcmp(file->name, files->items[i - 1].name) == 0)
-            continue; /* x.yml beside x.yaml: in trouble alike */
+            continue; /* x.yaml and x.yml; both have the same error */
         candidate_init(&candidates[count++], file, find_slot(old, file->name));
     }
     candidates_check(candidates, count, connections->options.store, arena);
@@ -276,7 +276,7 @@ watch(void *argument)
         directory_wait(connections->directory, LOOK_MS);
         if (atomic_load(&connections->is_stopping))
             return NULL;
-        error_free(load(connections)); /* it is in the log */
+        error_free(load(connections)); /* load has logged it */
     }
 }
 

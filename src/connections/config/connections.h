@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All connections: their files are read, checked, opened and swapped in whole while calls go on. A
- * thread of this room watches the directory; nothing is looked up on the disk for a call. A file
- * that is wrong changes nothing: the last good one stays in force, and the list of connections, the
- * metrics and the log say what is wrong.
+ * All connections. A thread watches the directory. When files change it reads and checks them,
+ * opens the drivers and replaces the set of connections as a whole, while calls go on; no call
+ * reads the disk. A file that is wrong changes nothing: the last good one stays in force, and the
+ * list of connections, the metrics and the log report the error.
  */
 #ifndef CONNECTIONS_CONFIG_CONNECTIONS_H
 #define CONNECTIONS_CONFIG_CONNECTIONS_H
@@ -19,39 +19,35 @@ struct connections_options {
     const char *data_directory; /* of this process */
     const char *node_id;
     const char *instance;         /* of this process, unique */
-    struct store *store;          /* where the drivers of names are remembered */
-    struct fact_changes *changes; /* where it is told that files or drivers have changed */
+    struct store *store;          /* remembers the driver of each name */
+    struct fact_changes *changes; /* notified when files or drivers change */
     struct runtime *runtime;
     const struct log *log;
 };
 
-/*
- * Has read all files once when it returns; a file that is wrong is no error here. All texts must
- * outlive it.
- */
+/* Reads all files before it returns; a wrong file is no error here. All texts must outlive it. */
 MUST_CHECK struct error *connections_open(const struct connections_options *options,
                                           struct connections **out);
 
 /* Drivers close when the last call that uses them ends. */
 void connections_close(struct connections *connections);
 
-/* The set in force, as a reference of the caller's. Any thread; never waits for anything slow. */
+/* A new reference to the set in force. Any thread; never waits. */
 struct connection_set *connections_current(struct connections *connections);
 
 /*
- * Looks at the files now, and returns when that is done. An error: the directory cannot be read;
- * all stays as it is. Any thread but the loop's.
+ * Reads the files now. An error: the directory cannot be read, and nothing changes. Any thread but
+ * the loop's.
  */
 MUST_CHECK struct error *connections_reload(struct connections *connections);
 
 /*
- * The name may stand for another driver from now on; then as connections_reload.
- * FAILED_PRECONDITION: its file is good, and says nothing else. NOT_FOUND: there never was such a
- * connection. Any thread but the loop's.
+ * Lets another driver use the name, then reloads. FAILED_PRECONDITION: the connection is in force.
+ * NOT_FOUND: there never was such a connection. Any thread but the loop's.
  */
 MUST_CHECK struct error *connections_forget(struct connections *connections, const char *name);
 
-/* In Prometheus' text form. */
+/* In Prometheus' text format. */
 void connections_print_metrics(struct connections *connections, struct buffer *out);
 
 #endif

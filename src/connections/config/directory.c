@@ -2,11 +2,11 @@
 /*
  * The directory of connection files: see directory.h.
  *
- * DESIGN. Events only say that something may have changed: who waits then reads everything and
- * compares. So none has to be understood, lost ones are made good by the next, and links through
- * `..data` need no knowledge of Kubernetes. The directory is looked at by its path again and again,
- * because nothing tells that it was replaced from outside (a link in the path, a mount). A watch on
- * its parent was rejected: that can be replaced as well.
+ * DESIGN. An inotify event only means that something may have changed; the caller then reads all
+ * files and compares. So events need not be interpreted, a lost event does no harm, and the links
+ * through `..data` of Kubernetes need no special case. The path is also checked at intervals,
+ * because no event says that the directory itself was replaced (a link in the path, a mount). A
+ * watch on its parent was rejected: that can be replaced as well.
  */
 #include "connections/config/directory.h"
 
@@ -28,9 +28,9 @@
 #include "base/utf8.h"
 #include "connections/config/spec.h"
 
-#define QUIET_MS 50          /* nothing for so long: the writers are done */
-#define LONGEST_NOISE_MS 500 /* or they will never be */
-#define LOOK_MS 5000         /* how often a watched directory is looked at */
+#define QUIET_MS 50          /* without an event: the writers are done */
+#define LONGEST_NOISE_MS 500 /* the longest wait for that */
+#define LOOK_MS 5000         /* interval of checks of a watched directory */
 #define LOOK_UNWATCHED_MS 1000
 
 #define WATCHED                                                                                    \
@@ -41,14 +41,13 @@
 struct directory {
     char *path;
     int wake;    /* eventfd */
-    int inotify; /* -1: the kernel gives none */
-    int watch;   /* -1: nothing is watched at the moment */
+    int inotify; /* -1: not available */
+    int watch;   /* -1: there is no watch now */
     bool is_there;
-    dev_t device; /* which one is watched */
+    dev_t device; /* of the watched directory */
     ino_t node;
 };
 
-/* What made a wait end, or go on. */
 enum notice { NOTICE_NONE, NOTICE_CHANGE, NOTICE_WAKE };
 
 /* ---- the watch ---- */
@@ -61,7 +60,7 @@ drop_watch(struct directory *directory)
     directory->watch = -1;
 }
 
-/* Without room for watches there is none. */
+/* If the system has no watches left, only the intervals remain. */
 static void
 set_watch(struct directory *directory)
 {
@@ -72,9 +71,9 @@ set_watch(struct directory *directory)
 }
 
 /*
- * Watches what the path leads to now. True: that is another directory than before, or none any
- * more, or the watch is new, so that something may have happened before it. The directory is
- * identified before it is watched: if it is replaced in between the next look sees that.
+ * Watches the directory that the path leads to now. True: it is another directory, or it is gone,
+ * or the watch is new, so that changes before it may have been missed. The directory is identified
+ * before it is watched: if it is replaced in between, the next check notices.
  */
 static bool
 look(struct directory *directory)
@@ -142,12 +141,12 @@ directory_wake(struct directory *directory)
 {
     uint64_t one = 1;
     ssize_t ignored = write(directory->wake, &one, sizeof one);
-    (void)ignored; /* it fails only when it is awake already */
+    (void)ignored; /* fails only if the wake-up is already pending */
 }
 
 /* ---- waiting ---- */
 
-/* Reads what the kernel tells; true if it is about the directory as it is watched now. */
+/* Reads the events; true if one is about the current watch. */
 static bool
 take_events(struct directory *directory)
 {
@@ -181,7 +180,6 @@ wait_once(struct directory *directory, uint64_t until_ms)
     return files[1].revents && take_events(directory) ? NOTICE_CHANGE : NOTICE_NONE;
 }
 
-/* After a first change: until nothing more comes. */
 static void
 wait_until_quiet(struct directory *directory)
 {
@@ -227,7 +225,7 @@ close_listing(DIR **listing)
         closedir(*listing);
 }
 
-/* How long the name is without .yaml or .yml; 0: it has neither. */
+/* The length of the name without .yaml or .yml; 0: it has neither. */
 static size_t
 stem_size(const char *file)
 {
@@ -241,7 +239,7 @@ stem_size(const char *file)
     return 0;
 }
 
-/* A name may hold any bytes; what is shown of it is text. */
+/* A file name may hold any bytes; messages must be valid text. */
 static const char *
 printable(struct arena *arena, const char *text)
 {
@@ -263,10 +261,7 @@ trouble_of_errno(struct arena *arena, int errnum)
     return arena_print(arena, "it cannot be read: %s", strerror_r(errnum, text, sizeof text));
 }
 
-/*
- * Does not wait for a writer of a pipe; whatever is no file has been ruled out before, unless it
- * came just now.
- */
+/* The caller has checked that it is a regular file, but it may have been replaced since. */
 static const char *
 read_open_file(int fd, struct arena *arena, struct directory_file *out)
 {
@@ -291,7 +286,7 @@ read_open_file(int fd, struct arena *arena, struct directory_file *out)
     return NULL;
 }
 
-/* What is wrong, or NULL. *is_there is false if there is not even a link of that name. */
+/* Returns what is wrong, or NULL. *is_there is false if not even a link has that name. */
 static const char *
 read_content(int parent, const char *path, struct arena *arena, struct directory_file *out,
              bool *is_there)
@@ -349,7 +344,7 @@ compare_files(const void *left, const void *right)
     return order ? order : strcmp(a->file, b->file);
 }
 
-/* Which of x.yaml and x.yml is meant nobody can know. */
+/* If there are x.yaml and x.yml, neither is used. */
 static void
 refuse_twins(struct directory_files *files, struct arena *arena)
 {

@@ -16,7 +16,7 @@ row_key(const struct connection_spec *spec, struct arena *arena)
     return arena_print(arena, "facts/%s", spec->name);
 }
 
-/* A driver at other endpoints is another driver. */
+/* Facts are used only for a driver with the same endpoints. */
 static const char *
 endpoints_of(const struct connection_spec *spec, struct arena *arena)
 {
@@ -41,9 +41,8 @@ make_facts(const facts_record *record)
     facts->group = record->group;
     facts->node_id = record->node_id[0] ? arena_string(arena, record->node_id) : NULL;
     facts->max_volumes_per_node = record->max_volumes_per_node;
-    for (size_t i = 0; i < record->n_topology; i++)
-        text_map_set(&facts->topology, arena, arena_string(arena, record->topology[i]->key),
-                     arena_string(arena, record->topology[i]->value));
+    struct text_map topology = message_map_read(record->topology, record->n_topology, arena);
+    facts->topology = text_map_copy(&topology, arena);
     return facts;
 }
 

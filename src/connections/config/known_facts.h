@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What drivers reported when they were reached last: rows `facts/NAME` of the process' own store.
- * After a restart, capabilities and NodeGetInfo use it until the driver is reached again, so that
- * one driver that is down does not prevent a node from registering.
+ * What drivers reported last, in rows `facts/NAME` of the process' own store. After a restart,
+ * capabilities and NodeGetInfo use it until the driver is reached again, so that one driver that is
+ * down does not prevent a node from registering.
  */
 #ifndef CONNECTIONS_CONFIG_KNOWN_FACTS_H
 #define CONNECTIONS_CONFIG_KNOWN_FACTS_H
@@ -17,10 +17,7 @@
 struct driver_facts *known_facts_read(struct store *store, const struct connection_spec *spec,
                                       const struct log *log);
 
-/*
- * Writes what has changed, of all drivers that have been reached. Durable when it returns. May
- * wait.
- */
+/* Writes what drivers that were reached report, if it has changed. Durable. May wait. */
 MUST_CHECK struct error *known_facts_write(struct store *store, const struct connection_set *set,
                                            struct arena *arena);
 

@@ -2,9 +2,9 @@
 /*
  * Connection files: see spec.h.
  *
- * DESIGN. One function for each key, or for a few that belong together; the first that finds
- * something wrong tells it. What a message says of choices (keys, drivers, capabilities) is all
- * that there are: a test compares it with docs/connection.schema.json.
+ * DESIGN. One function reads each key, or a few that belong together; the first error is reported.
+ * Messages list all valid choices (keys, drivers, capabilities): a test compares them with
+ * docs/connection.schema.json.
  */
 #include "connections/config/spec.h"
 
@@ -64,6 +64,15 @@ spec_is_alias(const char *name)
     return is_name(name, SPEC_MAX_ALIAS, true);
 }
 
+bool
+spec_has_alias(const struct connection_spec *spec, const char *name)
+{
+    for (size_t i = 0; i < spec->aliases.count; i++)
+        if (strcmp(spec->aliases.items[i], name) == 0)
+            return true;
+    return false;
+}
+
 struct error *
 spec_check_name(const char *name)
 {
@@ -113,7 +122,7 @@ read_options(const struct setting *root, struct arena *arena, struct connection_
     return error_wrap(error, "line %u: options", line);
 }
 
-/* ---- what it is called, and when it is chosen ---- */
+/* ---- name and selection ---- */
 
 static struct error *
 read_choice(const struct setting *root, struct arena *arena, struct connection_spec *spec)
@@ -220,7 +229,7 @@ read_limits(const struct setting *root, struct arena *arena, struct connection_s
     return error;
 }
 
-/* ---- space and place ---- */
+/* ---- capacity and topology ---- */
 
 static struct error *
 read_capacity(const struct setting *root, struct arena *arena, struct connection_spec *spec)
@@ -250,7 +259,7 @@ is_topology_word(const char *text, size_t size, size_t most)
     return strspn(text, LETTERS_AND_DIGITS "._-") >= size;
 }
 
-/* As CSI has them: a name, with or without a domain and a slash before it. */
+/* As CSI defines keys: a name, optionally with a domain and a slash before it. */
 static bool
 is_topology_key(const char *key)
 {

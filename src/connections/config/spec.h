@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection as its file describes it. docs/connections.md tells people what each key means,
- * docs/connection.schema.json tells programs.
+ * A connection as its file describes it. docs/connections.md explains the keys;
+ * docs/connection.schema.json is their schema.
  *
  *     driver: csi                       # or local, oim
  *     options: {endpoint: "unix:///run/csi/hostpath.sock"}
@@ -29,17 +29,14 @@
 #define SPEC_LARGEST_MAX_CALLS 1024
 #define SPEC_CAPACITY_UNLIMITED INT64_MAX
 
-/*
- * What of a request's secrets the driver gets to see. A key NAME.KEY is for the connection NAME
- * only, and reaches it as KEY.
- */
+/* Which secrets of a request the driver sees. NAME.KEY is for connection NAME only, as KEY. */
 enum spec_secrets {
-    SPEC_SECRETS_ALL,    /* those, and keys without the name of a connection before them */
-    SPEC_SECRETS_SCOPED, /* those only */
+    SPEC_SECRETS_ALL,    /* its own, and keys that name no connection */
+    SPEC_SECRETS_SCOPED, /* its own only */
     SPEC_SECRETS_NONE,
 };
 
-/* What the driver can do as its file says it, whatever the driver says: 1 << Type. */
+/* Capabilities that the file lists, whatever the driver reports: bits 1 << Type. */
 struct spec_capabilities {
     bool is_fixed; /* false: the driver is asked */
     uint64_t services;
@@ -54,45 +51,43 @@ struct connection_spec {
     const struct driver_ops *driver;
     const struct setting *options; /* NULL: none */
     bool is_default;
-    int64_t priority; /* 0; among those that a selector finds: the highest first, then by name */
+    int64_t priority; /* 0; a selector tries the highest first, then by name */
     struct text_map labels;
-    struct text_list aliases;   /* names that it had before: ids with them are taken for its own */
-    struct text_map parameters; /* for CreateVolume, where the request does not say otherwise */
+    struct text_list aliases;   /* earlier names: ids with them are its own */
+    struct text_map parameters; /* defaults for CreateVolume */
     enum spec_secrets secrets;  /* all */
     struct spec_capabilities capabilities;
-    uint64_t without_controller; /* capabilities that are not told and not used: 1 << Type */
+    uint64_t without_controller; /* capabilities that are not reported and not used */
     uint64_t without_node;
     uint64_t without_group;
-    int64_t capacity_bytes;    /* where the driver tells none; default unlimited, as 2^63-1 */
-    struct text_map *topology; /* where its volumes are, if the driver does not say; any of these */
+    int64_t capacity_bytes;    /* where the driver reports none; default: unlimited */
+    struct text_map *topology; /* of its volumes, if the driver reports none; any of these */
     size_t topology_count;
     int64_t max_calls;   /* 64 */
     uint32_t timeout_ms; /* 5 min */
 };
 
-/* [a-z0-9][a-z0-9-]{0,19}; the text may be anything. */
+/* [a-z0-9][a-z0-9-]{0,19} */
 bool spec_is_name(const char *name);
 /* INVALID_ARGUMENT says what a name looks like. */
 MUST_CHECK struct error *spec_check_name(const char *name);
 
 /*
- * [A-Za-z0-9][A-Za-z0-9._-]{0,62}: what other programs, democratic-csi's proxy among them, allow as
- * a name. Every name is one.
+ * [A-Za-z0-9][A-Za-z0-9._-]{0,62}, which other programs (the proxy of democratic-csi) allow as a
+ * name. Every name is an alias, too.
  */
 bool spec_is_alias(const char *name);
 
+bool spec_has_alias(const struct connection_spec *spec, const char *name);
+
 /*
- * Reads a file's text, size at most SPEC_MAX_FILE_BYTES, checks every key and the driver's own
- * options. Everything is in the arena. INVALID_ARGUMENT tells the line. Nothing is opened or
- * reached.
+ * Parses a file of at most SPEC_MAX_FILE_BYTES and checks every key, including the driver's
+ * options. Everything is in the arena. INVALID_ARGUMENT names the line. Opens nothing.
  */
 MUST_CHECK struct error *spec_read(const char *name, const char *text, size_t size,
                                    struct arena *arena, struct connection_spec **out);
 
-/*
- * The same driver with the same options, those that all drivers have (max-calls, timeout) included:
- * it need not be opened anew.
- */
+/* Same driver, same options (also max-calls and timeout): the driver can be shared. */
 bool spec_same_driver(const struct connection_spec *a, const struct connection_spec *b);
 
 #endif

@@ -20,10 +20,7 @@ static const struct capability_list {
 };
 #define RPC_LISTS 3 /* the first lists, which `without:` is about */
 
-/*
- * The bit of the name in that type; 0: it has none. UNKNOWN, which is number 0 in all of them, is
- * no capability.
- */
+/* The bit of a name; 0: it is unknown. UNKNOWN, number 0 of every type, is no capability. */
 static uint64_t
 capability_bit(const ProtobufCEnumDescriptor *type, const char *name)
 {
@@ -31,7 +28,7 @@ capability_bit(const ProtobufCEnumDescriptor *type, const char *name)
     return value && value->value > 0 && value->value < 64 ? UINT64_C(1) << value->value : 0;
 }
 
-/* Of the lists up to `end`, each name once. */
+/* The names of the lists from `start` to `end`, each once. */
 static void
 append_capability_names(size_t start, size_t end, struct buffer *out)
 {
@@ -78,7 +75,6 @@ read_without(const struct setting *map, struct arena *arena, struct connection_s
     return error;
 }
 
-/* Without any of the lists the driver is asked. */
 static struct error *
 read_fixed(const struct setting *map, size_t index, struct arena *arena,
            struct connection_spec *spec)

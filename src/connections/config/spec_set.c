@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files beside each other: see spec_set.h. */
+/* Conflicts between connection files: see spec_set.h. */
 #include "connections/config/spec_set.h"
 
 #include <string.h>
 
-static bool
-has_alias(const struct connection_spec *spec, const char *name)
-{
-    for (size_t i = 0; spec && i < spec->aliases.count; i++)
-        if (strcmp(spec->aliases.items[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* An id with the alias could be a volume of either: a delete would reach the wrong one. */
+/* An id with the alias could belong to either: a delete could reach the wrong one. */
 static struct error *
 check_names(const struct spec_set_file *file, const struct spec_set_file *other)
 {
-    if (has_alias(other->spec, file->name))
+    if (other->spec && spec_has_alias(other->spec, file->name))
         return error_new(CODE_INVALID_ARGUMENT,
                          "\"%s\" is an alias of connection \"%s\": ids with it are of that one; "
                          "take another name, or the alias away",
@@ -29,7 +20,7 @@ check_names(const struct spec_set_file *file, const struct spec_set_file *other)
                              "aliases: there is a file of connection \"%s\" as well, and ids with "
                              "that name can be of one only; remove the file, or the alias",
                              alias);
-        if (has_alias(other->spec, alias))
+        if (other->spec && spec_has_alias(other->spec, alias))
             return error_new(CODE_INVALID_ARGUMENT,
                              "aliases: \"%s\" is an alias of connection \"%s\" as well, and ids "
                              "with it can be of one only",
@@ -50,7 +41,7 @@ goes_before(const struct spec_set_file *a, const struct spec_set_file *b)
     return a->is_in_force != b->is_in_force ? a->is_in_force : strcmp(a->name, b->name) < 0;
 }
 
-/* Each volume would have two ids, be in lists twice, and count twice. */
+/* Each volume would have two ids, and would be listed and counted twice. */
 static struct error *
 check_server(const struct spec_set_file *file, const struct spec_set_file *other)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connection files that are right each by itself, but not beside each other: an id must lead to one
- * storage system, whatever else is there, and each storage system must have one name.
+ * Conflicts between connection files that are valid on their own. An id must lead to one storage
+ * system, and each storage system must have one name.
  */
 #ifndef CONNECTIONS_CONFIG_SPEC_SET_H
 #define CONNECTIONS_CONFIG_SPEC_SET_H
@@ -10,14 +10,11 @@
 
 struct spec_set_file {
     const char *name;
-    const struct connection_spec *spec; /* NULL: nothing is known but the name */
-    bool is_in_force;                   /* already: of two with one server it stays */
+    const struct connection_spec *spec; /* NULL: only the name is known */
+    bool is_in_force;                   /* of two files with the same server, this one stays */
 };
 
-/*
- * INVALID_ARGUMENT: what is wrong with this file because of another, which the message names.
- * Nothing is reached.
- */
+/* INVALID_ARGUMENT: the file conflicts with another, which the message names. Opens nothing. */
 MUST_CHECK struct error *spec_set_check(const struct spec_set_file *files, size_t count,
                                         size_t index);
 

@@ -2,9 +2,8 @@
 /*
  * YAML as settings: see yaml.h.
  *
- * DESIGN. libyaml's events, read by a descent as deep as the tree, which has a limit. Its documents
- * were rejected: they follow aliases, and a file of a few lines can have more of them than there is
- * memory.
+ * DESIGN. A recursive descent over libyaml's events, with a limit on the depth. libyaml's document
+ * API was rejected: it expands aliases, and a file of a few lines can expand beyond all memory.
  */
 #include "connections/config/yaml.h"
 
@@ -51,7 +50,7 @@ syntax_error(const struct reader *reader)
     const yaml_parser_t *parser = &reader->parser;
     if (parser->error == YAML_MEMORY_ERROR)
         memory_exhausted();
-    /* Of characters that YAML does not have only the place in the text is known. */
+    /* For invalid characters libyaml reports only the offset. */
     unsigned line = parser->error == YAML_READER_ERROR
                         ? line_at(reader->text, parser->problem_offset)
                         : (unsigned)parser->problem_mark.line + 1;
@@ -61,7 +60,7 @@ syntax_error(const struct reader *reader)
                      parser->context ? ")" : "");
 }
 
-/* `event` is to be deleted by the caller, also after an error. */
+/* The caller deletes `event`, also after an error. */
 static struct error *
 next_event(struct reader *reader, yaml_event_t *event)
 {
@@ -139,7 +138,7 @@ read_text(struct reader *reader, const yaml_event_t *event, const char **out)
     return NULL;
 }
 
-/* The next of a list; *out is NULL at its end. */
+/* The next item of a list; *out is NULL at its end. */
 static struct error *
 read_item(struct reader *reader, unsigned depth, struct setting **out)
 {
@@ -162,7 +161,7 @@ read_key(struct reader *reader, const yaml_event_t *event, unsigned depth, const
     return read_text(reader, event, out);
 }
 
-/* What stands behind a key. Its line is the key's. */
+/* The value of a key. Its line is the key's. */
 static struct error *
 read_value(struct reader *reader, unsigned depth, const struct setting *place, struct setting **out)
 {
@@ -180,7 +179,7 @@ read_value(struct reader *reader, unsigned depth, const struct setting *place, s
     return NULL;
 }
 
-/* The next of a map, likewise. */
+/* The next pair of a map; *out is NULL at its end. */
 static struct error *
 read_pair(struct reader *reader, unsigned depth, struct setting **out)
 {

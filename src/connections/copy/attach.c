@@ -197,18 +197,15 @@ look_for_nodes(const struct attachment *a, bool *out)
     return error;
 }
 
-#define CAN(connection, name)                                                                      \
-    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
-
 struct error *
 attach_find_state(const struct attachment *a, bool *is_attached)
 {
     *is_attached = false;
-    if (!CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
-        !CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
+    if (!CONNECTION_CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
+        !CONNECTION_CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
         return NULL;
-    return CAN(a->connection, GET_VOLUME) ? ask_for_nodes(a, is_attached)
-                                          : look_for_nodes(a, is_attached);
+    return CONNECTION_CAN(a->connection, GET_VOLUME) ? ask_for_nodes(a, is_attached)
+                                                     : look_for_nodes(a, is_attached);
 }
 
 /* ---- and back ---- */

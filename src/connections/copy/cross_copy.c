@@ -3,7 +3,6 @@
 #include "connections/copy/cross_copy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "connections/copy/cross_copy_target.h"
@@ -93,9 +92,7 @@ copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct cross_copy_work
     struct map_field field;
     map_field_find((ProtobufCMessage *)&request->base, "secrets", &field);
     struct text_map secrets = map_field_read(&field, &work->arena);
-    for (size_t i = 0; i < secrets.count; i++)
-        text_map_set(&work->secrets, &work->arena, arena_string(&work->arena, secrets.pairs[i].key),
-                     arena_string(&work->arena, secrets.pairs[i].value));
+    work->secrets = text_map_copy(&secrets, &work->arena);
 }
 
 /* ---- CreateVolume ---- */
@@ -103,12 +100,8 @@ copy_secrets(const Csi__V1__CreateVolumeRequest *request, struct cross_copy_work
 static bool
 same_content(const copy_record *record, const Csi__V1__CreateVolumeRequest *request)
 {
-    struct arena arena AUTO(arena_clear);
-    size_t a_size, b_size;
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    uint8_t *a = message_bytes_pack(&record->request->volume_content_source->base, &arena, &a_size);
-    uint8_t *b = message_bytes_pack(&request->volume_content_source->base, &arena, &b_size);
-    return a_size == b_size && memcmp(a, b, a_size) == 0;
+    return message_bytes_equal(&record->request->volume_content_source->base,
+                               &request->volume_content_source->base);
 }
 
 static bool

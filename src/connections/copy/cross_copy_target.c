@@ -16,8 +16,6 @@
 
 /* ---- the source ---- */
 
-#define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
-
 static struct error *
 ask_source(struct call *call, const struct connection_set *set, struct connection *from,
            const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
@@ -49,7 +47,7 @@ check_source_snapshot(struct call *call, const struct connection_set *set, struc
 {
     Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
     Csi__V1__ListSnapshotsResponse reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
-    if (!connection_can(from, CAN(LIST_SNAPSHOTS)))
+    if (!CONNECTION_CAN(from, LIST_SNAPSHOTS))
         return NULL;
     request.snapshot_id = (char *)snapshot_id;
     struct error *error =

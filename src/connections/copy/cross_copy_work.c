@@ -19,8 +19,6 @@
 #define LOOK_MS 50
 #define KNOWN_MS 60000
 
-#define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
-
 /* One run of the work. */
 struct run {
     struct cross_copy_work *work;
@@ -104,7 +102,7 @@ delete_volume(struct run *run, struct connection *connection, const char *volume
 static bool
 needs_helper(const struct cross_copy_work *work)
 {
-    return is_snapshot(work) || connection_can(work->from, CAN(CLONE_VOLUME));
+    return is_snapshot(work) || CONNECTION_CAN(work->from, CLONE_VOLUME);
 }
 
 static struct error *

@@ -66,8 +66,7 @@ listed_ids_read(struct router *router, struct call *call, const struct connectio
 {
     *out = (struct listed_ids){0};
     struct reading reading = {call, connection, out, 0};
-    if (!connection_can(connection,
-                        CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__LIST_VOLUMES))
+    if (!CONNECTION_CAN(connection, LIST_VOLUMES))
         return NULL;
     struct error *error = driver_list_read(router, call, connection, ID_VOLUME, add_page, &reading);
     out->is_known = !error;

@@ -68,13 +68,12 @@ static struct error *
 read_row(const struct router *router, const char *key, struct arena *arena, struct row *out)
 {
     struct store_entry entry;
-    struct error *error = store_get(router->store, key, arena, &entry);
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", key + strlen("inline/"));
-    }
+    bool found;
+    struct error *error = store_find(router->store, key, arena, &entry, &found);
     if (error)
         return error;
+    if (!found)
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", key + strlen("inline/"));
     char *rest = arena_copy(arena, entry.value, entry.value_size);
     out->connection = strsep(&rest, " ");
     out->path = rest ? rest : "";
@@ -128,12 +127,8 @@ find_by_row(const struct router *router, const struct connection_set *set, const
 {
     struct row row;
     struct error *error = read_row(router, key, arena, &row);
-    if (error && error->code == CODE_NOT_FOUND && is_unpublished(request)) {
-        error_free(error);
-        return NULL;
-    }
     if (error)
-        return error;
+        return is_unpublished(request) ? error_forgive(error, CODE_NOT_FOUND) : error;
     *out = connection_set_find(set, row.connection);
     if (*out)
         return NULL;
@@ -145,21 +140,17 @@ struct error *
 inline_volumes_find(const struct router *router, const struct connection_set *set,
                     const ProtobufCMessage *request, struct connection **out)
 {
-    struct arena arena;
+    struct arena arena AUTO(arena_clear);
     struct text_map context;
     char key[KEY_SIZE];
     *out = NULL;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error = make_key(request, key);
     if (error)
         return error;
-    arena_init(&arena, NULL, 0, SIZE_MAX);
     const Csi__V1__NodePublishVolumeRequest *publish = as_publication(request, &arena, &context);
-    if (publish)
-        error = find_for_publication(router, set, key, publish, &context, &arena, out);
-    else
-        error = find_by_row(router, set, key, request, &arena, out);
-    arena_clear(&arena);
-    return error;
+    return publish ? find_for_publication(router, set, key, publish, &context, &arena, out)
+                   : find_by_row(router, set, key, request, &arena, out);
 }
 
 void
@@ -179,23 +170,18 @@ inline_volumes_prepare(ProtobufCMessage *request, struct arena *arena)
 struct error *
 inline_volumes_note(const struct router *router, const ProtobufCMessage *request)
 {
-    struct arena arena;
+    struct arena arena AUTO(arena_clear);
     struct row row;
     char key[KEY_SIZE];
+    arena_init(&arena, NULL, 0, SIZE_MAX);
     if (request->descriptor != &csi__v1__node_unpublish_volume_request__descriptor)
         return NULL;
     const char *path = ((const Csi__V1__NodeUnpublishVolumeRequest *)request)->target_path;
     struct error *error = make_key(request, key);
-    if (error)
-        return error;
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    error = read_row(router, key, &arena, &row);
+    if (!error)
+        error = read_row(router, key, &arena, &row);
     bool has_ended = !error && (strcmp(path, row.path) == 0 || is_gone(row.path));
-    if (error && error->code == CODE_NOT_FOUND) {
-        error_free(error);
-        error = NULL;
-    }
-    arena_clear(&arena);
+    error = error_forgive(error, CODE_NOT_FOUND);
     struct store_change change = {key, NULL, 0, STORE_ANY};
     return has_ended ? store_write(router->store, &change, 1, NULL) : error;
 }

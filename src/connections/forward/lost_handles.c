@@ -8,12 +8,11 @@
 #include "connections/request/csi_fields.h"
 #include "connections/request/handles.h"
 
-#define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
-
 bool
 lost_handles_can_find(const struct connection *connection, enum id_kind kind)
 {
-    return connection_can(connection, kind == ID_VOLUME ? CAN(LIST_VOLUMES) : CAN(LIST_SNAPSHOTS));
+    return kind == ID_VOLUME ? CONNECTION_CAN(connection, LIST_VOLUMES)
+                             : CONNECTION_CAN(connection, LIST_SNAPSHOTS);
 }
 
 /* ---- one list ---- */

@@ -18,8 +18,7 @@ knows_all_modes(const struct connection *connection, const struct method *method
         return connection_node_capabilities(connection) >>
                    CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER &
                1;
-    return connection_can(
-        connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER);
+    return CONNECTION_CAN(connection, SINGLE_NODE_MULTI_WRITER);
 }
 
 /* The request may be meant for other drivers too, so it is not changed in place. */

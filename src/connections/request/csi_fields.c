@@ -141,9 +141,9 @@ make_plan(const ProtobufCMessageDescriptor *type)
     return plan;
 }
 
-/* Any thread, without a lock: an entry of the table never changes. */
+/* Made when a type is first met. Any thread, without a lock: entries of the table never change. */
 static const struct plan *
-find_plan(const ProtobufCMessageDescriptor *type)
+plan_for(const ProtobufCMessageDescriptor *type)
 {
     for (size_t i = (uintptr_t)type / sizeof *type;; i++) {
         _Atomic(struct plan *) *slot = &known[i % KNOWN_TYPES];
@@ -207,7 +207,7 @@ walk_messages(const struct csi_visitor *visitor, struct values values, unsigned 
 static struct error *
 walk_message(const struct csi_visitor *visitor, ProtobufCMessage *message, unsigned depth)
 {
-    const struct plan *plan = find_plan(message->descriptor);
+    const struct plan *plan = plan_for(message->descriptor);
     struct error *error = NULL;
     for (size_t i = 0; i < plan->count && !error; i++) {
         const struct step *step = &plan->steps[i];

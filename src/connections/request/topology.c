@@ -12,9 +12,11 @@ read_segments(const Csi__V1__Topology *topology, struct arena *arena)
     return message_map_read(topology->segments, topology->n_segments, arena);
 }
 
-static Csi__V1__Topology *
-make_topology(const struct text_map *segments, struct arena *arena)
+Csi__V1__Topology *
+topology_make(const struct text_map *segments, struct arena *arena)
 {
+    if (!segments->count)
+        return NULL;
     Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
     csi__v1__topology__init(topology);
     message_map_write(segments, arena, &csi__v1__topology__segments_entry__descriptor,
@@ -34,12 +36,6 @@ topology_add_node(const struct connection *connection, const struct text_map *ke
         if (value)
             text_map_set(segments, arena, keys->pairs[i].value, arena_string(arena, value));
     }
-}
-
-Csi__V1__Topology *
-topology_make(const struct text_map *segments, struct arena *arena)
-{
-    return segments->count ? make_topology(segments, arena) : NULL;
 }
 
 /* ---- requirements ---- */
@@ -84,7 +80,7 @@ translate_one_in(const struct connection *connection, const struct text_map *key
         if (value)
             text_map_set(&seen, arena, keys->pairs[i].key, value);
     }
-    return seen.count ? make_topology(&seen, arena) : NULL;
+    return topology_make(&seen, arena);
 }
 
 /*
@@ -199,35 +195,27 @@ translate_one_out(const struct text_map *keys, Csi__V1__Topology *topology)
     }
 }
 
-/* The answer is sent when the connection may be gone. */
+/* The connection may be gone when the answer is sent, so the texts are copied. */
 static Csi__V1__Topology *
-copy_topology(const struct text_map *place, struct arena *arena)
+copy_topology(const struct text_map *segments, struct arena *arena)
 {
-    struct text_map copy = {0};
-    for (size_t i = 0; i < place->count; i++)
-        text_map_set(&copy, arena, arena_string(arena, place->pairs[i].key),
-                     arena_string(arena, place->pairs[i].value));
-    return make_topology(&copy, arena);
+    struct text_map copy = text_map_copy(segments, arena);
+    return topology_make(&copy, arena);
 }
 
-/* The places of one volume. */
-struct topologies {
-    Csi__V1__Topology ***terms;
-    size_t *count;
-};
-
+/* The topologies of one volume or snapshot; where the driver reports none, those of the file. */
 static void
-translate_topologies_out(const struct connection *connection, const struct text_map *keys,
-                         struct topologies topologies, struct arena *arena)
+translate_terms_out(const struct connection *connection, const struct text_map *keys,
+                    Csi__V1__Topology ***terms, size_t *count, struct arena *arena)
 {
     const struct connection_spec *spec = connection->spec;
-    for (size_t i = 0; i < *topologies.count; i++)
-        translate_one_out(keys, (*topologies.terms)[i]);
-    if (*topologies.count || !spec->topology_count)
+    for (size_t i = 0; i < *count; i++)
+        translate_one_out(keys, (*terms)[i]);
+    if (*count || !spec->topology_count)
         return;
-    *topologies.terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
+    *terms = arena_alloc(arena, spec->topology_count * sizeof(void *));
     for (size_t i = 0; i < spec->topology_count; i++)
-        (*topologies.terms)[(*topologies.count)++] = copy_topology(&spec->topology[i], arena);
+        (*terms)[(*count)++] = copy_topology(&spec->topology[i], arena);
 }
 
 void
@@ -236,15 +224,13 @@ topology_translate_out(const struct connection *connection, const struct text_ma
 {
     if (owner->descriptor == &csi__v1__volume__descriptor) {
         Csi__V1__Volume *volume = (Csi__V1__Volume *)owner;
-        struct topologies topologies = {&volume->accessible_topology,
-                                        &volume->n_accessible_topology};
-        translate_topologies_out(connection, keys, topologies, arena);
+        translate_terms_out(connection, keys, &volume->accessible_topology,
+                            &volume->n_accessible_topology, arena);
     } else if (owner->descriptor == &csi__v1__snapshot__descriptor) {
         Csi__V1__Snapshot *snapshot = (Csi__V1__Snapshot *)owner;
-        struct topologies topologies = {&snapshot->accessible_topology,
-                                        &snapshot->n_accessible_topology};
         if (tells_1_13)
-            translate_topologies_out(connection, keys, topologies, arena);
+            translate_terms_out(connection, keys, &snapshot->accessible_topology,
+                                &snapshot->n_accessible_topology, arena);
         else
             snapshot->n_accessible_topology = 0;
     }

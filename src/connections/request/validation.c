@@ -2,8 +2,6 @@
 /* ValidateVolumeCapabilities: see validation.h. */
 #include "connections/request/validation.h"
 
-#include <string.h>
-
 #include "connections/request/choice.h"
 #include "message/message_bytes.h"
 #include "message/message_map.h"
@@ -44,22 +42,13 @@ same_parameters(const validate_request *sent, const confirmation *confirmed, str
 }
 
 static bool
-same_message(const ProtobufCMessage *a, const ProtobufCMessage *b, struct arena *arena)
-{
-    size_t size_a, size_b;
-    const uint8_t *bytes_a = message_bytes_pack(a, arena, &size_a);
-    const uint8_t *bytes_b = message_bytes_pack(b, arena, &size_b);
-    return size_a == size_b && memcmp(bytes_a, bytes_b, size_a) == 0;
-}
-
-static bool
-same_capabilities(const validate_request *sent, const confirmation *confirmed, struct arena *arena)
+same_capabilities(const validate_request *sent, const confirmation *confirmed)
 {
     if (sent->n_volume_capabilities != confirmed->n_volume_capabilities)
         return false;
     for (size_t i = 0; i < sent->n_volume_capabilities; i++)
-        if (!same_message(&sent->volume_capabilities[i]->base,
-                          &confirmed->volume_capabilities[i]->base, arena))
+        if (!message_bytes_equal(&sent->volume_capabilities[i]->base,
+                                 &confirmed->volume_capabilities[i]->base))
             return false;
     return true;
 }
@@ -81,7 +70,7 @@ validation_translate_out(const validate_request *asked, const ProtobufCMessage *
             &csi__v1__validate_volume_capabilities_response__confirmed__parameters_entry__descriptor,
             &confirmed->parameters, &confirmed->n_parameters);
     }
-    if (same_capabilities(sent, confirmed, arena)) {
+    if (same_capabilities(sent, confirmed)) {
         confirmed->volume_capabilities = asked->volume_capabilities;
         confirmed->n_volume_capabilities = asked->n_volume_capabilities;
     }

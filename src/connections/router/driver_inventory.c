@@ -14,26 +14,16 @@ typedef Csi__V1__ListSnapshotsResponse snapshots_response;
 
 /* ---- what a driver can ---- */
 
-#define CAN(connection, name)                                                                      \
-    connection_can(connection, CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
-
-/* What it can do is known once it has been reached; until then it is asked, and does not answer. */
-static bool
-is_unknown(const struct connection *connection)
-{
-    return !connection_is_known(connection);
-}
-
 bool
 driver_inventory_has_volumes(const struct connection *connection)
 {
-    return CAN(connection, LIST_VOLUMES);
+    return CONNECTION_CAN(connection, LIST_VOLUMES);
 }
 
 bool
 driver_inventory_has_snapshots(const struct connection *connection)
 {
-    return CAN(connection, LIST_SNAPSHOTS);
+    return CONNECTION_CAN(connection, LIST_SNAPSHOTS);
 }
 
 static struct error *
@@ -179,9 +169,9 @@ driver_inventory_get_volume(struct call *call, const struct connection_set *set,
                             struct connection *connection, const char *id, void **out)
 {
     struct arena *arena = call_arena(call);
-    if (CAN(connection, GET_VOLUME) || is_unknown(connection))
+    if (CONNECTION_CAN(connection, GET_VOLUME) || !connection_is_known(connection))
         return ask_for_volume(call, set, connection, id, out);
-    if (CAN(connection, LIST_VOLUMES))
+    if (CONNECTION_CAN(connection, LIST_VOLUMES))
         return find_in_list(call, set, connection, id, out);
     Csi__V1__Volume *volume = arena_alloc(arena, sizeof *volume);
     csi__v1__volume__init(volume);
@@ -196,7 +186,7 @@ driver_inventory_find_volume(struct call *call, const struct connection_set *set
 {
     const struct driver_ops *ops = connection->spec->driver;
     struct arena *arena = call_arena(call);
-    if (!ops->id_of_name || !CAN(connection, GET_VOLUME))
+    if (!ops->id_of_name || !CONNECTION_CAN(connection, GET_VOLUME))
         return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", name);
     const char *id =
         global_id_print(ID_VOLUME, connection->spec->name, ops->id_of_name(name, arena), arena);
@@ -284,9 +274,9 @@ driver_inventory_get_snapshot(struct call *call, const struct connection_set *se
                               struct connection *connection, const char *id, void **out)
 {
     struct arena *arena = call_arena(call);
-    if (CAN(connection, GET_SNAPSHOT) || is_unknown(connection))
+    if (CONNECTION_CAN(connection, GET_SNAPSHOT) || !connection_is_known(connection))
         return ask_for_snapshot(call, set, connection, id, out);
-    if (CAN(connection, LIST_SNAPSHOTS))
+    if (CONNECTION_CAN(connection, LIST_SNAPSHOTS))
         return filter_snapshots(call, set, connection, id, out);
     Csi__V1__Snapshot *snapshot = arena_alloc(arena, sizeof *snapshot);
     csi__v1__snapshot__init(snapshot);

@@ -36,10 +36,7 @@ copy_text(const char *text, struct arena *arena)
 static void
 tell_labels(const struct connection_spec *spec, struct arena *arena, connection_info *info)
 {
-    struct text_map labels = {0};
-    for (size_t i = 0; i < spec->labels.count; i++)
-        text_map_set(&labels, arena, copy_text(spec->labels.pairs[i].key, arena),
-                     copy_text(spec->labels.pairs[i].value, arena));
+    struct text_map labels = text_map_copy(&spec->labels, arena);
     message_map_write(&labels, arena, &skycap__v1__connection_info__labels_entry__descriptor,
                       &info->labels, &info->n_labels);
     info->aliases = arena_alloc(arena, spec->aliases.count * sizeof(char *));

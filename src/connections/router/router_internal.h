@@ -43,9 +43,9 @@ struct error *router_create_volume(struct call *call, const void *in, void *out)
 struct error *router_get_capacity(struct call *call, const void *in, void *out);
 
 /* ---- router_lists.c ---- */
-struct error *router_list_volumes(struct call *call, const void *in, void *out);
+/* ListVolumes and ControllerListVolumeHealth. */
+struct error *router_list(struct call *call, const void *in, void *out);
 struct error *router_list_snapshots(struct call *call, const void *in, void *out);
-struct error *router_list_volume_health(struct call *call, const void *in, void *out);
 
 /*
  * Answers the list's call. Any list will do whose request has max_entries and starting_token, and

@@ -161,8 +161,8 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
 
 /* ---- all of them ---- */
 
-static struct error *
-run_list(struct call *call, const void *request, void *reply)
+struct error *
+router_list(struct call *call, const void *request, void *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router_of(call)->connections);
@@ -170,18 +170,6 @@ run_list(struct call *call, const void *request, void *reply)
     struct merged_list list = {
         .call = call, .set = set, .context = &asked, .can = can_list, .ask = ask};
     return router_run_list(&list, MOST_ENTRIES, request, reply);
-}
-
-struct error *
-router_list_volumes(struct call *call, const void *in, void *out)
-{
-    return run_list(call, in, out);
-}
-
-struct error *
-router_list_volume_health(struct call *call, const void *in, void *out)
-{
-    return run_list(call, in, out);
 }
 
 /* A filter names one connection; what is not there is in no list. */
@@ -209,5 +197,5 @@ router_list_snapshots(struct call *call, const void *in, void *out)
     const Csi__V1__ListSnapshotsRequest *asked = in;
     if (asked->snapshot_id[0] || asked->source_volume_id[0])
         return list_filtered(call, in, out);
-    return run_list(call, in, out);
+    return router_list(call, in, out);
 }
