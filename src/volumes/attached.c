@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which volumes are attached to this node: see attached.h. All rows are read once, by the first who
- * asks for a limit; who has none pays nothing.
+ * Which volumes are attached to this node: see attached.h. The first request with a limit reads all
+ * rows, once; without a limit nothing is read.
  */
 #include "volumes/attached.h"
 
@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "volumes/rows.h"
 
-/* Rows that are read at a time. */
+/* How many rows are read at a time. */
 #define PAGE 256
 
 void
@@ -96,7 +96,7 @@ add(struct engine *engine, const char *handle, uint64_t limit)
     if (error || !attached->is_known)
         return error;
     if (limit && attached->count >= limit && !is_in(attached, handle))
-        return error_new(CODE_RESOURCE_EXHAUSTED, "the node has its limit of %ju volumes already",
+        return error_new(CODE_RESOURCE_EXHAUSTED, "the node has reached its limit of %ju volumes",
                          (uintmax_t)limit);
     put_in(attached, handle);
     return NULL;

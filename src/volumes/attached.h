@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which volumes are attached to this node, for a limit of their number. The rows say it; here it is
- * counted, and a place is taken before the row is written, so that two requests never take the
- * same.
+ * Counts the volumes that are attached to this node, to enforce a limit. The rows are the
+ * authority. A slot is taken before the row is written, so two requests never take the same one.
  */
 #ifndef VOLUMES_ATTACHED_H
 #define VOLUMES_ATTACHED_H
@@ -25,9 +24,8 @@ void attached_init(struct attached *attached);
 void attached_clear(struct attached *attached);
 
 /*
- * A place for the volume; one that has a place keeps it. RESOURCE_EXHAUSTED: the limit is reached
- * (0: there is none). The caller holds the volume's key and gives the place back if the row is not
- * written after all.
+ * Takes a slot for the volume, unless it has one. RESOURCE_EXHAUSTED: the limit is reached (0: no
+ * limit). The caller holds the volume's lock, and gives the slot back if it does not write the row.
  */
 MUST_CHECK struct error *attached_add(struct engine *engine, const char *handle, uint64_t limit);
 void attached_remove(struct engine *engine, const char *handle);

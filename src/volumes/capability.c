@@ -14,7 +14,7 @@ capability_is_block(const volume_capability *capability)
 
 /* ---- mount flags ---- */
 
-/* Up to a comma, but for those between quotes: security contexts have them. */
+/* The length up to the next comma outside quotes: security contexts contain commas. */
 static size_t
 flag_size(const char *text)
 {
@@ -25,7 +25,7 @@ flag_size(const char *text)
     return size;
 }
 
-/* Gives how many flags are in the word. `out` NULL: counts only. */
+/* Returns the number of flags in the word. `out` NULL: only counts. */
 static size_t
 split_word(const char *word, struct arena *arena, const char **out)
 {
@@ -81,7 +81,7 @@ capability_is_same(const volume_capability *a, const volume_capability *b)
 
 /* ---- reading only ---- */
 
-/* Of ro and rw the last counts. */
+/* The last of ro and rw wins. */
 static bool
 has_flag_read_only(const volume_capability *capability)
 {

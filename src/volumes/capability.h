@@ -7,12 +7,12 @@
 
 bool capability_is_block(const volume_capability *capability);
 
-/* The access mode, or the mount flag ro, allows only reading, whatever else was asked. */
+/* The access mode or the mount flag ro allows only reading. */
 bool capability_is_read_only(const volume_capability *capability);
 
 /*
- * The mount flags of a mount capability one by one, NULL at the end. A flag may hold several,
- * separated by commas, as mount(8) takes them.
+ * The mount flags of a mount capability, one by one, with a NULL at the end. One entry may hold
+ * several, separated by commas, as with mount(8).
  */
 const char **capability_mount_flags(const volume_capability *capability, struct arena *arena);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that take their time: see copy.h. */
+/* Long copies: see copy.h. */
 #include "volumes/copy.h"
 
 #include <stdlib.h>
@@ -16,16 +16,16 @@
 #include "volumes/unchanged.h"
 #include "volumes/volume.h"
 
-/* One copy, on its way. */
+/* A copy in progress. */
 struct copy {
     struct engine *engine;
     struct arena arena;
     const struct row_kind *kind;
-    ProtobufCMessage *record; /* as it will be READY; NULL: there is no row */
+    ProtobufCMessage *record; /* with the state READY; NULL: there is no row */
     struct data from;
     struct name_lock *source;
-    struct error *obstacle; /* why it cannot be done at all */
-    bool is_watched;        /* the source is a tree that must not change meanwhile */
+    struct error *obstacle; /* why the copy cannot be made */
+    bool is_watched;        /* the source is a tree that must not change during the copy */
     struct unchanged before;
 };
 
@@ -51,7 +51,7 @@ copy_free(void *context)
     free(copy);
 }
 
-/* Both kinds of records number their states alike. */
+/* Records of both kinds use the same numbers for their states. */
 static void
 set_state(const struct copy *copy, bool is_ready)
 {
@@ -83,10 +83,7 @@ settings_of(struct copy *copy)
 
 /* ---- a source that is written to meanwhile ---- */
 
-/*
- * A file system whose blocks are read one after the other while it is in use would come out as
- * none.
- */
+/* Reading the blocks of a mounted file system one by one would give a corrupt copy. */
 static bool
 must_be_frozen(const struct copy *copy, const struct data *to)
 {
@@ -95,8 +92,8 @@ must_be_frozen(const struct copy *copy, const struct data *to)
 }
 
 /*
- * Of a source that is in use the key is kept; who is not using it yet cannot begin to before the
- * copy is done: see node/stage.c.
+ * Keeps the lock of a source that is in use. A source that is not in use cannot be mounted before
+ * the copy ends: see node/stage.c.
  */
 static struct error *
 freeze_source(struct copy *copy, struct held_volume *source, struct freeze **out)
@@ -145,7 +142,7 @@ copy_frozen_data(struct copy *copy, const struct data *to, const struct progress
     struct error *error = freeze_source(copy, &source, &context.freeze);
     if (error)
         return error;
-    /* Whoever waits may answer now: copy_state. */
+    /* From here on, copy_wait may report that the copy has begun. */
     progress->report(progress->context, 0, settings_of(copy).size_bytes);
     error = copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
     struct error *over = freeze_end(context.freeze);
@@ -153,7 +150,7 @@ copy_frozen_data(struct copy *copy, const struct data *to, const struct progress
         return error;
     if (source.record)
         freeze_remember_slow(copy->engine, &source.record, 1);
-    error_free(error); /* that it was cancelled */
+    error_free(error); /* it says that the copy was cancelled */
     return over;
 }
 
@@ -178,7 +175,7 @@ may_be_torn(struct copy *copy)
     return spec_accepts_torn_copies(&parameters);
 }
 
-/* When the copy is asked for. */
+/* Called when the copy is requested. */
 static struct error *
 watch_tree(struct copy *copy)
 {
@@ -187,10 +184,7 @@ watch_tree(struct copy *copy)
     return copy->is_watched ? unchanged_begin(copy->engine, &copy->from, &copy->before) : NULL;
 }
 
-/*
- * Not once more by itself: a snapshot that was answered is not to have what was written after the
- * answer.
- */
+/* Does not retry: a snapshot must not contain what was written after the request was answered. */
 static struct error *
 copy_watched_tree(struct copy *copy, const struct data *to, const struct progress *progress)
 {
@@ -216,7 +210,9 @@ run(void *context, const struct progress *progress)
                                      : copy_data(copy, &to, progress);
 }
 
-/* After a failure the data goes first: while there is a row COPYING nobody misses it. */
+/*
+ * After a failure, removes the data before the row: nobody expects data while the row is COPYING.
+ */
 static void
 settle(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
 {
@@ -224,7 +220,7 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
     if (!copy->record)
         return;
     if (!result) {
-        /* Nobody else changes a row that is COPYING. */
+        /* Nobody else changes a row in the state COPYING. */
         out->items[out->count++] = rows_change(copy->kind, copy->record, STORE_ANY, arena);
         return;
     }
@@ -277,7 +273,7 @@ copy_start(struct engine *engine, const struct row_kind *kind, const ProtobufCMe
 
 /* ---- after a restart ---- */
 
-/* Where the copy's data comes from; the source is held. */
+/* Finds the source of the copy and locks its data. */
 static struct error *
 find_source(struct copy *copy, const struct row_kind *kind, const char *handle)
 {
@@ -306,9 +302,9 @@ find_recorded_source(struct copy *copy)
 }
 
 /*
- * A snapshot may have been answered before its copy was done, and is of that instant. It can be
- * copied again only if nobody can have written to its source since: an image that nobody used when
- * the copy began cannot be used before it ends (stage.c).
+ * A snapshot may have been reported before its copy ended, and is of that instant. It can be copied
+ * again only if nobody can have written to the source since. That is so for an image that was not
+ * in use when the copy began: it cannot be mounted before the copy ends (stage.c).
  */
 static struct error *
 check_instant(struct copy *copy)
@@ -351,10 +347,10 @@ resume(struct engine *engine, const struct row_kind *kind, const operation_recor
         error = watch_tree(copy);
     if (error && !is_obstacle(error)) {
         copy_free(copy);
-        return error; /* perhaps the next start can read it */
+        return error; /* the next start may be able to read it */
     }
     copy->obstacle = error;
-    log_info(engine->log, "taking up a copy again", LOG_TEXT("handle", operation->subject));
+    log_info(engine->log, "resuming a copy", LOG_TEXT("handle", operation->subject));
     struct ops_spec spec = spec_of(copy);
     spec.id = operation->id;
     spec.resumed = operation;

@@ -10,7 +10,7 @@ percent_of(const operation_record *operation)
 {
     if (operation->total <= 0 || operation->done <= 0)
         return 0;
-    /* Not quite done is not done. */
+    /* Reports 100 only when the copy has ended. */
     double part = (double)operation->done * 100 / (double)operation->total;
     return part < 99 ? (unsigned)part : 99;
 }

@@ -24,7 +24,7 @@ data_lock_exclusive(struct engine *engine, const struct row_kind *kind, const ch
         return NULL;
     error_free(error);
     return error_new(CODE_FAILED_PRECONDITION,
-                     "the %s is being copied from: wait for that, or cancel it", kind->name);
+                     "a copy of the %s is being made: wait for it, or cancel it", kind->name);
 }
 
 struct error *

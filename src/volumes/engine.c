@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's start and end: see engine.h. */
+/* Opening and closing the engine: see engine.h. */
 #include "volumes/engine.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ find_data(void *context, const struct backend_entry *entry)
     if (!entry->is_whole)
         return NULL;
     return error_new(CODE_FAILED_PRECONDITION,
-                     "there are volumes, but the store that knew them is gone: put it back, or run "
-                     "`skycap doctor --rebuild` to make it again from the volumes");
+                     "there are volumes, but their store is gone: put it back, or run `skycap "
+                     "doctor --rebuild` to rebuild it from the volumes");
 }
 
 static struct error *
@@ -31,13 +31,12 @@ check_rebuilt(struct engine *engine)
     struct store_entry mark;
     struct error *error = store_get(engine->store, ENGINE_REBUILDING_KEY, &arena, &mark);
     if (!error)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "the store was to be made again from the volumes, and that was not "
-                         "finished: run `skycap doctor --rebuild`");
+        return error_new(CODE_FAILED_PRECONDITION, "rebuilding the store from the volumes was not "
+                                                   "finished: run `skycap doctor --rebuild`");
     return error_forgive(error, CODE_NOT_FOUND);
 }
 
-/* Sweeping by an empty store would delete everything, by half of one much. */
+/* With an empty store, the sweep would delete all data; with an incomplete one, much of it. */
 static struct error *
 check_store(struct engine *engine)
 {
@@ -57,7 +56,7 @@ start_clock(struct engine *engine)
         return error;
     handle_start_clock(engine, newest_ms);
     if (newest_ms)
-        log_warn(engine->log, "the machine's clock is behind what was made here before; set it");
+        log_warn(engine->log, "the system clock is earlier than the newest volume; set it");
     return NULL;
 }
 

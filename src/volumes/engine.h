@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: the life of volumes and snapshots on this node. It joins a store (what exists) and a
- * back end (the data) and keeps the order of writes by which a crash at any instruction loses
- * nothing that was answered:
+ * The engine: the life of volumes and snapshots on this node. It combines a store (what exists)
+ * with a back end (the data). Its order of writes ensures that a crash at any point loses nothing
+ * that was answered:
  *
  *     create    the data under its final handle, invisible; then one durable write; then the answer
- *     delete    one durable write; then the data goes
+ *     delete    one durable write; then the data is removed
  *     long copy one durable write (COPYING); the data, by an operation (copy.h); one durable
  *               write (READY)
  *
@@ -45,42 +45,42 @@ struct engine {
     const struct log *log;
     uint64_t started_ms; /* no handle that it makes is older; see handle.h */
     uint64_t uptime_at_start_ms;
-    uint64_t settled_ms;       /* up to when all is durable; of upkeep.c */
-    bool is_first_of_boot;     /* what the last power failure undid may still be so; upkeep.c's */
-    atomic_bool has_unsettled; /* something was made that a power failure may undo */
+    uint64_t settled_ms;       /* everything older is durable; owned by upkeep.c */
+    bool is_first_of_boot;     /* not all is repaired since the last power failure; upkeep.c */
+    atomic_bool has_unsettled; /* something new could be undone by a power failure */
     struct upkeep *upkeep;
     struct usage_cache usages;
     struct {
         pthread_mutex_t lock;
-        struct frozen_mount *first; /* their child has not ended yet */
-        struct slow_source *slow; /* volumes that were frozen in vain: their copies take too long */
-    } abandoned_freezes;          /* of freeze.c */
+        struct frozen_mount *first; /* whose child has not ended yet */
+        struct slow_source *slow;   /* volumes whose copies take longer than a freeze may last */
+    } abandoned_freezes;            /* owned by freeze.c */
 };
 
-/* In a store that is being made again from the volumes: it does not know all of them yet. */
+/* Set while the store is being rebuilt from the volumes: it does not know all of them yet. */
 #define ENGINE_REBUILDING_KEY "engine/rebuilding"
 
 struct engine_options {
-    struct store *store; /* both are the caller's and outlive the engine */
+    struct store *store; /* both belong to the caller and outlive the engine */
     struct backend *backend;
     const struct volume_use *use; /* what the node does with volumes: volume_use.h */
     const char *node_id;
     const struct log *log;
-    bool is_passive; /* nothing is done by itself: for looking only */
-    const char
-        *boot_id; /* of the running kernel; NULL: every start counts as one after a power failure */
+    bool is_passive; /* no background work: only for reading */
+    /* Of the running kernel; NULL: treats each start as one after a power failure. */
+    const char *boot_id;
 };
 
 /*
- * Makes good what a crash has left, and sweeps data that nothing refers to in the background
- * (upkeep.h). FAILED_PRECONDITION: there is data, but the store has never been written to, or does
- * not know all of it; it is not the one that belongs to the data.
+ * Repairs what a crash has left. In the background, removes data that nothing refers to (upkeep.h).
+ * FAILED_PRECONDITION: the store does not belong to the data: there is data, but the store is empty
+ * or incomplete.
  */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
 
 /*
- * Before the last calls are waited for: those that wait for a copy return, and copies end, to be
- * taken up again at the next start.
+ * Called before the server waits for its last calls: calls that wait for a copy return, and copies
+ * stop, to be resumed at the next start.
  */
 void engine_stop(struct engine *engine);
 void engine_close(struct engine *engine);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Freezing: see freeze.h, and frozen_mount.h for one file system. Should the process and the child
- * that froze be killed at once, rows in the store say what is frozen:
+ * Freezing: see freeze.h, and frozen_mount.h for one file system. If the process and the child that
+ * froze are killed together, rows in the store tell what is frozen:
  *
  *     frozen/VOLUME    the path where it is mounted
  */
@@ -25,7 +25,7 @@
 
 #define PREFIX "frozen/"
 
-/* A child that need not wait has ended so long after it was told to. */
+/* A child that has nothing to wait for ends within this time. */
 #define MOMENT_MS 100
 
 struct freeze {
@@ -74,7 +74,10 @@ find_mount(struct engine *engine, const volume_record *volume, struct arena *are
     return NULL;
 }
 
-/* Neither the system's own file system nor the one that the data is in: who would thaw them? */
+/*
+ * Refuses the root file system and the one that holds the data: with those frozen, nothing could
+ * thaw them.
+ */
 static struct error *
 check_harmless(struct engine *engine, const volume_record *volume, const char *path, int fd)
 {
@@ -103,7 +106,7 @@ add_mount(struct freeze *freeze, const volume_record *volume, const char *path, 
     return mount;
 }
 
-/* An abandoned child waits for it: another would only wait with it. */
+/* While an abandoned child waits for the file system, another child would only wait too. */
 static struct error *
 check_not_abandoned(struct engine *engine, const struct frozen_mount *mount)
 {
@@ -115,10 +118,10 @@ check_not_abandoned(struct engine *engine, const struct frozen_mount *mount)
     pthread_mutex_unlock(&engine->abandoned_freezes.lock);
     if (!is_abandoned)
         return NULL;
-    return error_new(CODE_ABORTED,
-                     "the volume at %s was to be frozen before, and a write to it has not "
-                     "ended since: try again when it has",
-                     mount->path);
+    return error_new(
+        CODE_ABORTED,
+        "an earlier freeze of the volume at %s still waits for a write to end: try again later",
+        mount->path);
 }
 
 /* ---- copies that take too long ---- */
@@ -171,9 +174,8 @@ check_not_slow(struct engine *engine, const volume_record *volume)
     if (!is_slow)
         return NULL;
     return error_new(CODE_FAILED_PRECONDITION,
-                     "a copy of the volume \"%s\" was not done after %d s lately, and it cannot be "
-                     "frozen for longer; it was not stopped again: unpublish it first, or use "
-                     "the btrfs back end",
+                     "a recent copy of the volume \"%s\" took longer than the %d s that it can be "
+                     "frozen for: unpublish it first, or use the btrfs back end",
                      volume->handle, FREEZE_LONGEST_MS / 1000);
 }
 
@@ -196,7 +198,7 @@ open_mount(struct freeze *freeze, const volume_record *volume, struct arena *are
 
 /* ---- freezing ---- */
 
-/* All at once: those who write wait no longer than for the slowest. */
+/* Freezes all in parallel, so writers wait only as long as the slowest takes. */
 static struct error *
 freeze_all(struct freeze *freeze)
 {
@@ -208,7 +210,7 @@ freeze_all(struct freeze *freeze)
     return error;
 }
 
-/* `is_frozen`: or else the rows go. */
+/* Writes the rows if `is_frozen`, deletes them otherwise. */
 static struct error *
 write_rows(struct engine *engine, const struct frozen_mount *mounts, bool is_frozen)
 {
@@ -256,7 +258,7 @@ abandon(struct engine *engine, struct frozen_mount *mount)
 {
     log_warn(engine->log, "a volume is not frozen: a write to it does not end",
              LOG_TEXT("path", mount->path));
-    files_close(&mount->fd); /* so that it can be unmounted once the child has ended */
+    files_close(&mount->fd); /* so that it can be unmounted when the child has ended */
     pthread_mutex_lock(&engine->abandoned_freezes.lock);
     move_to(&engine->abandoned_freezes.first, mount);
     pthread_mutex_unlock(&engine->abandoned_freezes.lock);
@@ -276,7 +278,7 @@ freeze_reap_abandoned(struct engine *engine)
             link = &mount->next;
         }
     }
-    /* With the lock: the next freeze of the same volume writes the same row. */
+    /* Under the lock: the next freeze of the same volume writes the same row. */
     forget_all(engine, ended);
     pthread_mutex_unlock(&engine->abandoned_freezes.lock);
 }
@@ -335,8 +337,8 @@ static struct error *
 time_is_over(void)
 {
     return error_new(CODE_FAILED_PRECONDITION,
-                     "the copies were not done after %d s, and the volumes cannot be frozen "
-                     "for longer: unpublish them first, or use the btrfs back end",
+                     "the copies took longer than the %d s that volumes can be frozen for: "
+                     "unpublish them first, or use the btrfs back end",
                      FREEZE_LONGEST_MS / 1000);
 }
 

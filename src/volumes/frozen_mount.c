@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file system that is frozen: see frozen_mount.h.
+ * One frozen file system: see frozen_mount.h.
  *
- * The kernel never thaws by itself, not even when the process that froze is gone. It freezes only
- * when those who are in the midst of a write are done, however long they take, and who waits for
- * that cannot be woken, not even killed. So a child process freezes the file system and thaws it
- * again: when we say so on a socket, when we die (which closes the socket), and when the time is
- * over. What the child needs is made before the fork; after it there are only system calls, because
- * other threads may hold locks.
+ * The kernel never thaws by itself, not even when the process that froze is gone. Freezing waits
+ * for all writes in progress, however long they take, and a process that waits for it cannot be
+ * interrupted or killed. So a child process freezes the file system. It thaws when we tell it to on
+ * a socket, when we die (which closes the socket), and when the time is up. Everything it needs is
+ * prepared before the fork; after it the child makes only system calls, because other threads may
+ * have held locks.
  *
  * Threads instead of children were rejected: a process does not end while one of its threads is in
  * such a wait.
@@ -30,7 +30,7 @@
 #include "base/memory.h"
 #include "rpc/loop/timers.h"
 
-/* How a child ends, beside 0. */
+/* Exit codes of the child, besides 0. */
 #define EXIT_TIME_OVER 1
 
 int
@@ -97,7 +97,7 @@ frozen_mount_start(struct frozen_mount *mount, int64_t over_ms)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return error_from_errno(errno, "make a line to a child");
     sigfillset(&all);
-    /* A signal to the group is not for the child: it ends by itself, and soon. */
+    /* A signal to the process group is not meant for the child: it ends by itself, and soon. */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child == 0)
@@ -112,7 +112,7 @@ frozen_mount_start(struct frozen_mount *mount, int64_t over_ms)
     return NULL;
 }
 
-/* False: nothing was heard, and the line is open. `*told` is -1 when the child has ended. */
+/* False: nothing was received, and the socket is open. `*told` is -1 when the child has ended. */
 static bool
 hear(const struct frozen_mount *mount, int wait_ms, int *told)
 {
@@ -149,10 +149,7 @@ frozen_mount_wait(struct frozen_mount *mount, int64_t over_ms)
 
 /* ---- thawing ---- */
 
-/*
- * Not by closing alone: another child, which is about to become another program, may have the
- * socket too.
- */
+/* Closing the socket is not enough: another child that is about to exec may have it open too. */
 void
 frozen_mount_thaw(const struct frozen_mount *mount)
 {
@@ -179,7 +176,7 @@ frozen_mount_reap(struct frozen_mount *mount, int wait_ms)
     while (waitpid(mount->child, &status, 0) < 0 && errno == EINTR)
         ;
     mount->child = 0;
-    if (!WIFEXITED(status)) /* it was killed, and has not thawed */
+    if (!WIFEXITED(status)) /* it was killed before it could thaw */
         frozen_mount_thaw_at(mount->path);
     mount->was_ended = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     return true;

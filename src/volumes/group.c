@@ -63,12 +63,12 @@ group_rows_of(const struct group *group, struct arena *arena, size_t *count)
 
 /* ---- deleting ---- */
 
-/* A group that is being deleted: nothing is being copied from its members. */
+/* A group that is being deleted. No copies of its members are being made. */
 struct deleting {
     struct engine *engine;
     struct arena *arena;
     struct group group;
-    struct name_lock **locks; /* of the members' data */
+    struct name_lock **locks; /* on the members' data */
     size_t count;
 };
 

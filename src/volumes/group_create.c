@@ -2,11 +2,11 @@
 /*
  * Creating groups of snapshots: see group.h.
  *
- * Where the back end cuts several volumes at one instant by itself, nothing else is needed.
- * Elsewhere the volumes are copied one after the other while nobody can write to them (freeze.h).
+ * Some back ends can take snapshots of several volumes at one instant. For the others, the volumes
+ * are copied one after the other while nobody can write to them (freeze.h).
  *
- * The members are snapshots like any other but for their names: they have none, so they never stand
- * in the way of a name that somebody asks for.
+ * The members are ordinary snapshots, except that they have no names, so they never conflict with a
+ * name that somebody asks for.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "volumes/volume.h"
 #include "volumes/volume_use.h"
 
-/* One volume of a group that is being made, and what becomes of it. */
+/* One volume of a group that is being made, and its snapshot. */
 struct member {
     struct held_volume source;
     snapshot_record *snapshot;
@@ -33,7 +33,7 @@ struct member {
 struct making {
     struct engine *engine;
     struct arena *arena;
-    struct member *members; /* by the sources' handles */
+    struct member *members; /* sorted by the sources' handles */
     size_t count;
     group_record *record;
 };
@@ -108,8 +108,8 @@ release_sources(struct making *making)
 }
 
 /*
- * Nobody deletes them, mounts them or changes their size while the group is made. In the order of
- * their handles: of two groups that want the same volumes one gets them all.
+ * Nobody can delete, mount or resize the sources while the group is made. They are locked in the
+ * order of their handles: of two groups with the same volumes, one gets them all.
  */
 static struct error *
 take_sources(struct making *making, char *const *sorted, size_t count)
@@ -155,7 +155,7 @@ make_records(struct making *making, const char *name, const struct text_map *par
         member->snapshot =
             snapshot_make_record(making->engine, "", member->source.record, &none, making->arena);
         member->snapshot->group_handle = group->handle;
-        /* One instant, one time. */
+        /* All members have the same time. */
         if (i == 0)
             group->created_ns = member->snapshot->created_ns;
         member->snapshot->created_ns = group->created_ns;
@@ -217,7 +217,7 @@ copy_while_frozen(struct making *making)
     if (!over)
         return error;
     freeze_remember_slow(making->engine, sources, making->count);
-    error_free(error); /* that it was cancelled */
+    error_free(error); /* it says that the copy was cancelled */
     return over;
 }
 
@@ -231,7 +231,7 @@ group_of(const struct making *making)
     return group;
 }
 
-/* A volatile back end would take the group with it, and leave members in others. */
+/* If a volatile back end held the group, members in other back ends could outlive it. */
 static struct error *
 cut(struct making *making)
 {
@@ -254,7 +254,7 @@ make_data(struct making *making, struct group *out)
     struct row_change *rows = group_rows_of(out, making->arena, &count);
     if (!error)
         error = rows_insert_all(engine, rows, count);
-    for (size_t i = 0; i < making->count && error; i++) /* what stays, the next start sweeps */
+    for (size_t i = 0; i < making->count && error; i++) /* the next start removes what stays */
         error_free(backend_remove(engine->backend, &making->members[i].to));
     return error;
 }

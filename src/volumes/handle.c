@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-/* Digits before letters, as bytes sort; without those that people mistake for each other. */
+/* Digits sort before letters, as bytes do. Letters that are easily confused are left out. */
 static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 #define TIME_DIGITS 10
 #define RANDOM_DIGITS 13
 
-#define LATEST_MS (UINT64_C(1) << 48) /* in some nine thousand years; there is room for 50 bits */
+#define LATEST_MS (UINT64_C(1) << 48) /* in about nine thousand years; there is room for 50 bits */
 
 static char *
 print(char *out, uint64_t number, int count)
@@ -73,8 +73,8 @@ handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE])
 }
 
 /*
- * Times that are out of reach are not ours: a clock that goes on behind them would not fit into a
- * handle any more.
+ * Rejects times beyond LATEST_MS: if the clock continued from there, its times would not fit into a
+ * handle.
  */
 uint64_t
 handle_read_time(const char *handle)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles: names that skycap makes for data. They sort by the time of their making, so a list by
- * handle is a list by age.
+ * Handles: the names that skycap gives to data. They sort by creation time, so a list by handle is
+ * a list by age.
  */
 #ifndef VOLUMES_HANDLE_H
 #define VOLUMES_HANDLE_H
@@ -9,25 +9,25 @@
 #include "volumes/engine.h"
 
 /*
- * Milliseconds and 64 random bits, as 23 letters and digits. Never older than the engine, nor than
- * one that was made before it, whatever the clock does: what is older than the engine is nothing
- * that it is making.
+ * A time in milliseconds and 64 random bits, as 23 letters and digits. A handle is never older than
+ * the engine or than any earlier handle, even if the system clock goes back. So data older than the
+ * engine is nothing that this engine is creating.
  */
 void handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE]);
 
-/* Likewise, for data that one of the engine's back ends is to keep (backend_open_several). */
+/* The same, for data in one of the engine's back ends (backend_open_several). */
 void handle_make_for(const struct engine *engine, const struct backend *home,
                      char out[BACKEND_HANDLE_SIZE]);
 
-/* The least that a handle made at this time, or later, can be. */
+/* The smallest handle that can be made at this time or later. */
 void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);
 
-/* The time that a handle tells; 0 if it is none of ours. */
+/* The time in a handle; 0 if the handle is not one of ours. */
 uint64_t handle_read_time(const char *handle);
 
 /*
- * The engine's own begins where the machine's is, but behind the newest handle there is, and never
- * goes back.
+ * The engine has its own clock. It starts at the system's time, or just after the newest handle if
+ * that is later, and never goes back.
  */
 void handle_start_clock(struct engine *engine, uint64_t newest_ms);
 uint64_t handle_now_ms(const struct engine *engine);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume that one request works on alone: see held.h. */
+/* A volume that is locked for one request: see held.h. */
 #include "volumes/held.h"
 
 #include "volumes/volume.h"
 
 /*
- * The name that is locked stands in the row. It is read again if somebody may have changed it
- * before the lock was taken.
+ * The name to lock is in the row. The row is read again if it may have changed before the lock was
+ * taken.
  */
 struct error *
 held_take(struct engine *engine, const char *handle, unsigned wait_ms, struct arena *arena,

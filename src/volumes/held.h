@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume that one request works on alone: its lock is held, its row was read under it. */
+/* A volume that is locked for one request, with its row, which was read under the lock. */
 #ifndef VOLUMES_HELD_H
 #define VOLUMES_HELD_H
 
@@ -12,18 +12,18 @@ struct held_volume {
 };
 
 /*
- * ABORTED if another request holds it for longer than that; NOT_FOUND. For `struct held_volume held
- * AUTO(held_release) = {0}`.
+ * ABORTED if another request holds the volume for longer than `wait_ms`; NOT_FOUND. For `struct
+ * held_volume held AUTO(held_release) = {0}`.
  */
 MUST_CHECK struct error *held_take(struct engine *engine, const char *handle, unsigned wait_ms,
                                    struct arena *arena, struct held_volume *out);
 void held_release(struct held_volume *held);
 
-/* Writes what was changed in the record: into the store, and as the note beside the data. */
+/* Writes the changed record to the store and as the note beside the data. */
 MUST_CHECK struct error *held_save(struct engine *engine, struct held_volume *held,
                                    struct arena *arena);
 
-/* Into the store alone: the note has been written. */
+/* Writes only to the store: the note has been written. */
 MUST_CHECK struct error *held_save_row(struct engine *engine, struct held_volume *held);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What does not fit a row: see mend.h. */
+/* Repairing what does not match a row: see mend.h. */
 #include "volumes/mend.h"
 
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
-/* Rows that are read at a time. */
+/* How many rows are read at a time. */
 #define PAGE 256
 
 /* ---- looking ---- */
 
-/* Whether the note can be read, and is that of this data. */
+/* The note can be read and belongs to this data. */
 static bool
 is_usable(const struct row_kind *kind, const struct data *data, const uint8_t *note, size_t size,
           struct arena *arena)
@@ -80,8 +80,7 @@ mend_look_at_snapshot(struct engine *engine, snapshot_record *snapshot, struct a
 /* ---- mending ---- */
 
 /*
- * An image that has lost its growth has lost that of the file system in it too: it grows again at
- * the next mount.
+ * If an image has lost its growth, so has the file system in it; it grows again at the next mount.
  */
 static struct error *
 forget_growth(struct engine *engine, volume_record *volume)
@@ -131,19 +130,19 @@ mend_snapshot(struct engine *engine, snapshot_record *snapshot, struct arena *ar
 
 /* ---- all of them ---- */
 
-/* Takes the error. Data that is missing is reported elsewhere. */
+/* Takes the error. Missing data is reported elsewhere. */
 static void
 note_result(struct engine *engine, const char *handle, struct error *error, struct mend_left *left)
 {
     if (!error) {
-        log_warn(engine->log, "put right what a power failure had undone",
+        log_warn(engine->log, "repaired what a power failure had undone",
                  LOG_TEXT("handle", handle));
     } else if (error->code == CODE_ABORTED) {
         left->busy = true;
     } else if (error->code != CODE_NOT_FOUND) {
         left->failed = true;
-        log_warn(engine->log, "a volume or snapshot is not as it was answered",
-                 LOG_TEXT("handle", handle), LOG_TEXT("error", error->message));
+        log_warn(engine->log, "a volume or snapshot cannot be repaired", LOG_TEXT("handle", handle),
+                 LOG_TEXT("error", error->message));
     }
     error_free(error);
 }

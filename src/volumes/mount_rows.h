@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where volumes are staged and published on this node, and how: written before the mount is made
- * and deleted after it is gone. What is really mounted is asked of the kernel; after a reboot the
+ * Where and how volumes are staged and published on this node. A row is written before the mount is
+ * made and deleted after it is gone. The kernel tells what is really mounted: after a reboot the
  * rows are there and the mounts are not.
  *
  *     mount/VOLUME/HANDLE    a MountRecord
@@ -18,7 +18,7 @@ struct mount_list {
     size_t count;
 };
 
-/* Of one volume; of all with NULL. */
+/* Of one volume; NULL: of all. */
 MUST_CHECK struct error *mount_rows_list(struct engine *engine, const char *volume_handle,
                                          struct arena *arena, struct mount_list *out);
 
@@ -26,17 +26,20 @@ MUST_CHECK struct error *mount_rows_list(struct engine *engine, const char *volu
 mount_record *mount_rows_find(const struct mount_list *list, const char *path);
 
 /*
- * That, or one whose path leads to the same device or directory: the kubelet asks for a block
+ * The same, or one whose path leads to the same device or directory: the kubelet asks for a block
  * volume by a link to its device.
  */
 mount_record *mount_rows_find_same(const struct mount_list *list, const char *path);
 
-/* Gives the record its handle. */
+/* Sets the record's handle. */
 MUST_CHECK struct error *mount_rows_add(struct engine *engine, mount_record *record,
                                         struct arena *arena);
 MUST_CHECK struct error *mount_rows_delete(struct engine *engine, const mount_record *record);
 
-/* A staging has no staging path of its own, nor has an ephemeral volume's only publication. */
+/*
+ * A staging has no staging path of its own. Neither has the only publication of an ephemeral
+ * volume.
+ */
 bool mount_rows_is_publication(const mount_record *record);
 
 #endif

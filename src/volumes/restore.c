@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a power failure undoes: see restore.h. */
+/* Restoring what a power failure has undone: see restore.h. */
 #include "volumes/restore.h"
 
 #include <limits.h>
@@ -11,12 +11,12 @@
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
-/* Rows that are read at a time. */
+/* How many rows are read at a time. */
 #define PAGE 256
 
 /* ---- settling ---- */
 
-/* Never earlier than before: what is older than that was durable then. */
+/* Never moves back: everything older is durable already. */
 static struct error *
 settle_up_to(struct engine *engine, uint64_t time_ms)
 {
@@ -37,8 +37,7 @@ restore_settle(struct engine *engine, uint64_t time_ms)
     if (!error)
         return;
     atomic_store(&engine->has_unsettled, true);
-    log_warn(engine->log, "what was made lately is not durable yet",
-             LOG_TEXT("error", error->message));
+    log_warn(engine->log, "recent changes are not durable yet", LOG_TEXT("error", error->message));
 }
 
 /* ---- after a power failure ---- */
@@ -49,7 +48,7 @@ make_again(struct engine *engine, const volume_record *volume, struct arena *are
     struct data data = volume_data(volume);
     struct data_settings settings = volume_settings(volume, arena);
     settings.note = rows_note(&volume->base, arena);
-    log_warn(engine->log, "making a volume again that a power failure has undone",
+    log_warn(engine->log, "recreating a volume that a power failure has undone",
              LOG_TEXT("handle", volume->handle));
     return backend_create(engine->backend, &data, &settings);
 }
@@ -72,7 +71,7 @@ restore_volume(struct engine *engine, const ProtobufCMessage *record, struct are
     return NULL;
 }
 
-/* What was in memory is gone with the machine's last uptime, and its row goes too. */
+/* Data in memory is lost when the machine goes down; its row is deleted too. */
 static struct error *
 forget_volume(struct engine *engine, const ProtobufCMessage *record, struct arena *arena)
 {
@@ -88,7 +87,7 @@ forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct ar
     struct row group;
     if (!group_handle[0])
         return rows_delete_all(engine, rows, 1);
-    /* Its group goes with the first of them. */
+    /* The first of them takes its group with it. */
     struct error *error AUTO(error_cleanup) =
         rows_get(engine, &group_rows, group_handle, arena, &group);
     if (error && error->code != CODE_NOT_FOUND)
@@ -98,7 +97,7 @@ forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct ar
     return rows_delete_all(engine, rows, error ? 1 : 2);
 }
 
-/* Its data is yet to come: copy.h. */
+/* Its data is not there yet: see copy.h. */
 static bool
 is_being_copied(const struct row_kind *kind, const ProtobufCMessage *record)
 {
@@ -108,7 +107,7 @@ is_being_copied(const struct row_kind *kind, const ProtobufCMessage *record)
                                       SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
 }
 
-/* Only what is kept by a back end that is volatile, or by one that is not. */
+/* Selects the data of volatile back ends, or that of the others. */
 static bool
 is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMessage *record,
            bool is_volatile)
@@ -127,7 +126,7 @@ is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMe
 typedef struct error *deal_with(struct engine *engine, const ProtobufCMessage *record,
                                 struct arena *arena);
 
-/* Rows made since then, whose data is missing. */
+/* Looks at rows that were made since then and whose data is missing. */
 static struct error *
 look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_ms,
              bool is_volatile, deal_with *deal)
@@ -152,9 +151,9 @@ look_through(struct engine *engine, const struct row_kind *kind, uint64_t since_
 }
 
 /*
- * Volumes that were made lately are looked at before anybody asks for them. All others were durable
- * when they were answered: those are looked at when there is time (upkeep.c). A store that does not
- * tell is new, or was made again from volumes that were there.
+ * Before any request is served, looks at the volumes that were made recently. All others were
+ * durable when they were answered; upkeep.c looks at those later. A store without the time is new,
+ * or was rebuilt from existing volumes.
  */
 static struct error *
 restore_since_settled(struct engine *engine)
@@ -175,8 +174,8 @@ restore_since_settled(struct engine *engine)
     if (!error)
         error = mend_all(engine, from, &left);
     /*
-     * Before the first create: what a cut leaves of it must not look like volumes whose store is
-     * lost.
+     * Before the first create: what a power failure leaves of it must not look like volumes whose
+     * store is lost.
      */
     if (!error && !settled.time_ms)
         restore_settle(engine, engine->started_ms);
@@ -190,7 +189,7 @@ forget_volatile(struct engine *engine)
     return error ? error : look_through(engine, &snapshot_rows, 0, true, forget_snapshot);
 }
 
-/* Of several back ends the first is not volatile, but another may be. */
+/* The first of several back ends is never volatile; the others may be. */
 struct error *
 restore_volumes(struct engine *engine)
 {

@@ -163,7 +163,7 @@ rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record, str
     out[1] = (struct store_change){name_key(kind, arena, name), NULL, 0, STORE_ANY};
 }
 
-/* Gives how many changes there are now. */
+/* Returns the new number of changes. */
 static size_t
 add_changes(const struct row_change *row, bool is_delete, struct arena *arena,
             struct store_change *changes, size_t count)

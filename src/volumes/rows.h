@@ -13,11 +13,11 @@
 
 #include "volumes/engine.h"
 
-/* What the three have in common. */
+/* What the three kinds have in common. */
 struct row_kind {
     const char *name; /* "volume" */
     const ProtobufCMessageDescriptor *type;
-    size_t handle_offset; /* of the record's handle and name, which are strings */
+    size_t handle_offset; /* of the handle and the name, which are strings */
     size_t name_offset;
 };
 
@@ -37,15 +37,15 @@ struct row {
 MUST_CHECK struct error *rows_get(struct engine *engine, const struct row_kind *kind,
                                   const char *handle, struct arena *arena, struct row *out);
 
-/* By the name that it was created with; record NULL if there is none. */
+/* Finds the record by its name; `out->record` is NULL if there is none. */
 MUST_CHECK struct error *rows_find(struct engine *engine, const struct row_kind *kind,
                                    const char *name, struct arena *arena, struct row *out);
 
-/* A new record and its name, in one write. */
+/* Writes a new record and its name in one write. */
 MUST_CHECK struct error *rows_insert(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record);
 
-/* The changes that such writes consist of, for larger ones. Keys and values live in the arena. */
+/* The changes of such a write, to combine with others. Keys and values live in the arena. */
 void rows_add_insert(const struct row_kind *kind, const ProtobufCMessage *record,
                      struct arena *arena, struct store_change out[2]);
 void rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record,
@@ -54,20 +54,21 @@ struct store_change rows_change(const struct row_kind *kind, const ProtobufCMess
                                 uint64_t expected, struct arena *arena);
 
 /*
- * The record again, if nobody has changed it since `*revision`, which becomes that of this write.
+ * Replaces the record if nobody has changed it since `*revision`, and sets that to the revision of
+ * this write.
  */
 MUST_CHECK struct error *rows_update(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record, uint64_t *revision);
 
-/* The record and its name. */
+/* Deletes the record and its name. */
 MUST_CHECK struct error *rows_delete(struct engine *engine, const struct row_kind *kind,
                                      const ProtobufCMessage *record);
 
-/* Lets the name lead to the record, whatever it leads to now. */
+/* Makes the name lead to the record, whatever it leads to now. */
 MUST_CHECK struct error *rows_mend_name(struct engine *engine, const struct row_kind *kind,
                                         const ProtobufCMessage *record);
 
-/* Several records at once, of whatever kinds: all or none. */
+/* Several records of any kind at once: all or none. */
 struct row_change {
     const struct row_kind *kind;
     const ProtobufCMessage *record;
@@ -78,7 +79,7 @@ MUST_CHECK struct error *rows_delete_all(struct engine *engine, const struct row
                                          size_t count);
 
 /*
- * Records in the order of their handles, which is that of their making. `after`: NULL or the last
+ * Records in the order of their handles, which is the order of creation. `after`: NULL, or the last
  * handle seen.
  */
 struct row_page {
@@ -90,7 +91,7 @@ MUST_CHECK struct error *rows_list(struct engine *engine, const struct row_kind 
                                    const char *after, size_t limit, struct arena *arena,
                                    struct row_page *out);
 
-/* The record's bytes, for a note beside the data; and back: DATA_LOSS names the key. */
+/* Converts the record to the bytes of a note, and back. DATA_LOSS names the key. */
 uint8_t *rows_pack(const ProtobufCMessage *record, struct arena *arena, size_t *size);
 struct data_note rows_note(const ProtobufCMessage *record, struct arena *arena);
 MUST_CHECK struct error *rows_unpack(const ProtobufCMessageDescriptor *type,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Up to when everything is durable: see settled.h. */
+/* Up to which time everything is durable: see settled.h. */
 #include "volumes/settled.h"
 
 #include <inttypes.h>
@@ -14,10 +14,10 @@
 #define SETTLED_KEY "engine/settled"
 #define BOOT_KEY "engine/boot"
 
-/* Rows that are read at a time. */
+/* How many rows are read at a time. */
 #define PAGE 256
 
-/* NULL if there is none. */
+/* `*text` is NULL if there is none. */
 static struct error *
 read_text(struct engine *engine, const char *key, struct arena *arena, const char **text)
 {
@@ -69,7 +69,7 @@ take_newer(const char *handle, uint64_t *newest)
         *newest = time_ms;
 }
 
-/* Of rows that are newer than that. */
+/* Looks only at rows newer than `*newest`. */
 static struct error *
 find_newest_row(struct engine *engine, const struct row_kind *kind, uint64_t *newest)
 {
@@ -98,8 +98,8 @@ take_entry(void *context, const struct backend_entry *entry)
 }
 
 /*
- * Data without a row is listed only when the clock is seen to be behind: to read all directories at
- * each start would be too much.
+ * Lists data without rows only if the clock is known to be behind: reading all directories at each
+ * start would take too long.
  */
 struct error *
 settled_find_newest(struct engine *engine, uint64_t *time_ms)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a snapshot is, and finding it. snapshot_create.c and group.c build on this. */
+/* What a snapshot is, and finding it. Used by snapshot_create.c and group.c. */
 #include "volumes/snapshot.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ snapshot_list(struct engine *engine, const char *source_handle, const char *afte
 {
     struct row_page page;
     *out = (struct snapshot_page){0};
-    /* A filter may drop any number of rows: read all, keep what fits. */
+    /* A filter may drop any number of rows: reads all and keeps what fits. */
     struct error *error =
         rows_list(engine, &snapshot_rows, after, source_handle ? 0 : limit, arena, &page);
     if (error)

@@ -7,10 +7,10 @@
 #include "volumes/rows.h"
 
 /*
- * The same name and source again give the same snapshot; another source or other parameters:
- * ALREADY_EXISTS. NOT_FOUND: the source. A copy that takes longer than `wait_ms` goes on, and the
- * snapshot that comes back is COPYING; if it fails within that time the snapshot is gone, and this
- * is the error.
+ * The same name and source give the same snapshot; another source or other parameters:
+ * ALREADY_EXISTS. NOT_FOUND: the source. If the copy takes longer than `wait_ms`, it continues and
+ * the snapshot that is returned is COPYING. If it fails within that time, the snapshot is gone and
+ * the copy's error is returned.
  */
 MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name,
                                          const char *source_handle,
@@ -18,32 +18,31 @@ MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name
                                          struct arena *arena, snapshot_record **out);
 
 /*
- * Gone already is success. INVALID_ARGUMENT for one that belongs to a group. FAILED_PRECONDITION
- * while something is being copied from it. A copy under way is cancelled; ABORTED if it takes long
- * to wind down.
+ * Gone already is success. INVALID_ARGUMENT for a member of a group. FAILED_PRECONDITION while a
+ * copy of it is being made. Cancels the copy that is making it; ABORTED if that takes long to end.
  */
 MUST_CHECK struct error *snapshot_delete(struct engine *engine, const char *handle);
 
 MUST_CHECK struct error *snapshot_get(struct engine *engine, const char *handle,
                                       struct arena *arena, snapshot_record **out);
 
-/* By age; of one source if `source_handle` is not NULL. */
+/* Sorted by age; only of one source if `source_handle` is not NULL. */
 struct snapshot_page {
     snapshot_record **snapshots;
     size_t count;
-    const char *next; /* where to go on; NULL: that was all */
+    const char *next; /* the token of the next page; NULL: this is the last */
 };
 MUST_CHECK struct error *snapshot_list(struct engine *engine, const char *source_handle,
                                        const char *after, size_t limit, struct arena *arena,
                                        struct snapshot_page *out);
 
 /*
- * What stands beside its data. Of a group's member it has the group too, which has no data of its
- * own; else `group` is NULL.
+ * The note beside its data. For a member of a group it includes the group, which has no data of its
+ * own; otherwise `group` is NULL.
  */
 struct data_note snapshot_note(snapshot_record *snapshot, group_record *group, struct arena *arena);
 
-/* A record of a snapshot that is yet to be taken, with a handle of its own. */
+/* A record for a snapshot that is still to be taken, with a new handle. */
 snapshot_record *snapshot_make_record(const struct engine *engine, const char *name,
                                       const volume_record *source,
                                       const struct text_map *parameters, struct arena *arena);
@@ -51,8 +50,7 @@ snapshot_record *snapshot_make_record(const struct engine *engine, const char *n
 struct data snapshot_data(const snapshot_record *snapshot);
 
 /*
- * "instant", or "files" where each file may be as it was at a moment of its own, because that was
- * asked for.
+ * "instant", or "files" if each file may be of a different moment because the request allowed that.
  */
 const char *snapshot_consistency(struct engine *engine, const snapshot_record *snapshot,
                                  struct arena *arena);

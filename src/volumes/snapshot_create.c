@@ -39,11 +39,14 @@ make_data(struct engine *engine, const volume_record *source, const snapshot_rec
     if (!error)
         error = rows_insert(engine, &snapshot_rows, &record->base);
     if (error)
-        error_free(backend_remove(engine->backend, &to)); /* what stays, the next start sweeps */
+        error_free(backend_remove(engine->backend, &to)); /* the next start removes what stays */
     return error;
 }
 
-/* In an instant where the back end can; else it is begun, and is COPYING. */
+/*
+ * The snapshot is complete if the back end copies instantly; otherwise its copy is started and it
+ * is COPYING.
+ */
 static struct error *
 make_snapshot(struct engine *engine, const char *name, const char *source_handle,
               const struct text_map *parameters, struct arena *arena, snapshot_record **out)
@@ -79,7 +82,7 @@ find_or_make(struct engine *engine, const char *name, const char *source_handle,
                            : make_snapshot(engine, name, source_handle, parameters, arena, out);
 }
 
-/* Who gets an answer may write to the volume: what is written then must not be in the snapshot. */
+/* A client that gets an answer may write to the volume; that must not be in the snapshot. */
 static struct error *
 check_is_taken(struct engine *engine, const snapshot_record *snapshot,
                const struct copy_state *copy, struct arena *arena)
@@ -94,7 +97,7 @@ check_is_taken(struct engine *engine, const snapshot_record *snapshot,
                      snapshot->name);
 }
 
-/* While one waits for a copy anybody may ask for the snapshot, or delete it: no lock is held. */
+/* Holds no lock while it waits for a copy: others may ask for the snapshot or delete it. */
 struct error *
 snapshot_create(struct engine *engine, const char *name, const char *source_handle,
                 const struct text_map *parameters, uint64_t wait_ms, struct arena *arena,
@@ -132,7 +135,7 @@ delete_held(struct engine *engine, snapshot_record *snapshot, struct arena *aren
     struct error *error = NULL;
     if (snapshot->state == STATE(COPYING)) {
         error = copy_abandon(engine, snapshot->handle);
-        if (!error) /* unless it was done before, this does not find it any more */
+        if (!error) /* NOT_FOUND unless the copy had already ended */
             error = snapshot_get(engine, snapshot->handle, arena, &snapshot);
     }
     if (!error)
@@ -150,7 +153,7 @@ snapshot_delete(struct engine *engine, const char *handle)
     struct error *error = snapshot_get(engine, handle, &arena, &snapshot);
     if (!error && snapshot->group_handle[0])
         error = error_new(CODE_INVALID_ARGUMENT,
-                          "the snapshot belongs to the group \"%s\" and goes with it only",
+                          "the snapshot belongs to the group \"%s\": delete the group instead",
                           snapshot->group_handle);
     if (!error)
         error = name_lock_take(&engine->locks, "snapshot", snapshot->name, &lock);

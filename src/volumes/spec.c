@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a volume is to be: see spec.h. */
+/* What a volume should be: see spec.h. */
 #include "volumes/spec.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ spec_is_sidecar_key(const char *key)
     return strncmp(key, SIDECAR_PREFIX, sizeof SIDECAR_PREFIX - 1) == 0;
 }
 
-/* The first pair from `at` on that asks for something; NULL: there is none. */
+/* The first pair from `at` on that is not a sidecar's; NULL: there is none. */
 static const struct text_pair *
 next_pair(const struct text_map *map, size_t *at)
 {
@@ -125,7 +125,7 @@ spec_accepts_torn_copies(const struct text_map *parameters)
     return value && strcmp(value, "files") == 0;
 }
 
-/* A directory has no device of its own to limit. */
+/* A directory has no device of its own that could be limited. */
 static struct error *
 check_io_limits(const struct text_map *map, enum volume_kind kind)
 {
@@ -152,7 +152,7 @@ spec_check_mutable(const struct text_map *map, enum volume_kind kind)
     return error ? error : check_io_limits(map, kind);
 }
 
-/* Mutable parameters win. */
+/* Mutable parameters take precedence. */
 static const char *
 parameter_of(const struct volume_request *request, const char *key)
 {
@@ -260,7 +260,7 @@ spec_choose_size(enum volume_kind kind, int64_t required_bytes, int64_t limit_by
     return NULL;
 }
 
-/* An image takes at least its source's data, or what its file system needs. */
+/* An image holds at least its source's data, or what its file system needs. */
 static int64_t
 least_image_bytes(const char *fs_type, int64_t source_bytes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trees that stay as they are: see unchanged.h.
+ * Trees that do not change during a copy: see unchanged.h.
  *
- * A change leaves no trace if it falls into the same tick of the kernel's clock as the one before
- * it, and a long write has its time from when it began. So what has changed in the last moment
- * counts as changing still. A page that somebody has mapped and written to gets its time when it is
- * written for the first time after a sync: hence the sync before.
+ * A change leaves no trace if it happens in the same tick of the kernel's clock as the change
+ * before it, and a long write has the time of its beginning. So anything that has changed in the
+ * last moment counts as still changing. A mapped page that is written to gets a new time at the
+ * first write after a sync: hence the sync at the beginning.
  *
  * Freezing the host's file system was rejected: everybody else on the host would wait too.
  */
@@ -52,13 +52,13 @@ struct error *
 unchanged_refuse(const struct data *tree)
 {
     return error_new(CODE_FAILED_PRECONDITION,
-                     "the directory of the volume \"%s\" changed while it was copied, and a copy "
-                     "would be of no one instant: unpublish the volume, use the btrfs back end, or "
-                     "ask with the parameter consistency=files for a copy of each file for itself",
+                     "the directory of the volume \"%s\" changed while it was copied, so the copy "
+                     "is not of one instant: unpublish the volume, use the btrfs back end, or set "
+                     "the parameter consistency=files to accept such copies",
                      tree->handle);
 }
 
-/* Of a clock that was set back no time is near. */
+/* After the clock was set back, times in the future are not recent. */
 static bool
 is_recent(int64_t changed_ns)
 {

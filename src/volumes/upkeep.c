@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine does by itself: see upkeep.h. */
+/* The engine's background work: see upkeep.h. */
 #include "volumes/upkeep.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define TEND_SECONDS 2
 #define SETTLE_SECONDS 30
 
-/* A volume has its handle before it has its data; so long it may take. */
+/* A volume has its handle before its data. This is the longest time in between. */
 #define MARGIN_MS 60000
 
 struct upkeep {
@@ -24,14 +24,14 @@ struct upkeep {
     pthread_mutex_t lock;
     pthread_cond_t ending;
     bool ends;
-    bool renews_limits; /* some may have to be applied again */
-    bool has_failed;    /* the back end, last time it was tended; that is told once */
-    bool mends_again;   /* some volumes were held when they were to be put right */
+    bool renews_limits; /* some limits may have to be applied again */
+    bool has_failed;    /* the back end's last tend failed; logged once */
+    bool mends_again;   /* some volumes could not be repaired because they were held */
 };
 
 /* ---- settling ---- */
 
-/* What was begun before that has its data by now. */
+/* Every volume with an older handle has its data by now. */
 static void
 settle_now(struct engine *engine)
 {
@@ -46,11 +46,14 @@ sweep(struct engine *engine)
 {
     struct error *error AUTO(error_cleanup) = engine->use->sweep(engine);
     if (error)
-        log_warn(engine->log, "could not look for what was left over",
+        log_warn(engine->log, "could not look for leftover data",
                  LOG_TEXT("error", error->message));
 }
 
-/* Once nothing is left the store says so, and the next process of this boot need not look. */
+/*
+ * When nothing is left to repair, records that in the store, so the next process of this boot need
+ * not look.
+ */
 static void
 mend(struct upkeep *upkeep)
 {
@@ -83,7 +86,7 @@ upkeep_renew_limits(struct engine *engine)
     pthread_mutex_unlock(&upkeep->lock);
 }
 
-/* Where a volume has limits, the node asks for the next time. */
+/* If a volume has limits, the node asks for the next renewal. */
 static void
 renew_limits(struct upkeep *upkeep)
 {
@@ -104,11 +107,11 @@ tend(struct upkeep *upkeep)
 {
     struct error *error AUTO(error_cleanup) = backend_tend(upkeep->engine->backend);
     if (error && !upkeep->has_failed)
-        log_warn(upkeep->engine->log, "the back end could not do what it does now and then",
+        log_warn(upkeep->engine->log, "the back end's background work failed",
                  LOG_TEXT("error", error->message));
     bool works_again = upkeep->has_failed && !error;
     upkeep->has_failed = error != NULL;
-    if (works_again) /* what was deleted meanwhile may be left */
+    if (works_again) /* deletes may have failed meanwhile */
         sweep(upkeep->engine);
 }
 
@@ -121,7 +124,7 @@ seconds_to_wait(const struct upkeep *upkeep)
     return is_soon ? TEND_SECONDS : SETTLE_SECONDS;
 }
 
-/* False when it is time to end. How long it was is added to `*seconds`. */
+/* Returns false when the thread has to end. Adds the length of the pause to `*seconds`. */
 static bool
 wait_a_while(struct upkeep *upkeep, unsigned *seconds)
 {
@@ -161,7 +164,7 @@ run(void *context)
             freeze_reap_abandoned(upkeep->engine);
         }
     }
-    if (upkeep->mends_again) /* nobody holds a volume any more */
+    if (upkeep->mends_again) /* no requests hold volumes any more */
         mend(upkeep);
     settle_now(upkeep->engine);
     return NULL;

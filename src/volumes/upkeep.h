@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine does by itself, on a thread of its own:
+ * The engine's background thread:
  *
- * - Once after the start, it removes data that no row refers to, and devices that nothing uses.
- *   Only what is older than the engine: what the engine is making has no row yet.
- * - Every other second, the back end does what it has to do by itself (backend_tend).
- * - Now and then, it makes durable what was made lately, and the store records up to when. After a
- *   power failure only volumes younger than that can be missing. They were empty, and are made
- *   again. Any other data that is missing was lost, and is not made again.
+ *   - Once after the start, it removes data that no row refers to, and unused devices. It takes
+ *     only what is older than the engine: what the engine is creating has no row yet.
+ *   - Every other second, it runs the back end's background work (backend_tend).
+ *   - From time to time, it makes recent changes durable and records the time in the store. After a
+ *     power failure only volumes younger than that can be missing. They were empty, and are
+ *     recreated. Any other data that is missing is lost, and is not recreated.
  */
 #ifndef VOLUMES_UPKEEP_H
 #define VOLUMES_UPKEEP_H
@@ -18,10 +18,10 @@ struct upkeep;
 
 void upkeep_start(struct engine *engine, struct upkeep **out);
 
-/* The I/O limits of published volumes are applied again within two seconds (volume_use.h), once. */
+/* Applies the I/O limits of published volumes again, once, within two seconds (volume_use.h). */
 void upkeep_renew_limits(struct engine *engine);
 
-/* Waits for the thread, after one last time. NULL is fine. */
+/* Runs the background work once more and waits for the thread to end. NULL is fine. */
 void upkeep_stop(struct upkeep *upkeep);
 
 #endif

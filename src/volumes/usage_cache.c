@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measurements that take long are remembered for a while: see usage_cache.h. */
+/* A cache of measurements that take long: see usage_cache.h. */
 #include "volumes/usage_cache.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 
 struct usage_memory {
     char handle[BACKEND_HANDLE_SIZE];
-    int64_t size_bytes; /* of the volume, when it was measured */
-    int64_t until_ns;   /* what is over may be used for another volume */
+    int64_t size_bytes; /* of the volume when it was measured */
+    int64_t until_ns;   /* an expired entry may be reused for another volume */
     struct data_usage usage;
 };
 
@@ -43,7 +43,7 @@ find(struct usage_cache *cache, const struct data *data, int64_t size_bytes, str
     return is_found;
 }
 
-/* The volume's own place, one that is over, or a new one. */
+/* The volume's own entry, an expired one, or a new one. */
 static struct usage_memory *
 find_place(struct usage_cache *cache, const char *handle, int64_t now)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How full trees are, where finding out takes long: a back end that has no quota to ask walks
- * through all files of the volume. What took so long that it is worth remembering is good for a
- * thousand times as long, ten minutes at most; so a thousandth of the time is spent on it, however
- * often somebody asks.
+ * A cache of the usage of trees. A back end without quotas has to walk through all files of a
+ * volume to measure it. A slow measurement is valid for a thousand times as long as it took, ten
+ * minutes at most, so measuring takes at most a thousandth of the time however often it is
+ * requested.
  */
 #ifndef VOLUMES_USAGE_CACHE_H
 #define VOLUMES_USAGE_CACHE_H
@@ -12,7 +12,7 @@
 
 #include "backends/backend.h"
 
-/* All zero at first. */
+/* Initialized to zero. */
 struct usage_cache {
     pthread_mutex_t lock;
     struct usage_memory *entries;
@@ -21,7 +21,7 @@ struct usage_cache {
 
 void usage_cache_clear(struct usage_cache *cache);
 
-/* As backend_usage. What was measured when the volume had another size is not taken. */
+/* Like backend_usage. Ignores measurements from when the volume had another size. */
 MUST_CHECK struct error *usage_cache_measure(struct usage_cache *cache, struct backend *backend,
                                              const struct data *data, int64_t size_bytes,
                                              struct data_usage *out);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a volume is, and finding it. volume_create.c, volume_change.c and volume_delete.c build on
- * this.
+ * What a volume is, and finding it. Used by volume_create.c, volume_change.c and volume_delete.c.
  */
 #include "volumes/volume.h"
 

@@ -13,7 +13,7 @@ enum source_kind { SOURCE_NONE, SOURCE_VOLUME, SOURCE_SNAPSHOT };
 
 struct volume_request {
     const char *name;
-    int64_t required_bytes; /* 0: not said; negative ones have been refused */
+    int64_t required_bytes; /* 0: not given; negative sizes have been refused */
     int64_t limit_bytes;
     volume_capability **capabilities;
     size_t capability_count;
@@ -22,22 +22,22 @@ struct volume_request {
     enum source_kind source_kind;
     const char *source_handle;
     bool ephemeral;
-    uint64_t wait_ms; /* at most so long for a copy that takes its time */
+    uint64_t wait_ms; /* how long to wait for a long copy */
 };
 
 /*
- * The same name again, compatible in all it asks for, gives the same volume; otherwise
- * ALREADY_EXISTS. NOT_FOUND: the source. OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or
- * a source of the other kind. ABORTED: it is still being copied when the time to wait is over; the
- * same request again waits for the same copy.
+ * The same name with a compatible request gives the same volume; otherwise ALREADY_EXISTS.
+ * NOT_FOUND: the source. OUT_OF_RANGE: the size. INVALID_ARGUMENT: a parameter, or a source of the
+ * other kind. ABORTED: the copy has not ended within `wait_ms`; a repeated request waits for the
+ * same copy.
  */
 MUST_CHECK struct error *volume_create(struct engine *engine, const struct volume_request *request,
                                        struct arena *arena, volume_record **out);
 
 /*
- * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or something is
- * being copied from it. Snapshots stay: they are copies. A copy under way is cancelled; ABORTED if
- * it takes long to wind down.
+ * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or while a copy of
+ * it is being made. Snapshots stay: they are copies. Cancels the copy that is making it; ABORTED if
+ * that takes long to end.
  */
 MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
 
@@ -60,52 +60,52 @@ MUST_CHECK struct error *volume_take_source(struct engine *engine, const char *h
 struct volume_page {
     volume_record **volumes;
     size_t count;
-    const char *next; /* where to go on; NULL: that was all */
+    const char *next; /* the token of the next page; NULL: this is the last */
 };
 MUST_CHECK struct error *volume_list(struct engine *engine, const char *after, size_t limit,
                                      struct arena *arena, struct volume_page *out);
 
-/* To at least so much. Large enough already is success; *size_bytes is what it has now. */
+/*
+ * Grows the volume to at least `required_bytes`. Large enough already is success. `*size_bytes` is
+ * the new size.
+ */
 MUST_CHECK struct error *volume_expand(struct engine *engine, const char *handle,
                                        int64_t required_bytes, int64_t limit_bytes,
                                        int64_t *size_bytes);
 
-/* Only the keys that are given; all or none. */
+/* Changes only the given keys; all or none. */
 MUST_CHECK struct error *volume_modify(struct engine *engine, const char *handle,
                                        const struct text_map *mutable_parameters);
 
-/*
- * RESOURCE_EXHAUSTED: it would be more than `limit` volumes that are attached; 0: any number may
- * be.
- */
+/* RESOURCE_EXHAUSTED: more than `limit` volumes would be attached; 0: no limit. */
 MUST_CHECK struct error *volume_attach(struct engine *engine, const char *handle,
                                        const char *node_id, bool read_only,
                                        const volume_capability *capability, uint64_t limit);
 
-/* `node_id` empty: from all. */
+/* `node_id` empty: detaches from all nodes. */
 MUST_CHECK struct error *volume_detach(struct engine *engine, const char *handle,
                                        const char *node_id);
 
 /*
- * A crash between growing an image and its row leaves it larger than the row says. The record gets
- * the size that there is; who holds the volume, or copies from it, does that first.
+ * A crash after an image has grown, but before its row was written, leaves the image larger than
+ * its row. Sets the record to the real size. Called first by whoever holds the volume or copies it.
  */
 MUST_CHECK struct error *volume_adopt_size(struct engine *engine, volume_record *volume);
 
 /*
- * Puts the size and the parameters in force that the record tells, writes its note, and makes both
- * durable. The row comes after it.
+ * Applies the record's size and parameters to the data, writes the note, and makes both durable.
+ * The row is written afterwards.
  */
 MUST_CHECK struct error *volume_apply(struct engine *engine, const volume_record *volume,
                                       struct arena *arena);
 
-/* What the back end calls it, and how it is to keep it. */
+/* How the back end identifies its data. */
 struct data volume_data(const volume_record *volume);
-/* Where its data is: the directory, or the image's file. */
+/* The path of its data: the directory, or the image file. */
 MUST_CHECK struct error *volume_find_data(struct engine *engine, const volume_record *volume,
                                           char *out, size_t size);
 
-/* Its parameters as they are in force: mutable ones win. */
+/* The parameters in force: mutable ones take precedence. */
 struct text_map volume_parameters(const volume_record *volume, struct arena *arena);
 struct data_settings volume_settings(const volume_record *volume, struct arena *arena);
 

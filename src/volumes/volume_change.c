@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changing volumes: size, mutable parameters, where they are attached. */
+/* Changing volumes: size, mutable parameters, attachments. */
 #include <string.h>
 
 #include "message/message_map.h"
@@ -21,7 +21,7 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
     struct held_volume held AUTO(held_release) = {0};
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct error *error = held_take(engine, handle, 0, &arena, &held);
-    /* A copy has the size that its row says. */
+    /* Waits for copies: a copy has the size in its row. */
     if (!error)
         error = data_lock_wait(engine, &volume_rows, handle, DATA_LOCK_WAIT_MS, &lock);
     int64_t told = error ? 0 : held.record->size_bytes;
@@ -43,14 +43,14 @@ volume_expand(struct engine *engine, const char *handle, int64_t required_bytes,
         return error;
     held.record->size_bytes = *size_bytes;
     /*
-     * The data first: larger data than the row says harms nobody, the other way round would be a
-     * lie.
+     * The data first: data larger than the row says does no harm; smaller data would make the row
+     * wrong.
      */
     error = volume_apply(engine, held.record, &arena);
     return error ? error : held_save_row(engine, &held);
 }
 
-/* False: the request asks for nothing. */
+/* False: the request changes nothing. */
 static bool
 merge_parameters(volume_record *volume, const struct text_map *wanted, struct arena *arena)
 {
@@ -154,8 +154,8 @@ add_attachment(volume_record *volume, struct arena *arena, const char *node_id, 
 }
 
 /*
- * Of a write that failed the row tells whether it was made: only the note beside the data may be
- * missing.
+ * After a failed write, the row decides whether the change was made; only the note beside the data
+ * may be missing.
  */
 static void
 forget_unwritten(struct engine *engine, const char *handle, struct arena *arena)

@@ -2,11 +2,11 @@
 /*
  * Creating a volume, empty or from a source.
  *
- * Copies that take their time are made by an operation: see copy.h. All else here and now.
+ * Long copies are made by an operation (copy.h); everything else is made before the call returns.
  *
- * What if the power goes: before the row is written there is only data that nothing refers to,
- * which the next start sweeps away; after it the volume is there, whether the answer arrived or
- * not, and the same request finds it.
+ * After a power failure before the row is written, there is only data that nothing refers to, which
+ * the next start removes. After the row is written, the volume exists whether the answer arrived or
+ * not, and a repeated request finds it.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@
 #define DEFAULT_SECTOR_BYTES 4096u
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
 
-/* What the new volume's data is made of. */
+/* The source of the new volume's data. */
 struct source {
     enum source_kind kind;
     struct data data;
@@ -32,7 +32,7 @@ struct source {
     int64_t formatted_bytes;
     bool blank;
     uint32_t sector_bytes;
-    struct name_lock *held; /* so that nobody deletes it meanwhile */
+    struct name_lock *held; /* the lock on it, so that nobody deletes it meanwhile */
 };
 
 static struct text_map
@@ -69,7 +69,7 @@ fits_size(const volume_record *record, const struct volume_request *request)
             record->asked_capacity->required_bytes == request->required_bytes);
 }
 
-/* NULL if the volume is what the request asks for; else what differs. */
+/* What differs between the volume and the request; NULL if nothing does. */
 static const char *
 find_difference(const volume_record *record, const struct volume_request *request,
                 struct arena *arena)
@@ -170,19 +170,20 @@ check_source_fits(const struct source *source, const struct volume_spec *spec)
     if (source->kind == SOURCE_NONE)
         return NULL;
     if (source->data.kind != spec->kind)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "the source is %s and the volume is to be %s: they cannot be copied",
-                         source->data.kind == KIND_TREE ? "a directory tree" : "a disk image",
-                         spec->kind == KIND_TREE ? "a directory tree" : "a disk image");
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "the source is %s and the volume would be %s: a copy has the kind of its source",
+            source->data.kind == KIND_TREE ? "a directory tree" : "a disk image",
+            spec->kind == KIND_TREE ? "a directory tree" : "a disk image");
     if (source->fs_type[0] && spec->fs_type[0] && strcmp(source->fs_type, spec->fs_type) != 0)
         return error_new(CODE_INVALID_ARGUMENT, "the source carries %s, not %s", source->fs_type,
                          spec->fs_type);
     uint32_t sector_bytes = source->sector_bytes ? source->sector_bytes : DEFAULT_SECTOR_BYTES;
     if (spec->sector_bytes && spec->sector_bytes != sector_bytes)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "the source has sectors of %u bytes, and what is in it need not work with "
-                         "others",
-                         sector_bytes);
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "the source has sectors of %u bytes, and its contents may not work with others",
+            sector_bytes);
     return NULL;
 }
 
@@ -253,7 +254,7 @@ may_be_written_raw(const volume_record *record)
     return false;
 }
 
-/* What the volume's image has in it from its source. */
+/* Copies to the record what the image inherits from its source. */
 static void
 inherit(volume_record *record, const struct source *source)
 {
@@ -265,7 +266,7 @@ inherit(volume_record *record, const struct source *source)
 
 /* ---- making it ---- */
 
-/* The one that is asked for; else that of the source, where a copy costs least. */
+/* The requested one, else that of the source, where a copy is cheapest. */
 static struct error *
 choose_backend(const struct engine *engine, const struct volume_request *request,
                const struct source *source, struct backend **out)
@@ -301,11 +302,11 @@ make_data(struct engine *engine, const volume_record *record, const struct volum
     if (!error)
         error = rows_insert(engine, &volume_rows, &record->base);
     if (error)
-        error_free(backend_remove(engine->backend, &data)); /* what stays, the next start sweeps */
+        error_free(backend_remove(engine->backend, &data)); /* the next start removes what stays */
     return error;
 }
 
-/* Done when it returns, or begun: then it is COPYING. */
+/* The volume is complete when this returns, or its copy has been started and it is COPYING. */
 static struct error *
 make_volume(struct engine *engine, const struct volume_request *request, struct arena *arena,
             volume_record **out)
@@ -346,7 +347,7 @@ find_or_make(struct engine *engine, const struct volume_request *request, struct
                            : make_volume(engine, request, arena, out);
 }
 
-/* While one waits for a copy anybody may ask for the volume, or delete it: no lock is held. */
+/* Holds no lock while it waits for a copy: others may ask for the volume or delete it. */
 struct error *
 volume_create(struct engine *engine, const struct volume_request *request, struct arena *arena,
               volume_record **out)

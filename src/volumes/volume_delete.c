@@ -22,7 +22,7 @@ check_unused(struct engine *engine, const volume_record *volume, struct arena *a
     return error;
 }
 
-/* One durable write, then the data goes. The next start removes what a crash leaves of it. */
+/* One durable write, then the data is removed. The next start removes what a crash leaves of it. */
 static struct error *
 delete_row_and_data(struct engine *engine, const volume_record *volume)
 {
@@ -33,7 +33,7 @@ delete_row_and_data(struct engine *engine, const volume_record *volume)
     return error;
 }
 
-/* `row->record` is NULL where there is no such volume. */
+/* `row->record` is NULL if there is no such volume. */
 static struct error *
 find_row(struct engine *engine, const char *handle, struct arena *arena, struct row *row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the life of a volume must know of its use on this node, and have done there. The room `node`
+ * What the engine needs to know and to do about the use of volumes on this node. The room `node`
  * implements it (node/volume_use.h); the engine gets it when it is opened. Functions may block and
  * are safe from any thread.
  */
@@ -11,20 +11,20 @@
 
 struct volume_use {
     /*
-     * The rows of the paths where the volume is mounted now. Rows whose mounts are gone, as after a
-     * reboot, are deleted. The caller holds the volume.
+     * The rows of the paths where the volume is mounted now. Deletes rows whose mounts are gone, as
+     * after a reboot. The caller holds the volume.
      */
     struct error *(*list)(struct engine *engine, const volume_record *volume, struct arena *arena,
                           struct mount_list *out);
 
     /*
-     * Everything that was written before the call is in the volume's data when it returns. Nobody
-     * who writes has to wait, and the caller need not hold the volume.
+     * When it returns, everything that was written before the call is in the volume's data. Writers
+     * do not have to wait, and the caller need not hold the volume.
      */
     struct error *(*flush)(struct engine *engine, const volume_record *volume, struct arena *arena);
 
     /*
-     * Parameters that were changed take effect wherever the volume is mounted. The caller holds the
+     * Puts changed parameters into effect wherever the volume is mounted. The caller holds the
      * volume.
      */
     struct error *(*apply_parameters)(struct engine *engine, const volume_record *volume,
