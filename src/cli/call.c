@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap call: calls any method that the program was built with, JSON in, JSON out. No reflection
- * is needed: the messages are known.
+ * skycap call: calls any method that the program was built with, JSON in, JSON out. Needs no
+ * reflection.
  *
- * Streaming: each JSON value of the argument (they may stand one behind the other) is one message;
- * every reply is printed.
+ * Streaming: the argument may have several JSON values, one for each message; every reply is
+ * printed.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 #include "message/message_json.h"
 
 #define DEFAULT_SECONDS 30
-#define CONTROLLER_ID "controllerid" /* tells a registry whom to pass the call on to */
+#define CONTROLLER_ID                                                                              \
+    "controllerid" /* names the controller to which a registry forwards the call */
 
 static struct client_flags flags = {.timeout_s = DEFAULT_SECONDS};
 static struct text_list metadata_pairs;
@@ -101,7 +102,7 @@ read_input(const char *json, struct buffer *text)
 
 /* ---- messages ---- */
 
-/* Where the JSON value that begins the text ends: values may stand one behind the other. */
+/* The size of the first JSON value in the text. */
 static size_t
 value_size(const char *text, size_t size)
 {
@@ -132,7 +133,7 @@ skip_space(const struct buffer *text, size_t at)
     return at;
 }
 
-/* The message that begins at *at; NULL in *message when there is none. */
+/* `*message` NULL: there is no other. */
 static struct error *
 next_message(const struct buffer *text, size_t *at, ProtobufCMessage **message)
 {

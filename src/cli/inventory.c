@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking for volumes and snapshots, and showing them: see inventory.h. */
+/* Requests for volumes and snapshots: see inventory.h. */
 #include "cli/inventory.h"
 
 #include <time.h>
@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "message/message_json.h"
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 struct error *
 inventory_find_volume(struct client *client, const char *text, volume_info **out)
@@ -58,7 +58,7 @@ inventory_show_snapshot(struct client *client, const char *id)
     return error;
 }
 
-/* ---- showing ---- */
+/* ---- printing ---- */
 
 const char *
 inventory_size_text(int64_t bytes, struct arena *arena)
@@ -95,7 +95,7 @@ state_of(const volume_info *volume)
     return volume->condition && volume->condition->abnormal ? "abnormal" : "ready";
 }
 
-/* The paths where it is published, with commas between them. */
+/* The paths where it is published, separated by commas. */
 static const char *
 places_of(const volume_info *volume, struct arena *arena)
 {
@@ -107,7 +107,7 @@ places_of(const volume_info *volume, struct arena *arena)
     return places;
 }
 
-/* The name of the source, or its id where that has no name any more. */
+/* The name of the source, or its id if it has no name any more. */
 static const char *
 source_of(const volume_info *volume)
 {
@@ -132,7 +132,7 @@ inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena 
         table_add(&table, source_of(volumes[i]));
         table_add(&table, state_of(volumes[i]));
         table_add(&table, volumes[i]->volume->volume_id);
-        table_add(&table, places_of(volumes[i], arena)); /* which may be long */
+        table_add(&table, places_of(volumes[i], arena)); /* last, because it may be long */
     }
     table_print(&table);
 }

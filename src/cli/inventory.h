@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands ask skycap.v1.Inventory, and how volumes and snapshots are shown. Everything lives
- * in the client's arena.
+ * Requests to skycap.v1.Inventory, and printing of volumes and snapshots. Everything lives in the
+ * client's arena.
  */
 #ifndef CLI_INVENTORY_H
 #define CLI_INVENTORY_H
@@ -18,14 +18,14 @@ MUST_CHECK struct error *inventory_find_volume(struct client *client, const char
 MUST_CHECK struct error *inventory_find_snapshot(struct client *client, const char *text,
                                                  snapshot_info **out);
 
-/* How it is now: a row of the table, or its message with -o json. */
+/* Prints the current state: a row of the table, or the message with -o json. */
 MUST_CHECK struct error *inventory_show_volume(struct client *client, const char *id);
 MUST_CHECK struct error *inventory_show_snapshot(struct client *client, const char *id);
 
 void inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena *arena);
 void inventory_print_snapshots(snapshot_info *const *snapshots, size_t count, struct arena *arena);
 
-/* For people: "10 GiB", "unlimited"; "2026-11-15 19:40:00" in the local time. */
+/* "10 GiB" or "unlimited"; "2026-11-15 19:40:00" in local time. */
 const char *inventory_size_text(int64_t bytes, struct arena *arena);
 const char *inventory_time_text(const Google__Protobuf__Timestamp *time, struct arena *arena);
 

@@ -92,7 +92,7 @@ set_option(const struct option *option, const char *value)
     return NULL;
 }
 
-/* Reads the flag at arguments[*at], and its value, which may be the next argument. */
+/* Reads the flag at arguments[*at] and its value, which may be the next argument. */
 static struct error *
 parse_one(const struct options *options, int count, char **arguments, int *at)
 {

@@ -24,7 +24,7 @@ enum option_kind {
 struct option {
     const char *name;  /* without the dashes */
     char letter;       /* 0: none */
-    const char *value; /* what --help calls its value; NULL for flags */
+    const char *value; /* name of its value in --help; NULL: it has none */
     enum option_kind kind;
     void *place;
     const char *help;

@@ -173,7 +173,7 @@ static const struct command issue_command = {
 
 /* ---- show ---- */
 
-/* To the nearest day: a certificate for 30 days has 30 left when it is new. */
+/* Rounded: a new certificate for 30 days has 30 days left. */
 static long long
 days_until(time_t time_s)
 {

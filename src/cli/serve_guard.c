@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before every call, on the loop. What carries "controllerid" goes to that controller, wherever it
- * is; the registry's own services judge their calls themselves, because it is the path that counts
- * there; everybody may ask for health and reflection; and all the rest, an OIM controller above
- * all, is for the registry: also methods that this server does not have, which a connection may
- * pass on.
+ * Permissions of callers: see serve_guard.h. Runs before every call, on the loop.
+ *
+ * Calls with "controllerid" are forwarded to that controller. The registry's services check their
+ * calls themselves, because permissions depend on the path of the entry. Everyone may use health
+ * and reflection. Everything else, such as the OIM controller, is only for the registry; this
+ * includes unknown methods, which a connection may forward.
  */
 #include "cli/serve_guard.h"
 
@@ -13,7 +14,7 @@
 #include "registry/rights.h"
 
 static bool
-judges_itself(const char *path)
+checks_itself(const char *path)
 {
     static const char *const services[] = {"/oim.v0.Registry/", "/skycap.v1.Registry/",
                                            "/grpc.health.v1.", "/grpc.reflection."};
@@ -23,9 +24,9 @@ judges_itself(const char *path)
     return false;
 }
 
-/* The controller in a registry's own process is called without a detour, and by the same right. */
+/* Calls to a controller in the registry's process are not forwarded, but need the permission. */
 static bool
-is_passed_to_own(const struct serve_guard *guard, const struct call *call)
+is_for_own(const struct serve_guard *guard, const struct call *call)
 {
     const char *id = metadata_find(call_metadata(call), "controllerid");
     if (!guard->registry || !guard->own_controller || !id || strcmp(id, guard->own_controller) != 0)
@@ -35,16 +36,16 @@ is_passed_to_own(const struct serve_guard *guard, const struct call *call)
 }
 
 static struct error *
-judge(struct call *call, void *context, bool *to_fallback)
+check(struct call *call, void *context, bool *to_fallback)
 {
     const struct serve_guard *guard = context;
     if (guard->registry && registry_wants_to_pass(guard->registry, call)) {
         *to_fallback = true;
         return NULL;
     }
-    bool is_judged_later =
-        call_method(call) ? judges_itself(call_path(call)) : guard->registry != NULL;
-    if (guard->is_open || is_judged_later || is_passed_to_own(guard, call))
+    bool is_checked_later =
+        call_method(call) ? checks_itself(call_path(call)) : guard->registry != NULL;
+    if (guard->is_open || is_checked_later || is_for_own(guard, call))
         return NULL;
     return rights_check_is(call_peer(call), RIGHTS_REGISTRY);
 }
@@ -52,5 +53,5 @@ judge(struct call *call, void *context, bool *to_fallback)
 void
 serve_guard_add(struct serve_guard *guard, struct server *server)
 {
-    server_set_guard(server, &(struct guard){judge, guard});
+    server_set_guard(server, &(struct guard){check, guard});
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may call what of a process that is a registry or an OIM controller: see docs/oim.md. A
- * process with CSI only takes every peer that its CA has signed.
+ * Permissions of callers, for a registry or an OIM controller: see docs/oim.md. A process that only
+ * serves CSI accepts every peer whose certificate the CA has signed.
  */
 #ifndef CLI_SERVE_GUARD_H
 #define CLI_SERVE_GUARD_H
@@ -9,9 +9,9 @@
 #include "registry/registry.h"
 
 struct serve_guard {
-    struct registry *registry;  /* NULL: none here */
-    const char *own_controller; /* the OIM controller's id; NULL: none here */
-    bool is_open;               /* --insecure: no names, no rights */
+    struct registry *registry;  /* NULL: none */
+    const char *own_controller; /* the OIM controller's id; NULL: none */
+    bool is_open;               /* --insecure: no permissions */
 };
 
 /* The guard must outlive the server. */

@@ -14,9 +14,9 @@
 #include "csi/registration.h"
 #include "rpc/loop/timers.h"
 
-#define PAUSE_MS 10000u          /* between two registrations, at least */
-#define LONGEST_PAUSE_MS 300000u /* while the kubelet refuses what has not changed */
-#define DRAIN_MS 1000u           /* for a kubelet that is asking at the moment */
+#define PAUSE_MS 10000u          /* minimum between two registrations */
+#define LONGEST_PAUSE_MS 300000u /* while the kubelet rejects the same answer */
+#define DRAIN_MS 1000u           /* for calls of the kubelet in progress */
 
 struct serve_registration {
     struct serve_registration_options options;
@@ -27,17 +27,17 @@ struct serve_registration {
     pthread_t thread;
     bool has_thread;
 
-    /* From the loop: what the kubelet did since the socket was made. */
-    atomic_bool was_asked; /* since the last look */
+    /* Set on the loop thread, since the socket was created. */
+    atomic_bool was_asked; /* since the last check */
     atomic_bool is_accepted;
     atomic_bool is_refused;
 
-    /* The thread's own. */
-    struct server *server; /* NULL: there is no socket */
-    struct buffer told;    /* what NodeGetInfo answered when the socket was made */
-    bool is_told;          /* the kubelet has got no other answer since */
+    /* Only for the thread. */
+    struct server *server; /* NULL: no socket */
+    struct buffer told;    /* the answer of NodeGetInfo when the socket was created */
+    bool is_told;          /* the kubelet has had no other answer since */
     uint64_t made_ms;
-    uint32_t pause_ms; /* until the next attempt, if the kubelet rejects this one */
+    uint32_t pause_ms; /* before the next attempt, if the kubelet rejects this one */
 };
 
 static uint64_t
@@ -129,7 +129,7 @@ next_pause(uint32_t pause_ms)
     return pause_ms * 2 < LONGEST_PAUSE_MS ? pause_ms * 2 : LONGEST_PAUSE_MS;
 }
 
-/* Milliseconds to the next look; 0: when something changes. */
+/* Returns the milliseconds until the next check; 0: at the next change. */
 static uint32_t
 look(struct serve_registration *registration)
 {
@@ -138,9 +138,9 @@ look(struct serve_registration *registration)
     struct error *error AUTO(error_cleanup) = describe(registration, &answer);
     bool same = !error && is_same(registration, &answer);
     if (was_asked && !same)
-        registration->is_told = false; /* it may have got another answer */
+        registration->is_told = false; /* it may have had another answer */
     if (error)
-        return PAUSE_MS; /* if it is the store, no change tells that it is back */
+        return PAUSE_MS; /* nothing reports when the store is back */
     if (!same || atomic_load(&registration->is_accepted))
         registration->pause_ms = PAUSE_MS;
     if (registration->server && same && !atomic_load(&registration->is_refused))

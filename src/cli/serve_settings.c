@@ -243,9 +243,10 @@ check_settings(void)
                          "--connections and --backend exclude each other: name the back end in the "
                          "file of a connection with `driver: local`");
     if (settings.connections && settings.roles & ROLE_REGISTRY)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "--connections and the role registry need a process each: both pass on "
-                         "methods that they do not know");
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "--connections and the role registry need separate processes: both forward "
+            "methods that they do not know");
     if (settings.socket_mode > 0777)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
     if (settings.max_message_bytes > UINT32_MAX / 2)

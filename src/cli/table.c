@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns that stand in line: see table.h. */
+/* Aligned columns: see table.h. */
 #include "cli/table.h"
 
 #include <locale.h>
@@ -37,10 +37,7 @@ table_clear(struct table *table)
     *table = (struct table){0};
 }
 
-/*
- * Shows the character at the front and gives how many columns it takes; `*size` becomes its bytes.
- * A width of -1 is a control character.
- */
+/* The columns of the first character, -1 for a control character; `*size` becomes its bytes. */
 static int
 width_of_character(const char *text, size_t *size)
 {
@@ -75,7 +72,7 @@ print_text(const char *text)
     }
 }
 
-/* The width of characters is the locale's business; names are UTF-8 whatever it is. */
+/* wcwidth depends on the locale; names are always UTF-8. */
 static locale_t
 use_utf8(locale_t *utf8)
 {

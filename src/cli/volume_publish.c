@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap volume publish and unpublish: what an orchestrator does for a workload, by hand. A volume
- * is attached to the node, staged once, and published from there at any number of paths; with the
- * last of them the rest goes too. Stagings and attachments of others, an orchestrator's for
- * instance, stay.
+ * skycap volume publish and unpublish: does by hand what an orchestrator does for a workload. A
+ * volume is attached to the node, staged once, and published from there at any number of paths.
+ * Unpublishing the last one unstages and detaches it. Stagings and attachments of others, such as
+ * an orchestrator, are not touched.
  *
- * The staging directory stands beside the server's socket, so that each server of a machine has its
+ * The staging directory is beside the server's socket, so that each server of a machine has its
  * own.
  */
 #include <errno.h>
@@ -22,14 +22,12 @@
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
-/* Where volumes are staged for a server that has no socket in the file system. */
+/* For a server without a socket in the file system. */
 #define RUN_DIRECTORY "/run/skycap"
 
 /* ---- paths ---- */
 
-/*
- * Absolute and without links, as far as it exists: the kernel's mount table knows no other names.
- */
+/* Resolves links, as in the kernel's mount table. The last element need not exist. */
 static struct error *
 real_path(const char *path, struct arena *arena, char **out)
 {
@@ -77,8 +75,8 @@ run_directory(struct client *client, const char **out)
 }
 
 /*
- * v:local/HANDLE is staged in "local.HANDLE"; bytes that a foreign handle may have besides are %XX,
- * so that no two ids have one path.
+ * v:local/HANDLE is staged in "local.HANDLE". Other characters, in handles of third-party drivers,
+ * become %XX, so that each id has its own path.
  */
 static char *
 staging_name(const char *id, struct arena *arena)
@@ -94,7 +92,7 @@ staging_name(const char *id, struct arena *arena)
     return arena_string(arena, buffer_text(&name));
 }
 
-/* The path where a volume is staged; the directory that holds it is made. */
+/* The path where a volume is staged; creates its parent directory. */
 static struct error *
 staging_path(struct client *client, const char *id, char **out)
 {
@@ -109,14 +107,13 @@ staging_path(struct client *client, const char *id, char **out)
     return NULL;
 }
 
-/* ---- one step each ---- */
+/* ---- steps ---- */
 
-/* What is carried from step to step. */
 struct publishing {
     const volume_info *volume;
     Csi__V1__VolumeCapability *capability;
     struct text_map volume_context;
-    struct text_map publish_context; /* what attaching told */
+    struct text_map publish_context; /* from attaching */
     char *staging;
 };
 
@@ -188,7 +185,7 @@ unstage(struct client *client, const volume_info *volume, char *staging)
     request.staging_target_path = staging;
     struct error *error = client_ask(client, "csi.v1.Node/NodeUnstageVolume", &request, &reply);
     if (!error)
-        rmdir(staging); /* an empty directory that stays does no harm */
+        rmdir(staging); /* may fail: an empty directory does no harm */
     return error;
 }
 
@@ -217,11 +214,9 @@ unpublish_at(struct client *client, const volume_info *volume, char *path)
     return client_ask(client, "csi.v1.Node/NodeUnpublishVolume", &request, &reply);
 }
 
-/* ---- all of them ---- */
+/* ---- publish and unpublish ---- */
 
-/*
- * Our staging goes with the last publication from it, the attachment with the last use on the node.
- */
+/* Unstages after the last publication from our staging path; detaches after the last use. */
 static struct error *
 release(struct client *client, const volume_info *before, char *node_id)
 {
@@ -242,7 +237,7 @@ release(struct client *client, const volume_info *before, char *node_id)
     return error;
 }
 
-/* A volume made by hand may be published at several paths of its node. */
+/* Such a volume may be published at several paths of its node. */
 Csi__V1__VolumeCapability *
 volume_capability(const char *type, struct arena *arena)
 {
@@ -279,7 +274,7 @@ prepare(const volume_info *volume, const char *type, struct arena *arena)
 static struct error *
 stage_and_publish(struct client *client, const struct publishing *p, char *path, bool read_only)
 {
-    /* The staging path is the caller's to make; drivers of others rely on it. */
+    /* CSI wants the caller to create the staging path; third-party drivers rely on it. */
     if (mkdir(p->staging, 0700) != 0 && errno != EEXIST)
         return error_from_errno(errno, "cannot make %s, where the volume is staged", p->staging);
     struct error *error = stage(client, p);
@@ -303,7 +298,7 @@ volume_publish(struct client *client, const volume_info *volume, const char *typ
         return error;
     error = stage_and_publish(client, &publishing, real, read_only);
     if (error)
-        error_free(release(client, volume, node_id)); /* the first error is the one to tell */
+        error_free(release(client, volume, node_id)); /* the first error matters */
     return error;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every CSI request is held to: see checks.h. */
+/* Checks of CSI requests: see checks.h. */
 #include "csi/checks.h"
 
 #include <limits.h>
@@ -39,7 +39,7 @@ checks_node_id(const char *field, const char *value)
                     : checks_present(field, value);
 }
 
-/* C0 but tab, line feed and carriage return; DEL; and C1, which UTF-8 writes as C2 80 to C2 9F. */
+/* C0 except tab, line feed and carriage return; DEL; C1, which is C2 80 to C2 9F in UTF-8. */
 static bool
 has_control_character(const char *text)
 {
@@ -79,10 +79,7 @@ checks_path(const char *field, const char *value)
     return NULL;
 }
 
-/*
- * As it was sent, before anything is made of it. A map of more entries than it may have bytes has
- * too many, however short they are.
- */
+/* The size as sent, in bytes; the count if there are more entries than bytes allowed. */
 static size_t
 map_size(const ProtobufCMessage *request, const ProtobufCFieldDescriptor *field)
 {

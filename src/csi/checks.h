@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every CSI request is held to before anything is done: required fields, sizes, names,
- * capabilities. All give INVALID_ARGUMENT.
+ * Checks of CSI requests: required fields, sizes, names, capabilities. All return INVALID_ARGUMENT.
  */
 #ifndef CSI_CHECKS_H
 #define CSI_CHECKS_H
@@ -20,7 +19,7 @@ MUST_CHECK struct error *checks_id(const char *field, const char *value);
 /* As an id, and without control characters. */
 MUST_CHECK struct error *checks_name(const char *field, const char *value);
 
-/* Absolute, no ".." in it, not longer than PATH_MAX. */
+/* Absolute, without "..", not longer than PATH_MAX. */
 MUST_CHECK struct error *checks_path(const char *field, const char *value);
 
 /* Not empty, at most 256 bytes. */
@@ -35,7 +34,6 @@ MUST_CHECK struct error *checks_capability(const Csi__V1__VolumeCapability *capa
 MUST_CHECK struct error *checks_capabilities(Csi__V1__VolumeCapability *const *capabilities,
                                              size_t count);
 
-/* All that is needed to stage a volume, and to publish it. */
 MUST_CHECK struct error *checks_stage(const Csi__V1__NodeStageVolumeRequest *request);
 MUST_CHECK struct error *checks_publish(const Csi__V1__NodePublishVolumeRequest *request);
 

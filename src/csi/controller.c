@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Controller: the table of its handlers, and what they add up to. */
+/* csi.v1.Controller: the table of handlers, and the capabilities. */
 #include "csi/controller.h"
 
 #include "csi/controller_internal.h"
@@ -18,7 +18,7 @@ add_capability(struct arena *arena, Csi__V1__ControllerGetCapabilitiesResponse *
     reply->capabilities[reply->n_capabilities++] = capability;
 }
 
-/* Derived from what the back end can: a function that it lacks is a capability that is not told. */
+/* Derived from the functions of the back end. */
 static struct error *
 get_capabilities(struct call *call, const Csi__V1__ControllerGetCapabilitiesRequest *request,
                  Csi__V1__ControllerGetCapabilitiesResponse *reply)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Controller: making volumes available on nodes. This node is the only one. */
+/* csi.v1.Controller: attaching volumes, to this node only. */
 #include <string.h>
 
 #include "csi/checks.h"
@@ -40,7 +40,7 @@ HANDLER(controller_publish_volume, ControllerPublishVolume)
                                  request->volume_capability, controller->max_volumes_per_node);
 }
 
-/* Unknown volumes and nodes are detached as surely as can be. */
+/* Unknown volumes and nodes count as detached. */
 HANDLER(controller_unpublish_volume, ControllerUnpublishVolume)
 {
     (void)reply;

@@ -101,7 +101,7 @@ is_repeated(char *const *ids, size_t index)
     return false;
 }
 
-/* The members as the caller knows them; it need not tell. */
+/* The caller may name the members, or not. */
 static struct error *
 check_members(const group_record *group, char *const *ids, size_t count)
 {
@@ -109,17 +109,17 @@ check_members(const group_record *group, char *const *ids, size_t count)
         return NULL;
     if (count != group->n_snapshot_handles)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "snapshot_ids has %zu entries, and the group %zu snapshots", count,
+                         "snapshot_ids has %zu entries, but the group has %zu snapshots", count,
                          group->n_snapshot_handles);
     for (size_t i = 0; i < count; i++)
         if (!is_member(group, ids[i]) || is_repeated(ids, i))
-            return error_new(CODE_INVALID_ARGUMENT,
-                             "snapshot_ids: \"%s\" is no snapshot of the group, or named twice",
-                             ids[i]);
+            return error_new(
+                CODE_INVALID_ARGUMENT,
+                "snapshot_ids: \"%s\" is not a snapshot of the group, or is listed twice", ids[i]);
     return NULL;
 }
 
-/* The group is there, and has the members that are named, if any are. */
+/* Checks that the group exists and has the named members, if any. */
 static struct error *
 check_group(struct call *call, const char *id, char *const *snapshot_ids, size_t count)
 {

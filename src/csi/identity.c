@@ -66,7 +66,6 @@ service_capability(struct arena *arena, Csi__V1__PluginCapability__Service__Type
     return capability;
 }
 
-/* Online: volumes grow while they are in use. */
 static Csi__V1__PluginCapability *
 expansion_capability(struct arena *arena)
 {
@@ -81,7 +80,7 @@ expansion_capability(struct arena *arena)
 
 #define SERVICE(name) CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##name
 
-/* Derived from what the back end can: a function that it lacks is a capability that is not told. */
+/* Derived from the functions of the back end. */
 static struct error *
 get_plugin_capabilities(struct call *call, const Csi__V1__GetPluginCapabilitiesRequest *request,
                         Csi__V1__GetPluginCapabilitiesResponse *reply)

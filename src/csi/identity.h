@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Identity: who the driver is, what it offers, whether it is ready. */
+/* csi.v1.Identity. */
 #ifndef CSI_IDENTITY_H
 #define CSI_IDENTITY_H
 
@@ -10,10 +10,10 @@
 struct identity {
     const char *driver_name; /* domain form, at most 63 characters */
     const char *node_id;
-    struct controller *controller; /* what is offered beside Identity; NULL: nothing */
+    struct controller *controller; /* NULL: only Identity is served */
 };
 
-/* A name that the CSI specification allows. */
+/* Whether the CSI specification allows the name. */
 MUST_CHECK struct error *identity_check_name(const char *driver_name);
 
 /* Their context is a struct identity. */

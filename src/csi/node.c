@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Node: the table of its handlers, and what the node is. */
+/* csi.v1.Node: the table of handlers, capabilities and NodeGetInfo. */
 #include "csi/node.h"
 
 #include "csi/messages.h"

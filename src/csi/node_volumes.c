@@ -54,8 +54,9 @@ publish_named(struct engine *engine, const char *id, const struct use *use)
     if (error)
         return error;
     if (!use->staging_path[0])
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "staging_target_path is missing: this node's volumes are staged first");
+        return error_new(
+            CODE_FAILED_PRECONDITION,
+            "staging_target_path is missing: volumes of this node must be staged first");
     return publish_volume(engine, handle, use);
 }
 
@@ -92,10 +93,7 @@ HANDLER(node_unpublish_volume, NodeUnpublishVolume)
     error = ephemeral_find(engine, request->volume_id, call_arena(call), &handle);
     if (error)
         return error;
-    /*
-     * An id that nobody knows has nothing published; the path is left as the orchestrator would
-     * want it.
-     */
+    /* An unknown volume is not published; the path is removed nevertheless. */
     return handle ? ephemeral_remove(engine, handle, request->target_path)
                   : publish_undo(engine, "", request->target_path);
 }

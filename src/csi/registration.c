@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kubelet's registration: see registration.h. */
+/* Registration with the kubelet: see registration.h. */
 #include "csi/registration.h"
 
 #include "proto/pluginregistration.rpc.h"
@@ -30,7 +30,7 @@ notify_status(struct call *call, const Pluginregistration__RegistrationStatus *r
     if (request->plugin_registered)
         log_info(registration->log, "registered with the kubelet");
     else
-        log_error(registration->log, "the kubelet refuses the driver",
+        log_error(registration->log, "the kubelet rejected the driver",
                   LOG_TEXT("error", request->error));
     registration->note(registration->context,
                        request->plugin_registered ? REGISTRATION_ACCEPTED : REGISTRATION_REFUSED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pluginregistration.Registration: how the kubelet takes the driver in, so that no
- * node-driver-registrar is needed. Served on a socket of its own in the kubelet's plugins_registry
+ * pluginregistration.Registration: registers the driver with the kubelet, so that no
+ * node-driver-registrar is needed. Served on a separate socket in the kubelet's plugins_registry
  * directory.
  */
 #ifndef CSI_REGISTRATION_H
@@ -11,18 +11,16 @@
 #include "rpc/server/server.h"
 
 enum registration_event {
-    /* it has found the socket; what it wants to know of the node it asks next */
-    REGISTRATION_ASKED,
+    REGISTRATION_ASKED,    /* the kubelet has found the socket; NodeGetInfo follows */
     REGISTRATION_ACCEPTED, /* the driver is registered */
-    /* it is not, and the kubelet does not try again before the socket is made anew */
-    REGISTRATION_REFUSED,
+    REGISTRATION_REFUSED,  /* the kubelet retries only when the socket is created again */
 };
 
 struct registration {
     const char *driver_name;
     const char *socket_path; /* where CSI is served */
     const struct log *log;
-    /* Loop thread: what the kubelet does. Never waits. */
+    /* Called on the loop thread; must not block. */
     void (*note)(void *context, enum registration_event event);
     void *context;
 };

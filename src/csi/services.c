@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All services: see services.h. */
+/* The CSI services: see services.h. */
 #include "csi/services.h"
 
 #include <string.h>

@@ -2,9 +2,9 @@
 /*
  * csi.v1.SnapshotMetadata: see snapshot_metadata.h.
  *
- * The extents come from the back end one by one and go out some at a time; a client that reads
- * slowly slows the walk down, and memory does not grow with the number of extents. A stream that
- * ends well is believed to be whole: so the snapshots are looked for once more at its end.
+ * The back end returns extents one by one; they are sent in batches. A slow client slows the walk
+ * down, so memory does not grow with the number of extents. A stream that ends without an error
+ * must be complete, so at the end it is checked that the snapshots still exist.
  */
 #include "csi/snapshot_metadata.h"
 
@@ -17,23 +17,22 @@
 #include "volumes/snapshot.h"
 
 #define USUAL_RESULTS 256
-#define MOST_RESULTS 4096 /* some 80 KiB in a message */
+#define MOST_RESULTS 4096 /* a message of about 80 KiB */
 
-/* What a request asks for, found and checked. */
 struct query {
     snapshot_record *snapshot;
-    snapshot_record *base; /* NULL: what is allocated */
+    snapshot_record *base; /* NULL: all allocated extents */
     int64_t offset;
     int32_t max_results;
 };
 
-/* Extents on their way out. */
+/* The next message. */
 struct outlet {
     struct call *call;
     struct error *(*send)(struct outlet *outlet);
     int64_t capacity_bytes;
     Csi__V1__BlockMetadata *extents;
-    Csi__V1__BlockMetadata **list; /* to each of them */
+    Csi__V1__BlockMetadata **list; /* pointers to them */
     size_t count;
     size_t room;
 };
@@ -138,13 +137,13 @@ check_query(const struct query *query)
         return error_new(CODE_INVALID_ARGUMENT, "the two snapshots are of different volumes");
     if (query->base->created_ns > query->snapshot->created_ns)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the base snapshot is younger than the target: change their places");
+                         "the base snapshot is newer than the target: swap them");
     return check_range(query);
 }
 
 /* ---- the answer ---- */
 
-/* Rows go before data: a snapshot whose row is still there was whole all the time. */
+/* Rows are deleted before data: if the row exists, the data was complete all the time. */
 static struct error *
 check_still_there(struct call *call, const snapshot_record *snapshot)
 {
@@ -154,7 +153,7 @@ check_still_there(struct call *call, const snapshot_record *snapshot)
         return NULL;
     struct error *error =
         snapshot_get(controller->engine, snapshot->handle, call_arena(call), &again);
-    return error_wrap(error, "it was deleted meanwhile");
+    return error_wrap(error, "the snapshot was deleted meanwhile");
 }
 
 static struct error *
@@ -173,7 +172,7 @@ answer(struct call *call, const struct query *query)
         error = check_still_there(call, query->snapshot);
     if (!error)
         error = check_still_there(call, query->base);
-    /* Also when there is nothing in it: the client learns the capacity. */
+    /* Also an empty one, because it has the capacity. */
     return error ? error : outlet.send(&outlet);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where volumes and snapshots can be: see topology.h. */
+/* The topology of this node: see topology.h. */
 #include "csi/topology.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ compare_places(const void *a, const void *b)
     return text_map_compare(a, b);
 }
 
-/* Sorted: Kubernetes may name every node of a cluster in both lists. */
+/* Sorted, because Kubernetes may name every node of a cluster in both lists. */
 static struct text_map *
 read_places(Csi__V1__Topology *const *list, size_t count, struct arena *arena)
 {
@@ -70,5 +70,6 @@ topology_check(const struct engine *engine, const Csi__V1__TopologyRequirement *
                             : has_here(engine, wanted->preferred, wanted->n_preferred, arena))
         return NULL;
     return error_new(CODE_RESOURCE_EXHAUSTED,
-                     "this is the node \"%s\" alone, which the topology excludes", engine->node_id);
+                     "volumes can only be on the node \"%s\", which the topology excludes",
+                     engine->node_id);
 }

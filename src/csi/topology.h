@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where volumes and snapshots can be: on this node, which is all that there is. */
+/* Topology: volumes and snapshots are on this node only. */
 #ifndef CSI_TOPOLOGY_H
 #define CSI_TOPOLOGY_H
 
@@ -12,8 +12,8 @@ bool topology_is_here(const struct engine *engine, const Csi__V1__Topology *topo
                       struct arena *arena);
 
 /*
- * RESOURCE_EXHAUSTED: this node is not among what is wanted (`wanted` may be NULL).
- * INVALID_ARGUMENT: something is preferred that is not requisite.
+ * RESOURCE_EXHAUSTED: the requirement excludes this node. INVALID_ARGUMENT: a preferred topology is
+ * not requisite. `wanted` may be NULL.
  */
 MUST_CHECK struct error *topology_check(const struct engine *engine,
                                         const Csi__V1__TopologyRequirement *wanted,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The accelerators that there are: see accelerator.h. */
+/* The table of accelerators: see accelerator.h. */
 #include "oim/accelerator.h"
 
 #include <string.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The controller's entry in the registry: see announcer.h. One thread, one channel, one call at a
- * time.
- */
+/* The controller's entry in the registry: see announcer.h. One thread, one call at a time. */
 #include "oim/announcer.h"
 
 #include <pthread.h>
@@ -25,12 +22,11 @@
 struct announcer {
     struct announcer_options options;
     struct channel *channel;
-    struct call
-        *call; /* on whose behalf the registry is called: cancelling it ends what is under way */
+    struct call *call; /* parent of the calls to the registry; cancelling it ends them */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool is_stopped; /* these two with the lock held */
-    bool is_running;
+    bool is_stopped; /* with the lock held */
+    bool is_running; /* with the lock held */
 };
 
 /* ---- one registration ---- */
@@ -85,8 +81,8 @@ set_address(struct announcer *announcer)
 }
 
 /*
- * OIM's registry says FAILED_PRECONDITION to methods it does not know: it takes them for somebody
- * else's, and misses "controllerid".
+ * OIM's registry answers FAILED_PRECONDITION to unknown methods: it would forward them, but
+ * "controllerid" is missing.
  */
 static bool
 is_unknown_there(const struct error *error)
@@ -95,7 +91,7 @@ is_unknown_there(const struct error *error)
            (error->code == CODE_UNIMPLEMENTED || error->code == CODE_FAILED_PRECONDITION);
 }
 
-/* The newest way that the registry knows; `*how` becomes its name. */
+/* Uses the newest method that the registry knows; `*how` becomes its name. */
 static struct error *
 tell_registry(struct announcer *announcer, const char **how)
 {
@@ -118,9 +114,9 @@ tell_registry(struct announcer *announcer, const char **how)
     return error;
 }
 
-/* ---- again and again ---- */
+/* ---- the thread ---- */
 
-/* A tenth more or less, so that controllers that began together do not stay together. */
+/* Adds jitter of a tenth, so that controllers do not register in lockstep. */
 static uint64_t
 vary(uint64_t pause_ms)
 {
@@ -130,7 +126,7 @@ vary(uint64_t pause_ms)
     return pause_ms - pause_ms / 10 + random % (pause_ms / 5 + 1);
 }
 
-/* False: it is time to end. */
+/* False: announcer_stop was called. */
 static bool
 rest(struct announcer *announcer, uint64_t pause_ms)
 {
@@ -144,11 +140,11 @@ rest(struct announcer *announcer, uint64_t pause_ms)
     return goes_on;
 }
 
-/* What was said last. */
+/* What was logged last. */
 struct state {
     bool has_been_registered;
     bool is_registered;
-    enum code trouble; /* CODE_OK: none was told of */
+    enum code trouble; /* CODE_OK: none */
 };
 
 static void
@@ -199,14 +195,14 @@ run(void *argument)
     pthread_mutex_unlock(&announcer->lock);
 }
 
-/* ---- from the outside ---- */
+/* ---- life ---- */
 
 struct error *
 announcer_open(const struct announcer_options *options, struct announcer **out)
 {
     struct announcer *announcer = memory_zeroed(sizeof *announcer);
     announcer->options = *options;
-    /* The pauses between attempts are made here, not there. */
+    /* The thread pauses between attempts, so the channel need not. */
     const struct channel_options channel = {.tls = options->tls,
                                             .tls_name = options->tls ? RIGHTS_REGISTRY : NULL,
                                             .max_backoff_ms = FIRST_PAUSE_MS / 2};

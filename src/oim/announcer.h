@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The controller's entry in the registry, kept fresh: announced at once, then again and again, with
- * a time to live of three times the pause; while the registry does not answer, with growing pauses
- * from one second on. Only changes are logged.
+ * Keeps the controller registered: announces its address at once and then every `delay_ms`, with a
+ * time to live of three times that. While the registry does not answer, it retries after one
+ * second, then after longer and longer pauses. Only changes are logged.
  *
- * Our own registry is told by skycap.v1.Registry/Announce. A registry that does not know it is told
- * by the older RegisterController, or the path "<id>/address": those entries have no end.
+ * It calls skycap.v1.Registry/Announce. If the registry does not know that, it uses the older
+ * RegisterController, or sets the path "<id>/address"; such entries never expire.
  */
 #ifndef OIM_ANNOUNCER_H
 #define OIM_ANNOUNCER_H
@@ -22,21 +22,21 @@ struct announcer_options {
     const char *id;
     const char *address; /* of the controller */
     uint32_t delay_ms;
-    struct tls_context *tls; /* NULL: plaintext; else the registry must prove that it is one */
+    struct tls_context *tls; /* NULL: plaintext; otherwise the server must be component.registry */
     struct runtime *runtime;
     const struct log *log;
 };
 
-/* Texts must outlive it. Nothing is sent yet. */
+/* The texts must outlive it. Sends nothing yet. */
 MUST_CHECK struct error *announcer_open(const struct announcer_options *options,
                                         struct announcer **out);
 
 void announcer_begin(struct announcer *announcer);
 
-/* Ends also what is under way, without waiting. May come more than once. */
+/* Also cancels the current call. Does not block; may be called repeatedly. */
 void announcer_stop(struct announcer *announcer);
 
-/* Stops, and waits for the end; NULL is fine. Before the runtime is closed. */
+/* Stops, and waits for the thread. Before the runtime is closed; NULL is fine. */
 void announcer_close(struct announcer *announcer);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OIM controller: see controller.h. Here every request is checked and calls for one volume are
- * kept one behind the other; what they do is the accelerator's business, and so is what there is:
- * nothing is remembered here.
+ * The OIM controller: see controller.h. It checks requests and serializes calls for one volume. The
+ * accelerator does the work and has all state.
  */
 #include "oim/controller.h"
 
@@ -22,13 +21,13 @@
 #define BLOCK_BYTES 512
 /* How long a second call for the same volume waits for the first. */
 #define PATIENCE_MS 2000u
-/* Of one call, where its client waits longer. */
+/* Limit for one call, even if its client waits longer. */
 #define LONGEST_NS UINT64_C(30000000000)
 
 struct oim_controller {
     const struct accelerator_ops *ops;
     struct accelerator *accelerator;
-    struct announcer *announcer; /* NULL: registers nowhere */
+    struct announcer *announcer; /* NULL: does not register */
     struct name_locks locks;
 };
 
@@ -77,7 +76,7 @@ deadline_of(const struct call *call)
     return clock_now_ns() + (left_ns < LONGEST_NS ? left_ns : LONGEST_NS);
 }
 
-/* The name is checked, and nobody else works on it until the lock is released. */
+/* Checks the name and locks it. */
 static struct error *
 take(struct oim_controller *controller, const char *field, const char *name,
      struct name_lock **lock)
@@ -220,8 +219,9 @@ open_announcer(struct oim_controller *controller, const struct oim_controller_op
     if (!options->registry)
         return NULL;
     if (!options->address || !options->address[0])
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "a controller that registers needs an address to be called at");
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "--registry needs --controller-address, where the registry can call this controller");
     const struct announcer_options own = {
         .registry = options->registry,
         .id = options->id,

@@ -19,7 +19,7 @@
 
 #define PIECE_BYTES 65536
 #define NS_PER_MS UINT64_C(1000000)
-/* Between attempts while the peer has more connections than it takes. */
+/* Between attempts while the peer's backlog is full. */
 #define CROWDED_PAUSE_MS 10
 
 void
@@ -32,7 +32,7 @@ json_rpc_close(struct json_rpc *rpc)
 static struct error *
 too_late(const struct json_rpc *rpc)
 {
-    return error_new(CODE_DEADLINE_EXCEEDED, "no answer at %s in time", rpc->socket);
+    return error_new(CODE_DEADLINE_EXCEEDED, "no answer from %s in time", rpc->socket);
 }
 
 static struct error *
@@ -50,7 +50,7 @@ explain(const struct json_rpc *rpc, int errnum)
     if (errnum == ENOENT || errnum == ECONNREFUSED)
         return error_new(
             CODE_UNAVAILABLE,
-            "nobody answers at %s: start SPDK's target, or tell its socket with --spdk",
+            "nothing listens at %s: start SPDK's target, or give its socket with --spdk",
             rpc->socket);
     return error_from_errno(errnum, "connect to %s", rpc->socket);
 }
@@ -128,7 +128,7 @@ receive_all(struct json_rpc *rpc)
             return error;
         ssize_t got = recv(rpc->fd, piece, sizeof piece, 0);
         if (got == 0)
-            return lost(rpc, "the other end has closed it");
+            return lost(rpc, "the peer closed it");
         if (got < 0 && errno != EAGAIN && errno != EINTR)
             return lost(rpc, strerror(errno));
         error = got > 0 ? json_rpc_reader_add(&rpc->reader, piece, (size_t)got) : NULL;

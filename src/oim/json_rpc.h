@@ -3,9 +3,8 @@
  * A client of JSON-RPC 2.0 on a unix socket, as SPDK speaks it: one connection, one request at a
  * time. Not safe from several threads.
  *
- * Nothing that comes is trusted: replies are bounded, may come in any pieces, and must be to the
- * request that was sent. Neither requests nor replies are logged or quoted, because both may hold
- * secrets.
+ * Input is not trusted: replies are bounded, may arrive in pieces, and must have the id of the
+ * request. Neither requests nor replies are logged or quoted, because both may hold secrets.
  */
 #ifndef OIM_JSON_RPC_H
 #define OIM_JSON_RPC_H
@@ -21,16 +20,16 @@
 /* ---- replies ---- */
 
 struct json_rpc_reply {
-    struct json_value *root; /* all of it */
+    struct json_value *root; /* the whole reply */
     const struct json_value *result;
-    int64_t code; /* of the peer's error; 0: there is none */
+    int64_t code; /* of the peer's error; 0: none */
     const char *message;
 };
 
 /* For `struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0}`. */
 void json_rpc_reply_clear(struct json_rpc_reply *reply);
 
-/* Finds the end of a reply in bytes that come in pieces. Zero is empty. */
+/* Finds the end of a reply that arrives in pieces. {0} is empty. */
 struct json_rpc_reader {
     struct buffer bytes;
     size_t seen; /* of the bytes */
@@ -40,14 +39,11 @@ struct json_rpc_reader {
     bool is_whole;
 };
 
-/* INTERNAL: these bytes are no reply, or too many. `is_whole` tells whether all of it is there. */
+/* Sets `is_whole` when the reply is complete. INTERNAL: not a JSON object, or too long. */
 MUST_CHECK struct error *json_rpc_reader_add(struct json_rpc_reader *reader, const void *bytes,
                                              size_t size);
 
-/*
- * INTERNAL: this is no reply to the request of that id. The reader is empty then, whatever was
- * wrong.
- */
+/* Empties the reader, also in case of an error. INTERNAL: not a valid reply to this id. */
 MUST_CHECK struct error *json_rpc_reader_take(struct json_rpc_reader *reader, int64_t id,
                                               struct json_rpc_reply *out);
 void json_rpc_reader_clear(struct json_rpc_reader *reader);
@@ -55,24 +51,24 @@ void json_rpc_reader_clear(struct json_rpc_reader *reader);
 /* ---- the connection ---- */
 
 struct json_rpc {
-    int fd; /* -1: it was lost, or not made yet */
+    int fd; /* -1: not connected */
     const char *socket;
-    uint64_t deadline_ns; /* of everything on it, CLOCK_MONOTONIC */
+    uint64_t deadline_ns; /* for all requests, CLOCK_MONOTONIC */
     int64_t last_id;
     struct json_rpc_reader reader;
 };
 
 /*
- * UNAVAILABLE: nobody is there. The path must outlive it. json_rpc_close also after an error, and
- * for `struct json_rpc rpc AUTO(json_rpc_close) = {.fd = -1}`.
+ * UNAVAILABLE: nothing listens there. The path must outlive `rpc`. Call json_rpc_close also after
+ * an error; `struct json_rpc rpc AUTO(json_rpc_close) = {.fd = -1}` does.
  */
 MUST_CHECK struct error *json_rpc_connect(struct json_rpc *rpc, const char *socket,
                                           uint64_t deadline_ns);
 
 /*
- * `params` is the text of a JSON object, or NULL. What the peer refuses is no error but in the
- * reply. DEADLINE_EXCEEDED, UNAVAILABLE and INTERNAL leave the connection closed; whether the peer
- * has done it nobody knows then.
+ * `params` is the text of a JSON object, or NULL. An error of the peer is returned in the reply.
+ * DEADLINE_EXCEEDED, UNAVAILABLE and INTERNAL close the connection; the peer may have executed the
+ * request nevertheless.
  */
 MUST_CHECK struct error *json_rpc_ask(struct json_rpc *rpc, const char *method, const char *params,
                                       struct json_rpc_reply *reply);

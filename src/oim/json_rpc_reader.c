@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replies of JSON-RPC from bytes that come in pieces: see json_rpc.h. Each byte is looked at once,
- * then the whole is parsed once.
+ * Replies of JSON-RPC that arrive in pieces: see json_rpc.h. Each byte is scanned once, then the
+ * whole reply is parsed once.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ see_text(struct json_rpc_reader *reader, uint8_t byte)
         reader->is_in_text = false;
 }
 
-/* False: a reply does not begin so. Which bracket closes which is the parser's business. */
+/* False: not the start of a reply. The parser checks which bracket closes which. */
 static bool
 see(struct json_rpc_reader *reader, uint8_t byte)
 {
@@ -65,11 +65,11 @@ json_rpc_reader_add(struct json_rpc_reader *reader, const void *bytes, size_t si
     buffer_append(&reader->bytes, bytes, size);
     while (!reader->is_whole && reader->seen < reader->bytes.size)
         if (!see(reader, reader->bytes.bytes[reader->seen++]))
-            return error_new(CODE_INTERNAL, "a reply is no JSON object");
+            return error_new(CODE_INTERNAL, "a reply is not a JSON object");
     return NULL;
 }
 
-/* With one request under way, an error without an id can only be about it. */
+/* An error without an id belongs to the only request in progress. */
 static bool
 is_reply_to(const struct json_value *root, int64_t id, bool has_error)
 {
@@ -86,9 +86,9 @@ understand(struct json_rpc_reply *reply, int64_t id)
     const struct json_value *error = json_value_member(reply->root, "error");
     reply->result = json_value_member(reply->root, "result");
     if (!is_reply_to(reply->root, id, error))
-        return error_new(CODE_INTERNAL, "a reply is to another request than the one under way");
+        return error_new(CODE_INTERNAL, "a reply has the id of another request");
     if (!error == !reply->result)
-        return error_new(CODE_INTERNAL, "a reply has not exactly one of result and error");
+        return error_new(CODE_INTERNAL, "a reply must have either a result or an error");
     if (!error)
         return NULL;
     reply->message = json_value_text(json_value_member(error, "message"));
@@ -99,13 +99,13 @@ understand(struct json_rpc_reply *reply, int64_t id)
     return NULL;
 }
 
-/* Whatever came behind the reply came too early to be one. */
+/* Rejects anything after the reply. */
 static struct error *
 parse(const struct json_rpc_reader *reader, struct json_value **out)
 {
     for (size_t i = reader->seen; i < reader->bytes.size; i++)
         if (!is_space(reader->bytes.bytes[i]))
-            return error_new(CODE_INTERNAL, "there is something behind a reply");
+            return error_new(CODE_INTERNAL, "there is something after a reply");
     struct error *error = json_value_parse(reader->bytes.bytes, reader->seen, out);
     if (error)
         error->code = CODE_INTERNAL;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accelerator `kernel`: block devices in memory without any hardware. Each is a file on a tmpfs
- * of its own, all of its memory reserved, and a loop device while it is mapped.
+ * The accelerator `kernel`: block devices in memory, without special hardware. Each is a file on a
+ * tmpfs, with all of its memory reserved, and a loop device while it is mapped.
  *
- * A memfd would be the same memory, but nobody finds it again once the process that has it open is
- * killed; a file in a mount is there until the machine goes down. What is mapped is what has a loop
- * device: there is no other record of it that could be wrong.
+ * A memfd would be lost when the process is killed; a file on a tmpfs survives until the machine
+ * shuts down. A volume is mapped if it has a loop device; there is no other record.
  *
- * The loop device has a name of its own (loop_has_own_name), because clients look for it as a part
- * of a link's target: "/block/loop7" is also a part of "/block/loop70".
+ * The loop device has a special name (loop_has_own_name), because clients search for it as a part
+ * of a link's target, and "/block/loop7" is also a part of "/block/loop70".
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,21 +27,14 @@
 #include "base/memory.h"
 #include "oim/accelerator.h"
 
-/*
- * How much of a name is in one part of a file's: each byte is two digits, and the kernel takes 255
- * characters.
- */
+/* Bytes of a name in one path element: each byte is two digits, and the limit is 255. */
 #define PART_BYTES 100
 #define FILE_NAME_SIZE (2 * ACCELERATOR_NAME_MAX + 16)
 #define PATH_SIZE (PATH_MAX + FILE_NAME_SIZE)
 
-/*
- * How long a device may stay open behind an unmapping: programs look into devices that come and go.
- */
+/* How long unmapping waits for programs that have the device open, such as udev. */
 #define CLOSING_MS 5000
-/*
- * And how long it may be in use: a container that starts holds copies of all mounts for a moment.
- */
+/* How long it waits for mounts: a starting container has copies of all mounts for a moment. */
 #define LEAVING_MS 1000
 #define PAUSE_MS 5
 
@@ -79,7 +71,7 @@ print_path(const struct kernel *kernel, const char *name, char out[static PATH_S
         append_hex(end + sprintf(end, "+/"), name + first, size - first);
 }
 
-/* The directory of a long name's path; "" where the name is short. */
+/* The directory in the path of a long name; "" if the name is short. */
 static void
 print_parent(const char *path, char out[static PATH_SIZE])
 {
@@ -111,10 +103,7 @@ reserve(int file, const char *name, uint64_t size_bytes)
     return NULL;
 }
 
-/*
- * It gets its name once it is whole. Nobody else makes or removes the same directory for longer
- * than a moment.
- */
+/* Links the complete file. Another call may remove its directory meanwhile, so it retries. */
 static struct error *
 give_name(int file, const char *path)
 {
@@ -166,7 +155,7 @@ check(struct accelerator *accelerator, const char *name, uint64_t deadline_ns)
 
 /* ---- devices ---- */
 
-/* Takes the error away if it says that something is not there. */
+/* Frees a NOT_FOUND error; false if there is none. */
 static bool
 forgive_absence(struct error **error)
 {
@@ -197,7 +186,7 @@ remove_bdev(struct accelerator *accelerator, const char *name, uint64_t deadline
         return error_from_errno(errno, "remove %s", path);
     print_parent(path, parent);
     if (parent[0])
-        rmdir(parent); /* others may be in it */
+        rmdir(parent); /* it may not be empty */
     return NULL;
 }
 
@@ -218,14 +207,15 @@ map_malloc(struct accelerator *accelerator, const char *volume, uint64_t deadlin
         return error_wrap(error, "map the volume \"%s\"", volume);
     }
     if (!loop_has_own_name(device.path))
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "somebody else has attached the volume \"%s\" to %s: say `losetup -d %s`",
-                         volume, device.path, device.path);
+        return error_new(
+            CODE_FAILED_PRECONDITION,
+            "the volume \"%s\" is attached to %s by something else: run `losetup -d %s`", volume,
+            device.path, device.path);
     snprintf(out->device, sizeof out->device, "/block/%s", device.path + strlen("/dev/"));
     return NULL;
 }
 
-/* A mount, or another device on top of it, has it for itself. */
+/* A mount or another device uses it. */
 static bool
 is_in_use(const char *device)
 {
@@ -241,7 +231,7 @@ has_device(const char *path)
     return device.fd >= 0;
 }
 
-/* False: `is_so` is still true after that time, or at the deadline. */
+/* False: `is_so` is still true after that time or at the deadline. */
 static bool
 wait_while(bool (*is_so)(const char *path), const char *path, uint64_t most_ms,
            uint64_t deadline_ns)
@@ -268,14 +258,15 @@ detach(const char *volume, const char *path, uint64_t deadline_ns)
     loop_release(&device);
     if (!wait_while(is_in_use, device.path, LEAVING_MS, deadline_ns))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "%s, which is the volume \"%s\", is in use: unmount it first", device.path,
-                         volume);
+                         "%s, the device of the volume \"%s\", is in use: unmount it first",
+                         device.path, volume);
     error = loop_detach(path);
     if (error || wait_while(has_device, path, CLOSING_MS, deadline_ns))
         return error;
-    return error_new(CODE_FAILED_PRECONDITION,
-                     "%s, which is the volume \"%s\", is still open: it goes when it is closed",
-                     device.path, volume);
+    return error_new(
+        CODE_FAILED_PRECONDITION,
+        "%s, the device of the volume \"%s\", is still open: it is removed when it is closed",
+        device.path, volume);
 }
 
 static struct error *
@@ -321,7 +312,7 @@ mount_memory(struct kernel *kernel, const char *data_directory)
     return NULL;
 }
 
-/* The tmpfs stays if it holds devices: it is their memory. */
+/* Unmounts the tmpfs if it is empty. */
 static void
 close_kernel(struct accelerator *accelerator)
 {
@@ -355,7 +346,7 @@ open_kernel(const struct accelerator_options *options, struct accelerator **out)
         return error;
     }
     loop_remove_unused();
-    log_info(options->log, "block devices are in memory and go when the machine does",
+    log_info(options->log, "block devices are in memory and are lost when the machine shuts down",
              LOG_TEXT("directory", kernel->directory));
     *out = &kernel->base;
     return NULL;

@@ -15,10 +15,7 @@ struct pci_address {
     long function;
 };
 
-/*
- * Up to the mark, which `*text` is moved behind; at the end of the text where the mark is '\0'.
- * False: that is no such number.
- */
+/* Reads a number that ends with `mark`, and moves `*text` past it. False: it is not valid. */
 static bool
 read_field(const char **text, char mark, size_t most_digits, long limit, long *out)
 {
@@ -42,7 +39,7 @@ read_address(const char *text, struct pci_address *out)
            read_field(&text, '\0', 1, 7, &out->function);
 }
 
-/* Something is known, then unknown, then known. */
+/* Whether an unknown field is between known ones. */
 static bool
 has_gap(const struct pci_address *address)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PCI address as an operator writes it, as the part of a link below /sys/dev/block that a device
- * behind it has.
+ * Turns a PCI address, as an operator writes it, into the part that the link of its block device
+ * below /sys/dev/block has.
  */
 #ifndef OIM_PCI_ADDRESS_H
 #define OIM_PCI_ADDRESS_H
@@ -12,16 +12,16 @@
 #include "base/error.h"
 
 /*
- * [DOMAIN:]BUS:DEVICE.FUNCTION, all hexadecimal, where each may be left out: "0000:00:15.0",
+ * The text is [DOMAIN:]BUS:DEVICE.FUNCTION in hexadecimal; each field may be empty: "0000:00:15.0",
  * "00:15.0", "00:15.", ":.3".
  *
- * `out` becomes the longest run of what is known, in the kernel's form: "/0000:00:15.0/" of the
- * first two (the domain is 0 if the bus is known), "/0000:00:15." and ".3/" of the others. Slashes
- * stand where the address ends, so that a bridge or another function is not taken for it.
- * `is_whole`: nothing was left out but the domain.
+ * `out` becomes the known fields in the kernel's form: "/0000:00:15.0/" for the first two (the
+ * domain is 0 if the bus is known), "/0000:00:15." and ".3/" for the others. A slash marks the end
+ * of the address, so that it does not match a bridge or another function. `is_whole`: only the
+ * domain may be missing.
  *
- * INVALID_ARGUMENT: it is no such address, leaves all but the domain out, or leaves a gap
- * ("0000::.1") between what it says.
+ * INVALID_ARGUMENT: not a PCI address, only a domain, or an empty field between others
+ * ("0000::.1").
  */
 MUST_CHECK struct error *pci_address_to_link_part(const char *text, char *out, size_t size,
                                                   bool *is_whole);

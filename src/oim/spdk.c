@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accelerator `spdk`: block devices of an SPDK target, which show up on the host as disks of
- * its vhost-scsi controller. A volume is a bdev of the same name, and mapped if it is the LUN of a
- * target.
+ * The accelerator `spdk`: block devices of an SPDK target, which appear on the host as disks of its
+ * vhost-scsi controller. A volume is a bdev of the same name; it is mapped if it is the LUN of a
+ * SCSI target.
  *
- * The target is the only one who knows what there is: everything is asked of it, nothing is kept
- * here. So nothing has to be mended after a restart of either side.
+ * No state is kept here: SPDK is asked each time. So either side can restart at any time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@ struct spdk {
     struct spdk_target target;
     char *socket;
     char *controller;
-    char device[sizeof((struct mapping *)0)->device]; /* what every mapping says */
+    char device[sizeof((struct mapping *)0)->device]; /* for every mapping */
 };
 
 static struct spdk *
@@ -33,7 +32,7 @@ of(struct accelerator *accelerator)
     return (struct spdk *)accelerator;
 }
 
-/* Opens the session, and asks for the bdev first. */
+/* Opens the session and finds the bdev. */
 static struct error *
 begin(struct accelerator *accelerator, const char *name, uint64_t deadline_ns,
       struct spdk_session *session, struct spdk_bdev *bdev)
@@ -49,8 +48,7 @@ is_something_else(const char *name)
 {
     return error_new(
         CODE_ALREADY_EXISTS,
-        "the target has a block device \"%s\" that is none in memory: it is in use for "
-        "something else",
+        "SPDK has a block device \"%s\" that is not in memory: it is used for something else",
         name);
 }
 
@@ -61,7 +59,7 @@ check_same(const struct spdk_bdev *bdev, const char *name, uint64_t size_bytes)
         return is_something_else(name);
     if (bdev->size_bytes != size_bytes)
         return error_new(CODE_ALREADY_EXISTS,
-                         "the block device \"%s\" is there with %llu bytes, not %llu", name,
+                         "the block device \"%s\" exists with %llu bytes, not %llu", name,
                          (unsigned long long)bdev->size_bytes, (unsigned long long)size_bytes);
     return NULL;
 }
@@ -79,10 +77,7 @@ provision(struct accelerator *accelerator, const char *name, uint64_t size_bytes
                      : spdk_create_malloc(&session, name, size_bytes);
 }
 
-/*
- * Somebody has built something else upon the bdev, by other means than ours: its data is not ours
- * to delete or to write.
- */
+/* Something that skycap did not create uses the bdev: its data must not be deleted or written. */
 static struct error *
 refuse_other_use(const struct spdk_bdev *bdev, const struct spdk_view *view, const char *name)
 {
@@ -93,8 +88,8 @@ refuse_other_use(const struct spdk_bdev *bdev, const struct spdk_view *view, con
                          name, view->disk_of);
     if (bdev->is_claimed)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the block device \"%s\" is claimed by another device of SPDK that stands "
-                         "upon it: remove that first (`rpc.py bdev_get_bdevs` shows it)",
+                         "the block device \"%s\" is claimed by another SPDK device on top of it: "
+                         "remove that first (`rpc.py bdev_get_bdevs` shows it)",
                          name);
     return NULL;
 }
@@ -125,7 +120,7 @@ remove_bdev(struct accelerator *accelerator, const char *name, uint64_t deadline
         return error;
     if (!bdev.is_malloc)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the block device \"%s\" is none in memory: it is not deleted", name);
+                         "the block device \"%s\" is not in memory, so it is not deleted", name);
     return remove_unmapped(&session, of(accelerator), &bdev, name);
 }
 
@@ -137,7 +132,7 @@ check(struct accelerator *accelerator, const char *name, uint64_t deadline_ns)
     struct error *error = begin(accelerator, name, deadline_ns, &session, &bdev);
     if (error || bdev.is_malloc)
         return error;
-    return error_new(CODE_NOT_FOUND, "the target has no block device \"%s\" in memory", name);
+    return error_new(CODE_NOT_FOUND, "SPDK has no block device \"%s\" in memory", name);
 }
 
 /* ---- mapping ---- */
@@ -150,7 +145,7 @@ is_full(const struct spdk *spdk)
                      SPDK_TARGET_COUNT, spdk->controller);
 }
 
-/* Some targets answer with the number, some with `true`, and then it is looked for. */
+/* Some versions answer with the number, some with `true`; then the list is searched. */
 static struct error *
 find_number(struct spdk_session *session, const struct spdk *spdk, const char *volume,
             const struct json_rpc_reply *reply, unsigned *out)
@@ -174,8 +169,8 @@ find_number(struct spdk_session *session, const struct spdk *spdk, const char *v
 }
 
 /*
- * For targets that do not take "the first that is free". What each was refused for they do not
- * always tell: whether all are taken, the list does.
+ * For versions that cannot choose the first free target. They do not always say why they refuse;
+ * the list shows whether all targets are taken.
  */
 static struct error *
 add_at_any(struct spdk_session *session, const struct spdk *spdk, const char *volume, unsigned *out)
@@ -229,7 +224,7 @@ use_place(const struct spdk *spdk, const char *volume, const struct spdk_place *
     return NULL;
 }
 
-/* The bdev is there. */
+/* The bdev exists. */
 static struct error *
 map_bdev(struct spdk_session *session, const struct spdk *spdk, const struct spdk_bdev *bdev,
          const char *volume, struct mapping *out)
@@ -245,8 +240,8 @@ map_bdev(struct spdk_session *session, const struct spdk *spdk, const struct spd
         return error;
     if (!view.has_controller)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "SPDK has no vhost-scsi controller %s: make it with `rpc.py "
-                         "vhost_create_scsi_controller %s`, or tell another with "
+                         "SPDK has no vhost-scsi controller %s: create it with `rpc.py "
+                         "vhost_create_scsi_controller %s`, or give another with "
                          "--vhost-controller",
                          spdk->controller, spdk->controller);
     struct spdk_place place = {.controller = spdk->controller};
@@ -274,7 +269,7 @@ map_malloc(struct accelerator *accelerator, const char *volume, uint64_t deadlin
 
 /* ---- Ceph ---- */
 
-/* What the target does not tell cannot be compared. */
+/* False if the target does not report the member. */
 static bool
 differs(const struct json_value *object, const char *member, const char *wanted)
 {
@@ -282,7 +277,7 @@ differs(const struct json_value *object, const char *member, const char *wanted)
     return told && strcmp(told, wanted) != 0;
 }
 
-/* The name of the first parameter that is another one; NULL: none. */
+/* The name of the first parameter that differs; NULL: none. */
 static const char *
 find_difference(const struct spdk_bdev *bdev, const struct ceph_image *image)
 {
@@ -303,16 +298,16 @@ check_same_image(const struct spdk_bdev *bdev, const char *volume, const struct 
 {
     if (!bdev->rbd)
         return error_new(CODE_ALREADY_EXISTS,
-                         "the target has a block device \"%s\" that is none of Ceph", volume);
+                         "SPDK has a block device \"%s\" that is not a Ceph image", volume);
     const char *other = find_difference(bdev, image);
     if (other)
         return error_new(CODE_ALREADY_EXISTS,
-                         "the volume \"%s\" is mapped already, with another %s: unmap it first",
+                         "the volume \"%s\" is already mapped with another %s: unmap it first",
                          volume, other);
     return NULL;
 }
 
-/* What was made for a mapping that failed goes again; if that fails too, unmapping removes it. */
+/* If mapping fails, the new bdev is deleted; if that fails too, unmapping deletes it. */
 static struct error *
 map_new_image(struct spdk_session *session, const struct spdk *spdk, const char *volume,
               const struct ceph_image *image, struct mapping *out)
@@ -354,7 +349,7 @@ remove_targets(struct spdk_session *session, const struct spdk *spdk, const char
     return error;
 }
 
-/* A bdev in memory keeps its data for the next mapping. One that is neither was not made here. */
+/* A bdev in memory is kept for the next mapping. Other kinds were not created by skycap. */
 static struct error *
 unmap(struct accelerator *accelerator, const char *volume, uint64_t deadline_ns)
 {
@@ -396,8 +391,8 @@ open_spdk(const struct accelerator_options *options, struct accelerator **out)
         return error_wrap(error, "--vhost-device");
     if (!is_whole)
         log_warn(options->log,
-                 "the PCI address of the vhost controller is only a part: devices may be mistaken "
-                 "for each other",
+                 "the PCI address of the vhost controller is incomplete: it may match other "
+                 "devices, too",
                  LOG_TEXT("address", options->vhost_device), LOG_TEXT("device", device));
     struct spdk *spdk = memory_zeroed(sizeof *spdk);
     spdk->base.ops = &accelerator_spdk;

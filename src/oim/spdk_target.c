@@ -13,18 +13,15 @@
 
 #define BLOCK_BYTES 512
 #define MAX_QUOTED 200
-#define INVALID_STATE (-1) /* SPDK's own number: the target has not been started up yet */
-/*
- * Ceph's own limit is 300 s, and while SPDK looks for monitors that do not answer it serves nobody,
- * other volumes included.
- */
+#define INVALID_STATE (-1) /* SPDK: the target has not finished its start */
+/* Ceph's default is 300 s, and SPDK serves no other request while it waits for monitors. */
 #define CEPH_CONNECT_SECONDS "10"
 
 #define NAMES 3
 
 static const struct {
-    const char *names[NAMES]; /* the newest first */
-    bool has_secret; /* in its request or reply: what the target says against it is not quoted */
+    const char *names[NAMES]; /* newest first */
+    bool has_secret;          /* in its request or reply, so its errors are not quoted */
 } methods[SPDK_METHOD_COUNT] = {
     [SPDK_GET_BDEVS] = {{"bdev_get_bdevs", "get_bdevs"}, true},
     [SPDK_CREATE_MALLOC] = {{"bdev_malloc_create", "construct_malloc_bdev"}},
@@ -55,12 +52,9 @@ spdk_session_close(struct spdk_session *session)
     json_rpc_close(&session->rpc);
 }
 
-/* ---- what the target says ---- */
+/* ---- replies ---- */
 
-/*
- * vhost's functions answer "invalid parameters" to everything, and tell what it was by the text of
- * an error number.
- */
+/* vhost methods always answer "invalid parameters", with the text of an errno as the message. */
 static int
 errno_of_text(const char *text)
 {
@@ -87,16 +81,16 @@ spdk_reply_error(enum spdk_method method, const struct json_rpc_reply *reply)
     if (errnum)
         return error_from_errno(errnum, "SPDK: %s", name);
     if (reply->code == JSON_RPC_UNKNOWN_METHOD)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "SPDK: it knows no %s, also by older names: it was built without that",
-                         name);
+        return error_new(
+            CODE_FAILED_PRECONDITION,
+            "SPDK does not know the method %s, nor its older names: it was built without it", name);
     const char *said = methods[method].has_secret ? "" : reply->message;
     return error_new(reply->code == INVALID_STATE ? CODE_FAILED_PRECONDITION : CODE_INTERNAL,
                      "SPDK: %s: error %" PRId64 "%s%.*s", name, reply->code, said[0] ? ": " : "",
                      (int)utf8_cut(said, strlen(said), MAX_QUOTED), said);
 }
 
-/* -32601 leads to the next name; the one that is known is tried first the next time. */
+/* Tries the names of a method until one is known; that is tried first the next time. */
 static struct error *
 ask(struct spdk_session *session, enum spdk_method method, const char *params,
     struct json_rpc_reply *reply)
@@ -118,7 +112,7 @@ ask(struct spdk_session *session, enum spdk_method method, const char *params,
     return error;
 }
 
-/* For requests of which only the success is of interest. */
+/* For requests whose result does not matter. */
 static struct error *
 demand(struct spdk_session *session, enum spdk_method method, const char *params)
 {
@@ -130,7 +124,7 @@ demand(struct spdk_session *session, enum spdk_method method, const char *params
 static struct error *
 not_understood(enum spdk_method method)
 {
-    return error_new(CODE_INTERNAL, "SPDK: %s: its reply is not understood", newest_name(method));
+    return error_new(CODE_INTERNAL, "SPDK: %s: unexpected reply", newest_name(method));
 }
 
 /* ---- params ---- */
@@ -196,9 +190,8 @@ read_bdevs(const char *name, struct spdk_bdev *out)
 }
 
 /*
- * Old targets give the same number for a device that is not there as for a request that they do not
- * understand. They are asked for all then: whatever is wrong with the target does not pass for an
- * absent device.
+ * Old versions return the same error for an unknown device as for an invalid request. So all
+ * devices are listed, in order not to mistake an error for an absent device.
  */
 static struct error *
 find_among_all(struct spdk_session *session, const char *name, struct spdk_bdev *out)
@@ -245,16 +238,13 @@ add_ceph_config(struct buffer *params, const struct ceph_image *image)
         add_text(&config, "mon_host", image->monitors);
     if (image->secret[0])
         add_text(&config, "key", image->secret);
-    if (!config.size) /* the target reads its ceph.conf then */
+    if (!config.size) /* SPDK uses its ceph.conf */
         return;
     add_text(&config, "client_mount_timeout", CEPH_CONNECT_SECONDS);
     buffer_print(params, ",\"config\":%s", finish(&config));
 }
 
-/*
- * SPDK tells no more than that it failed: what it was to open, and where it says more, helps
- * whoever has to mend it.
- */
+/* SPDK says only that it failed. */
 static struct error *
 explain_ceph(struct error *error, const struct ceph_image *image)
 {
@@ -279,10 +269,7 @@ spdk_create_rbd(struct spdk_session *session, const char *name, const struct cep
     return explain_ceph(demand(session, SPDK_CREATE_RBD, finish(&params)), image);
 }
 
-/*
- * The bdev, or the target, that is to go may have gone meanwhile. That it could not be removed some
- * tell by `false`.
- */
+/* The bdev or target may have been removed meanwhile. Some versions report failure by `false`. */
 static struct error *
 judge_absence(enum spdk_method method, const struct json_rpc_reply *reply)
 {
@@ -291,7 +278,7 @@ judge_absence(enum spdk_method method, const struct json_rpc_reply *reply)
     if (reply->code)
         return spdk_reply_error(method, reply);
     if (json_value_is_false(reply->result))
-        return error_new(CODE_INTERNAL, "SPDK: %s: it could not", newest_name(method));
+        return error_new(CODE_INTERNAL, "SPDK: %s failed", newest_name(method));
     return NULL;
 }
 
@@ -345,7 +332,7 @@ read_target(const struct json_value *target, const char *bdev, struct spdk_place
     return NULL;
 }
 
-/* A controller of vhost-blk has one disk, and no targets. */
+/* A vhost-blk controller has one disk and no targets. */
 static struct error *
 read_controller(const struct json_value *info, const char *wanted, const char *bdev,
                 struct spdk_view *out)
@@ -412,9 +399,7 @@ is_still_there(struct spdk_session *session, const struct spdk_place *place, con
     return error;
 }
 
-/*
- * SPDK says "busy" of a target that is empty as of one that it is removing: the list tells which.
- */
+/* SPDK answers EBUSY both for an empty target and for one that it is removing. */
 struct error *
 spdk_remove_target(struct spdk_session *session, const struct spdk_place *place, const char *bdev)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of an SPDK target, in the names of today, or in older ones, of 2019 and before,
- * where the target says that it does not know the first.
+ * Requests to an SPDK target, by their current names, or by those of 2019 and before if the target
+ * does not know the current ones.
  *
- * One session, with a connection of its own, for each call of the controller: a target that was
- * restarted is connected to again by the next one. What is not there is told as such and is no
- * error; an error is UNAVAILABLE, DEADLINE_EXCEEDED, or what the target said against a request.
+ * Each call of the controller has a session with its own connection, so a restart of SPDK affects
+ * only the current call. A missing bdev is not an error; errors are UNAVAILABLE, DEADLINE_EXCEEDED,
+ * and those that the target returns.
  */
 #ifndef OIM_SPDK_TARGET_H
 #define OIM_SPDK_TARGET_H
@@ -32,8 +32,7 @@ enum spdk_method {
 
 struct spdk_target {
     const char *socket;
-    atomic_uint known_name
-        [SPDK_METHOD_COUNT]; /* which of a method's names it knew when it was asked last */
+    atomic_uint known_name[SPDK_METHOD_COUNT]; /* the name of each method that it knew last */
 };
 
 struct spdk_session {
@@ -54,11 +53,10 @@ void spdk_session_close(struct spdk_session *session);
 
 struct spdk_bdev {
     struct json_rpc_reply reply;
-    const struct json_value *info; /* NULL: there is none of this name */
+    const struct json_value *info; /* NULL: it does not exist */
     bool is_malloc;
-    /* another device of the target stands upon it, and nobody else may write to it */
-    bool is_claimed;
-    const struct json_value *rbd; /* what the target tells of an image of Ceph; NULL: it is none */
+    bool is_claimed;              /* another SPDK device uses it exclusively */
+    const struct json_value *rbd; /* of a Ceph image; NULL: it is not one */
     uint64_t size_bytes;
 };
 
@@ -71,7 +69,7 @@ MUST_CHECK struct error *spdk_create_malloc(struct spdk_session *session, const 
                                             uint64_t size_bytes);
 MUST_CHECK struct error *spdk_create_rbd(struct spdk_session *session, const char *name,
                                          const struct ceph_image *image);
-/* That it is not there is success. `method` is SPDK_DELETE_MALLOC or SPDK_DELETE_RBD. */
+/* Succeeds if it does not exist. `method` is SPDK_DELETE_MALLOC or SPDK_DELETE_RBD. */
 MUST_CHECK struct error *spdk_delete_bdev(struct spdk_session *session, enum spdk_method method,
                                           const char *name);
 
@@ -88,7 +86,7 @@ struct spdk_view {
     struct json_rpc_reply reply;
     struct spdk_place *places;
     size_t count;
-    bool has_controller; /* there is one of the wanted name, and it is a vhost-scsi one */
+    bool has_controller; /* the wanted controller exists, and is a vhost-scsi one */
     size_t taken;        /* of its targets */
     const char *disk_of; /* the vhost-blk controller whose disk it is; NULL: none */
 };
@@ -98,17 +96,16 @@ void spdk_view_clear(struct spdk_view *view);
 MUST_CHECK struct error *spdk_look(struct spdk_session *session, const char *controller,
                                    const char *bdev, struct spdk_view *out);
 
-/* `number` -1: the first that is free. What the target refuses is in the reply. */
+/* `number` -1: the first free one. An error of the target is returned in the reply. */
 MUST_CHECK struct error *spdk_add_target(struct spdk_session *session, const char *controller,
                                          int number, const char *bdev,
                                          struct json_rpc_reply *reply);
-/* That it is not there is success. */
+/* Succeeds if it does not exist. */
 MUST_CHECK struct error *spdk_remove_target(struct spdk_session *session,
                                             const struct spdk_place *place, const char *bdev);
 
-/* What the target said against a request, by what it means: an error number, or 0 if it is none. */
+/* The errno of the target's error; 0 if it has none. */
 int spdk_reply_errno(const struct json_rpc_reply *reply);
-/* The same as an error. */
 MUST_CHECK struct error *spdk_reply_error(enum spdk_method method,
                                           const struct json_rpc_reply *reply);
 

@@ -2,9 +2,9 @@
 /*
  * One operation, from its first write to its last: see ops.h.
  *
- * DESIGN. The end is told (ops_work.settle) rather than written by the work, so that there is one
- * write with the operation's record and its subject's row, and one place that repeats it when the
- * store is full for a while.
+ * The work does not write its end itself: ops_work.settle returns the changes. So there is one
+ * write with the operation's record and the row of its subject, and one place that repeats it while
+ * the store is full.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define RETRY_MS 1000
 
-/* ---- finding one ---- */
+/* ---- finding ---- */
 
 struct operation *
 operation_find(const struct ops *ops, const char *id)
@@ -39,7 +39,7 @@ operation_freshen(struct ops *ops, operation_record *record, struct arena *arena
     return record;
 }
 
-/* ---- one operation ---- */
+/* ---- the list ---- */
 
 struct operation *
 operation_add(struct ops *ops, const struct ops_spec *spec)
@@ -105,7 +105,7 @@ operation_take_out(struct operation *operation, bool has_ended)
     pthread_mutex_unlock(&ops->lock);
 }
 
-/* A failure costs a second of progress, and the next save repairs it. */
+/* A failure loses a second of progress; the next save repairs it. */
 void
 operation_save(struct operation *operation)
 {
@@ -121,7 +121,7 @@ operation_save(struct operation *operation)
     struct error *error = has_ended ? NULL : store_write(ops->options.store, &change, 1, NULL);
     pthread_mutex_unlock(&operation->saving);
     if (error)
-        log_debug(ops->options.log, "the progress of an operation is not saved",
+        log_debug(ops->options.log, "the progress of an operation could not be saved",
                   LOG_TEXT("error", error->message));
     error_free(error);
 }
@@ -155,7 +155,6 @@ is_cancelled(void *context)
 
 /* ---- the end ---- */
 
-/* As the record will say it. */
 static operation_record
 ended_record(struct operation *operation, const struct error *result)
 {
@@ -175,7 +174,7 @@ ended_record(struct operation *operation, const struct error *result)
     return record;
 }
 
-/* Waits a moment before the next try; false: the room is stopped. */
+/* Pauses before the next try; false: ops_stop was called. */
 static bool
 wait_to_retry(struct ops *ops)
 {
@@ -189,10 +188,7 @@ wait_to_retry(struct ops *ops)
     return goes_on;
 }
 
-/*
- * Again and again while the store cannot; what is not written when the room stops is done again at
- * the next start.
- */
+/* Repeats until it is written. If ops_stop is called before that, the next process resumes. */
 static struct error *
 write_end(struct ops *ops, const struct store_change *changes, size_t count)
 {
@@ -208,15 +204,13 @@ write_end(struct ops *ops, const struct store_change *changes, size_t count)
     }
 }
 
-/*
- * What settle wants does not fit what is in the store: then the operation has failed, and says so
- * alone.
- */
+/* The store does not hold what settle expects: writes only the record, as FAILED. */
 static struct error *
 write_refused_end(struct operation *operation, struct error *refusal, struct arena *arena)
 {
     struct error *result AUTO(error_cleanup) = error_wrap(refusal, "write the end");
-    log_error(operation->ops->options.log, "an operation could not be ended as it should",
+    log_error(operation->ops->options.log,
+              "the result of an operation could not be written; it has failed",
               LOG_TEXT("id", operation->record.id), LOG_TEXT("error", result->message));
     operation_record record = ended_record(operation, result);
     struct store_change change = ops_change(&record, arena);
@@ -240,13 +234,13 @@ write_result(struct operation *operation, const struct error *result)
     if (error && error->code == CODE_ABORTED)
         error = write_refused_end(operation, error, &arena);
     pthread_mutex_lock(&operation->ops->lock);
-    operation->phase = PHASE_ENDED; /* no save comes after this */
+    operation->phase = PHASE_ENDED; /* no save follows */
     pthread_mutex_unlock(&operation->ops->lock);
     pthread_mutex_unlock(&operation->saving);
     error_free(error);
 }
 
-/* Work that ends because the room is stopped has not ended: it stays RUNNING. */
+/* Work that was cancelled by ops_stop stays RUNNING. */
 static bool
 is_only_interrupted(struct operation *operation, const struct error *result)
 {

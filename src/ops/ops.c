@@ -2,10 +2,10 @@
 /*
  * Long-running operations: see ops.h.
  *
- * DESIGN. What is under way is a list in memory, at most OPS_MAX_UNFINISHED long and in the order
- * of starting, so it is the queue too. An operation is found in it from before its first write
- * until after its last; whoever does not find it there finds its end in the store. So nobody has to
- * keep an ended operation in memory for those who might still ask.
+ * Operations in progress are a list in memory, at most OPS_MAX_UNFINISHED long and in the order of
+ * their start, so it is also the queue. An operation is in the list from before its first write
+ * until after its last. If it is not in the list, its end is in the store, so ended operations need
+ * not be kept in memory.
  */
 #include "ops/ops.h"
 
@@ -18,7 +18,7 @@
 
 #define STACK_BYTES (256u * 1024)
 
-/* ---- the room ---- */
+/* ---- opening ---- */
 
 static void
 set_defaults(struct ops_options *options)
@@ -50,7 +50,7 @@ ops_open(const struct ops_options *options)
     return ops;
 }
 
-/* Its end is in the store a moment before its work has let go of what it held. */
+/* The end is in the store shortly before the work releases what it holds. */
 void
 ops_wait_until_out(struct ops *ops, const operation_record *ended)
 {
@@ -73,7 +73,7 @@ ops_is_stopped(struct ops *ops)
 
 /* ---- threads ---- */
 
-/* The next that waits, taken; NULL if there is none. With the lock held. */
+/* Takes the next operation from the queue; NULL if it is empty. With the lock held. */
 static struct operation *
 take_next(struct ops *ops)
 {
@@ -128,13 +128,14 @@ wake_thread(struct ops *ops)
     if (pthread_create(&ops->threads[ops->thread_count], &attributes, work, ops) == 0)
         ops->thread_count++;
     else
-        log_error(ops->options.log, "no thread for an operation: it waits for the next");
+        log_error(ops->options.log,
+                  "cannot start a thread for an operation; it waits for another thread");
     pthread_attr_destroy(&attributes);
 }
 
 /* ---- starting ---- */
 
-/* NULL in *out: it is under way, and durable. With the lock held. */
+/* `*out` NULL: the operation is in progress, and durable. With the lock held. */
 static struct error *
 find_or_add(struct ops *ops, const struct ops_spec *spec, struct operation **out)
 {
@@ -145,10 +146,10 @@ find_or_add(struct ops *ops, const struct ops_spec *spec, struct operation **out
     if (found)
         return NULL;
     if (ops->is_stopped)
-        return error_new(CODE_UNAVAILABLE, "the server is going down");
+        return error_new(CODE_UNAVAILABLE, "the server is shutting down");
     if (ops->unfinished_count >= OPS_MAX_UNFINISHED)
         return error_new(CODE_RESOURCE_EXHAUSTED,
-                         "%d operations are under way: wait until some have ended",
+                         "%d operations are in progress: wait until some have ended",
                          OPS_MAX_UNFINISHED);
     *out = operation_add(ops, spec);
     return NULL;
@@ -227,7 +228,7 @@ resume(void *context, const struct store_entry *entry, const operation_record *r
             continue;
         struct error *error = resuming->kinds[i].resume(resuming->context, record);
         if (error)
-            log_error(ops->options.log, "an operation could not be taken up again",
+            log_error(ops->options.log, "an operation could not be resumed",
                       LOG_TEXT("id", record->id), LOG_TEXT("error", error->message));
         error_free(error);
     }
@@ -243,7 +244,7 @@ ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count, void *co
 
 /* ---- asking ---- */
 
-/* The store first: once the end is there, nobody is told that it runs. */
+/* Reads the store first: if the end is there, the list is not looked at. */
 struct error *
 ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record **out)
 {
@@ -290,10 +291,7 @@ ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms, struct arena *are
 
 /* ---- cancelling ---- */
 
-/*
- * What nobody here works on: of a kind that this program does not know, or that could not be taken
- * up again.
- */
+/* Cancels an operation of an unknown kind, or one that could not be resumed. */
 static struct error *
 cancel_record(struct ops *ops, const char *id)
 {
@@ -326,7 +324,7 @@ ops_cancel(struct ops *ops, const char *id)
     bool has_begun = operation->phase != PHASE_WAITING;
     operation->record.cancel_asked = true;
     if (!has_begun)
-        operation->phase = PHASE_WORKING; /* no thread takes it any more */
+        operation->phase = PHASE_WORKING; /* so that no thread takes it */
     operation->users++;
     pthread_mutex_unlock(&ops->lock);
     if (has_begun)
@@ -359,7 +357,7 @@ ops_close(struct ops *ops)
     ops_stop(ops);
     for (unsigned i = 0; i < ops->thread_count; i++)
         pthread_join(ops->threads[i], NULL);
-    /* What still waited for its turn. */
+    /* The queued ones. */
     while (ops->unfinished)
         operation_take_out(ops->unfinished, false);
     pthread_cond_destroy(&ops->changed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of operations: in the store, and as they are asked for. See ops.h. */
+/* Records of operations in the store. */
 #include "message/message_bytes.h"
 #include "ops/ops_internal.h"
 
@@ -59,7 +59,7 @@ ops_read(struct ops *ops, const char *id, struct arena *arena, operation_record 
 
 /* ---- many ---- */
 
-/* A damaged record is no reason to leave the others alone. */
+/* Skips damaged records. */
 static struct error *
 visit_page(struct ops *ops, const struct store_list *list, ops_visit *visit, void *context,
            struct arena *arena)
@@ -80,7 +80,7 @@ visit_page(struct ops *ops, const struct store_list *list, ops_visit *visit, voi
 struct error *
 ops_walk(struct ops *ops, ops_visit *visit, void *context)
 {
-    struct arena arenas[2]; /* a page begins where the one before it ended */
+    struct arena arenas[2]; /* the key at the end of one page is needed for the next */
     struct store_list list = {.has_more = true};
     const char *after = NULL;
     struct error *error = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of ended operations go after a day, and of too many the first. There is no index by age:
- * a walk over all of them, at most 11,000, takes some 20 ms and is made once an hour, and when
- * their number has reached its bound. Then a tenth goes, so that the next walk is not for the next
- * operation.
+ * Removes records of ended operations: after a day, and the first ones if there are too many. There
+ * is no index by age. A walk over all of them, at most 11,000, takes some 20 ms. It is done once an
+ * hour, and when their number has reached its limit. In that case a tenth is removed, so that the
+ * next operation does not need another walk.
  */
 #include "base/clock.h"
 #include "ops/ops_internal.h"
@@ -13,8 +13,8 @@
 
 struct sweep {
     struct ops *ops;
-    int64_t oldest_ns; /* older ones go */
-    size_t surplus;    /* so many more go, whatever their age */
+    int64_t oldest_ns; /* older ones are removed */
+    size_t surplus;    /* how many are removed regardless of their age */
     size_t kept;
     struct arena arena; /* of the keys */
     struct store_change batch[BATCH];
@@ -30,14 +30,14 @@ remove_batch(struct sweep *sweep)
     arena_clear(&sweep->arena);
     sweep->count = 0;
     if (error && error->code == CODE_ABORTED) {
-        error_free(error); /* one of them was started anew; the others go next time */
+        error_free(error); /* one was started again; the next sweep removes the others */
         return NULL;
     }
     return error;
 }
 
 static struct error *
-look_at(void *context, const struct store_entry *entry, const operation_record *record)
+visit(void *context, const struct store_entry *entry, const operation_record *record)
 {
     struct sweep *sweep = context;
     if (record->state == OPERATION_STATE(RUNNING))
@@ -59,7 +59,7 @@ sweep_once(struct ops *ops, size_t surplus, size_t *kept)
     struct sweep sweep = {.ops = ops, .surplus = surplus};
     sweep.oldest_ns = clock_unix_ns() - (int64_t)ops->options.keep_seconds * 1000000000;
     arena_init(&sweep.arena, NULL, 0, SIZE_MAX);
-    struct error *error = ops_walk(ops, look_at, &sweep);
+    struct error *error = ops_walk(ops, visit, &sweep);
     if (!error)
         error = remove_batch(&sweep);
     arena_clear(&sweep.arena);

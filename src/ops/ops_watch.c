@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watching operations: see ops.h. The store's own watch tells of every write, so a watch hears of
- * progress as often as it is saved. When it has fallen too far behind it lists anew and goes on
- * with what has changed since.
+ * Watching operations: see ops.h. The store's watch reports every write, so progress is reported as
+ * often as it is saved. A watch that has fallen too far behind lists again, and goes on with what
+ * has changed since.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "base/memory.h"
 #include "ops/ops_internal.h"
 
-/* How long it takes at most until a watch notices that the room is stopped. */
+/* How late a watch may notice ops_stop. */
 #define LOOK_MS 250
 
-/* A record that was listed and is yet to be told. */
+/* A record from a list, not returned yet. */
 struct listed {
     struct listed *next;
     operation_record *record;
@@ -24,7 +24,7 @@ struct ops_watch {
     struct ops *ops;
     char *id;                    /* NULL: all */
     struct store_watch *changes; /* NULL: list first */
-    uint64_t seen;               /* the revision of the last change that was told; 0: none */
+    uint64_t seen;               /* the revision of the last change that was returned; 0: none */
     struct arena listed_arena;
     struct listed *listed;
     struct listed **listed_end;
@@ -120,7 +120,7 @@ ops_watch_close(struct ops_watch *watch)
     free(watch);
 }
 
-/* NULL in *out: nothing yet, look again. */
+/* `*out` NULL: call again. */
 static struct error *
 take_change(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena,
             operation_record **out)
@@ -137,7 +137,7 @@ take_change(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena,
         return error;
     watch->seen = entry.revision;
     if (!entry.value)
-        return NULL; /* swept away */
+        return NULL; /* its record was removed */
     error = ops_unpack(&entry, arena, &record);
     if (!error && (!watch->id || strcmp(watch->id, record->id) == 0))
         *out = record;
@@ -165,7 +165,7 @@ ops_watch_next(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena
     *out = NULL;
     for (;;) {
         if (ops_is_stopped(watch->ops))
-            return error_new(CODE_UNAVAILABLE, "the server is going down");
+            return error_new(CODE_UNAVAILABLE, "the server is shutting down");
         uint64_t now = clock_now_ms();
         uint64_t left = now < end ? end - now : 0;
         struct error *error =

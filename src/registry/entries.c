@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is registered, as rows of a store: see entries.h. */
+/* Entries as rows of a store: see entries.h. */
 #include "registry/entries.h"
 
 #include <string.h>
@@ -62,10 +62,7 @@ append(struct entry_page *page, const struct store_entry *row, struct arena *are
     return error;
 }
 
-/*
- * Others may sort between a path and what is below it ("a-b" between "a" and "a/b"): it is asked
- * for by itself.
- */
+/* Other paths may sort between a path and those below it ("a-b" between "a" and "a/b"). */
 static struct error *
 append_exact(struct store *store, const char *path, struct arena *arena, struct entry_page *page)
 {
@@ -82,7 +79,7 @@ append_below(struct store *store, const char *path, const char *after, size_t li
     struct store_list list;
     const char *prefix = path[0] ? arena_print(arena, ENTRIES_PREFIX "%s/", path) : ENTRIES_PREFIX;
     size_t room = limit - page->count;
-    /* With no room left it is still to be known whether there is more. */
+    /* With no room left, one entry is still read, to set has_more. */
     struct error *error = store_list(store, prefix, after ? key_of(after, arena) : NULL,
                                      room ? room : 1, arena, &list);
     if (error)
@@ -106,7 +103,7 @@ entries_list(struct store *store, const char *path, const char *after, size_t li
     return error ? error : append_below(store, path, after, limit, arena, out);
 }
 
-/* Visits one page. `*after` becomes its last path, in `next`; NULL: it was the last page. */
+/* `*after` becomes the last path of the page, in the arena `next`; NULL: there are no more. */
 static struct error *
 walk_page(struct store *store, const char *path, const char **after, struct arena *next,
           struct error *(*visit)(void *context, const struct entry *entry), void *context)

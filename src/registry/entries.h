@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is registered, as rows of a store: "registry/PATH" and a record.
+ * Entries of the registry as rows of a store: "registry/PATH" and a record.
  *
- * A time to live is an absolute time in the record, and not a lease of the store: what has expired
- * stays until it is removed or renewed, so that whoever asks for it can be told since when. Paths
- * are normal (path.h). From threads that may wait.
+ * The time to live is stored as an absolute time in the record rather than as a lease: an expired
+ * entry is kept until it is removed or renewed, so that an error can say when it expired. Paths are
+ * normalized (path.h). All functions may block.
  */
 #ifndef REGISTRY_ENTRIES_H
 #define REGISTRY_ENTRIES_H
@@ -21,7 +21,7 @@
 struct entry {
     const char *path;
     const char *value;
-    int64_t registered_ms; /* since 1970: when it was set, or renewed, last */
+    int64_t registered_ms; /* since 1970: when it was last set or renewed */
     int64_t expires_ms;    /* 0: never */
     uint64_t revision;
 };
@@ -32,13 +32,10 @@ entry_is_expired(const struct entry *entry, int64_t now_ms)
     return entry->expires_ms && entry->expires_ms <= now_ms;
 }
 
-/* Durable when it returns. An empty value removes the entry. Fills in the revision. */
+/* Durable when it returns. An empty value removes the entry. Sets the revision. */
 MUST_CHECK struct error *entries_set(struct store *store, struct entry *entry);
 
-/*
- * Of a row, or of a change: a removed entry has value "". What is in the arena, or the row, is
- * shared.
- */
+/* Reads a row, or a change: a removed entry has the value "". Refers to the row and the arena. */
 MUST_CHECK struct error *entries_unpack(const struct store_entry *row, struct arena *arena,
                                         struct entry *out);
 
@@ -49,13 +46,13 @@ struct entry_page {
 };
 
 /*
- * The entry at the path and all below it ("": all), from behind `after` on (NULL: from the first),
- * at most `limit` of them.
+ * Lists the entry at the path and all below it ("": all), after the path `after` (NULL: from the
+ * first), at most `limit`.
  */
 MUST_CHECK struct error *entries_list(struct store *store, const char *path, const char *after,
                                       size_t limit, struct arena *arena, struct entry_page *out);
 
-/* All of them, a page at a time; what `visit` gets lives until it returns. */
+/* Calls `visit` for each of them; the entry lives until `visit` returns. */
 MUST_CHECK struct error *entries_walk(struct store *store, const char *path,
                                       struct error *(*visit)(void *context,
                                                              const struct entry *entry),

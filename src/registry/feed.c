@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* News of entries: see feed.h. */
+/* Changes of entries: see feed.h. */
 #include "registry/feed.h"
 
 #include <string.h>
 
-/* A piece of news as a change in the history: the path is its key, this and the value its value. */
+/* The value of a change in the history; its key is the path. */
 struct piece {
     enum news_kind kind;
     int64_t registered_ms;

@@ -2,10 +2,9 @@
 /*
  * Follows the store: see follower.h.
  *
- * EXPIRY. Passing calls on compares times itself. Only those who watch have to be told, so there is
- * no heap of times: when the earliest one has come, but not more often than once in a second, all
- * controllers are looked at (1 ms for 100,000 of them). The same sweep closes channels that nobody
- * uses.
+ * Expiry: forwarding compares times itself; only watches must be notified. So there is no heap of
+ * expiry times. When the earliest has passed, but at most once per second, all controllers are
+ * swept (1 ms for 100,000). The same sweep closes idle channels.
  */
 #include "registry/follower.h"
 
@@ -16,26 +15,26 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define LOOK_MS 250         /* how soon it is noticed that it is to end */
-#define SWEEP_MS 30000      /* also if nothing expires */
-#define SWEEP_PAUSE_MS 1000 /* at the least, between two sweeps */
+#define LOOK_MS 250         /* how late it may notice that it must stop */
+#define SWEEP_MS 30000      /* even if nothing expires */
+#define SWEEP_PAUSE_MS 1000 /* minimum between two sweeps */
 #define IDLE_NS (UINT64_C(600) * 1000000000)
 #define FIRST_PAUSE_MS 100u
 #define LONGEST_PAUSE_MS 1000u
 #define STACK_BYTES (256u * 1024)
-#define SILENCE_MS 5000 /* how late a loss of the store may be noticed */
+#define SILENCE_MS 5000 /* how late the loss of the store may be noticed */
 
 struct follower {
     struct follower_options options;
-    struct store_watch *watch; /* NULL: to be opened, from `seen` on */
-    uint64_t seen;             /* the revision up to which everything is known */
+    struct store_watch *watch; /* NULL: not open; it continues after `seen` */
+    uint64_t seen;             /* all changes up to this revision are known */
     pthread_mutex_t lock;      /* for `trouble` */
-    char *trouble;             /* why not everything has been read yet; NULL: it has */
+    char *trouble;             /* why the entries have not been read yet; NULL: they have */
     int64_t swept_ms;
     int64_t next_expiry_ms;
-    int64_t heard_ms;  /* when the store was heard from last */
+    int64_t heard_ms;  /* when the store last answered */
     uint32_t pause_ms; /* after the next failure */
-    enum code code;    /* what the store has answered last; as far as it tells, it is heard from */
+    enum code code;    /* of the last answer of the store */
     atomic_bool is_stopping;
     bool has_thread;
     bool is_lost; /* the store cannot be followed */
@@ -93,7 +92,7 @@ open_watch(struct follower *follower)
                             &follower->watch);
 }
 
-/* What has happened since is too much, or unknown. */
+/* After changes have been missed. */
 static struct error *
 begin_anew(struct follower *follower)
 {
@@ -119,7 +118,7 @@ take_change(struct follower *follower, const struct store_entry *row, struct are
     tell(follower, row->value ? NEWS_SET : NEWS_REMOVED, &entry);
 }
 
-/* Until the next sweep for an expiry, or LOOK_MS. */
+/* Until the next sweep, at most LOOK_MS. */
 static uint32_t
 time_to_wait(const struct follower *follower)
 {
@@ -182,7 +181,7 @@ sweep_if_due(struct follower *follower)
 
 /* ---- the thread ---- */
 
-/* A loss is told once for each kind of reason, and so is the end of it. */
+/* Logs when the store is lost or found, and when the error code changes. */
 static void
 tell_health(struct follower *follower, const struct error *error)
 {
@@ -191,13 +190,13 @@ tell_health(struct follower *follower, const struct error *error)
     if (follower->code == before)
         return;
     if (error)
-        log_warn(follower->options.log, "registry: the store cannot be followed",
+        log_warn(follower->options.log, "registry: cannot follow the store",
                  LOG_TEXT("error", error->message));
     else
-        log_info(follower->options.log, "registry: the store is followed again");
+        log_info(follower->options.log, "registry: following the store again");
 }
 
-/* Without the store no renewal is heard of: nothing expires meanwhile. */
+/* While the store is lost no renewals arrive, so nothing expires. */
 static void
 note_store(struct follower *follower, const struct error *error)
 {
@@ -212,10 +211,7 @@ note_store(struct follower *follower, const struct error *error)
     follower->is_lost = error != NULL;
 }
 
-/*
- * Only the follower's own thread changes `trouble`, which is never there again once all has been
- * read.
- */
+/* Only this thread changes `trouble`. Once everything has been read, it stays NULL. */
 static void
 note_trouble(struct follower *follower, const struct error *error)
 {
@@ -274,7 +270,7 @@ start(struct follower *follower)
                   : NULL;
 }
 
-/* Only what may change by itself is waited for. */
+/* UNAVAILABLE is retried by the thread. */
 static struct error *
 read_first(struct follower *follower)
 {

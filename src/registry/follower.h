@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows the store: keeps the controllers in memory as the store has them, whoever writes there,
- * and tells the news. A thread of its own.
+ * Follows the store: applies its changes to the controllers in memory and publishes them to the
+ * feed. Runs on its own thread.
  *
- * While the store cannot be reached, what is known is used on, and the thread tries again, with
- * pauses.
+ * While the store is unreachable, the known controllers stay in use, and the thread retries.
  */
 #ifndef REGISTRY_FOLLOWER_H
 #define REGISTRY_FOLLOWER_H
@@ -22,19 +21,14 @@ struct follower_options {
     const struct log *log;
 };
 
-/*
- * Reads everything, then follows. If the store cannot be reached yet, that is tried again, with
- * pauses, until everything has been read.
- */
+/* Reads everything, then follows. If the store is unreachable, the thread reads it later. */
 MUST_CHECK struct error *follower_open(const struct follower_options *options,
                                        struct follower **out);
 
-/*
- * NULL once everything has been read; until then UNAVAILABLE, and why. Any thread; does not wait.
- */
+/* UNAVAILABLE: not everything has been read yet. Any thread; does not block. */
 MUST_CHECK struct error *follower_check(struct follower *follower);
 
-/* Ends the feed: those who watch go. Does not wait. */
+/* Ends the feed, and so all watches. Does not block. */
 void follower_stop(struct follower *follower);
 
 /* NULL is fine. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oim.v0.Registry, as clients of OIM know it. */
+/* oim.v0.Registry. */
 #include <string.h>
 
 #include "registry/path.h"
@@ -27,7 +27,7 @@ add(struct messages *messages, void *message)
     messages->items[messages->count++] = message;
 }
 
-/* One block for a message and its two texts: there may be a hundred thousand of them. */
+/* One block for a message and its two texts, because there may be 100,000 of them. */
 static void *
 make(struct messages *messages, size_t message_size, const char *first, size_t first_size,
      const char *second, char *texts[2])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passing calls on to the controller that their header "controllerid" names. Loop thread. */
+/* Forwards calls to the controller that the header "controllerid" names. Loop thread. */
 #include <string.h>
 
 #include "drivers/driver.h"
@@ -42,19 +42,16 @@ unknown_method(const struct call *call)
     return error_new(CODE_UNIMPLEMENTED, "unknown method %s", call_path(call));
 }
 
-/* ---- circles ---- */
+/* ---- loops ---- */
 
-/* With TLS a controller has to prove its name, and this registry never could. */
+/* With TLS a controller proves its name, which a registry cannot. */
 static bool
 may_go_in_circles(const struct registry *registry)
 {
     return !registry->options.tls;
 }
 
-/*
- * Each process on the way of a call has left its mark. A call that we have passed on ourselves
- * would go round until its deadline.
- */
+/* Each process that forwards a call adds its id. A call that comes back would loop forever. */
 static struct error *
 check_circle(const struct registry *registry, const struct call *call, const char *id)
 {
@@ -68,7 +65,7 @@ check_circle(const struct registry *registry, const struct call *call, const cha
     return NULL;
 }
 
-/* ---- passing on ---- */
+/* ---- forwarding ---- */
 
 struct error *
 registry_pass(struct call *call)
@@ -78,11 +75,10 @@ registry_pass(struct call *call)
     if (is_own_method(call_path(call)))
         return unknown_method(call);
     if (!id)
-        return error_new(
-            CODE_UNIMPLEMENTED,
-            "unknown method %s: the registry does not have it, and the header " CONTROLLER_ID
-            " is missing that would tell which controller does",
-            call_path(call));
+        return error_new(CODE_UNIMPLEMENTED,
+                         "unknown method %s of the registry; to call a controller, name it in the "
+                         "header " CONTROLLER_ID,
+                         call_path(call));
     if (metadata_count(call_metadata(call), CONTROLLER_ID) > 1)
         return error_new(CODE_INVALID_ARGUMENT,
                          "the header " CONTROLLER_ID " must have one value, and has several");

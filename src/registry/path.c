@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in the registry: see path.h. */
+/* Paths in the registry: see path.h. */
 #include "registry/path.h"
 
 #include <string.h>
@@ -38,22 +38,22 @@ path_normalize(const char *text, struct arena *arena, const char **out)
 {
     size_t size = strlen(text);
     if (size > 2 * PATH_MAX_BYTES)
-        return error_new(CODE_INVALID_ARGUMENT, "the path has %zu bytes: at most %d are taken",
-                         size, PATH_MAX_BYTES);
+        return error_new(CODE_INVALID_ARGUMENT, "the path has %zu bytes; the limit is %d", size,
+                         PATH_MAX_BYTES);
     if (!utf8_is_valid(text, size))
-        return error_new(CODE_INVALID_ARGUMENT, "the path is no UTF-8");
+        return error_new(CODE_INVALID_ARGUMENT, "the path is not valid UTF-8");
     char *path = arena_alloc(arena, size + 1);
     struct error *error = append_elements(text, path);
     if (!error && strlen(path) > PATH_MAX_BYTES)
-        error = error_new(CODE_INVALID_ARGUMENT, "the path has %zu bytes: at most %d are taken",
+        error = error_new(CODE_INVALID_ARGUMENT, "the path has %zu bytes; the limit is %d",
                           strlen(path), PATH_MAX_BYTES);
     *out = path;
     return error;
 }
 
 /*
- * A value that gRPC's metadata carries as it is: printable ASCII, no blank at either end. Otherwise
- * no call could name the controller.
+ * Whether gRPC metadata can carry the text unchanged: printable ASCII without a space at either
+ * end. Otherwise no call could name the controller.
  */
 static bool
 fits_metadata(const char *text, size_t size)
@@ -74,11 +74,11 @@ path_check_id(const char *id)
         return error_new(CODE_INVALID_ARGUMENT, "the controller's id is empty");
     if (size > PATH_MAX_ID_BYTES)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the controller's id has %zu bytes: at most %d are taken", size,
+                         "the controller's id has %zu bytes; the limit is %d", size,
                          PATH_MAX_ID_BYTES);
     if (!fits_metadata(id, size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the controller's id must be printable ASCII without a blank at either "
+                         "the controller's id must be printable ASCII without a space at either "
                          "end: calls name it in a gRPC header");
     if (strchr(id, '/') || is_dots(id, size))
         return error_new(CODE_INVALID_ARGUMENT,

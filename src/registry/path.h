@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names in the registry. A path is elements with one slash between them; "ID/address" is where the
- * controller ID answers.
+ * Paths in the registry: elements separated by slashes. "ID/address" holds the address of the
+ * controller ID.
  */
 #ifndef REGISTRY_PATH_H
 #define REGISTRY_PATH_H
@@ -16,18 +16,18 @@
 #define PATH_MAX_ID_BYTES 200
 
 /*
- * The normal form, in the arena: slashes in front, behind and doubled are dropped, so the result
- * may be empty. INVALID_ARGUMENT: an element is "." or "..", it is too long, or it is no UTF-8.
+ * The normalized path, in the arena: leading, trailing and double slashes are dropped, so it may be
+ * empty. INVALID_ARGUMENT: an element is "." or "..", it is too long, or not valid UTF-8.
  */
 MUST_CHECK struct error *path_normalize(const char *text, struct arena *arena, const char **out);
 
-/* INVALID_ARGUMENT: this can be no controller's id. */
+/* INVALID_ARGUMENT: not a valid id of a controller. */
 MUST_CHECK struct error *path_check_id(const char *id);
 
-/* Of a normal path: is it "ID/address"? Then `*id_size` is the length of ID. */
+/* Whether the normalized path is "ID/address"; `*id_size` becomes the length of ID. */
 bool path_is_address(const char *path, size_t *id_size);
 
-/* Of normal paths: is it `prefix`, or below it? Everything is below "". */
+/* Whether the path is `prefix`, or below it. Everything is below "". */
 bool path_is_below(const char *path, const char *prefix);
 
 char *path_of_address(const char *id, struct arena *arena);

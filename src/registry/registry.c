@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry as a whole: see registry.h. */
+/* The parts of the registry: see registry.h. */
 #include "registry/registry.h"
 
 #include <stdlib.h>

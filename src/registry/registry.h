@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry: which controller answers where, durably, and the way to them. Serves
- * oim.v0.Registry and skycap.v1.Registry, and passes calls of all other methods on to the
- * controller that their header "controllerid" names.
+ * The registry: stores the addresses of controllers and forwards calls to them. Serves
+ * oim.v0.Registry and skycap.v1.Registry, and forwards calls of all other methods to the controller
+ * that the header "controllerid" names.
  *
- * Rights are names in certificates: see rights.h. All that is asked here for each call is in
- * memory; the store is written to when entries change, and watched for what other registries on the
- * same store change.
+ * Permissions depend on the names in certificates: see rights.h. Forwarding uses only what is in
+ * memory. The store is written when entries change, and watched for changes by other registries.
  */
 #ifndef REGISTRY_REGISTRY_H
 #define REGISTRY_REGISTRY_H
@@ -19,44 +18,41 @@
 struct registry;
 
 struct registry_options {
-    struct store *store;        /* of its own; must outlive the registry */
-    const char *const *readers; /* who may read, see rights.h; NULL at the end */
-    bool is_open;               /* --insecure: there are no names, everybody may do everything */
-    const char
-        *own_controller; /* a controller in this process: calls to it are served here; NULL: none */
-    struct tls_context *tls; /* to controllers; NULL: plaintext */
+    struct store *store;        /* must outlive the registry */
+    const char *const *readers; /* who may read: see rights.h; ends with NULL */
+    bool is_open;               /* --insecure: every caller may do everything */
+    const char *own_controller; /* the id of the controller in this process; NULL: none */
+    struct tls_context *tls;    /* to controllers; NULL: plaintext */
     struct runtime *runtime;
     const struct log *log;
 };
 
 /*
- * Reads all entries. If the store cannot be reached yet they are read when it can; until then the
- * registry does not know whom to pass calls on to.
+ * Reads all entries. If the store is unreachable, they are read later; until then no call can be
+ * forwarded.
  */
 MUST_CHECK struct error *registry_open(const struct registry_options *options,
                                        struct registry **out);
 
-/*
- * NULL once all entries have been read; until then UNAVAILABLE, and why. Any thread; does not wait.
- */
+/* UNAVAILABLE: the entries have not been read yet. Any thread; does not block. */
 MUST_CHECK struct error *registry_check(const struct registry *registry);
 
-/* Its services, and the fallback that passes calls on. Before the server begins. */
+/* Adds the services, and the fallback that forwards calls. Before the server begins. */
 void registry_add(struct registry *registry, struct server *server);
 
 /*
- * Loop thread: whether the call is to be passed on although the server may have its method itself:
- * it carries "controllerid", names another controller than our own, and is not of the registry's
- * services.
+ * Loop thread: whether to forward the call even if the server has the method. True if it has the
+ * header "controllerid", names another controller than `own_controller`, and is not for the
+ * registry's services.
  */
 bool registry_wants_to_pass(const struct registry *registry, const struct call *call);
 
-/* Watches end; calls that are passed on go on. Before server_drain. */
+/* Ends watches; forwarded calls go on. Before server_drain. */
 void registry_stop(struct registry *registry);
 
 /*
- * After the server was freed and the store stopped, before the runtime and the store are closed.
- * NULL is fine.
+ * After the server has been freed and the store stopped; before the runtime and the store are
+ * closed. NULL is fine.
  */
 void registry_close(struct registry *registry);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the registry, for the files of this room that make it up. */
+/* For the files of this directory. */
 #ifndef REGISTRY_REGISTRY_INTERNAL_H
 #define REGISTRY_REGISTRY_INTERNAL_H
 
@@ -16,31 +16,30 @@ struct registry {
     struct controllers *controllers;
     struct feed feed;
     struct follower *follower;
-    char instance[DRIVER_INSTANCE_SIZE]; /* unique: told on the way, to find circles */
+    char instance[DRIVER_INSTANCE_SIZE]; /* unique; added to forwarded calls, to detect loops */
     atomic_bool is_stopped;
     atomic_uint watches;
 };
 
-/* ---- requests.c: what the services have in common ---- */
+/* ---- requests.c ---- */
 
 /* NULL: the caller may read. */
 MUST_CHECK struct error *requests_check_reader(struct call *call);
 
 /*
- * Checks the caller and the request, writes the entry and notes it. `expires_ms`: 0: never. An
- * empty value removes it.
+ * Checks the caller and the request, and writes the entry. An empty value removes it. `expires_ms`
+ * 0: never.
  */
 MUST_CHECK struct error *requests_set(struct call *call, const char *path, const char *value,
                                       int64_t expires_ms);
 
-/* The entry at the controller's address. */
+/* Sets the address of the controller. */
 MUST_CHECK struct error *requests_register(struct call *call, const char *id, const char *address,
                                            int64_t expires_ms);
 
 /* NULL for 0. */
 Google__Protobuf__Timestamp *requests_make_time(int64_t unix_ms, struct arena *arena);
 
-/* An entry as the service tells it, in the arena. */
 void requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
                          struct arena *arena);
 

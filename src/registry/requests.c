@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two services of the registry have in common: who may, what may be set, setting it,
- * and the messages that tell of it.
+ * What the two services of the registry share: permissions, checks of values, setting entries, and
+ * messages.
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ check_writer(struct call *call, const char *path)
     return registry->options.is_open ? NULL : rights_check_set(call_peer(call), path);
 }
 
-/* It must be one that calls can be passed on to. */
+/* Calls must be able to reach it. */
 static struct error *
 check_address(const char *text)
 {
@@ -49,10 +49,10 @@ check_value(const char *path, const char *value, struct arena *arena)
 {
     size_t id_size, size = strlen(value);
     if (size > MAX_VALUE_BYTES)
-        return error_new(CODE_INVALID_ARGUMENT, "the value has %zu bytes: at most %d are taken",
-                         size, MAX_VALUE_BYTES);
+        return error_new(CODE_INVALID_ARGUMENT, "the value has %zu bytes; the limit is %d", size,
+                         MAX_VALUE_BYTES);
     if (!utf8_is_valid(value, size))
-        return error_new(CODE_INVALID_ARGUMENT, "the value is no UTF-8");
+        return error_new(CODE_INVALID_ARGUMENT, "the value is not valid UTF-8");
     if (!path_is_address(path, &id_size))
         return NULL;
     struct error *error = path_check_id(arena_copy(arena, path, id_size));
@@ -60,9 +60,9 @@ check_value(const char *path, const char *value, struct arena *arena)
 }
 
 /*
- * While the store is away, calls are passed on to where controllers announce that they are. They
- * are not told that it was done, so they announce it again until it is stored, and others learn of
- * it only then. What was set for good is set in the store or not at all.
+ * While the store is unreachable, addresses that controllers announce are used without it. The
+ * controllers get an error, so they announce again until the address is stored; other registries
+ * see it only then. Entries without a time to live are stored or not set at all.
  */
 static struct error *
 set(struct registry *registry, struct entry *entry)

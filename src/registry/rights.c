@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names as rights: see the header. */
+/* Permissions by certificate names: see rights.h. */
 #include "registry/rights.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A name that allows everything: let in by the permissions of a unix socket. */
+/* On a unix socket, the permissions of the socket decide. */
 static bool
 is_local(const struct peer *peer)
 {
@@ -41,7 +41,7 @@ first_name(const struct peer *peer)
     return peer->name_count ? peer->names[0] : "";
 }
 
-/* NULL unless the peer has no name at all. */
+/* UNAUTHENTICATED: the peer has no name. */
 static struct error *
 check_identity(const struct peer *peer)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may do what, by the names in a peer's verified certificate (common name or subject
- * alternative name, any of them):
+ * Permissions, by the names in a peer's verified certificate (its common name and subject
+ * alternative names):
  *
- *     component.registry   is the registry: the only one whose calls a controller takes
+ *     component.registry   is the registry: the only peer that may call a controller
  *     user.admin           sets and reads every entry
- *     user.NAME            reads, where --registry-readers lets it
- *     controller.ID        sets ID/address, and renews it
- *     host.ID              is passed on to controller ID
+ *     user.NAME            reads, if --registry-readers allows it
+ *     controller.ID        sets and renews ID/address
+ *     host.ID              may call controller ID
  *
- * A peer on a unix socket has been let in by the socket's permissions: it may do everything. So may
- * everybody with --insecure. Others without a name are UNAUTHENTICATED; whoever is not allowed is
- * PERMISSION_DENIED and is told which name would be.
+ * A peer on a unix socket may do everything, because the socket has permissions of its own. With
+ * --insecure, every peer may. Other peers without a name get UNAUTHENTICATED; peers that are not
+ * allowed get PERMISSION_DENIED, and the error says which name is.
  *
  * Any thread; nothing blocks.
  */
@@ -23,19 +23,19 @@
 
 #define RIGHTS_REGISTRY "component.registry"
 
-/* Set, remove or renew the entry at the (normal) path. */
+/* Set, remove or renew the entry at the normalized path. */
 MUST_CHECK struct error *rights_check_set(const struct peer *peer, const char *path);
 
 /*
- * Read entries. `readers`: names, NULL at the end; one that ends in '*' stands for all names that
- * begin so ("host.*", "*"). user.admin and component.registry may always.
+ * Read entries. `readers` ends with NULL; a name that ends in '*' matches any suffix ("host.*",
+ * "*"). user.admin and component.registry are always allowed.
  */
 MUST_CHECK struct error *rights_check_read(const struct peer *peer, const char *const *readers);
 
-/* Have calls passed on to the controller. */
+/* Have calls forwarded to the controller. */
 MUST_CHECK struct error *rights_check_pass(const struct peer *peer, const char *controller_id);
 
-/* Be exactly this, for servers that take calls of one peer only. */
+/* Have this name, for servers that accept only one peer. */
 MUST_CHECK struct error *rights_check_is(const struct peer *peer, const char *name);
 
 #endif

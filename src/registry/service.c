@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap.v1.Registry, but for Watch: a time to live, and pages. */
+/* skycap.v1.Registry, except for Watch. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,12 +7,12 @@
 #include "registry/registry_internal.h"
 
 #define MAX_ENTRIES 1000
-#define MAX_PAGE_BYTES (1u << 20) /* of values; one page has one entry at least */
+#define MAX_PAGE_BYTES (1u << 20) /* a page has at least one entry */
 #define LONGEST_TIME_TO_LIVE_S (INT64_C(10) * 365 * 24 * 3600)
 
 /* ---- Announce ---- */
 
-/* `*expires_ms`: 0: never. */
+/* `*expires_ms` 0: never. */
 static struct error *
 read_time_to_live(const Google__Protobuf__Duration *duration, int64_t *expires_ms)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap.v1.Registry/Watch: what is there, from the store, then the news, from the feed.
+ * skycap.v1.Registry/Watch: sends all entries from the store, then changes from the feed.
  *
- * The feed is opened first, so nothing is missed; what it tells that the list already had, by its
- * revision, is passed over.
+ * The feed is opened first, so no change is missed. Changes that are already in the list, by their
+ * revision, are skipped.
  */
 #include "base/clock.h"
 #include "registry/path.h"
 #include "registry/registry_internal.h"
 
-/* How often it is looked whether the client has gone. */
+/* How often to check whether the client has gone. */
 #define LOOK_MS 1000
 
 struct watcher {
@@ -43,7 +43,7 @@ send_removed(const struct watcher *watcher, const char *path)
 }
 
 static struct error *
-send_mark(const struct watcher *watcher)
+send_complete(const struct watcher *watcher)
 {
     Skycap__V1__WatchReply reply = SKYCAP__V1__WATCH_REPLY__INIT;
     reply.what_case = SKYCAP__V1__WATCH_REPLY__WHAT_IS_COMPLETE;
@@ -67,7 +67,7 @@ send_all(struct watcher *watcher)
         error = store_revision(store, &watcher->listed);
     if (!error)
         error = entries_walk(store, watcher->path, send_listed, watcher);
-    return error ? error : send_mark(watcher);
+    return error ? error : send_complete(watcher);
 }
 
 static bool
@@ -109,7 +109,7 @@ watch(struct watcher *watcher)
     struct error *error = send_all(watcher);
     while (!error && !call_is_cancelled(watcher->call)) {
         if (atomic_load(&watcher->registry->is_stopped))
-            return error_new(CODE_UNAVAILABLE, "the registry is going down");
+            return error_new(CODE_UNAVAILABLE, "the registry is shutting down");
         error = send_next(watcher);
     }
     return error;

@@ -97,7 +97,7 @@ answer_text(int fd, int status)
     answer(fd, status, "text/plain; charset=utf-8", &body, false);
 }
 
-/* Reads up to the empty line. False: too long, too slow, or gone. */
+/* Reads up to the empty line. False: too long, too slow, or disconnected. */
 static bool
 read_head(int fd, char *head)
 {
@@ -189,7 +189,7 @@ start_thread(pthread_t *thread, void *(*run)(void *), void *argument, bool detac
 }
 
 static void
-wait_for_place(struct http *http)
+wait_for_slot(struct http *http)
 {
     pthread_mutex_lock(&http->lock);
     while (http->connections >= MAX_CONNECTIONS)
@@ -204,7 +204,7 @@ serve_on_thread(struct http *http, int fd)
     struct timeval limit = {.tv_sec = REQUEST_SECONDS};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    wait_for_place(http);
+    wait_for_slot(http);
     struct request *request = memory_new(sizeof *request);
     *request = (struct request){http, fd};
     pthread_t thread;
@@ -212,7 +212,7 @@ serve_on_thread(struct http *http, int fd)
         serve_connection(request);
 }
 
-/* Out of descriptors: the socket stays readable, so asking again at once would only burn time. */
+/* Without free descriptors, the socket stays readable: a pause avoids a busy loop. */
 static void
 accept_connection(struct http *http, int listening)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small HTTP/1.1 server for /metrics and /healthz. Plaintext, GET and HEAD only, one request per
- * connection. Each connection has a thread for the moment that it takes; there are at most a few,
- * each bounded in time and bytes.
+ * connection. Each connection has a thread; their number, time and size are bounded.
  */
 #ifndef WEB_HTTP_H
 #define WEB_HTTP_H
@@ -16,7 +15,7 @@ struct http;
 struct http_page {
     const char *path;
     const char *content_type;
-    /* Fills the body and gives the HTTP status. Any thread. */
+    /* Fills the body and returns the HTTP status. Called from any thread. */
     int (*print)(void *context, struct buffer *body);
     void *context;
 };
@@ -28,13 +27,12 @@ struct http_options {
     const struct log *log;
 };
 
-/* Listens and serves from a thread of its own. The pages must outlive it. */
+/* Listens, and serves on its own thread. The pages must outlive it. */
 MUST_CHECK struct error *http_open(const struct http_options *options, struct http **out);
 
-/* The port that it listens on. */
 unsigned http_port(const struct http *http);
 
-/* Waits for the requests that are being served. */
+/* Waits for requests in progress. */
 void http_close(struct http *http);
 
 #endif

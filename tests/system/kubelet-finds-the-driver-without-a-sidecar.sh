@@ -19,7 +19,7 @@ expect_equal "what the kubelet is told" "$(echo "$info" | tr -d ' \n')" \
 grep -q 'registered with the kubelet' "$LOG" || fail "the log does not tell of the registration"
 "$SKYCAP" call "unix:$socket" pluginregistration.Registration/NotifyRegistrationStatus \
     '{"error": "no such driver"}' >/dev/null
-grep -q 'the kubelet refuses the driver.*no such driver' "$LOG" || fail "the log does not tell of the refusal"
+grep -q 'the kubelet rejected the driver.*no such driver' "$LOG" || fail "the log does not tell of the refusal"
 ! grep -q 'registering with the kubelet again' "$LOG" || fail "it registers again at once"
 wait_for 15 grep -q 'registering with the kubelet again' "$LOG" || fail "a driver that was refused does not register again"
 "$SKYCAP" call "unix:$socket" pluginregistration.Registration/GetInfo '{}' >/dev/null

@@ -121,7 +121,7 @@ check "nor mapped" "$(map disk)" FAILED_PRECONDITION
 provision claimed 512 >/dev/null
 stand_in stand_in_use '{"name":"claimed"}' >/dev/null
 check "a bdev that is claimed is not deleted" "$(provision claimed 0)" FAILED_PRECONDITION
-says "and it says so" "claimed by another device"
+says "and it says so" "claimed by another SPDK device"
 check "nor mapped" "$(map claimed)" FAILED_PRECONDITION
 
 # Somebody else's.

@@ -28,10 +28,10 @@ in_registry "$one" set host-0/address 127.0.0.1:9 >/dev/null
 has_value "$two" host-0/address 127.0.0.1:9 || fail "the other registry does not know the entry"
 hears() { grep -q "host-0/address.*$1" "$SKYCAP_TMP/watched"; }
 wait_for 5 hears 127.0.0.1:9 || fail "who watches the other registry does not hear of the entry: $(cat "$SKYCAP_TMP/watched")"
-! says_in_log "cannot be followed" || fail "it says that it hears nothing of changes"
+! says_in_log "cannot follow the store" || fail "it says that it hears nothing of changes"
 
 kill_member 1
-wait_for 10 says_in_log "cannot be followed" || fail "it does not say that etcd is away"
+wait_for 10 says_in_log "cannot follow the store" || fail "it does not say that etcd is away"
 started=$(date +%s%N)
 code=0
 in_registry "$one" set host-1/address 127.0.0.1:9 2>"$SKYCAP_TMP/why" || code=$?
@@ -41,7 +41,7 @@ grep -q "^skycap: etcd at $MEMBERS does not answer" "$SKYCAP_TMP/why" || fail "w
 [ "$took_ms" -lt 3000 ] || fail "it took $took_ms ms to say that etcd is away"
 
 start_member 1
-wait_for 15 says_in_log "is followed again" || fail "etcd is back, and it does not say so"
+wait_for 15 says_in_log "following the store again" || fail "etcd is back, and it does not say so"
 in_registry "$one" set host-0/address 127.0.0.1:10 >/dev/null || fail "an entry cannot be set although etcd is back"
 wait_for 10 hears 127.0.0.1:10 || fail "who watches does not hear of changes any more: $(cat "$SKYCAP_TMP/watched")"
 kill "$watcher"

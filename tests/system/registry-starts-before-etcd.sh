@@ -79,7 +79,7 @@ took=$(($(milliseconds) - before))
 hears_that_it_serves() { [ "$(grep -oE '"(NOT_)?SERVING"' "$SKYCAP_TMP/watched" | xargs)" = "NOT_SERVING SERVING" ]; }
 wait_for 20 hears_that_it_serves || fail "who watches the health hears: $(cat "$SKYCAP_TMP/watched")"
 check "the page" "$(page | xargs)" "200 ok"
-check "the log says that it goes on" "$(grep -c 'registry: the store is followed again' "$LOG")" 1
+check "the log says that it goes on" "$(grep -c 'registry: following the store again' "$LOG")" 1
 in_registry set host-0/address unix:///first.sock >/dev/null
 check "entries are set, and calls passed on" "$(called | grep -o '/first.sock' | head -n 1)" /first.sock
 stop_server "$SERVER" || fail "the registry ended badly"

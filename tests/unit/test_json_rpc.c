@@ -64,8 +64,8 @@ check_whole(const char *text, const char *wanted)
 static void
 test_odd_replies(void)
 {
-    static const char other[] = "a reply is to another request than the one under way";
-    static const char not_one[] = "a reply has not exactly one of result and error";
+    static const char other[] = "a reply has the id of another request";
+    static const char not_one[] = "a reply must have either a result or an error";
     static const char no_code[] = "a reply has an error without a code";
     check_whole(GOOD, "");
     check_whole("{\"id\":7,\"result\":null}", "");
@@ -86,10 +86,10 @@ test_odd_replies(void)
     check_whole("{\"id\":7,\"error\":\"no\"}", no_code);
     check_whole("{\"id\":7,\"id\":7,\"result\":1}", "a reply: not valid JSON at line 1, column 12");
     check_whole("{\"id\":7,\"result\":tomorrow}", "a reply: not valid JSON at line 1, column 25");
-    check_whole(GOOD GOOD, "there is something behind a reply");
-    check_whole("[]", "a reply is no JSON object");
-    check_whole("HTTP/1.1 400 Bad Request", "a reply is no JSON object");
-    check_whole("\"text\"", "a reply is no JSON object");
+    check_whole(GOOD GOOD, "there is something after a reply");
+    check_whole("[]", "a reply is not a JSON object");
+    check_whole("HTTP/1.1 400 Bad Request", "a reply is not a JSON object");
+    check_whole("\"text\"", "a reply is not a JSON object");
 }
 
 static void
