@@ -20,7 +20,7 @@ in_registry() {
     "$SKYCAP" registry "$@" --endpoint "unix:$socket" --timeout 60
 }
 has_value() { [ "$(in_registry "$1" get "$2" 2>/dev/null)" = "$3" ]; }
-says_in_log() { grep -q "registry: the store $1" "$two.log"; }
+says_in_log() { grep -q "registry: $1" "$two.log"; }
 
 in_registry "$two" watch >"$SKYCAP_TMP/watched" 2>&1 &
 watcher=$!

@@ -51,7 +51,7 @@ refuses "a call to a controller" UNAVAILABLE "has not read its entries yet: etcd
     "$SKYCAP" call --timeout 9 --controller host-0 "unix:$socket" oim.v0.Controller/CheckMallocBDev '{"bdev_name":"a"}'
 passes "calls are refused, and say why"
 sleep 4
-check "the log says it once" "$(grep -c "registry: the store" "$LOG")" 1
+check "the log says it once" "$(grep -c "registry: cannot follow the store" "$LOG")" 1
 check "it does not say that it is ready" "$(grep -c " msg=ready" "$LOG" || true)" 0
 
 # ---- SIGTERM while it waits ----------------------------------------------------------------------------
