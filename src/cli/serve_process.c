@@ -82,7 +82,7 @@ open_router(struct process *process, const struct serve_settings *settings)
         .node_id = settings->node_id,
         .is_node = settings->roles & ROLE_NODE,
         .store_url = settings->store_url,
-        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
+        .advertises_csi_1_13 = strcmp(settings->csi_version, "1.13") == 0,
         .runtime = process->runtime,
         .log = &process->log,
     };
@@ -108,7 +108,7 @@ open_storage(struct process *process, const struct serve_settings *settings)
     process->controller = (struct controller){
         .engine = engine,
         .max_volumes_per_node = settings->max_volumes,
-        .tells_1_13 = strcmp(settings->csi_version, "1.13") == 0,
+        .advertises_csi_1_13 = strcmp(settings->csi_version, "1.13") == 0,
         .overprovisioning_percent = (unsigned)settings->overprovisioning,
     };
     process->identity =

@@ -45,8 +45,8 @@ get_capabilities(struct call *call, const Csi__V1__ControllerGetCapabilitiesRequ
         {RPC(MODIFY_VOLUME), ops->change},
         {RPC(SINGLE_NODE_MULTI_WRITER), true},
         {RPC(VOLUME_CONDITION), true},
-        {RPC(GET_VOLUME_HEALTH), controller->tells_1_13},
-        {RPC(LIST_VOLUME_HEALTH), controller->tells_1_13},
+        {RPC(GET_VOLUME_HEALTH), controller->advertises_csi_1_13},
+        {RPC(LIST_VOLUME_HEALTH), controller->advertises_csi_1_13},
     };
     struct arena *arena = call_arena(call);
     reply->capabilities = arena_alloc(arena, COUNT_OF(capabilities) * sizeof(void *));

@@ -20,7 +20,7 @@ struct controller {
      * Advertise the capabilities of CSI 1.13. Some peers of CSI 1.12 (csi-sanity 5.5) fail if they
      * see them. The RPCs are always served.
      */
-    bool tells_1_13;
+    bool advertises_csi_1_13;
     /* How much of the free space GetCapacity offers to one volume; 0: 100. */
     unsigned overprovisioning_percent;
 };

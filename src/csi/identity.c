@@ -99,7 +99,7 @@ get_plugin_capabilities(struct call *call, const Csi__V1__GetPluginCapabilitiesR
         {SERVICE(VOLUME_ACCESSIBILITY_CONSTRAINTS), true},
         {SERVICE(GROUP_CONTROLLER_SERVICE), group_is_possible(controller->engine)},
         {SERVICE(SNAPSHOT_METADATA_SERVICE), ops->copy && ops->extents},
-        {SERVICE(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS), ops->copy && controller->tells_1_13},
+        {SERVICE(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS), ops->copy && controller->advertises_csi_1_13},
     };
     struct arena *arena = call_arena(call);
     reply->capabilities = arena_alloc(arena, (COUNT_OF(services) + 1) * sizeof(void *));

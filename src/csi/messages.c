@@ -75,7 +75,7 @@ void
 messages_tell_place(const struct controller *controller, Csi__V1__Snapshot *snapshot,
                     struct arena *arena)
 {
-    if (!controller->tells_1_13)
+    if (!controller->advertises_csi_1_13)
         return;
     snapshot->accessible_topology = arena_alloc(arena, sizeof(void *));
     snapshot->accessible_topology[0] = messages_topology(controller->engine->node_id, arena);

@@ -42,7 +42,7 @@ get_capabilities(struct call *call, const Csi__V1__NodeGetCapabilitiesRequest *r
     struct arena *arena = call_arena(call);
     reply->capabilities = arena_alloc(arena, COUNT_OF(capabilities) * sizeof(void *));
     for (size_t i = 0; i < COUNT_OF(capabilities); i++)
-        if (!capabilities[i].is_of_1_13 || controller->tells_1_13)
+        if (!capabilities[i].is_of_1_13 || controller->advertises_csi_1_13)
             reply->capabilities[reply->n_capabilities++] =
                 make_capability(capabilities[i].type, arena);
     return NULL;

@@ -107,7 +107,7 @@ open_storage(struct local *local, const struct driver_options *options)
         .engine = local->storage.engine,
         .max_volumes_per_node = (uint64_t)limits.max_volumes,
         .overprovisioning_percent = (unsigned)limits.overprovisioning,
-        .tells_1_13 = true,
+        .advertises_csi_1_13 = true,
     };
     local->identity = (struct identity){"csi.skycap.dev", storage.node_id, &local->controller};
     services_list(&local->identity, local->services);

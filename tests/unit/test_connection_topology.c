@@ -129,22 +129,23 @@ test_unknown_keys(const struct fixture *f)
 struct answer {
     const struct connection *connection;
     const struct text_map *keys;
-    bool tells_1_13;
+    bool advertises_csi_1_13;
 };
 
 static struct error *
 translate_owner(void *context, ProtobufCMessage *owner)
 {
     const struct answer *answer = context;
-    topology_translate_out(answer->connection, answer->keys, answer->tells_1_13, owner, &arena);
+    topology_translate_out(answer->connection, answer->keys, answer->advertises_csi_1_13, owner,
+                           &arena);
     return NULL;
 }
 
 static void
-translate_answer(const struct connection *connection, const struct text_map *keys, bool tells_1_13,
-                 ProtobufCMessage *message)
+translate_answer(const struct connection *connection, const struct text_map *keys,
+                 bool advertises_csi_1_13, ProtobufCMessage *message)
 {
-    struct answer answer = {connection, keys, tells_1_13};
+    struct answer answer = {connection, keys, advertises_csi_1_13};
     CHECK(!csi_fields_walk(message, &(struct csi_visitor){&answer, NULL, translate_owner}));
 }
 

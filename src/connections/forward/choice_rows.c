@@ -44,7 +44,7 @@ choice_rows_look(struct router *router)
 {
     struct arena arena;
     struct store_list rows;
-    if (router->shared != router->store) /* other processes may write some any time */
+    if (router->shared != router->store) /* other processes may write rows at any time */
         return;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error AUTO(error_cleanup) =
@@ -68,7 +68,7 @@ forget_in(struct store *store, const char *volume_id, struct arena *arena)
     return store_write(store, changes, COUNT_OF(changes), NULL);
 }
 
-/* Choices are shared. Copies, which have such rows too, are the process' own. */
+/* Choices are in the shared store. Copies, which have such rows too, are in this process' own. */
 struct error *
 choice_rows_forget(const struct router *router, const char *volume_id, struct arena *arena)
 {

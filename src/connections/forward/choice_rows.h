@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which connection labels have selected for a new volume. `choice/NAME` names the connection, and
- * is written before its driver is asked. `chosen/ID` names that row, for when the volume is
- * deleted.
+ * The connections that labels have selected for new volumes. The row `choice/NAME` names the
+ * connection and is written before its driver is called. The row `chosen/ID` names that row, so
+ * that the deletion of the volume finds it.
  */
 #ifndef CONNECTIONS_FORWARD_CHOICE_ROWS_H
 #define CONNECTIONS_FORWARD_CHOICE_ROWS_H
@@ -13,15 +13,15 @@
 char *choice_rows_key(const char *name, struct arena *arena);
 
 /*
- * The connection that was selected for this name; NULL: none was. `*revision` is that of the row:
- * another process may choose for the same name, and the second writer gets ABORTED. UNAVAILABLE:
- * the connection is gone.
+ * The connection that was selected for this name; NULL: none. `*revision` is that of the row: if
+ * another process selects for the same name, the second writer gets ABORTED. UNAVAILABLE: the
+ * connection is gone.
  */
 MUST_CHECK struct error *choice_rows_find(struct router *router, const struct connection_set *set,
                                           const char *name, struct arena *arena,
                                           struct connection **out, uint64_t *revision);
 
-/* A NULL `value` deletes the row. `*revision` is that of the row before, then after. */
+/* A NULL `value` deletes the row. Updates `*revision`. */
 MUST_CHECK struct error *choice_rows_write(struct router *router, const char *key,
                                            const char *value, uint64_t *revision);
 

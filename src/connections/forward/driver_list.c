@@ -2,9 +2,9 @@
 /* Lists of drivers: see driver_list.h. */
 #include "connections/forward/driver_list.h"
 
-#define MAX_PAGES 100000 /* a list that never ends is not read for ever */
+#define MAX_PAGES 100000 /* the limit of a list that never ends */
 
-/* Visits the page with this token; `*token` becomes that of the next, NULL: there is none. */
+/* Visits the page of this token; `*token` becomes that of the next page, or NULL. */
 static struct error *
 read_page(struct call *call, const struct connection *connection, enum id_kind kind,
           driver_list_visit *visit, void *context, const char **token)
@@ -45,7 +45,7 @@ driver_list_read(const struct router *router, struct call *call,
         if (error || !token)
             return error;
         if (call_is_cancelled(call))
-            return error_new(CODE_CANCELLED, "nobody waits for it any more");
+            return error_new(CODE_CANCELLED, "the caller has gone");
     }
     return error_new(CODE_OUT_OF_RANGE, "its list has more than %d pages", MAX_PAGES);
 }

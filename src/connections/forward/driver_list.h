@@ -7,12 +7,12 @@
 #include "connections/forward/router_state.h"
 #include "csi/ids.h"
 
-/* The page is freed when the function returns: a list may be long. An error ends the reading. */
+/* The page is freed afterwards, because a list may be long. An error ends the reading. */
 typedef struct error *driver_list_visit(void *context, ProtobufCMessage *page);
 
 /*
  * Visits each page of ListVolumes (ID_VOLUME) or ListSnapshots. OUT_OF_RANGE: the list does not
- * end. Ends with the call. On a worker.
+ * end. CANCELLED with the call. On a worker.
  */
 MUST_CHECK struct error *driver_list_read(const struct router *router, struct call *call,
                                           const struct connection *connection, enum id_kind kind,

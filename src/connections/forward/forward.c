@@ -58,7 +58,7 @@ count(const struct forward *f, const struct error *error)
         atomic_fetch_add_explicit(&counters->failures, 1, memory_order_relaxed);
 }
 
-/* Takes and gives the error. */
+/* Takes and returns the error. */
 static struct error *
 forget_handles(const struct forward *f, struct error *error)
 {
@@ -69,8 +69,8 @@ forget_handles(const struct forward *f, struct error *error)
 }
 
 /*
- * Takes the error and gives the client's. An object that was to be deleted and does not exist is
- * gone, as was wanted. UNIMPLEMENTED of a driver must not look as if the router lacked the method.
+ * Takes the driver's error and returns the client's. Deleting an object that does not exist
+ * succeeds. UNIMPLEMENTED of a driver must not look as if the router lacked the method.
  */
 static struct error *
 explain(const struct forward *f, struct error *error)
@@ -82,7 +82,7 @@ explain(const struct forward *f, struct error *error)
     return is_gone ? NULL : rules_unsupported_error(f->connection, f->method->path);
 }
 
-/* Every answer ends here, also one that says that nothing was sent. Takes and gives the error. */
+/* Every call ends here, also one that was not sent. Takes and returns the error. */
 static struct error *
 conclude(struct forward *f, struct error *error)
 {

@@ -15,7 +15,7 @@
 #define EPHEMERAL_KEY "csi.storage.k8s.io/ephemeral"
 #define KEY_SIZE (sizeof "inline/" + GLOBAL_ID_MAX)
 
-/* The volume_id of a request, unless it is one of ours. NULL: it is, or there is none. */
+/* The volume_id of a request, unless it is one of ours or missing; then NULL. */
 static const char *
 find_id(const ProtobufCMessage *request)
 {
@@ -37,7 +37,7 @@ make_key(const ProtobufCMessage *request, char key[KEY_SIZE])
     return NULL;
 }
 
-/* The publication of an inline volume names its connection; NULL: it is none. */
+/* NULL: the request does not publish an inline volume. `context` is its volume_context. */
 static const Csi__V1__NodePublishVolumeRequest *
 as_publication(const ProtobufCMessage *request, struct arena *arena, struct text_map *context)
 {
@@ -57,7 +57,7 @@ is_gone(const char *path)
     return lstat(path, &at) && errno == ENOENT;
 }
 
-/* ---- rows: "CONNECTION PATH", PATH being where it was published first ---- */
+/* ---- rows: "CONNECTION PATH", with the path of the first publication ---- */
 
 struct row {
     const char *connection;
@@ -91,8 +91,8 @@ write_row(const struct router *router, const char *key, const struct row *row, s
 /* ---- finding ---- */
 
 /*
- * A row whose path is there still is kept: a publication at a second path may fail, and must not
- * make the first one forgotten.
+ * Keeps a row whose path still exists: a publication at a second path may fail, and the first one
+ * must not be lost.
  */
 static struct error *
 find_for_publication(const struct router *router, const struct connection_set *set, const char *key,
@@ -113,7 +113,7 @@ find_for_publication(const struct router *router, const struct connection_set *s
     return write_row(router, key, &row, arena);
 }
 
-/* To unpublish again what is gone is no error. */
+/* Unpublishing what is gone is no error. */
 static bool
 is_unpublished(const ProtobufCMessage *request)
 {

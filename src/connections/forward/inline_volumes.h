@@ -11,18 +11,18 @@
 #include "connections/forward/router_state.h"
 
 /*
- * Where it goes; remembered if it is a publication. NOT_FOUND: it is no inline volume either. NULL:
- * what is to be unpublished is not there (any more).
+ * The connection of the request. A publication is remembered. NOT_FOUND: it is no inline volume
+ * either. NULL: the volume to unpublish is not published.
  */
 MUST_CHECK struct error *inline_volumes_find(const struct router *router,
                                              const struct connection_set *set,
                                              const ProtobufCMessage *request,
                                              struct connection **out);
 
-/* Takes out of the request's volume_context what is meant for us. */
+/* Removes the key `connection` from volume_context. */
 void inline_volumes_prepare(ProtobufCMessage *request, struct arena *arena);
 
-/* The request was answered well: an unpublication ends the volume. */
+/* After a successful request: deletes the row if the volume is unpublished. */
 MUST_CHECK struct error *inline_volumes_note(const struct router *router,
                                              const ProtobufCMessage *request);
 

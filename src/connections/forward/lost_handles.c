@@ -24,7 +24,7 @@ struct search {
     struct global_id wanted;
     enum id_kind kind;
     char *found;   /* in the call's arena */
-    bool is_vague; /* something was found, and whether it is meant is not known */
+    bool is_vague; /* more than one handle may be meant */
 };
 
 static struct error *
@@ -66,7 +66,7 @@ check_list(const struct search *search)
     return NULL;
 }
 
-/* UNAVAILABLE, whatever the reason: to the caller it is no answer about the volume. */
+/* Always UNAVAILABLE: a failed search says nothing about the volume. */
 static struct error *
 restore(struct search *search, const char *id)
 {

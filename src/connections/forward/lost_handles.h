@@ -14,8 +14,8 @@
 bool lost_handles_can_find(const struct connection *connection, enum id_kind kind);
 
 /*
- * Makes the row of a short id again if the store has lost it; an object that the driver does not
- * list stays lost. UNAVAILABLE: nobody can tell what the id stands for. On a worker.
+ * Recreates the row of a short id if the store has lost it and the driver lists the object.
+ * UNAVAILABLE: the search failed. On a worker.
  */
 MUST_CHECK struct error *lost_handles_restore(const struct router *router,
                                               const struct connection *connection,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* As the connection's file has it: `options: {node-ids: {ours: theirs}}`. */
+/* `options: {node-ids: {OURS: THEIRS}}` of the connection's file. */
 static const struct setting *
 node_ids(const struct connection *connection)
 {
@@ -40,8 +40,8 @@ nodes_is_this(const struct router *router, const char *node_id)
 }
 
 /*
- * What the driver beside a controller calls the host of both, where copies across connections are
- * made; NULL: another node is meant, or it has none.
+ * The driver's name for the host of a controller that is no node, where copies across connections
+ * run; NULL: another node is meant, or the driver has no name for it.
  */
 static char *
 name_of_host(const struct router *router, const struct connection *connection, const char *node_id,
@@ -87,7 +87,6 @@ nodes_translate_in(const struct router *router, const struct connection *connect
     return error;
 }
 
-/* Our name in the row whose value is this one. */
 static const char *
 find_row_of(const struct store_list *rows, const char *drivers_name, size_t prefix_size)
 {
@@ -99,7 +98,7 @@ find_row_of(const struct store_list *rows, const char *drivers_name, size_t pref
     return NULL;
 }
 
-/* Our name, if the driver or the connection's file tells it. */
+/* Our name, if the driver or the connection's file has it. */
 static const char *
 find_known(const struct router *router, const struct connection *connection,
            const char *drivers_name)
@@ -130,7 +129,8 @@ nodes_translate_out(const struct router *router, const struct connection *connec
         return NULL;
     const char *known = find_known(router, connection, *node_id);
     if (known) {
-        *node_id = arena_string(arena, known); /* the connection may go before the answer does */
+        *node_id =
+            arena_string(arena, known); /* the connection may be gone when the answer is sent */
         return NULL;
     }
     struct store_list rows;

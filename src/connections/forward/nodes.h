@@ -12,29 +12,26 @@
 #include "connections/forward/router_state.h"
 
 /*
- * Is it this process' own node? A controller alone has none: what nodes of that name have told goes
- * before what the driver beside it says.
+ * Is it the node of this process? A controller without the node side has none; there, what the
+ * nodes have stored counts more than what the local driver says.
  */
 bool nodes_is_this(const struct router *router, const char *node_id);
 
-/*
- * Our name of a node becomes the driver's. NOT_FOUND: it is not known. Reads the store for other
- * nodes than this.
- */
+/* Our name becomes the driver's. NOT_FOUND: it is unknown. Reads the store for other nodes. */
 MUST_CHECK struct error *nodes_translate_in(const struct router *router,
                                             const struct connection *connection,
                                             struct arena *arena, char **node_id);
 
-/* Without reading the store? */
+/* Can nodes_translate_out do without the store? */
 bool nodes_can_translate_out(const struct router *router, const struct connection *connection,
                              const char *drivers_name);
 
-/* The driver's becomes ours; one that is not known stays. */
+/* The driver's name becomes ours; an unknown one stays. */
 MUST_CHECK struct error *nodes_translate_out(const struct router *router,
                                              const struct connection *connection,
                                              struct arena *arena, char **node_id);
 
-/* Remembers what the driver calls this node. */
+/* Stores the driver's name for this node. */
 MUST_CHECK struct error *nodes_remember(const struct router *router,
                                         const struct connection *connection,
                                         const char *drivers_name, struct arena *arena);

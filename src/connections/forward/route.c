@@ -10,7 +10,7 @@
 #include "connections/request/handles.h"
 #include "connections/request/topology.h"
 
-#define LONGEST_HANDLE 1024 /* CSI allows 128; some drivers do not keep to it */
+#define LONGEST_HANDLE 1024 /* CSI allows 128; some drivers exceed it */
 #define LONGEST_NODE_ID 256
 
 /* ---- finding ---- */
@@ -89,7 +89,7 @@ struct translation {
     bool creates;
 };
 
-/* An unpublication that the driver never sees is not done, and NOT_FOUND would say that it is. */
+/* To an orchestrator NOT_FOUND of an unpublication would mean that it is done. */
 static struct error *
 translate_node_in(const struct translation *t, char **id)
 {
@@ -99,7 +99,6 @@ translate_node_in(const struct translation *t, char **id)
     return error;
 }
 
-/* Under all names of the connection. */
 static struct error *
 find_rows(const struct translation *t, enum id_kind kind, const char *short_handle,
           const char *handle)
@@ -115,14 +114,14 @@ find_rows(const struct translation *t, enum id_kind kind, const char *short_hand
     return error;
 }
 
-/* The driver's handle of an id, and the rows of a short one that is to be deleted. */
+/* The driver's handle of an id; collects the rows of a short one that is to be deleted. */
 static struct error *
 read_handle(const struct translation *t, enum id_kind kind, const char *id,
             const struct global_id *parts, const char **handle)
 {
     bool is_short = handles_is_short(parts->handle);
     struct error *error = NULL;
-    if (is_short && !t->connection->spec->driver->speaks_our_ids) /* those are never long */
+    if (is_short && !t->connection->spec->driver->speaks_our_ids) /* whose ids are never long */
         error = lost_handles_restore(t->router, t->connection, t->call, kind, id, parts);
     if (!error)
         error = handles_read(t->router->shared, id, parts, t->arena, handle);
@@ -140,7 +139,7 @@ translate_id_in(void *context, enum id_field field, char **id)
     const char *handle;
     if (field == ID_FIELD_NODE)
         return translate_node_in(t, id);
-    /* An id that is none of ours stays as it is: it may be that of an inline volume. */
+    /* A foreign id stays: it may be that of an inline volume. */
     if (!global_id_parse(kind, *id, &parts))
         return NULL;
     struct error *error = read_handle(t, kind, *id, &parts, &handle);
@@ -214,7 +213,7 @@ static struct error *
 translate_topology_out(void *context, ProtobufCMessage *owner)
 {
     const struct translation *t = context;
-    topology_translate_out(t->connection, t->keys, t->router->tells_1_13, owner, t->arena);
+    topology_translate_out(t->connection, t->keys, t->router->advertises_csi_1_13, owner, t->arena);
     return NULL;
 }
 

@@ -10,7 +10,7 @@
 
 struct route {
     struct connection *connection; /* in the set; NULL: no id names one */
-    const char *unknown_id;        /* the first id that is none of ours; NULL: all are */
+    const char *unknown_id;        /* the first id that is not ours; NULL: all are */
     bool needs_thread;             /* the translation of the ids must read rows */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a router works with; see router.h. */
+/* The state of a router: see router.h. */
 #ifndef CONNECTIONS_FORWARD_ROUTER_STATE_H
 #define CONNECTIONS_FORWARD_ROUTER_STATE_H
 
@@ -18,15 +18,14 @@ struct topology_keys;
 struct router {
     const char *driver_name;
     const char *node_id;
-    bool is_node;    /* the node side is served */
-    bool tells_1_13; /* capabilities that came with CSI 1.13 */
+    bool is_node;             /* the node side is served */
+    bool advertises_csi_1_13; /* capabilities that came with CSI 1.13 */
     struct runtime *runtime;
     const struct log *log;
     char data_directory[PATH_MAX];
-    char instance[DRIVER_INSTANCE_SIZE]; /* as the drivers tell it to their children */
-    struct store *store;                 /* of this process: copies under way, inline volumes */
-    struct store *shared; /* of all processes of the driver: long handles, names of nodes, choices;
-                             may be `store` */
+    char instance[DRIVER_INSTANCE_SIZE]; /* unique id, sent with calls to find loops */
+    struct store *store;                 /* of this process: copies, inline volumes */
+    struct store *shared; /* of all processes: long handles, node ids, choices; may be `store` */
     struct fact_changes *changes;
     struct connections *connections;
     struct router_service *services[SERVICES_COUNT];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of topologies: see topology_keys.h.
+ * Topology keys: see topology_keys.h.
  *
- * A row is made once and stays, also when its connection's file goes. It changes in one case only:
- * two connections have exposed a key as the same, because they agreed on its value, and then do not
- * agree any more. To keep it would put volumes where they are not.
+ * A row is created once and stays, even if the connection's file is removed. It changes in one case
+ * only: two connections share a key, because their values were equal, and the values become
+ * different. To keep the key would put volumes where they cannot be.
  */
 #include "connections/forward/topology_keys.h"
 
@@ -30,8 +30,8 @@ struct rows {
 };
 
 struct topology_keys {
-    pthread_mutex_t claiming; /* one at a time; held while the store is asked */
-    pthread_mutex_t lock;     /* of what follows; never held for long */
+    pthread_mutex_t claiming; /* one claim at a time; held while the store is used */
+    pthread_mutex_t lock;     /* of the members below; never held for long */
     struct arena arena;
     struct rows rows; /* as they were at the last claim */
 };
@@ -59,7 +59,7 @@ topology_keys_free(struct topology_keys *keys)
 
 /* ---- rows ---- */
 
-/* Copies with texts in the arena; there is room for `more`. */
+/* Copies the rows and their texts, with room for `more`. */
 static struct rows
 copy_rows(const struct rows *rows, size_t more, struct arena *arena)
 {
@@ -71,7 +71,7 @@ copy_rows(const struct rows *rows, size_t more, struct arena *arena)
     return copy;
 }
 
-/* Those of one connection, by this name of it; NULL: of all. */
+/* The rows of the connection with this name; NULL: all rows. */
 static struct error *
 read_rows(struct store *store, const char *connection, struct arena *arena, struct rows *out)
 {
@@ -103,7 +103,7 @@ find_row_by(const struct rows *rows, const char *connection, const char *key)
     return NULL;
 }
 
-/* By the connection's name, or by one that it had before. */
+/* By the connection's name, or by an alias. */
 static struct row *
 find_row(const struct rows *rows, const struct connection *connection, const char *key)
 {
@@ -114,9 +114,9 @@ find_row(const struct rows *rows, const struct connection *connection, const cha
     return row;
 }
 
-/* ---- what is at hand ---- */
+/* ---- in memory ---- */
 
-/* Do messages of the method have a topology in them? */
+/* Do the messages of the method contain a topology? */
 static bool
 has_topology(const char *path)
 {
@@ -151,7 +151,7 @@ needs_keys(const struct driver_facts *facts, const struct method *method)
     return facts->services & with_topology && has_topology(method->path);
 }
 
-/* All that the driver tells. */
+/* Are all keys that the driver reports claimed? */
 static bool
 are_claimed(const struct router *router, const struct connection *connection,
             const struct driver_facts *facts)
@@ -201,7 +201,7 @@ struct claim {
     bool is_late; /* another process has written meanwhile: read again */
 };
 
-/* What a connection's driver tells of this node; NULL: it is not there, or has not exposed. */
+/* The value that a connection's driver reports for this node; NULL: none. */
 static const char *
 value_of(const struct claim *claim, const char *connection, const char *key)
 {
@@ -214,8 +214,9 @@ value_of(const struct claim *claim, const char *connection, const char *key)
 }
 
 /*
- * Does another connection tell something else by this key? One that cannot be compared with does,
- * unless they have agreed before. Of two that do not agree any more the first by name keeps it.
+ * Does another connection expose this key with another value? A connection whose value is unknown
+ * counts as different, unless the two shared the key before. Of two whose values have become
+ * different, the first by name keeps the key.
  */
 static bool
 is_taken(const struct claim *claim, const struct connection *connection, const char *key,
@@ -261,16 +262,16 @@ claim_key(struct claim *claim, const struct connection *connection, const struct
     if (own && strcmp(own->exposed, exposed) == 0)
         return NULL;
     if (before && strcmp(before->exposed, exposed) != 0)
-        log_warn(
-            claim->router->log,
-            "two connections do not agree on a topology key any more; one of them gets another",
-            LOG_TEXT("connection", name), LOG_TEXT("key", pair->key), LOG_TEXT("now", exposed));
+        log_warn(claim->router->log,
+                 "two connections no longer agree on a topology key; one of them gets another key",
+                 LOG_TEXT("connection", name), LOG_TEXT("key", pair->key),
+                 LOG_TEXT("now", exposed));
     struct row row = {name, arena_string(claim->arena, pair->key), exposed,
                       own ? own->revision : STORE_ABSENT};
     struct error *error = write_row(claim, &row, &row.revision);
     if (error || claim->is_late)
         return error;
-    if (!own) /* there is room for all */
+    if (!own) /* claim_connection made room */
         own = &claim->rows.items[claim->rows.count++];
     *own = row;
     return NULL;
@@ -328,14 +329,14 @@ topology_keys_claim(const struct router *router, const struct connection_set *se
 
 /* ---- for a call ---- */
 
-/* A controller alone: what the nodes have claimed, and what its own driver may tell beyond that. */
+/* Without the node side: the keys that nodes have claimed, and those of the local driver. */
 static struct error *
 read_of_connection(const struct router *router, const struct connection *connection,
                    struct arena *arena, struct text_map *out)
 {
     const struct text_list *aliases = &connection->spec->aliases;
     *out = topology_keys_claimed(router, connection, arena);
-    for (size_t i = aliases->count + 1; i-- > 0;) { /* the name itself last: it counts */
+    for (size_t i = aliases->count + 1; i-- > 0;) { /* the name itself comes last and overrides */
         struct rows rows;
         const char *name = i ? aliases->items[i - 1] : connection->spec->name;
         struct error *error = read_rows(router->shared, name, arena, &rows);

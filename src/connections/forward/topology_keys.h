@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of topologies, as they are told to the orchestrator. Each driver has keys of its own;
- * where two give one key different values on a node, that of the second is told as NAME.KEY. What a
- * key is told as stands in the store, `topology/CONNECTION/KEY`, from the first time that a node
- * tells it: whatever files come and go, nodes and volumes keep their keys, and a controller knows
- * those of drivers that have no Node service beside it.
+ * Topology keys as the orchestrator sees them. Each driver has its own keys. If two drivers report
+ * different values for one key on a node, the key of the second is exposed as NAME.KEY. A node
+ * stores the exposed key in the row `topology/CONNECTION/KEY` when it first reports it. So nodes
+ * and volumes keep their keys when files come and go, and a controller knows the keys of drivers
+ * whose Node service runs elsewhere.
  *
- * Of the keys that this process' own drivers have told there is a copy in memory; a node needs the
- * store for new ones only. A controller alone reads the store for each call whose messages have a
- * topology in them.
+ * The keys of this process' own drivers are cached in memory; a node reads the store only for new
+ * ones. A controller without the node side reads the store for each call whose messages contain a
+ * topology.
  */
 #ifndef CONNECTIONS_FORWARD_TOPOLOGY_KEYS_H
 #define CONNECTIONS_FORWARD_TOPOLOGY_KEYS_H
@@ -20,13 +20,13 @@ struct topology_keys *topology_keys_new(void);
 /* NULL is fine. */
 void topology_keys_free(struct topology_keys *keys);
 
-/* Can the keys for a call of this method be had without waiting? Any thread. */
+/* Are the keys for a call of this method in memory? Any thread. */
 bool topology_keys_are_at_hand(const struct router *router, const struct connection *connection,
                                const struct method *method);
 
 /*
- * The driver's keys, with what they are told as; those that no call of this method needs are left
- * out. On a worker, unless they are at hand. UNAVAILABLE: the store cannot be asked.
+ * Maps the driver's keys to the exposed ones; empty if the method needs none. On a worker, unless
+ * they are in memory. UNAVAILABLE: the store does not answer.
  */
 MUST_CHECK struct error *topology_keys_read(const struct router *router,
                                             const struct connection_set *set,
@@ -34,14 +34,11 @@ MUST_CHECK struct error *topology_keys_read(const struct router *router,
                                             const struct method *method, struct arena *arena,
                                             struct text_map *out);
 
-/*
- * For a node: makes the rows that are not there, by the connections' names, and gives the keys of
- * all. On a worker.
- */
+/* On a node: creates the missing rows of all connections and updates the cache. On a worker. */
 MUST_CHECK struct error *topology_keys_claim(const struct router *router,
                                              const struct connection_set *set, struct arena *arena);
 
-/* Of a connection all of whose keys have been claimed. */
+/* The same map from the cache, for a connection whose keys are all claimed. */
 struct text_map topology_keys_claimed(const struct router *router,
                                       const struct connection *connection, struct arena *arena);
 

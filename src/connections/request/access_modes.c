@@ -13,7 +13,7 @@ static bool
 knows_all_modes(const struct connection *connection, const struct method *method)
 {
     if (!connection_is_known(connection))
-        return true; /* nothing is known of it */
+        return true;
     if (strncmp(method->path, NODE_SERVICE, strlen(NODE_SERVICE)) == 0)
         return connection_node_capabilities(connection) >>
                    CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER &
@@ -21,7 +21,7 @@ knows_all_modes(const struct connection *connection, const struct method *method
     return CONNECTION_CAN(connection, SINGLE_NODE_MULTI_WRITER);
 }
 
-/* The request may be meant for other drivers too, so it is not changed in place. */
+/* The request may go to other drivers too, so the capability is copied. */
 static volume_capability *
 translate(volume_capability *capability, struct arena *arena)
 {

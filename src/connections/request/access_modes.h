@@ -11,8 +11,7 @@
 #include "connections/config/connection.h"
 #include "message/service.h"
 
-/* Changes volume_capability and volume_capabilities of a request; copies are in the arena. Never
-   waits. */
+/* Changes volume_capability and volume_capabilities of a request. Never waits. */
 void access_modes_translate_in(const struct connection *connection, const struct method *method,
                                ProtobufCMessage *request, struct arena *arena);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing a connection: see choice.h. */
+/* Selects a connection: see choice.h. */
 #include "connections/request/choice.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ choice_of_name(const struct connection_set *set, const char *name, struct arena 
 
 /* ---- selectors ---- */
 
-/* One term, "key=value" or "key!=value"; changes the text. False: it is neither. */
+/* Splits a term, "key=value" or "key!=value", in place. False: it is neither. */
 static bool
 split_term(char *term, const char **key, const char **value, bool *is_negated)
 {
@@ -55,7 +55,7 @@ split_term(char *term, const char **key, const char **value, bool *is_negated)
     return term[0] != '\0';
 }
 
-/* All terms must fit. */
+/* Do all terms match? */
 static struct error *
 labels_fit(const struct text_map *labels, const char *selector, struct arena *arena, bool *fit)
 {

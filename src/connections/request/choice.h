@@ -15,24 +15,24 @@
 struct choice {
     struct connection **items; /* in the set; at least one, to be tried in this order */
     size_t count;
-    bool is_selected; /* by labels: another may be tried, and which it was must be remembered */
+    bool is_selected; /* by labels: the next may be tried, and the choice must be stored */
 };
 
 /*
- * INVALID_ARGUMENT tells what there is to choose from; UNAVAILABLE: which is the default one is not
- * known. `source` may be NULL: the connection that the content comes from.
+ * `source` is the connection that the content comes from; it may be NULL. INVALID_ARGUMENT lists
+ * the connections. UNAVAILABLE: it is not known which connection is the default.
  */
 MUST_CHECK struct error *choice_make(const struct connection_set *set,
                                      const struct text_map *parameters, struct connection *source,
                                      struct arena *arena, struct choice *out);
 
-/* By name; NULL: the default one. Errors as above. */
+/* The connection of this name; NULL: the default. Errors as above. */
 MUST_CHECK struct error *choice_of_name(const struct connection_set *set, const char *name,
                                         struct arena *arena, struct connection **out);
 
 /*
- * The parameters as the driver is to see them: the file's, and over them those of the request
- * without the two that choose. Changes the request.
+ * Sets the parameters that the driver sees: those of the file, overridden by those of the request
+ * except the two above.
  */
 void choice_merge_parameters(const struct connection *connection, ProtobufCMessage *request,
                              struct arena *arena);

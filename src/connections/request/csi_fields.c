@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "proto/csi.pb-c.h"
 
-#define MAX_DEPTH 8 /* CSI's own messages need 4; this ends the walk of a recursive type */
+#define MAX_DEPTH 8 /* CSI's messages need 4; the limit is for recursive types */
 
 static const struct {
     const char *name;
@@ -83,16 +83,16 @@ has_own_id(const ProtobufCMessageDescriptor *type)
     return false;
 }
 
-/* Is it so of the type, or of one of the types in it? */
+/* Is it true of the type, or of a type in it? */
 static bool
-is_so_within(const ProtobufCMessageDescriptor *type,
-             bool (*is_so)(const ProtobufCMessageDescriptor *), unsigned depth)
+is_true_within(const ProtobufCMessageDescriptor *type,
+               bool (*is_true)(const ProtobufCMessageDescriptor *), unsigned depth)
 {
-    if (is_so(type))
+    if (is_true(type))
         return true;
     for (unsigned i = 0; i < type->n_fields; i++)
         if (type->fields[i].type == PROTOBUF_C_TYPE_MESSAGE && depth < MAX_DEPTH &&
-            is_so_within(type->fields[i].descriptor, is_so, depth + 1))
+            is_true_within(type->fields[i].descriptor, is_true, depth + 1))
             return true;
     return false;
 }
@@ -100,24 +100,24 @@ is_so_within(const ProtobufCMessageDescriptor *type,
 bool
 csi_fields_has_ids(const ProtobufCMessageDescriptor *type)
 {
-    return is_so_within(type, has_own_id, 0);
+    return is_true_within(type, has_own_id, 0);
 }
 
 /* ---- plans ---- */
 
-/* What to visit in messages of one type. */
+/* The fields to visit in messages of one type. */
 struct plan {
     const ProtobufCMessageDescriptor *type;
     bool has_topology;
     size_t count;
     struct step {
         const ProtobufCFieldDescriptor *field;
-        bool is_id; /* else a message with something to visit */
+        bool is_id; /* else it is a message with fields to visit */
         enum id_field id;
     } steps[];
 };
 
-/* Names are compared when a type is first met, not in every message. There are about 150 types. */
+/* Plans by type: names are compared once per type, not in every message. CSI has about 150. */
 #define KNOWN_TYPES 1024
 static _Atomic(struct plan *) known[KNOWN_TYPES];
 
@@ -134,8 +134,8 @@ make_plan(const ProtobufCMessageDescriptor *type)
         if (type == &csi__v1__volume_content_source__snapshot_source__descriptor)
             step.id = ID_FIELD_SOURCE_SNAPSHOT;
         if (step.is_id || (step.field->type == PROTOBUF_C_TYPE_MESSAGE &&
-                           (is_so_within(step.field->descriptor, has_own_id, 0) ||
-                            is_so_within(step.field->descriptor, has_topology, 0))))
+                           (is_true_within(step.field->descriptor, has_own_id, 0) ||
+                            is_true_within(step.field->descriptor, has_topology, 0))))
             plan->steps[plan->count++] = step;
     }
     return plan;

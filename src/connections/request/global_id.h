@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Ids as the orchestrator sees them, KIND:CONNECTION/HANDLE, taken apart and put together.
- * csi/ids.h has the kinds.
- */
+/* Parses and prints ids as the orchestrator sees them: KIND:CONNECTION/HANDLE (csi/ids.h). */
 #ifndef CONNECTIONS_REQUEST_GLOBAL_ID_H
 #define CONNECTIONS_REQUEST_GLOBAL_ID_H
 
@@ -12,14 +9,14 @@
 #include "connections/config/spec.h"
 #include "csi/ids.h"
 
-#define GLOBAL_ID_MAX 128 /* bytes, as CSI has it */
+#define GLOBAL_ID_MAX 128 /* bytes; CSI's limit */
 
 struct global_id {
     char connection[SPEC_MAX_ALIAS + 1]; /* its name, or an alias */
-    const char *handle; /* in the id that was taken apart; never empty, may hold slashes */
+    const char *handle; /* points into the parsed id; never empty, may contain slashes */
 };
 
-/* False: it is nothing that this program could have given out. */
+/* False: this program cannot have issued the id. */
 bool global_id_parse(enum id_kind kind, const char *id, struct global_id *out);
 
 char *global_id_print(enum id_kind kind, const char *connection, const char *handle,

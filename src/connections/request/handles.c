@@ -2,9 +2,8 @@
 /*
  * Long handles: see handles.h.
  *
- * The short one is a hash of the long one, so that a list gives the same id as the create did,
- * without an index the other way round. Two that have the same hash are told apart by a number
- * behind it.
+ * The short handle is a hash of the long one, so that lists and creates return the same id without
+ * a reverse index. On a collision the next free number after the hash is used.
  */
 #include "connections/request/handles.h"
 
@@ -16,8 +15,8 @@
 #define SHORT_MARK '~'
 #define SHORT_SIZE 17
 #define MAX_COLLISIONS 100
-#define ROWS "handle/"   /* and the id: what its short handle stands for */
-#define MARKS "deleted/" /* and the id: the Unix time at which what it stood for was deleted */
+#define ROWS "handle/"   /* "handle/ID": the long handle */
+#define MARKS "deleted/" /* "deleted/ID": the Unix time of the deletion */
 #define MARK_SECONDS (30 * 24 * 3600)
 
 bool
@@ -29,7 +28,6 @@ handles_is_short(const char *handle)
 bool
 handles_needs_row(const char *connection, const char *handle)
 {
-    /* The kind, a colon and a slash. */
     return handles_is_short(handle) || strlen(connection) + strlen(handle) + 3 > GLOBAL_ID_MAX;
 }
 
@@ -64,7 +62,7 @@ is_row_of(const struct store_entry *entry, const char *handle)
            memcmp(entry->value, handle, entry->value_size) == 0;
 }
 
-/* Finds or makes the row; *is_other: it is that of another handle. */
+/* Finds or creates the row. *is_other: another handle has it. */
 static struct error *
 claim(struct store *store, const char *key, const char *handle, enum handles_state state,
       struct arena *arena, bool *is_other)
@@ -83,7 +81,7 @@ claim(struct store *store, const char *key, const char *handle, enum handles_sta
         error = store_write(store, &change, 1, NULL);
         if (!error || error->code != CODE_ABORTED)
             return error;
-        error_free(error); /* somebody else was faster: look what is there now */
+        error_free(error); /* another writer was faster: read again */
     }
 }
 
@@ -154,13 +152,10 @@ handles_match(const struct global_id *parts, const char *handle)
 
 /* ---- forgetting ---- */
 
-/*
- * Another handle with the same hash would take the place of this one, and have another id than
- * before.
- */
+/* If this row were deleted, the next handle with the same hash would get another id. */
 static struct error *
-has_another_behind(struct store *store, enum id_kind kind, const char *connection,
-                   const char *short_handle, struct arena *arena, bool *out)
+has_successor(struct store *store, enum id_kind kind, const char *connection,
+              const char *short_handle, struct arena *arena, bool *out)
 {
     struct store_entry entry;
     uint64_t number = strtoull(short_handle + 1, NULL, 16);
@@ -179,7 +174,7 @@ handles_find_row(struct store *store, enum id_kind kind, const char *connection,
     struct error *error = store_find(store, key, arena, &entry, &found);
     if (error || !found || !is_row_of(&entry, handle))
         return error;
-    error = has_another_behind(store, kind, connection, short_handle, arena, &is_needed);
+    error = has_successor(store, kind, connection, short_handle, arena, &is_needed);
     if (error || is_needed)
         return error;
     struct handles_row *row = arena_alloc(arena, sizeof *row);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles that are too long. An id has at most 128 bytes, including the connection's name; a
- * third-party driver's handle may need all of them. The orchestrator gets such an object by a short
- * handle, "~" and 16 digits. The row `handle/ID` in the store holds the long one, until the object
- * has been deleted.
+ * Handles that are too long for an id. An id has at most 128 bytes, including the connection's
+ * name, and a third-party driver's handle may need all of them. Such an id contains a short handle,
+ * "~" and 16 digits. The row `handle/ID` in the store holds the long one until the object is
+ * deleted.
  *
  * Any thread but the loop's.
  */
@@ -13,20 +13,20 @@
 #include "connections/request/global_id.h"
 #include "store/store.h"
 
-/* The same for the same handle, in all versions: short handles are made of it. */
+/* Must never change between versions: short handles are made of it. */
 uint64_t handles_hash(const char *handle);
 
-/* Must a row be read to know what the handle of an id stands for? */
+/* Is it a short handle, for which a row must be read? */
 bool handles_is_short(const char *handle);
 
-/* Is a row needed for the id of this handle of a driver's? */
+/* Does the id of this handle of a driver need a row? */
 bool handles_needs_row(const char *connection, const char *handle);
 
-/* What an answer says about the object that has a handle. */
+/* What an answer says about the object of a handle. */
 enum handles_state {
     HANDLES_EXISTS,
-    HANDLES_CREATED,     /* just now: its row survives a concurrent deletion of its predecessor */
-    HANDLES_MAY_BE_GONE, /* it is the source of another object: no row is made for it */
+    HANDLES_CREATED,     /* its row must survive the concurrent deletion of a predecessor */
+    HANDLES_MAY_BE_GONE, /* the source of another object: it gets no new row */
 };
 
 /* The id for a driver's handle. Durable when it returns. */
@@ -34,30 +34,21 @@ MUST_CHECK struct error *handles_print_id(struct store *store, enum id_kind kind
                                           const char *connection, const char *handle,
                                           enum handles_state state, struct arena *arena, char **id);
 
-/*
- * Does the store know what a short handle stands for, or that it is deleted? If not the row was
- * never made, or is lost.
- */
+/* Does the store have the row of a short handle, or know that it is deleted? */
 MUST_CHECK struct error *handles_is_known(struct store *store, const char *id,
                                           const struct global_id *parts, struct arena *arena,
                                           bool *out);
 
-/*
- * Can a short handle stand for this one of a driver's? Surely, or only if others with the same hash
- * were there first.
- */
+/* Can the short handle stand for this one? MAY: only if others with the same hash came first. */
 enum handles_match { HANDLES_DIFFER, HANDLES_MATCH, HANDLES_MAY_MATCH };
 enum handles_match handles_match(const struct global_id *parts, const char *handle);
 
-/*
- * The driver's handle, of an id that was taken apart. NOT_FOUND: the short one was never given out,
- * or what it stands for is deleted.
- */
+/* The driver's handle of a parsed id. NOT_FOUND: the short one was never issued, or is deleted. */
 MUST_CHECK struct error *handles_read(struct store *store, const char *id,
                                       const struct global_id *parts, struct arena *arena,
                                       const char **out);
 
-/* Rows as they are before a deletion, in an arena. */
+/* The rows of an object that is about to be deleted. */
 struct handles_row {
     struct handles_row *next;
     const char *key;
@@ -66,19 +57,15 @@ struct handles_row {
 };
 
 /*
- * Puts that of the id that has this short handle for `handle` before the others, if there is one.
- * `leaves_mark`: when it goes the store remembers that it was deleted, for 30 days at least,
- * because nobody else could tell.
+ * Prepends the row of `short_handle`, if it stands for `handle`. `leaves_mark`: the store remembers
+ * the deletion for 30 days, because the driver cannot list what it has.
  */
 MUST_CHECK struct error *handles_find_row(struct store *store, enum id_kind kind,
                                           const char *connection, const char *short_handle,
                                           const char *handle, bool leaves_mark, struct arena *arena,
                                           struct handles_row **rows);
 
-/*
- * What they stand for is deleted. Those that were written meanwhile stay: something of that handle
- * was made again.
- */
+/* After the deletion: deletes the rows, except those that a new object has rewritten meanwhile. */
 MUST_CHECK struct error *handles_forget(struct store *store, const struct handles_row *rows,
                                         struct arena *arena);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the router knows about each CSI method: the capability that it needs, and how its ids count.
+ * What the router knows about each CSI method: the capability that it needs, what unknown ids mean.
  */
 #ifndef CONNECTIONS_REQUEST_RULES_H
 #define CONNECTIONS_REQUEST_RULES_H
@@ -14,12 +14,12 @@ struct rule {
     const char *path;
     enum rule_need need;
     int capability;
-    bool unknown_id_is_ok; /* an id that is none of ours is answered with OK: it does not exist */
-    bool lacking_is_ok;    /* a driver without the capability counts as having done it */
-    bool forgets_choice;   /* it deletes a volume whose connection labels may have selected */
-    bool may_be_inline;    /* an id that is none of ours may be that of an inline volume */
-    const char *required;  /* fields that must be set beside the id, if no driver is asked */
-    /* Can the driver's answer be given? NULL: always. Never waits. */
+    bool unknown_id_is_ok; /* a foreign id is answered with OK: there is nothing to delete */
+    bool lacking_is_ok;    /* without the capability the call succeeds and does nothing */
+    bool forgets_choice;   /* it deletes a volume that may have rows of a choice */
+    bool may_be_inline;    /* a foreign id may be that of an inline volume */
+    const char *required;  /* fields beside the id that are checked if no driver is called */
+    /* Checks the driver's answer; may be NULL. Never waits. */
     struct error *(*check)(const struct connection *connection, const ProtobufCMessage *reply);
 };
 
@@ -27,8 +27,8 @@ struct rule {
 const struct rule *rules_find(const char *path);
 
 /*
- * Does the driver have the capability, as far as is known? False: `*error` says that it has not, or
- * is NULL where the call counts as done.
+ * Does the driver have the capability, as far as is known? If not, `*error` is the answer; NULL:
+ * the call succeeds and does nothing.
  */
 bool rules_is_supported(const struct rule *rule, const struct connection *connection,
                         struct error **error);

@@ -6,7 +6,7 @@
 
 #include "connections/request/map_field.h"
 
-/* Of a connection, also of one whose file is wrong; NULL: it is no connection's. */
+/* The name of the connection, also if its file is wrong; NULL: there is none. */
 static const char *
 find_owner_name(const struct connection_set *set, const char *name)
 {
@@ -17,10 +17,7 @@ find_owner_name(const struct connection_set *set, const char *name)
     return owner ? owner->spec->name : NULL;
 }
 
-/*
- * The name of the connection that a key is meant for, `NAME.KEY`; NULL: it is for whoever gets the
- * request.
- */
+/* The connection that a key `NAME.KEY` names; NULL: the secret is for any connection. */
 static const char *
 find_owner(const struct connection_set *set, const char *key, const char **rest)
 {
@@ -35,10 +32,7 @@ find_owner(const struct connection_set *set, const char *key, const char **rest)
     return find_owner_name(set, name);
 }
 
-/*
- * Those for everybody first: a secret that names the connection counts more than one of the same
- * key that does not.
- */
+/* Secrets that name the connection come last, so that they override the others. */
 static struct text_map
 filter_secrets(const struct connection_set *set, const struct connection *connection,
                const struct text_map *secrets, struct arena *arena)

@@ -40,7 +40,7 @@ topology_add_node(const struct connection *connection, const struct text_map *ke
 
 /* ---- requirements ---- */
 
-/* Nothing that the two have in common differs. */
+/* Do they have equal values for all common keys? */
 static bool
 agree(const struct text_map *a, const struct text_map *b)
 {
@@ -66,7 +66,7 @@ topology_fits(const struct connection *connection, const Csi__V1__Topology *topo
     return false;
 }
 
-/* As the driver is to see it; NULL: nothing that it knows. */
+/* The topology that the driver sees; NULL: it knows none of the keys. */
 static Csi__V1__Topology *
 translate_one_in(const struct connection *connection, const struct text_map *keys,
                  Csi__V1__Topology *topology, struct arena *arena)
@@ -84,8 +84,8 @@ translate_one_in(const struct connection *connection, const struct text_map *key
 }
 
 /*
- * The terms that fit, as the driver sees them. Where a driver tells where its volumes are, a place
- * that is named by keys of others alone is none of theirs, unless the file says otherwise.
+ * Keeps the terms that fit, with the driver's keys. A term that uses only keys of other drivers
+ * does not fit a driver that has keys, unless the connection's file has a topology.
  */
 static size_t
 translate_terms(const struct connection *connection, const struct text_map *keys,
@@ -110,7 +110,7 @@ copy_terms(Csi__V1__Topology *const *terms, size_t count, struct arena *arena)
     return (Csi__V1__Topology **)(void *)arena_copy(arena, terms, count * sizeof *terms);
 }
 
-/* One that was never reached may. */
+/* A driver that was never reached may. */
 static bool
 driver_may_have(const struct connection *connection,
                 Csi__V1__PluginCapability__Service__Type service)
@@ -118,10 +118,7 @@ driver_may_have(const struct connection *connection,
     return !connection_is_known(connection) || connection_services(connection) >> service & 1;
 }
 
-/*
- * The requirement of a request, and the service that a driver has if it can do something with it;
- * NULL: the request is not about topologies.
- */
+/* The requirement of a request and the service that it needs; NULL: the request has none. */
 static Csi__V1__TopologyRequirement **
 find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__Type *service)
 {
@@ -136,7 +133,7 @@ find_requirement(ProtobufCMessage *request, Csi__V1__PluginCapability__Service__
     return NULL;
 }
 
-/* The room at a place. A driver without places is asked for all that it has. */
+/* A driver without topology is asked for its whole capacity. */
 static void
 translate_capacity_in(const struct connection *connection, const struct text_map *keys,
                       Csi__V1__GetCapacityRequest *request, struct arena *arena)
@@ -220,7 +217,7 @@ translate_terms_out(const struct connection *connection, const struct text_map *
 
 void
 topology_translate_out(const struct connection *connection, const struct text_map *keys,
-                       bool tells_1_13, ProtobufCMessage *owner, struct arena *arena)
+                       bool advertises_csi_1_13, ProtobufCMessage *owner, struct arena *arena)
 {
     if (owner->descriptor == &csi__v1__volume__descriptor) {
         Csi__V1__Volume *volume = (Csi__V1__Volume *)owner;
@@ -228,7 +225,7 @@ topology_translate_out(const struct connection *connection, const struct text_ma
                             &volume->n_accessible_topology, arena);
     } else if (owner->descriptor == &csi__v1__snapshot__descriptor) {
         Csi__V1__Snapshot *snapshot = (Csi__V1__Snapshot *)owner;
-        if (tells_1_13)
+        if (advertises_csi_1_13)
             translate_terms_out(connection, keys, &snapshot->accessible_topology,
                                 &snapshot->n_accessible_topology, arena);
         else

@@ -37,9 +37,9 @@ MUST_CHECK struct error *topology_translate_in(const struct connection *connecti
 
 /*
  * The topologies of a volume or snapshot get the names that nodes report. Where the driver reports
- * none the connection's file has them. Snapshots have a topology only with `tells_1_13`.
+ * none the connection's file has them. Snapshots have a topology only with `advertises_csi_1_13`.
  */
 void topology_translate_out(const struct connection *connection, const struct text_map *keys,
-                            bool tells_1_13, ProtobufCMessage *owner, struct arena *arena);
+                            bool advertises_csi_1_13, ProtobufCMessage *owner, struct arena *arena);
 
 #endif

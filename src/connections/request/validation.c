@@ -24,7 +24,6 @@ validation_keep(const ProtobufCMessage *request, struct arena *arena)
                : NULL;
 }
 
-/* Without parameters nothing is asked about them. */
 void
 validation_translate_in(const struct connection *connection, ProtobufCMessage *request,
                         struct arena *arena)
@@ -62,7 +61,7 @@ validation_translate_out(const validate_request *asked, const ProtobufCMessage *
     if (!confirmed)
         return;
     if (same_parameters(sent, confirmed, arena)) {
-        /* The entries of both maps have one layout, but not one type. */
+        /* The maps have different entry types. */
         struct text_map parameters =
             message_map_read(asked->parameters, asked->n_parameters, arena);
         message_map_write(

@@ -9,7 +9,7 @@
 
 #include "connections/config/connection.h"
 
-/* A request before it is translated; NULL: it is another method's. */
+/* A copy of the request before it is translated; NULL: it is of another method. */
 const Csi__V1__ValidateVolumeCapabilitiesRequest *validation_keep(const ProtobufCMessage *request,
                                                                   struct arena *arena);
 

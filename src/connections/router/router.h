@@ -24,7 +24,7 @@ struct router_options {
     bool is_node;                  /* the node side is served, not only the controller's */
     const char *store_url;         /* shared by all processes of the driver; NULL: a local store */
     struct tls_context *store_tls; /* for a store_url of etcd; NULL: plaintext */
-    bool tells_1_13;               /* capabilities that came with CSI 1.13 */
+    bool advertises_csi_1_13;      /* capabilities that came with CSI 1.13 */
     struct runtime *runtime;
     const struct log *log;
 };

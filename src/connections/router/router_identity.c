@@ -65,7 +65,7 @@ add_up(const struct router *router, const struct connection_set *set, struct uni
     if (!(all->node_of_each & NODE_BIT(VOLUME_MOUNT_GROUP)))
         all->node &= ~NODE_BIT(VOLUME_MOUNT_GROUP);
     all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
-    if (router->tells_1_13)
+    if (router->advertises_csi_1_13)
         return;
     all->services &= ~SERVICES_OF_1_13;
     all->controller &= ~CONTROLLER_OF_1_13;

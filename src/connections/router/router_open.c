@@ -73,7 +73,7 @@ router_open(const struct router_options *options, struct router **out)
     router->driver_name = options->driver_name;
     router->node_id = options->node_id;
     router->is_node = options->is_node;
-    router->tells_1_13 = options->tells_1_13;
+    router->advertises_csi_1_13 = options->advertises_csi_1_13;
     router->runtime = options->runtime;
     router->log = options->log;
     router->topology_keys = topology_keys_new();
