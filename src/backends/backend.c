@@ -108,7 +108,7 @@ check_group(struct backend *backend, const struct backend *home, const struct da
         if (!error && (backend_of(backend, from[i]->handle) != home ||
                        backend_of(backend, to[i]->handle) != home))
             error = error_new(CODE_FAILED_PRECONDITION,
-                              "data of several back ends cannot be cut at one instant");
+                              "snapshots in several back ends cannot be taken at one instant");
         if (!error && to[i]->role != ROLE_SNAPSHOT)
             error = error_new(CODE_INVALID_ARGUMENT, "%s is not a snapshot", to[i]->handle);
     }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where data lives. A back end keeps volumes and snapshots under handles that skycap made (never a
- * name or id of a request); it knows nothing of rows, names or CSI.
+ * Where data lives. A back end keeps volumes and snapshots under handles made by skycap, never
+ * under a name or id from a request. It knows nothing about rows, names or CSI.
  *
- * A back end is one file that ends in a `const struct backend_ops`, and one line in table.c. A NULL
- * function means "cannot", and every capability that is told to the outside is derived from that.
- * Callers use the functions of this header (backend.c), which check what all back ends have in
- * common and refuse with UNIMPLEMENTED what one cannot.
+ * A back end is one file that ends in a `const struct backend_ops`, and one line in table.c. A
+ * function that is NULL is not supported, and every reported capability is derived from that.
+ * Callers use the functions of this header (backend.c), which make the checks that all back ends
+ * have in common and answer UNIMPLEMENTED for functions that are NULL.
  *
- * Every function that makes something is idempotent: made again under the same handle it finishes
- * or replaces what a crash has left, because nothing is visible to anybody before its row is in the
- * store. All may block; different handles may be worked on at the same time.
+ * Every function that makes something is idempotent: called again with the same handle, it finishes
+ * or replaces what a crash has left, because nothing is visible before its row is in the store. All
+ * functions may block; different handles may be used at the same time.
  *
- * What a power failure leaves: copies and snapshots that were answered are there, and so are
- * changes, each with the note that came with it. A volume that was made empty, a note that was
- * written alone and a removal may be undone for as long as the file system has not committed by
- * itself (btrfs: 30 s): a row whose volume is missing after a power failure is made again, empty as
- * it was (whatever its user had made durable would have made the volume durable too).
+ * After a power failure, copies, snapshots and changes that were answered are there, each with its
+ * note. Until the file system commits by itself (btrfs: 30 s), a power failure may undo the
+ * creation of an empty volume, the writing of a note alone and a removal. A row whose volume is
+ * missing after a power failure is created again, empty as it was: if its user had made anything
+ * durable, the volume would be durable too.
  */
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
@@ -29,12 +29,12 @@
 #include "base/log.h"
 
 #define BACKEND_HANDLE_SIZE 64         /* with the NUL; [a-z0-9-]+ */
-#define BACKEND_NOTE_SIZE (12u * 1024) /* at most */
-#define BACKEND_BLOCK 512u             /* the size of an image is a multiple of it */
+#define BACKEND_NOTE_SIZE (12u * 1024) /* maximum */
+#define BACKEND_BLOCK 512u             /* image sizes are multiples of it */
 
 enum volume_kind {
     KIND_TREE,  /* a directory */
-    KIND_IMAGE, /* one disk image in a file: raw block, or a file system of its own */
+    KIND_IMAGE, /* a disk image in a file: a raw block device, or a file system */
 };
 
 enum data_role {
@@ -42,7 +42,7 @@ enum data_role {
     ROLE_SNAPSHOT, /* read-only */
 };
 
-/* One piece of data: where in the back end, and what. */
+/* One volume or snapshot: its handle, and what it is. */
 struct data {
     char handle[BACKEND_HANDLE_SIZE];
     enum volume_kind kind;
@@ -50,8 +50,8 @@ struct data {
 };
 
 /*
- * What stands beside the data and survives the loss of the store: the row, to rebuild it from. No
- * bytes: no note.
+ * Stored beside the data, and survives the loss of the store: the row, for a rebuild. NULL bytes:
+ * no note.
  */
 struct data_note {
     const void *bytes;
@@ -59,33 +59,33 @@ struct data_note {
 };
 
 struct data_settings {
-    /* 0: trees have no limit, copies of an image have the size of the source */
+    /* 0: no limit for trees; copies of images get the size of the source */
     uint64_t size_bytes;
     const char *compression; /* NULL, "none", "zstd", "lzo", "zlib" */
     bool nocow;              /* no copy on write, no checksums */
-    struct data_note note;   /* there as soon as the data is, and as durable */
+    struct data_note note;   /* appears with the data, and is as durable */
 };
 
 #define DATA_USAGE_UNKNOWN UINT64_MAX
 
 struct data_usage {
-    uint64_t total_bytes; /* the size that is enforced; 0: none */
+    uint64_t total_bytes; /* the enforced size; 0: none */
     uint64_t used_bytes;
-    uint64_t total_inodes; /* 0: not limited */
-    uint64_t used_inodes;  /* of a tree; DATA_USAGE_UNKNOWN: they were too many to count */
-    bool is_counted;       /* file by file, which takes its time */
+    uint64_t total_inodes; /* 0: no limit */
+    uint64_t used_inodes;  /* of a tree; DATA_USAGE_UNKNOWN: too many to count */
+    bool is_counted;       /* file by file, which may take long */
 };
 
 struct backend_capacity {
     uint64_t total_bytes;
     uint64_t available_bytes;
-    uint64_t largest_volume_bytes; /* 0: as available */
-    bool is_limited_below;         /* a pool has more, the disk below it has not */
+    uint64_t largest_volume_bytes; /* 0: all that is available */
+    bool is_limited_below;         /* the pool has more, but the disk below it does not */
 };
 
 /*
- * How far a long piece of work is. `cancelled` is asked now and then; true ends it with CANCELLED
- * and cleans up.
+ * The progress of long work. `cancelled` is called periodically; if it returns true, the work
+ * cleans up and ends with CANCELLED.
  */
 struct progress {
     void (*report)(void *context, uint64_t done_bytes, uint64_t total_bytes);
@@ -93,25 +93,25 @@ struct progress {
     void *context;
 };
 
-/* A run of bytes of an image. */
+/* A range of bytes of an image. */
 struct extent {
     uint64_t offset;
     uint64_t size;
 };
 
 /*
- * Takes extents in ascending order, merged and apart from each other; an error ends the walk and
- * comes back from it.
+ * Gets extents in ascending order, merged, with gaps between them. An error ends the walk, which
+ * returns it.
  */
 struct extent_sink {
     struct error *(*take)(void *context, const struct extent *extent);
     void *context;
 };
 
-/* One thing that a back end holds. */
+/* A volume or snapshot in a back end. */
 struct backend_entry {
     struct data data;
-    bool is_whole; /* false: what an interrupted copy has left; only good for backend_remove */
+    bool is_whole; /* false: left by an interrupted copy; only good for backend_remove */
 };
 
 typedef struct error *backend_found(void *context, const struct backend_entry *entry);
@@ -119,50 +119,50 @@ typedef struct error *backend_found(void *context, const struct backend_entry *e
 struct backend;
 
 struct backend_options {
-    const char *directory; /* where it may keep everything; exists */
+    const char *directory; /* for all its data; exists */
     const struct log *log;
-    uint64_t pool_bytes; /* btrfs pool image: its size; 0: choose */
-    bool is_known;       /* its data has been in the directory before; set by backend_open.c */
+    uint64_t pool_bytes; /* size of the btrfs pool; 0: chooses */
+    bool is_known;       /* its data was in the directory before; set by backend_open.c */
     /*
-     * Quotas may be switched on also where the directory is on a btrfs that is not ours. Simple
-     * quotas change the file system for good: kernels before 6.7 cannot mount it any more. Without
-     * it trees have limits there only if quotas are on already.
+     * Allows switching on quotas even if the directory is on a btrfs that is not skycap's. Simple
+     * quotas change the file system permanently: kernels before 6.7 cannot mount it any more. If
+     * this is false, trees have limits there only if quotas are on already.
      */
     bool may_switch_quotas_on;
 };
 
 struct backend_ops {
     const char *name;
-    bool is_volatile; /* its data does not outlive the machine's uptime */
+    bool is_volatile; /* its data is lost when the machine goes down */
     bool compresses;
-    /* The directory is locked (flock) while one of these two runs. */
+    /* The directory is locked (flock) during these two. */
     struct error *(*open)(const struct backend_options *options, struct backend **out);
     void (*close)(struct backend *backend);
-    /* Called before any function below but `tend`. NULL: it is always ready. */
+    /* Called before any function below except `tend`. NULL: it is always ready. */
     struct error *(*wake)(struct backend *backend);
     /* An empty volume. */
     struct error *(*create)(struct backend *backend, const struct data *data,
                             const struct data_settings *settings);
     /*
-     * `to` becomes a copy of `from` (either may be a volume or a snapshot; same kind). Never
-     * smaller than an image was.
+     * Makes `to` a copy of `from`. Each may be a volume or a snapshot, of the same kind. An image
+     * does not get smaller.
      */
     struct error *(*copy)(struct backend *backend, const struct data *from, const struct data *to,
                           const struct data_settings *settings, const struct progress *progress);
     /*
-     * Snapshots of several volumes at one instant, all or none. ABORTED: no instant was found for
-     * them, try again. `notes`: NULL, or one for each.
+     * Takes snapshots of several volumes at one instant, all or none. ABORTED: no common instant
+     * was found, try again. `notes`: NULL, or one for each.
      */
     struct error *(*snapshot_group)(struct backend *backend, const struct data *const *from,
                                     const struct data *const *to, const struct data_note *notes,
                                     size_t count);
-    /* Gone or never there is success. Takes also what is not whole. */
+    /* Success if it does not exist. Removes incomplete data too. */
     struct error *(*remove)(struct backend *backend, const struct data *data);
-    /* Grows an image, or changes what limits a tree; durable when it returns. */
+    /* Grows an image or changes the limits of a tree; durable when it returns. */
     struct error *(*change)(struct backend *backend, const struct data *data,
                             const struct data_settings *settings);
     /*
-     * Whether a size or a parameter is not in force: `change` would put it right. NULL: cannot
+     * Whether a size or a parameter is not in force, so that `change` would repair it. NULL: cannot
      * tell.
      */
     struct error *(*differs)(struct backend *backend, const struct data *data,
@@ -171,92 +171,97 @@ struct backend_ops {
                            struct data_usage *usage);
     struct error *(*capacity)(struct backend *backend, struct backend_capacity *capacity);
     /*
-     * Why nothing can be written at the moment, and what to do: UNAVAILABLE. NULL: it always can.
+     * UNAVAILABLE if nothing can be written at the moment, with the reason and what to do. NULL:
+     * writing is always possible.
      */
     struct error *(*check)(struct backend *backend);
-    /* The directory of a tree, the file of an image; absolute. */
+    /* The absolute path of a tree's directory or an image's file. */
     struct error *(*path)(struct backend *backend, const struct data *data, char *out, size_t size);
-    /* Everything that is there, for the sweep at start. */
+    /* Lists everything, for the sweep at start. */
     struct error *(*list)(struct backend *backend, backend_found *found, void *context);
     /*
-     * The bytes of an image that are allocated; with `base` those that may differ from it (all that
-     * do are among them). From `offset` on. The work is proportional to the extents, not to the
-     * size. FAILED_PRECONDITION if the file system cannot tell changes.
+     * The allocated bytes of an image, from `offset` on. With `base`, all bytes that differ from
+     * it, and perhaps some that do not. The cost depends on the number of extents, not on the size.
+     * FAILED_PRECONDITION if the file system cannot tell changes.
      */
     struct error *(*extents)(struct backend *backend, const struct data *data,
                              const struct data *base, uint64_t offset,
                              const struct extent_sink *sink);
-    /* Another note, alone. */
+    /* Replaces only the note. */
     struct error *(*write_note)(struct backend *backend, const struct data *data, const void *note,
                                 size_t size);
     struct error *(*read_note)(struct backend *backend, const struct data *data, void *note,
                                size_t room, size_t *size);
     /*
-     * What was made, changed or removed until now outlasts a power failure. NULL where nothing
-     * does.
+     * Makes everything that was made, changed or removed until now durable. NULL if nothing is
+     * durable.
      */
     struct error *(*sync)(struct backend *backend);
-    /* Makes the place itself larger, where it has a size of its own; never smaller. */
+    /* Makes the back end itself larger, if it has a size of its own. It never shrinks. */
     struct error *(*grow)(struct backend *backend, uint64_t size_bytes);
-    /* What it has to do by itself, every other second, by one thread at a time. NULL: nothing. */
+    /* Background work, called every other second by one thread at a time. NULL: none. */
     struct error *(*tend)(struct backend *backend);
 };
 
-/* What every back end's own struct begins with. The flags are found out by open and stay. */
+/* The beginning of every back end's own struct. `open` sets the flags, and they do not change. */
 struct backend {
     const struct backend_ops *ops;
-    struct backend *next;    /* of several: the one behind it */
+    struct backend *next;    /* of several: the next one */
     int lock;                /* the directory it was opened in; only for backend_open.c */
     char *path;              /* where the layout (layout.h) begins, absolute; owned */
     int root;                /* the same directory, open */
-    bool copies_are_instant; /* copy costs the same for any amount of data */
-    bool cuts_images; /* a copy of an image is of one instant, whoever writes to it meanwhile */
-    bool enforces_tree_size; /* a tree that is full says so to its writer */
+    bool copies_are_instant; /* the cost of a copy does not depend on the amount of data */
+    bool cuts_images;        /* a copy of an image is of one instant, even if it is written to */
+    bool enforces_tree_size; /* writing to a full tree fails */
     bool finds_changes;      /* extents works with a base */
 };
 
-/* All that there are, NULL at the end (table.c). */
+/* All back ends, with a NULL at the end (table.c). */
 extern const struct backend_ops *const all_backends[];
 
-/* By name, or "auto": the best that works in the directory, and says in the log which and why. */
+/*
+ * Opens a back end by name. "auto" chooses the best that works in the directory, and logs the
+ * choice and the reason.
+ */
 MUST_CHECK struct error *backend_open(const char *name, const struct backend_options *options,
                                       struct backend **out);
 void backend_close(struct backend *backend);
 
 /*
- * Several at once. The first name is the default, and lives in the directory as if it were alone;
- * any other one in DIRECTORY/backends/NAME. What has been used there once is opened again, named or
- * not.
+ * Opens several back ends. The first name is the default; its data is in the directory as if it
+ * were the only one. The data of any other is in DIRECTORY/backends/NAME. A back end that has been
+ * used there is opened again even if it is not named.
  *
- * What comes out stands for all of them: it is the first, and every function below finds out by the
- * handle whose data it is. Handles of the others end in "-NAME". Flags, `ops`, capacity and grow
- * are those of the first. FAILED_PRECONDITION: the first is volatile.
+ * The result is the first back end and stands for all of them: every function below finds the back
+ * end by the handle. Handles of the others end in "-NAME". The flags, `ops`, capacity and grow are
+ * those of the first. FAILED_PRECONDITION: the first is volatile.
  */
 MUST_CHECK struct error *backend_open_several(const char *const *names, size_t count,
                                               const struct backend_options *options,
                                               struct backend **out);
 
-/* The one that keeps what has this handle: of several, or the only one. */
+/* The back end that holds the data with this handle. */
 struct backend *backend_of(struct backend *backend, const char *handle);
 
-/* A back end of the table; NULL if there is none of that name. */
+/* A back end of the table by name; NULL if there is none. */
 const struct backend_ops *backend_find_ops(const char *name);
 
-/* INVALID_ARGUMENT says which there are. */
+/* A back end in use by name. INVALID_ARGUMENT lists those in use. */
 MUST_CHECK struct error *backend_find(struct backend *backend, const char *name,
                                       struct backend **out);
 
-/* Makes a new handle one of `home`'s, which is among them. */
+/* Marks a new handle as one of `home`, which is among the back ends. */
 void backend_mark_handle(const struct backend *backend, const struct backend *home,
                          char handle[BACKEND_HANDLE_SIZE]);
 
 /*
- * Whether a copy costs the same for any amount of data. From one back end to another it never does.
+ * Whether the cost of a copy does not depend on the amount of data. Copies between back ends are
+ * never instant.
  */
 bool backend_copies_instantly(struct backend *backend, const struct data *from,
                               const struct data *to);
 
-/* Whether a copy of an image is of one instant. `to` is NULL: wherever it may be copied to. */
+/* Whether a copy of an image is of one instant. `to` NULL: wherever it is copied to. */
 bool backend_cuts_images(struct backend *backend, const struct data *from, const struct data *to);
 
 MUST_CHECK struct error *backend_create(struct backend *backend, const struct data *data,
@@ -271,14 +276,14 @@ MUST_CHECK struct error *backend_snapshot_group(struct backend *backend,
 MUST_CHECK struct error *backend_remove(struct backend *backend, const struct data *data);
 MUST_CHECK struct error *backend_change(struct backend *backend, const struct data *data,
                                         const struct data_settings *settings);
-/* Of a back end that cannot tell: no. */
+/* False if the back end cannot tell. */
 MUST_CHECK struct error *backend_differs(struct backend *backend, const struct data *data,
                                          const struct data_settings *settings, bool *differs);
 MUST_CHECK struct error *backend_usage(struct backend *backend, const struct data *data,
                                        struct data_usage *usage);
 MUST_CHECK struct error *backend_capacity(struct backend *backend,
                                           struct backend_capacity *capacity);
-/* Can it be used, and written to? The error says why not and what to do. */
+/* Whether it can be used and written to. The error says why not and what to do. */
 MUST_CHECK struct error *backend_check(struct backend *backend);
 MUST_CHECK struct error *backend_path(struct backend *backend, const struct data *data, char *out,
                                       size_t size);
@@ -293,15 +298,15 @@ MUST_CHECK struct error *backend_read_note(struct backend *backend, const struct
 MUST_CHECK struct error *backend_sync(struct backend *backend);
 MUST_CHECK struct error *backend_grow(struct backend *backend, uint64_t size_bytes);
 
-/* Has one of them something to do by itself? */
+/* Whether any of them has background work. */
 bool backend_needs_tending(const struct backend *backend);
 
-/* Each of several has its turn, whether or not another one fails. */
+/* Runs the background work of each back end, even if that of another fails. */
 MUST_CHECK struct error *backend_tend(struct backend *backend);
 
 /*
- * A volume `to` of one back end with the contents of `from` in another: file by file, or block by
- * block; durable when it returns.
+ * Makes a volume `to` in one back end with the contents of `from` in another, file by file or block
+ * by block; durable when it returns.
  */
 MUST_CHECK struct error *backend_copy_between(struct backend *from_backend, const struct data *from,
                                               struct backend *to_backend, const struct data *to,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of what a back end is asked for: see backend_checks.h. */
+/* Checks of arguments: see backend_checks.h. */
 #include "backends/backend_checks.h"
 
 #include <string.h>
 
-/* Handles become names of files. */
+/* Handles become file names. */
 struct error *
 backend_check_data(const struct data *data)
 {

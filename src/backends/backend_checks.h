@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every back end requires of the arguments of its functions. */
+/* The checks of arguments that all back ends have in common. */
 #ifndef BACKENDS_BACKEND_CHECKS_H
 #define BACKENDS_BACKEND_CHECKS_H
 

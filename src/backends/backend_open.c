@@ -41,7 +41,7 @@ open_with(const struct backend_ops *ops, const struct backend_options *options,
     return NULL;
 }
 
-/* Whose data is there; "" if there is none yet. */
+/* The name of the back end whose data is in the directory; "" if there is none yet. */
 static struct error *
 read_mark(int directory, char *name, size_t room)
 {

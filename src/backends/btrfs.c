@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The btrfs back end: a tree is a subvolume, an image is a file in a subvolume of its own. Copies
- * and snapshots are snapshots of btrfs and cost the same for any amount of data. Works where the
- * directory is on btrfs, and elsewhere in a pool (pool.h). Needs root.
+ * and snapshots are btrfs snapshots; their cost does not depend on the amount of data. The data
+ * directory is on btrfs, or else a pool (pool.h) is used. Needs root.
  */
 #include "backends/btrfs.h"
 
@@ -25,7 +25,7 @@
 
 #define MANY_SUBVOLUMES 2000
 
-/* Where the quota knows the bytes, more inodes are not counted. */
+/* If the quota tells the bytes, no more inodes than this are counted. */
 #define MOST_INODES 1000u
 
 /* ---- measuring ---- */
@@ -143,8 +143,8 @@ count_entry(void *context, const struct backend_entry *entry)
 }
 
 /*
- * With quotas the kernel needs 25 us for each subvolume to mount the pool: with very many that is
- * seconds at the next start.
+ * With quotas, the kernel takes 25 us per subvolume to mount the pool: with very many, that would
+ * delay the next start by seconds.
  */
 static bool
 holds_many(struct backend *backend)
@@ -160,7 +160,7 @@ close_backend(struct backend *backend)
     struct btrfs_backend *btrfs = btrfs_of(backend);
     bool stays_mounted = btrfs->pool && holds_many(backend);
     if (btrfs->pool)
-        backend->root = -1; /* it is the pool's */
+        backend->root = -1; /* it belongs to the pool */
     pool_close(btrfs->pool, stays_mounted);
     pthread_mutex_destroy(&btrfs->accounts.lock);
     layout_close(backend);
@@ -173,7 +173,7 @@ is_btrfs(const char *directory)
     return statfs(directory, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC;
 }
 
-/* Where the layout goes: the directory itself, or the pool in it. */
+/* The root of the layout is the directory itself, or the pool in it. */
 static struct error *
 find_directory(struct btrfs_backend *btrfs, const struct backend_options *options)
 {
@@ -194,7 +194,7 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
     return error;
 }
 
-/* Where it is not, groups stay until it is: nothing can be made meanwhile. */
+/* If it is not, stale groups stay until it is: nothing can be created meanwhile. */
 static bool
 is_writable(const struct btrfs_backend *btrfs)
 {
@@ -212,7 +212,8 @@ open_root(struct btrfs_backend *btrfs, const struct backend_options *options)
         error = btrfs_quota_open(&btrfs->quota, btrfs->base.root, may_switch_on, options->log);
     btrfs->base.enforces_tree_size = btrfs->quota.kind != BTRFS_QUOTA_NONE;
     /*
-     * Before a volume is made: it may get the id of one that is gone, and must not get its group.
+     * Before any volume is made: a new one may get the id of a deleted one, and must not get its
+     * group.
      */
     if (!error && btrfs->quota.kind == BTRFS_QUOTA_SIMPLE && is_writable(btrfs))
         error = btrfs_family_drop_stale(btrfs->base.root);
@@ -244,8 +245,8 @@ open_backend(const struct backend_options *options, struct backend **out)
 }
 
 /*
- * btrfs gives back what was deleted after its next commit, in half a minute. Where room is short
- * that is asked for now; no call waits for it.
+ * btrfs frees deleted space after its next commit, within half a minute. If space is short, this
+ * starts a commit now; no call waits for it.
  */
 static void
 give_room_back(struct btrfs_backend *btrfs)
@@ -254,7 +255,7 @@ give_room_back(struct btrfs_backend *btrfs)
         btrfs_start_commit(btrfs);
 }
 
-/* A pool that somebody has unmounted is left to those who need it. */
+/* Does not mount a pool that somebody has unmounted: the next call does. */
 static struct error *
 tend(struct backend *backend)
 {

@@ -12,22 +12,22 @@
 #include "backends/pool.h"
 
 /*
- * With simple quotas the accounts of subvolumes whose data outlives them stay. They are looked for
- * after so many removals, or as many as there are accounts: a removal pays for looking at one at
- * most.
+ * With simple quotas, the accounts of deleted subvolumes stay if their data is still in use
+ * elsewhere. A sweep runs after this many removals, or after as many as there are accounts, so a
+ * removal pays for examining one account at most.
  */
 #define BTRFS_SMALLEST_SWEEP 4096u
 
 struct btrfs_backend {
-    struct backend base; /* first */
+    struct backend base; /* must be first */
     struct pool *pool;   /* NULL: the directory is on btrfs itself */
     const struct log *log;
     struct btrfs_quota quota;
-    struct btrfs_nested nested;   /* of the thread that looks */
-    struct btrfs_sharing sharing; /* of the same */
+    struct btrfs_nested nested;   /* for the background thread */
+    struct btrfs_sharing sharing; /* for the same */
     struct btrfs_accounts accounts;
-    atomic_size_t removed;     /* since accounts of quotas were last swept, */
-    atomic_size_t sweep_after; /* which is done after so many */
+    atomic_size_t removed;     /* since the last sweep of quota accounts */
+    atomic_size_t sweep_after; /* the number of removals that starts a sweep */
     atomic_bool wants_room;    /* something was deleted while it was nearly full */
 };
 
@@ -40,36 +40,39 @@ btrfs_of(struct backend *backend)
 /* ---- btrfs_commit.c ---- */
 
 /*
- * What was changed up to now is durable, data that somebody has written to files too. Those who
- * call it at the same time share a commit.
+ * Makes everything that was changed until now durable, including what users have written to files.
+ * Calls at the same time share a commit.
  */
 MUST_CHECK struct error *btrfs_commit(const struct btrfs_backend *btrfs);
 
 /*
- * Returns when a commit has begun: who changes something from then on waits for the next
- * transaction. Where that takes too long, it returns when the commit is over.
+ * Returns when a commit has begun: changes from then on belong to the next transaction. If that
+ * takes too long, returns when the commit has ended.
  */
 void btrfs_start_commit(struct btrfs_backend *btrfs);
 
 /* ---- btrfs_note.c ---- */
 
-/* The note as an attribute of the holder. Of settings it may be none. */
+/* Writes the note as an attribute of the holder. Settings may have none. */
 MUST_CHECK struct error *btrfs_put_note(int holder, const struct data_note *note);
 
 /* ---- btrfs_remove.c ---- */
 
-/* Deletes the subvolume of this name with all that are nested in it; not being there is success. */
+/* Deletes the subvolume of this name with all that are nested in it; success if there is none. */
 MUST_CHECK struct error *btrfs_delete_subvolume(struct btrfs_backend *btrfs, int holder,
                                                 const char *name);
 
-/* Removes quota accounts of subvolumes that are gone. What cannot be swept now is found again. */
+/*
+ * Removes the quota accounts of deleted subvolumes. Later sweeps find those that cannot be removed
+ * now.
+ */
 void btrfs_sweep_accounts(struct btrfs_backend *btrfs);
 
 /* ---- btrfs_make.c ---- */
 
 /*
- * A source, which is open, has got a snapshot or clone: what it shares from now on is not counted
- * against it.
+ * Called when a snapshot or clone of `data` has been made: what it shares from now on is not
+ * counted against it. `tree` is the open subvolume.
  */
 MUST_CHECK struct error *btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data,
                                             int tree);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The size of a tree volume as its holder remembers it: see btrfs_account.h. */
+/* The recorded size of a tree volume: see btrfs_account.h. */
 #include "backends/btrfs_account.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The size of a tree volume as its holder remembers it, in an extended attribute. The limit of the
- * quota is derived from it.
+ * The size of a tree volume, recorded in an extended attribute of its holder. The quota limit is
+ * derived from it.
  */
 #ifndef BACKENDS_BTRFS_ACCOUNT_H
 #define BACKENDS_BTRFS_ACCOUNT_H
@@ -17,11 +17,11 @@ struct btrfs_account {
     uint64_t is_shared;
 };
 
-/* All zero: the holder remembers nothing. */
+/* All zero if nothing is recorded. */
 struct btrfs_account btrfs_account_read(int holder);
 MUST_CHECK struct error *btrfs_account_write(int holder, const struct btrfs_account *account);
 
-/* UINT64_MAX: none. */
+/* UINT64_MAX: no limit. */
 uint64_t btrfs_account_limit(const struct btrfs_account *account);
 
 #endif

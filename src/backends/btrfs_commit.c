@@ -7,12 +7,12 @@
 #include "backends/btrfs.h"
 #include "base/clock.h"
 
-#define START_MS 50 /* within which a commit begins that was asked for */
+#define START_MS 50 /* how soon a requested commit begins */
 
 /*
- * It writes all that is dirty in the file system, too. To start a commit and wait for it
- * (BTRFS_IOC_START_SYNC) would not, and was rejected: the kernel's thread that commits may miss
- * that it was woken, and then all who asked hang until its next turn, for up to half a minute.
+ * Also writes all dirty data of the file system. Starting a commit and waiting for it
+ * (BTRFS_IOC_START_SYNC) would not, but was rejected: the kernel's commit thread may miss the
+ * wakeup, and then all callers hang until its next turn, for up to half a minute.
  */
 struct error *
 btrfs_commit(const struct btrfs_backend *btrfs)
@@ -32,9 +32,9 @@ start_sync(void *context)
 }
 
 /*
- * BTRFS_IOC_START_SYNC wakes the kernel's thread that commits, and returns when that has begun. If
- * the thread is at the end of another commit it misses the call, which returns after half a minute
- * then. A sync commits by itself, and that lets the call return.
+ * BTRFS_IOC_START_SYNC wakes the kernel's commit thread and returns when the commit has begun. If
+ * the thread is just finishing another commit, it misses the wakeup, and the call returns only
+ * after half a minute. A sync commits by itself, which lets that call return.
  */
 void
 btrfs_start_commit(struct btrfs_backend *btrfs)

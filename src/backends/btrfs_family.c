@@ -55,7 +55,7 @@ limit(int root, uint64_t group, uint64_t limit_bytes)
     return ioctl(root, BTRFS_IOC_QGROUP_LIMIT, &arguments) == 0 ? 0 : errno;
 }
 
-/* The subvolume or the group has gone meanwhile. */
+/* The subvolume or the group no longer exists. */
 static bool
 is_gone(int failed)
 {
@@ -65,8 +65,8 @@ is_gone(int failed)
 /* ---- who belongs to whom ---- */
 
 /*
- * Relations stand in the quota tree in both directions: a subvolume's lead to groups, which have
- * higher numbers, a group's to its members.
+ * Relations are in the quota tree in both directions: those of a subvolume lead to groups, which
+ * have higher numbers; those of a group lead to its members.
  */
 static void
 take_group(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
@@ -102,7 +102,7 @@ list_members(int root, uint64_t group, struct btrfs_ids *out)
     return btrfs_items_each(root, range, take_member, out);
 }
 
-/* Leaves all families but this one (0: all); tells whether it is in it. */
+/* Leaves all families except this one (0: all), and tells whether it is a member of this one. */
 static struct error *
 leave_others(int root, uint64_t id, uint64_t group, bool *is_member)
 {
@@ -151,8 +151,8 @@ read_limit(int holder)
 }
 
 /*
- * Whoever changes the size meanwhile writes it down first and then limits the group, if it is
- * there.
+ * A concurrent change of the size first records the new size, then sets the limit of the group if
+ * it exists.
  */
 static struct error *
 limit_as_written(int root, uint64_t volume_id, int holder)
@@ -166,7 +166,7 @@ limit_as_written(int root, uint64_t volume_id, int holder)
     return error;
 }
 
-/* The volume joins last: where it is a member all else is done. */
+/* The volume joins last: once it is a member, everything else is done. */
 struct error *
 btrfs_family_make(int root, uint64_t volume_id, int holder, bool *is_new)
 {
@@ -201,7 +201,7 @@ btrfs_family_drop(int root, uint64_t volume_id)
     struct error *error = list_members(root, group, &members);
     if (error)
         return error;
-    /* The account of a subvolume that is gone is kept as long as others have what it wrote. */
+    /* The account of a deleted subvolume stays as long as others share its data. */
     for (size_t i = 0; i < members.count; i++)
         assign(root, members.ids[i], group, false);
     int failed = make_group(root, group, false);

@@ -2,11 +2,11 @@
 /*
  * Snapshots of several volumes at one instant, without freezing anything.
  *
- * Snapshots that join one transaction of btrfs are cut together when it commits. So a commit is
- * started, and while it runs one thread for each volume asks for its snapshot: all of them wait for
- * the next transaction. Which one it was stands in the snapshot (otransid): when all have the same
- * the group was cut at one instant, else it is thrown away and tried again. Each snapshot has a
- * directory of its own (its holder), because the kernel keeps the parent directory locked until the
+ * Snapshots that join the same btrfs transaction are taken together when it commits. So a commit is
+ * started, and while it runs one thread per volume requests its snapshot: all of them wait for the
+ * next transaction. Each snapshot records its transaction (otransid): if all are the same, the
+ * group was taken at one instant; otherwise it is discarded and tried again. Each snapshot has its
+ * own parent directory (its holder), because the kernel keeps that directory locked until the
  * commit.
  */
 #include <btrfsutil.h>
@@ -22,10 +22,10 @@
 #define MOST_TRIES 20
 #define STACK_BYTES (256u << 10)
 
-/* Held for writing until all threads are there. */
+/* Locked for writing until all threads are there. */
 struct gate {
     pthread_rwlock_t lock;
-    bool is_off; /* there is nothing to do after all */
+    bool is_off; /* there is nothing to do */
 };
 
 struct member {
@@ -52,7 +52,7 @@ take_snapshot(void *argument)
     return NULL;
 }
 
-/* Gives how many threads wait at the gate. */
+/* Returns how many threads wait at the gate. */
 static size_t
 start_threads(struct member *members, size_t count, struct gate *gate)
 {
@@ -103,7 +103,7 @@ read_transaction(struct member *member)
     return NULL;
 }
 
-/* ABORTED if they were not cut together. */
+/* ABORTED if they were not taken together. */
 static struct error *
 compare_transactions(struct member *members, size_t count)
 {
@@ -112,7 +112,7 @@ compare_transactions(struct member *members, size_t count)
         if (error)
             return error;
         if (members[i].transaction != members[0].transaction)
-            return error_new(CODE_ABORTED, "%zu volumes could not be cut at one instant; try again",
+            return error_new(CODE_ABORTED, "found no common instant for %zu volumes; try again",
                              count);
     }
     return NULL;
@@ -158,7 +158,7 @@ open_members(struct btrfs_backend *btrfs, const struct data *const *from,
         error = layout_open_content(btrfs->base.root, from[i], &members[i].source);
         if (!error)
             error = layout_make_holder(btrfs->base.root, to[i], &members[i].holder);
-        if (!error && notes) /* before the snapshot, whose commit takes it along */
+        if (!error && notes) /* before the snapshot, whose commit includes it */
             error = btrfs_put_note(members[i].holder, &notes[i]);
     }
     return error;

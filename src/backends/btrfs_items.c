@@ -2,9 +2,9 @@
 /*
  * Items of btrfs: see btrfs_items.h.
  *
- * Extents come from the subvolume's own items and not from FIEMAP: FIEMAP follows every extent back
- * to all who share it, which takes seconds for an image with many snapshots, and does not tell
- * which part of a compressed extent a file uses.
+ * Extents are read from the subvolume's own items, not by FIEMAP: FIEMAP looks up everything that
+ * shares an extent, which takes seconds for an image with many snapshots, and does not tell which
+ * part of a compressed extent a file uses.
  */
 #include "backends/btrfs_items.h"
 
@@ -58,7 +58,7 @@ btrfs_items_ask(struct btrfs_items *items, int fd, const struct btrfs_range *ran
     return NULL;
 }
 
-/* The smallest key behind this one; false if there is none. */
+/* The smallest key after this one; false if there is none. */
 static bool
 set_next_key(struct btrfs_key *key, const struct btrfs_ioctl_search_header *header)
 {
@@ -107,7 +107,7 @@ count_inode(void *context, const struct btrfs_ioctl_search_header *header, const
     count->inodes++;
 }
 
-/* One question. */
+/* One ioctl. */
 static struct error *
 count_some(int subvolume, struct btrfs_items *items, struct btrfs_range *range,
            struct inode_count *count, bool *has_more)
@@ -141,7 +141,7 @@ btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes, uint64_
     return error;
 }
 
-/* False for holes and for what is only reserved. */
+/* False for holes and preallocated ranges. */
 static bool
 read_extent(const struct btrfs_ioctl_search_header *header, const void *item,
             struct extent_run *run)
@@ -184,9 +184,9 @@ load_extents(struct extent_reader *reader)
 }
 
 /*
- * What was written has its items only when it is done being written, and fsync returns before: it
- * writes a log instead. FIEMAP with this flag waits for all of the file, whatever part is asked
- * for.
+ * Written data gets its items only when the write-out is complete, and fsync returns earlier: it
+ * writes a log instead. FIEMAP with this flag waits for the whole file, whatever range is
+ * requested.
  */
 static int
 wait_for_items(int fd)

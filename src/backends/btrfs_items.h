@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads items out of the trees of a btrfs file system. Internal to btrfs*.c; needs root. */
+/* Reads items from the trees of a btrfs file system. Internal to btrfs*.c; needs root. */
 #ifndef BACKENDS_BTRFS_ITEMS_H
 #define BACKENDS_BTRFS_ITEMS_H
 
@@ -10,7 +10,7 @@
 
 #define BTRFS_ITEMS_BYTES (64u << 10)
 
-/* What one question has brought. On the heap: it is large. */
+/* The result of one ioctl. Large: on the heap. */
 struct btrfs_items {
     unsigned given;
     size_t at;
@@ -21,8 +21,8 @@ struct btrfs_items {
 };
 
 /*
- * The items from (objectid, type, offset) on up to `max`, of the tree with that number or (0) of
- * the subvolume that fd is in.
+ * The items from the key `min` up to `max`, of the tree with that number, or (0) of the subvolume
+ * that fd is in.
  */
 struct btrfs_range {
     uint64_t tree;
@@ -30,25 +30,23 @@ struct btrfs_range {
     struct btrfs_key max;
 };
 
-/*
- * The next item and its key; NULL when those of the question are used up. Items are not aligned:
- * memcpy them.
- */
+/* The next item and its key; NULL at the end of the result. Items are not aligned: use memcpy. */
 const void *btrfs_items_next(struct btrfs_items *items, struct btrfs_ioctl_search_header *header);
 
-/* Asks for the first items of the range, as many as fit. */
+/* Reads the first items of the range, as many as fit. */
 MUST_CHECK struct error *btrfs_items_ask(struct btrfs_items *items, int fd,
                                          const struct btrfs_range *range);
 
-/* All items of the range, one by one. */
+/* Calls `take` for every item of the range. */
 MUST_CHECK struct error *btrfs_items_each(
     int fd, struct btrfs_range range,
     void (*take)(void *context, const struct btrfs_ioctl_search_header *header, const void *item),
     void *context);
 
 /*
- * Adds up every inode of the subvolume, without its root directory, and their data: 5 ms for 10,000
- * files. With more inodes than `most` their number is DATA_USAGE_UNKNOWN, and that of bytes 0.
+ * Counts the inodes of the subvolume, without its root directory, and their data: 5 ms for 10,000
+ * files. If there are more inodes than `most`, their number is DATA_USAGE_UNKNOWN, and that of
+ * bytes 0.
  */
 MUST_CHECK struct error *btrfs_items_count_inodes(int subvolume, uint64_t most, uint64_t *inodes,
                                                   uint64_t *bytes);

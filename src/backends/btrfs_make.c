@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The btrfs back end: trees and images are made, copied and changed here. See btrfs.h. */
+/* The btrfs back end: making, copying and changing trees and images. See btrfs.h. */
 #include "backends/btrfs.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ is_nocow(int fd)
     return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_NOCOW_FL;
 }
 
-/* Files inherit it from their directory when they are made. */
+/* New files inherit it from their directory. */
 static struct error *
 set_nocow(int fd, bool nocow)
 {
@@ -55,7 +55,7 @@ set_nocow(int fd, bool nocow)
     return NULL;
 }
 
-/* Nocow first: the kernel refuses a file that has both, and says so. */
+/* Nocow first: the kernel refuses a file with both, and reports that. */
 static struct error *
 apply_properties(int fd, const struct data_settings *settings)
 {
@@ -63,7 +63,7 @@ apply_properties(int fd, const struct data_settings *settings)
     return error ? error : set_compression(fd, settings->compression);
 }
 
-/* The size first: a tree that is full has no room for the properties. */
+/* The size first: a full tree has no room for the properties. */
 static struct error *
 apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
               const struct data_settings *settings)
@@ -73,8 +73,8 @@ apply_to_tree(struct btrfs_backend *btrfs, int holder, int tree,
 }
 
 /*
- * The directory's properties are set before the image is made in it: nocow can only be had by a
- * file that is empty.
+ * The directory's properties are set before the image is made in it: only an empty file can become
+ * nocow.
  */
 static struct error *
 make_image(int disk, const struct data_settings *settings, int *out)
@@ -86,7 +86,7 @@ make_image(int disk, const struct data_settings *settings, int *out)
     return *out < 0 ? error_from_errno(errno, "make an image") : NULL;
 }
 
-/* An empty one, without limits. */
+/* Makes an empty one, without limits. */
 static struct error *
 make_subvolume(int holder, const char *name, int *out)
 {
@@ -98,7 +98,7 @@ make_subvolume(int holder, const char *name, int *out)
     return *out < 0 ? error_from_errno(errno, "open a new subvolume") : NULL;
 }
 
-/* Whatever our umask is, which is seldom another than the one that gives this mode. */
+/* Needed because of the umask; usually the mode is right already. */
 static struct error *
 set_mode(int tree)
 {
@@ -153,7 +153,7 @@ btrfs_create(struct backend *backend, const struct data *data, const struct data
 
 /* ---- copying ---- */
 
-/* One snapshot of btrfs. It being there already is what an interrupted copy leaves. */
+/* Takes one btrfs snapshot. If it exists, an interrupted copy has made it. */
 static struct error *
 take_snapshot(int source, int holder, const struct data *to)
 {
@@ -176,8 +176,8 @@ btrfs_note_sharing(struct btrfs_backend *btrfs, const struct data *data, int tre
 }
 
 /*
- * Opening a clone costs more than asking its source for the flags that both have. What is set after
- * the commit that made it needs another one.
+ * Opening a clone costs more than reading the flags of its source, which are the same. Anything set
+ * after the commit that made the clone needs another commit.
  */
 static struct error *
 clone_tree(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
@@ -226,8 +226,8 @@ finish_image(struct btrfs_backend *btrfs, const struct data *to,
 }
 
 /*
- * Data with checksums cannot be shared with data that has none: byte by byte. What a crash has left
- * of it is thrown away.
+ * Data with checksums cannot be shared with data without, so it is copied byte by byte. Incomplete
+ * copies that a crash has left are discarded.
  */
 static struct error *
 copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
@@ -248,9 +248,9 @@ copy_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int h
 }
 
 /*
- * The same from a volume, which somebody may write to meanwhile: from a snapshot of it, so that the
- * copy is of one instant. The snapshot has the new volume's handle and no row: what a crash leaves
- * of it is swept away.
+ * The same from a volume that may be written to meanwhile: copies from a snapshot of it, so that
+ * the copy is of one instant. The snapshot has the new volume's handle and no row, so the sweep
+ * removes it after a crash.
  */
 static struct error *
 copy_cut_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, int holder,
@@ -267,7 +267,7 @@ copy_cut_bytes(struct btrfs_backend *btrfs, int source, const struct data *to, i
         error = layout_open_image(btrfs->base.root, &cut, O_RDONLY, &image);
     if (!error)
         error = copy_bytes(btrfs, image, to, holder, settings, progress);
-    error_free(btrfs_remove(&btrfs->base, &cut)); /* what stays, the next start sweeps */
+    error_free(btrfs_remove(&btrfs->base, &cut)); /* the next start removes what stays */
     return error;
 }
 
@@ -299,7 +299,7 @@ btrfs_copy(struct backend *backend, const struct data *from, const struct data *
     struct error *error = layout_open_content(btrfs->base.root, from, &source);
     if (!error)
         error = layout_make_holder(btrfs->base.root, to, &holder);
-    if (!error) /* before the snapshot, whose commit takes it along */
+    if (!error) /* before the snapshot, whose commit includes it */
         error = btrfs_put_note(holder, &settings->note);
     if (error)
         return error;
@@ -345,7 +345,7 @@ btrfs_change(struct backend *backend, const struct data *data, const struct data
     return error ? error : btrfs_commit(btrfs);
 }
 
-/* Without a wish any is right. */
+/* NULL accepts any. */
 static bool
 has_compression(int fd, const char *wanted)
 {

@@ -2,15 +2,15 @@
 /*
  * Subvolumes in volumes: see btrfs_nested.h.
  *
- * A look costs as much as subvolumes were made since the last one. Once in a while it is at all: of
- * two subvolumes that are made at the same time the one with the higher id may be seen first, and
- * the other one then only there.
+ * The cost of a scan depends on the number of subvolumes made since the last one. From time to time
+ * all are scanned: of two subvolumes made at the same time, the one with the higher id may be seen
+ * first, and then the other one is found only by a full scan.
  *
- * What is looked at is hostile. A subvolume that is made in one that is in its volume's group joins
- * by itself, unless its maker says otherwise: he may leave it outside, or put it into the group of
- * another volume. So each new one is checked. Once a group is over its limit no subvolume can be
- * made in any that belongs to it; only in those that were made during the look itself, and
- * therefore it goes on until there is nothing new.
+ * Users may be hostile. A subvolume made in one that is in its volume's group joins the group by
+ * itself, unless its maker leaves it outside or puts it into the group of another volume. So each
+ * new one is checked. Once a group is over its limit, no subvolume can be made in any of its
+ * members, but one can be made in those that were made during the scan. Therefore the scan repeats
+ * until it finds nothing new.
  */
 #include "backends/btrfs_nested.h"
 
@@ -29,22 +29,22 @@
 #include "backends/layout.h"
 #include "base/memory.h"
 
-#define LOOKS_UNTIL_ALL 30 /* a look every other second: once a minute */
+#define LOOKS_UNTIL_ALL 30 /* a scan every other second: once a minute */
 #define MOST_ROUNDS 16
 
-/* A subvolume that was looked at, in a tree by id. */
+/* A subvolume that has been examined; in a tree by id. */
 struct known {
     uint64_t id;
-    uint64_t volume; /* the one that it stands in, at any depth, or that it is; 0: none of ours */
+    uint64_t volume; /* the one that contains it at any depth, or itself; 0: none of ours */
     bool has_family;
-    struct known *below; /* on the way up: where it comes from */
+    struct known *below; /* while walking up: the one below */
 };
 
 struct look {
     struct btrfs_backend *btrfs;
     uint64_t top; /* the subvolume of the data directory */
     uint64_t highest_id;
-    struct btrfs_link *found; /* do not stand in the data directory's */
+    struct btrfs_link *found; /* those outside the data directory's subvolume */
     size_t count;
     size_t room;
     void *known;
@@ -64,7 +64,7 @@ compare_ids(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* What is known about this one; new ones are added. */
+/* The entry of this subvolume; adds a new one. */
 static struct known *
 remember(struct look *look, uint64_t id, bool *is_new)
 {
@@ -102,7 +102,7 @@ find_handle(const struct look *look, uint64_t directory, char handle[BACKEND_HAN
         memcpy(handle, name, strlen(name) + 1);
 }
 
-/* The holder of a volume, if the subvolume is one's tree; -1 if not. */
+/* The holder of a volume, if the subvolume is the tree of one; else -1. */
 static int
 open_holder(const struct look *look, const struct btrfs_link *link, struct data *data)
 {
@@ -129,8 +129,7 @@ is_volume(const struct look *look, const struct btrfs_link *link)
 }
 
 /*
- * Goes up until something is known, so that a look asks about each subvolume once, whatever stands
- * in what.
+ * Walks up until it finds a known one, so each subvolume is looked up once per scan at any nesting.
  */
 static struct error *
 find_volume(struct look *look, struct btrfs_link link, uint64_t *volume)
@@ -181,7 +180,7 @@ make_family(struct look *look, struct known *volume)
     return error;
 }
 
-/* A volume that has gone meanwhile is left alone. */
+/* Ignores a volume that has been deleted meanwhile. */
 static struct error *
 join(struct look *look, uint64_t id, uint64_t volume_id)
 {
@@ -257,7 +256,7 @@ btrfs_nested_look(struct btrfs_backend *btrfs)
 
 /* ---- deleting ---- */
 
-/* Parents stand before their children. */
+/* Parents come before their children. */
 static struct error *
 list_all(int root, uint64_t id, struct btrfs_ids *out)
 {
@@ -268,8 +267,8 @@ list_all(int root, uint64_t id, struct btrfs_ids *out)
 }
 
 /*
- * What is deleted in it changes it, which it must let happen; becoming writable is such a change
- * too.
+ * Deleting something in it changes it, so it must be writable and without a limit; making it
+ * writable is such a change too.
  */
 static struct error *
 unlock(struct btrfs_backend *btrfs, uint64_t id)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of the btrfs back end. The note and the size stand on the holder as extended attributes:
- * beside the data, so that read-only snapshots have them too.
+ * Notes of the btrfs back end. The note and the size are extended attributes of the holder, not of
+ * the data, so that read-only snapshots can have them too.
  */
 #include <errno.h>
 #include <sys/xattr.h>

@@ -21,8 +21,8 @@
 /* Newer than Debian's headers. */
 #define QUOTA_CTL_ENABLE_SIMPLE 4
 
-#define KEPT_PART                                                                                  \
-    16u /* of its size, which a volume is charged for beside what is in its files: others keep it */
+/* Others share a volume's data if it is charged for this part of its size more than its files. */
+#define KEPT_PART 16u
 
 static enum btrfs_quota_kind
 find_kind(const struct btrfs_quota *quota)
@@ -73,7 +73,7 @@ take_parent(void *context, const struct btrfs_ioctl_search_header *header, const
         *(bool *)context = true;
 }
 
-/* A group that the administrator has put the data directory's subvolume into. */
+/* Whether the administrator has put the data directory's subvolume into a group. */
 static struct error *
 find_parents(struct btrfs_quota *quota, int root)
 {
@@ -121,8 +121,8 @@ btrfs_quota_open(struct btrfs_quota *quota, int root, bool may_switch_on, const 
 }
 
 /*
- * Through the root: the kernel charges what it writes down for this to the subvolume that it is
- * asked in, and one that is full has no room for it.
+ * Uses the root's descriptor: the kernel charges what it records for this to the subvolume of the
+ * ioctl, and a full one has no room for it.
  */
 static struct error *
 set_limit(const struct btrfs_quota *quota, int subvolume, const struct btrfs_account *account)
@@ -168,8 +168,8 @@ btrfs_quota_set_size(const struct btrfs_quota *quota, int holder, int subvolume,
 }
 
 /*
- * A limit that comes with the subvolume keeps it out of the groups of its directory. With classic
- * quotas a clone has the limit of its source, whatever is asked for.
+ * A limit that is set with the creation keeps the subvolume out of the groups of its directory.
+ * With classic quotas, a clone always gets the limit of its source.
  */
 static bool
 limits_at_once(const struct btrfs_quota *quota, bool is_clone)
@@ -221,7 +221,7 @@ btrfs_quota_make_tree(const struct btrfs_quota *quota, int holder, const char *n
     return is_done ? NULL : limit_made(quota, holder, name, &account);
 }
 
-/* One of the figures that the kernel keeps about a subvolume or a group. */
+/* One of the kernel's figures about a subvolume or a group. */
 static struct error *
 read_figure(const struct btrfs_quota *quota, uint64_t account, const char *name, uint64_t *out)
 {
@@ -294,14 +294,14 @@ btrfs_quota_has_allowance(int holder)
     return account.size_bytes && account.extra_bytes;
 }
 
-/* What is compressed has other sizes in its files than on the disk. */
+/* Compressed data has other sizes in its files than on the disk. */
 static bool
 is_compressed(int subvolume)
 {
     return fgetxattr(subvolume, "btrfs.compression", NULL, 0) > 0;
 }
 
-/* How much beside its size a volume is allowed that is charged for more than its size. */
+/* The allowance beyond its size of a volume that is charged for more than its size. */
 static struct error *
 find_allowance(const struct btrfs_account *account, int subvolume, uint64_t charged, bool is_shared,
                uint64_t *out)
@@ -320,7 +320,8 @@ find_allowance(const struct btrfs_account *account, int subvolume, uint64_t char
 }
 
 /*
- * Unless somebody else has changed it meanwhile, or taken a snapshot: then the next look does it.
+ * Does nothing if the account has changed meanwhile or a snapshot was taken: the next review does
+ * it.
  */
 static struct error *
 replace_account(const struct btrfs_quota *quota, int holder, int subvolume,
@@ -362,7 +363,7 @@ btrfs_quota_count_sharings(const struct btrfs_quota *quota)
     return sharings;
 }
 
-/* Of a volume with subvolumes in it. */
+/* For a volume with nested subvolumes. */
 static struct error *
 read_family(const struct btrfs_quota *quota, uint64_t id, struct btrfs_quota_usage *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing quota accounts of subvolumes that are gone: see btrfs_quota.h. */
+/* Removing quota accounts of deleted subvolumes: see btrfs_quota.h. */
 #include "backends/btrfs_quota.h"
 
 #include <btrfsutil.h>
@@ -16,7 +16,7 @@ struct unused_accounts {
     size_t seen;
 };
 
-/* A subvolume that is there has at least its root block. */
+/* A subvolume that exists has at least its root block. */
 static void
 take_if_unused(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing of volumes and snapshots, and of the quota accounts that they leave: see btrfs.h. */
+/* Removing volumes and snapshots and their quota accounts: see btrfs.h. */
 #include <btrfsutil.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include "backends/layout.h"
 
 #define MOST_TRIES 8u
-#define FULL_PART 16u /* with less than this part free it is nearly full */
+#define FULL_PART 16u /* nearly full: less than this part is free */
 
-/* Whoever still has the volume mounted may make more while they are deleted. */
+/* Users who still have the volume mounted may make more subvolumes while these are deleted. */
 static struct error *
 delete_with_nested(struct btrfs_backend *btrfs, int holder, const char *name)
 {
@@ -28,7 +28,7 @@ delete_with_nested(struct btrfs_backend *btrfs, int holder, const char *name)
     }
     if (error || failed)
         return error ? error : error_from_errno(failed, "delete a subvolume");
-    /* Where a look comes in between, a later one removes it. */
+    /* If a scan recreates it meanwhile, a later scan removes it. */
     if (btrfs->quota.kind == BTRFS_QUOTA_SIMPLE)
         error_free(btrfs_family_drop(btrfs->base.root, id));
     return NULL;

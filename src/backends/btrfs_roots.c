@@ -13,7 +13,10 @@
 #include "backends/files.h"
 #include "base/memory.h"
 
-/* How btrfs names a file to open_by_handle_at: FILEID_BTRFS_WITHOUT_PARENT of the kernel. */
+/*
+ * The type of handles that btrfs gives to open_by_handle_at: FILEID_BTRFS_WITHOUT_PARENT in the
+ * kernel.
+ */
 #define HANDLE_TYPE 0x4d
 #define HANDLE_BYTES 20u
 
@@ -109,7 +112,7 @@ btrfs_roots_list_children(int fd, uint64_t id, struct btrfs_ids *out)
     return btrfs_items_each(fd, range, take_child, out);
 }
 
-/* A directory of a subvolume. */
+/* Opens a directory of a subvolume. */
 static int
 open_inode(int fd, uint64_t subvolume, uint64_t inode)
 {
@@ -136,10 +139,7 @@ is_gone(int failed)
     return failed == ENOENT || failed == ESTALE;
 }
 
-/*
- * By its name in its directory: the kernel can delete by id too, but not what has a path that is
- * too long for it.
- */
+/* Deletes by name in its directory: deletion by id fails if the path is too long for the kernel. */
 struct error *
 btrfs_roots_delete(int fd, uint64_t id)
 {

@@ -2,9 +2,9 @@
 /*
  * Which volumes still share data: see btrfs_sharing.h.
  *
- * A subvolume tells of which it was made, by its parent's UUID, also after it was deleted and until
- * the kernel has freed all of it. A clone of a snapshot tells of the snapshot alone; so the UUID of
- * the snapshot's volume stands on the clone's holder.
+ * A subvolume records the UUID of the one it was made from, and keeps it after it was deleted until
+ * the kernel has freed all of it. A clone of a snapshot records only the snapshot; so the UUID of
+ * the snapshot's volume is recorded on the clone's holder.
  */
 #include "backends/btrfs_sharing.h"
 
@@ -30,12 +30,10 @@ struct uuid {
     uint8_t bytes[BTRFS_UUID_SIZE];
 };
 
-/*
- * The UUIDs of those that others were made of, and the volumes that may write more than their size.
- */
+/* The UUIDs of all sources of others, and the volumes that may write more than their size. */
 struct look {
     struct btrfs_backend *btrfs;
-    size_t sharings; /* before it began */
+    size_t sharings; /* before the scan */
     struct uuid *origins;
     size_t origin_count, origin_room;
     struct data *volumes;
@@ -101,7 +99,7 @@ take_volume(void *context, const struct backend_entry *entry)
     return NULL;
 }
 
-/* A volume that has gone meanwhile is left alone. */
+/* Ignores a volume that has been deleted meanwhile. */
 static struct error *
 review(struct look *look, const struct data *data)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes subvolumes: see btrfs_subvolume.h. */
+/* Making subvolumes: see btrfs_subvolume.h. */
 #include "backends/btrfs_subvolume.h"
 
 #include <errno.h>

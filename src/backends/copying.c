@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that take their time: see copying.h. */
+/* Copies file by file: see copying.h. */
 #include "backends/copying.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller)
     return NULL;
 }
 
-/* `to` may be larger before: a new image has its size already. */
+/* `to` may be larger at first: a new image already has its size. */
 struct error *
 copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress *progress)
 {
@@ -57,9 +57,8 @@ copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress 
 }
 
 /*
- * One sync of the file system instead of one for each file. The seals come after it
- * (tree_seal_all), and are as durable as the rename that follows them: a file system keeps the
- * order of what it has in its journal.
+ * Syncs the file system once instead of each file. The seals come later (tree_seal_all) and are as
+ * durable as the rename that follows them: a journaling file system keeps the order.
  */
 struct error *
 copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
@@ -166,7 +165,7 @@ copying_run(const struct copying *copying, struct backend *backend, const struct
     int there AUTO(files_close) = -1;
     struct error *error = layout_open_content(backend->root, to, &there);
     if (!error)
-        return NULL; /* whole, or it would not be in its place */
+        return NULL; /* it is complete, or it would not be in its place */
     error_free(error);
     layout_print_making(to, making, sizeof making);
     error = copying->drop(backend, making);

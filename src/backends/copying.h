@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of volumes that take their time: made in making/ (layout.h) and moved to their place when
- * they are whole and durable, so that an interrupted one is never taken for a volume. For the back
- * ends that copy file by file.
+ * Copies of volumes file by file. They are made in making/ (layout.h) and moved to their place when
+ * they are complete and durable, so that an interrupted copy is never mistaken for a volume.
  */
 #ifndef BACKENDS_COPYING_H
 #define BACKENDS_COPYING_H
 
 #include "backends/backend.h"
 
-/* What differs from back end to back end. */
+/* What differs between the back ends. */
 struct copying {
     /* Makes the empty content (layout.h) in the holder and opens it; `size_bytes` is its limit. */
     struct error *(*make)(struct backend *backend, int holder, const struct data *data,
                           uint64_t size_bytes, int *content);
-    /* Removes the holder at this path with all that is in it. */
+    /* Removes the holder at this path with everything in it. */
     struct error *(*drop)(struct backend *backend, const char *path);
     /* The copy is complete; makes a snapshot read-only, unless seals do. May be NULL. */
     struct error *(*finish)(struct backend *backend, const struct data *data, int content);
@@ -30,24 +29,23 @@ MUST_CHECK struct error *copying_run(const struct copying *copying, struct backe
                                      const struct data_settings *settings,
                                      const struct progress *progress);
 
-/* Takes incomplete copies too. */
+/* Removes incomplete copies too. */
 MUST_CHECK struct error *copying_remove(const struct copying *copying, struct backend *backend,
                                         const struct data *data);
 
 /*
- * Fills the image `to` with what is in `from`, and makes it `size_bytes` large if that is more;
- * durable when it returns.
+ * Fills the image `to` from `from`, and grows it to `size_bytes` if that is more; durable when it
+ * returns.
  */
 MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_bytes,
                                             const struct progress *progress);
 
-/* Makes a sparse image larger. OUT_OF_RANGE if it is larger already; 0 leaves it as it is. */
+/* Grows a sparse image. OUT_OF_RANGE if it is larger already; 0 leaves it as it is. */
 MUST_CHECK struct error *copying_grow_image(int image, uint64_t size_bytes);
 
-/* Whether an image has less than that. */
 MUST_CHECK struct error *copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller);
 
-/* Fills the empty directory `to`; durable when it returns, but for the seals. */
+/* Fills the empty directory `to`; durable when it returns, except for the seals. */
 MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
                                            const struct progress *progress);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dir back end: volumes are directories and sparse files on any file system, with or without
- * root. Copies share extents where the file system can (xfs, btrfs), else they take as long as the
- * data is large. The size of an image holds by nature, that of a tree where the file system has
- * project quotas. Snapshots are sealed with the immutable flag where that is possible.
+ * root. Copies share extents if the file system supports that (xfs, btrfs); otherwise they take
+ * time in proportion to the data. The size of an image is always enforced, that of a tree only if
+ * the file system has project quotas. Snapshots are sealed with the immutable flag if possible.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 #include "base/memory.h"
 
 struct dir_backend {
-    struct backend base;      /* first */
-    pthread_mutex_t projects; /* held while a number is chosen */
+    struct backend base;      /* must be first */
+    pthread_mutex_t projects; /* locked while a project number is chosen */
 };
 
 static struct dir_backend *
@@ -111,8 +111,8 @@ remove_data(struct backend *backend, const struct data *data)
 /* ---- changing ---- */
 
 /*
- * What limits a tree stands in the file system's own quota files, which only a sync of all of it
- * takes along.
+ * The limit of a tree is in the file system's quota files; only a sync of the whole file system
+ * makes those durable.
  */
 static struct error *
 make_durable(const struct dir_backend *dir, const struct data *data, int holder, int content)
@@ -218,7 +218,7 @@ close_backend(struct backend *backend)
     layout_close(backend);
 }
 
-/* Tries it on two files that have no name. */
+/* Tries it with two unnamed files. */
 static bool
 shares_extents(const char *directory)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extents of images: see extents.h. The files are walked side by side from boundary to boundary;
- * between two boundaries each of them is either one run or a hole. Memory does not grow with the
- * number of extents.
+ * Extents of images: see extents.h. Walks through both files in parallel, from boundary to
+ * boundary; between two boundaries each file is either one run or a hole. Memory use does not
+ * depend on the number of extents.
  */
 #include "backends/extents.h"
 
@@ -16,7 +16,7 @@
 
 #include "base/memory.h"
 
-/* Extents that are not where their number says. */
+/* Extents whose number is not their place. */
 #define FIEMAP_WITHOUT_PLACE                                                                       \
     (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_ENCODED |                      \
      FIEMAP_EXTENT_NOT_ALIGNED | FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL)
@@ -96,7 +96,7 @@ extents_open_seek(struct extent_reader *reader, int fd, uint64_t offset)
     return open_reader(reader, fd, offset, load_seek);
 }
 
-/* What a run has beyond the end of its file is nothing: extents end with a block. */
+/* Cuts off what a run has beyond the end of its file: extents end with a block. */
 static void
 cut_at_end(struct extent_run *run, uint64_t file_size)
 {
@@ -107,8 +107,8 @@ cut_at_end(struct extent_run *run, uint64_t file_size)
 }
 
 /*
- * The first run that ends behind the position, or NULL. A missing reader is a file that is one
- * hole.
+ * The first run that ends after the position, or NULL. A NULL reader stands for a file without
+ * data.
  */
 static struct error *
 find_run(struct extent_reader *reader, uint64_t position, const struct extent_run **out)
@@ -132,8 +132,8 @@ find_run(struct extent_reader *reader, uint64_t position, const struct extent_ru
 }
 
 /*
- * Moves the boundary to the front where the run begins or ends before it; gives NULL if the
- * position is in a hole.
+ * Moves the boundary forward to where the run begins or ends; returns NULL if the position is in a
+ * hole.
  */
 static const struct extent_run *
 run_at(const struct extent_run *run, uint64_t position, uint64_t *boundary)
@@ -156,7 +156,7 @@ is_same(const struct extent_run *a, const struct extent_run *b, uint64_t positio
            a->position + (position - a->offset) == b->position + (position - b->offset);
 }
 
-/* Collects what touches into one extent before the sink gets it. */
+/* Merges adjacent extents before the sink gets them. */
 static struct error *
 add(struct extent *collected, uint64_t start, uint64_t end, const struct extent_sink *sink)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which bytes of an image are there, and which differ from another image, told from where the file
- * system has put them. Nothing of the contents is read.
+ * Which bytes of an image are allocated, and which differ from another image, according to their
+ * place in the file system. Does not read the contents.
  */
 #ifndef BACKENDS_EXTENTS_H
 #define BACKENDS_EXTENTS_H
@@ -10,19 +10,19 @@
 
 #define EXTENT_BATCH 512u
 
-/* A run of bytes of a file that are there (neither hole nor only reserved). */
+/* A range of allocated bytes of a file, neither a hole nor preallocated. */
 struct extent_run {
     uint64_t offset;
     uint64_t size;
-    /* Two runs with the same place and the same position in it hold the same bytes. */
+    /* Two runs with the same place and position hold the same bytes. */
     uint64_t place;
     uint64_t position;
-    bool is_alone; /* the place tells nothing: equal to no other run */
+    bool is_alone; /* the place means nothing: differs from every other run */
 };
 
 /* Reads the runs of a file in ascending order, some at a time. Large: on the heap. */
 struct extent_reader {
-    /* Loads the next runs into the reader; none means that there are no more. */
+    /* Loads the next runs into the reader; none means the end. */
     struct error *(*load)(struct extent_reader *reader);
     int fd;
     uint64_t inode;
@@ -35,14 +35,15 @@ struct extent_reader {
 };
 
 /*
- * Readers for a file that is open; what its users have written is made to have a place first. By
- * FIEMAP: where the bytes are. By seeking for holes: only that they are there, on any file system.
+ * Readers of an open file; they first flush what users have written, so that it has a place. FIEMAP
+ * tells the places of the bytes. Seeking for holes works on any file system, but tells only which
+ * bytes are allocated.
  */
 MUST_CHECK struct error *extents_open_fiemap(struct extent_reader *reader, int fd, uint64_t offset);
 MUST_CHECK struct error *extents_open_seek(struct extent_reader *reader, int fd, uint64_t offset);
 
 /*
- * Hands the extents of `data` from `offset` on to the sink: those that are there, or with `base`
+ * Passes the extents of `data` from `offset` on to the sink: all that are allocated, or with `base`
  * those that may differ.
  */
 MUST_CHECK struct error *extents_compare(struct extent_reader *data, struct extent_reader *base,

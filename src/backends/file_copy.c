@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies files: see file_copy.h. In this order: one FICLONE for all of it; else the runs of data
- * between the holes, inside the kernel by copy_file_range; else by reading and writing.
+ * Copying files: see file_copy.h. Tries, in this order: one FICLONE for the whole file;
+ * copy_file_range, which works in the kernel, for each range of data; reading and writing.
  */
 #include "backends/file_copy.h"
 
@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 
-/* Between two looks at whether the copy is still wanted. */
+/* How much is copied between two checks for cancellation. */
 #define CHUNK_BYTES (8u << 20)
 #define BUFFER_BYTES (256u << 10)
 
@@ -35,8 +35,8 @@ copy_job_advance(struct copy_job *job, uint64_t bytes)
 }
 
 /*
- * Whether the file is done. What this pair of files cannot share may be shareable in others, what
- * the file systems cannot is not.
+ * Whether the file is done. If this pair of files cannot share extents, others may; if the file
+ * systems cannot, none can.
  */
 static bool
 share(struct copy_job *job, int from, int to)
@@ -64,7 +64,7 @@ write_fully(int to, const char *bytes, size_t size, off_t offset)
     return (ssize_t)size;
 }
 
-/* How many bytes went over; 0 at the end of the source, -1 with errno. */
+/* Returns how many bytes were copied; 0 at the end of the source, -1 with errno. */
 static ssize_t
 copy_by_hand(int from, int to, off_t offset, size_t size)
 {
@@ -102,8 +102,8 @@ copy_run(struct copy_job *job, int from, int to, off_t start, off_t end)
 }
 
 /*
- * The next run of data from `offset` on; false if there is none. Where holes cannot be told all is
- * data.
+ * The next range of data from `offset` on; false if there is none. If the file system cannot report
+ * holes, everything is data.
  */
 static bool
 find_run(int from, off_t offset, off_t size, off_t *start, off_t *end)
@@ -137,7 +137,7 @@ file_copy(struct copy_job *job, int from, int to)
     uint64_t expected = job->done_bytes + (uint64_t)status.st_blocks * 512;
     while (!error && find_run(from, end, status.st_size, &start, &end))
         error = copy_run(job, from, to, start, end);
-    /* The total counts what files occupy: the rest of the last block is done, too. */
+    /* The total counts the space that files occupy, so the rest of the last block is done too. */
     if (!error && job->done_bytes < expected)
         error = copy_job_advance(job, expected - job->done_bytes);
     return error;

@@ -76,8 +76,8 @@ write_all(int fd, const char *bytes, size_t size)
 }
 
 /*
- * The contents are with the disk before the name is: whichever commit of the file system carries
- * the name, they are under it. That needs no commit of its own, as fsync would.
+ * Writes the contents to the disk before the rename, so whichever commit of the file system
+ * includes the new name, the contents are there. Unlike fsync, this needs no commit of its own.
  */
 static int
 write_out(int fd)

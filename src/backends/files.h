@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small things about descriptors and files that the back ends share. */
+/* Helpers for descriptors and small files. */
 #ifndef BACKENDS_FILES_H
 #define BACKENDS_FILES_H
 
@@ -8,26 +8,28 @@
 #include "base/attributes.h"
 #include "base/error.h"
 
-/* For `int fd AUTO(files_close) = open(...)`; -1 is no descriptor. */
+/* For `int fd AUTO(files_close) = open(...)`; ignores -1. */
 void files_close(int *fd);
 
-/* The descriptor, which its variable does not close any more. */
+/* Takes the descriptor out of its variable, which then does not close it. */
 int files_keep(int *fd);
 
 /*
- * Opens a path that stays below `directory` whatever anybody has put there: no symbolic link on the
- * way or at the end, no "..", and nothing that is mounted inside. -1 with errno as open(2): ELOOP
- * for a link, EXDEV for a mount.
+ * Opens a path that stays below `directory`, whatever is there: follows no symbolic link, no "..",
+ * and enters no mount. -1 with errno as open(2): ELOOP for a link, EXDEV for a mount.
  */
 int files_open_below(int directory, const char *path, int flags);
 
-/* Gives -1 like openat(2) of a directory, without following a link. */
+/* Opens a directory without following a link; -1 as openat(2). */
 int files_open_directory(int parent, const char *name);
 
-/* Makes the directory if it is missing. */
+/* Opens the directory; makes it first if it is missing. */
 MUST_CHECK struct error *files_make_path(const char *path);
 
-/* Makes the directory if it is missing, and opens it. */
+/*
+ * Replaces the contents of the file in one step: readers see the old or the new ones, also after a
+ * power failure.
+ */
 MUST_CHECK struct error *files_make_directory(int parent, const char *name, int *out);
 
 /*
@@ -37,13 +39,12 @@ MUST_CHECK struct error *files_make_directory(int parent, const char *name, int 
 MUST_CHECK struct error *files_replace(int directory, const char *name, const void *bytes,
                                        size_t size);
 
-/* At most `room` bytes; a longer file is OUT_OF_RANGE, none is NOT_FOUND. */
+/* Makes everything that was written to the descriptor's file system durable. */
 MUST_CHECK struct error *files_read(int directory, const char *name, void *bytes, size_t room,
                                     size_t *size);
 
 /*
- * Everything that was written to the file system that the descriptor is on outlasts a power
- * failure.
+ * The first line of a file in /sys or /proc, without the newline. Returns 0 or the value of errno.
  */
 MUST_CHECK struct error *files_sync(int fd);
 

@@ -23,8 +23,8 @@
 #define CHECK_TIMEOUT_MS 3600000
 
 /*
- * How each is made. ext4: its tables are written later, by the kernel, and no blocks are kept for
- * root. Nothing is discarded: the device is empty. The smallest sizes are those of the tools.
+ * How each is made. ext4: the kernel writes the tables later, and no blocks are reserved for root.
+ * Nothing is discarded: the device is empty. The minimum sizes are those of the tools.
  */
 static const struct maker {
     const char *fs_type;
@@ -155,7 +155,7 @@ format_again(const char *device, const char *fs_type, const char *label)
 
 /* ---- keeping ---- */
 
-/* Codes above 1 (repaired) ask for a person. */
+/* Codes above 1 (repaired) need a person. */
 static struct error *
 run_e2fsck(const char *const *arguments, const char *device)
 {
@@ -170,7 +170,7 @@ run_e2fsck(const char *const *arguments, const char *device)
                      device, said);
 }
 
-/* Only ext4 has something to gain: the others replay their logs when they are mounted. */
+/* Only ext4 needs this: the others replay their logs when they are mounted. */
 struct error *
 format_check(const char *device, const char *fs_type)
 {
@@ -189,10 +189,7 @@ format_grows_mounted(const char *fs_type)
            sets[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
 }
 
-/*
- * A file system that is not mounted has to be checked in full before it may grow: resize2fs
- * insists.
- */
+/* resize2fs insists on a full check of an unmounted file system before it grows. */
 static struct error *
 resize_unmounted(const char *device)
 {
@@ -210,9 +207,8 @@ grow_mounted_ext4(const char *device)
     if (!error || !strstr(error->message, "Permission denied"))
         return error;
     error_free(error);
-    return error_new(CODE_PERMISSION_DENIED,
-                     "only with CAP_SYS_RESOURCE does the kernel let ext4 grow "
-                     "while it is mounted; it can grow when it is not");
+    return error_new(CODE_PERMISSION_DENIED, "a mounted ext4 can grow only with CAP_SYS_RESOURCE; "
+                                             "unmount it, and it grows at the next mount");
 }
 
 static struct error *
@@ -261,8 +257,8 @@ format_set_label(const char *mount_path, const char *fs_type, const char *label)
 /* ---- growing a file ---- */
 
 /*
- * What was set after the image was made stands on the image alone; where there is no such thing,
- * there is nothing to keep.
+ * Copies the compression that was set on the image itself after it was made. Ignores failures:
+ * without the attribute there is nothing to keep.
  */
 static void
 keep_compression(int from, int to)
@@ -309,7 +305,7 @@ format_grow_file(const char *image)
     int from AUTO(files_close) = open(image, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (from < 0)
         return error_from_errno(errno, "open %s", image);
-    unlink(copy); /* of a run that was interrupted */
+    unlink(copy); /* left by an interrupted run */
     int to AUTO(files_close) = open(copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (to < 0)
         return error_from_errno(errno, "make %s", copy);

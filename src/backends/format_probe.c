@@ -58,7 +58,7 @@ take_value(blkid_probe probe, const char *name, char *found, size_t size)
         snprintf(found, size, "%s", value);
 }
 
-/* Two signatures at once are an answer too: somebody else must decide what the device is. */
+/* Two signatures are an answer too: a person must decide what the device is. */
 static struct error *
 ask_blkid(int fd, char *found, size_t size)
 {

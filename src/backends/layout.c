@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names on disk: see layout.h. */
+/* The layout of a back end's directory: see layout.h. */
 #include "backends/layout.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 static const struct place {
     const char *directory;
-    const char *making; /* how the names in making/ begin */
+    const char *making; /* the prefix of names in making/ */
     enum data_role role;
     enum volume_kind kind;
 } places[] = {
@@ -207,7 +207,7 @@ layout_read_note(struct backend *backend, const struct data *data, void *note, s
     return error ? error : files_read(holder, "note", note, room, size);
 }
 
-/* False for a name that none of ours has. */
+/* False for a name that is not ours. */
 static bool
 set_handle(const char *name, struct data *data)
 {
@@ -232,7 +232,7 @@ read_making_name(const char *name, struct data *data)
     return false;
 }
 
-/* `place` is NULL for making/. False for a name that none of ours has. */
+/* `place` is NULL for making/. False for a name that is not ours. */
 static bool
 read_name(const char *name, const struct place *place, struct backend_entry *entry)
 {

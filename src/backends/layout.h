@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a back end's directory looks. All that keep files have the same:
+ * The layout of a back end's directory, the same for all:
  *
  *     volume-trees/HANDLE/tree           a directory, a subvolume, a mount: the volume's contents
  *     volume-images/HANDLE/disk/image    one disk image
@@ -8,9 +8,9 @@
  *     snapshot-images/HANDLE/disk/image
  *     making/ROLE-KIND-HANDLE/...        unfinished copies; moved to their place when done
  *
- * HANDLE/ is the holder: nobody but us has a way into it, the note stands in or on it, and no two
- * snapshots share a parent directory. Role and kind are in the path, so that listing a hundred
- * thousand volumes reads five directories and looks at no file.
+ * HANDLE/ is the holder: only skycap has access to it, it carries the note, and no two snapshots
+ * share a parent directory. Role and kind are in the path, so that listing a hundred thousand
+ * volumes reads five directories and no files.
  */
 #ifndef BACKENDS_LAYOUT_H
 #define BACKENDS_LAYOUT_H
@@ -19,28 +19,31 @@
 
 #define LAYOUT_PATH_SIZE 160 /* of any path below the root, with the NUL */
 
-/* What stands in the holder: the thing that is made, copied and removed as a whole. */
+/* What is in the holder: made, copied and removed as a whole. */
 const char *layout_content(const struct data *data);
 
 /*
- * Paths below the root: of the holder, of the holder while it is being made, and of what the user
- * of the data gets.
+ * Paths below the root: of the holder, of the holder while it is being made, and of the data
+ * itself.
  */
 void layout_print_holder(const struct data *data, char *out, size_t size);
 void layout_print_making(const struct data *data, char *out, size_t size);
 void layout_print_data(const struct data *data, char *out, size_t size);
 
-/* Opens `backend->path` as its root, unless that is open, and makes the directories in it. */
+/* Opens `backend->path` as the root, unless it is open, and makes the directories in it. */
 MUST_CHECK struct error *layout_open(struct backend *backend);
 
-/* Frees what every back end has. */
+/* Frees what all back ends have in common, and the back end. */
 void layout_close(struct backend *backend);
 
 /* NOT_FOUND if there is none. */
 MUST_CHECK struct error *layout_open_holder(int root, const struct data *data, int *out);
 MUST_CHECK struct error *layout_make_holder(int root, const struct data *data, int *out);
 
-/* The content itself: a directory, or the directory of the image. NOT_FOUND if there is none. */
+/*
+ * The content: the directory of a tree, or the one that holds the image. NOT_FOUND if there is
+ * none.
+ */
 MUST_CHECK struct error *layout_open_content(int root, const struct data *data, int *out);
 /* The image in it. */
 MUST_CHECK struct error *layout_open_image(int root, const struct data *data, int flags, int *out);
@@ -48,10 +51,10 @@ MUST_CHECK struct error *layout_open_image(int root, const struct data *data, in
 /* The directory of a tree, the file of an image. NOT_FOUND if there is none. */
 MUST_CHECK struct error *layout_open_data(int root, const struct data *data, int flags, int *out);
 
-/* The note as a file in the holder. Settings may have none. */
+/* Writes the note as a file in the holder. Settings may have none. */
 MUST_CHECK struct error *layout_put_note(int holder, const struct data_note *note);
 
-/* The space that an open image may take and takes. */
+/* The size of an open image and the space that it uses. */
 MUST_CHECK struct error *layout_measure_image(int image, struct data_usage *usage);
 
 /* ---- see backend_ops ---- */

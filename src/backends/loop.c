@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loop devices: see loop.h. Between the look for a device that the file has and the making of one
- * the file is locked (flock), so that two who attach it at the same time get the same device. The
- * lock is on a descriptor of its own: the one that a device gets stays open, and locked, as long as
- * the device has it.
+ * Loop devices: see loop.h. The file is locked (flock) from the search for its device until a new
+ * one is made, so that two callers that attach it at the same time get the same device. The lock is
+ * on a separate descriptor: the one given to the device stays open, and would stay locked, as long
+ * as the device exists.
  */
 #include "backends/loop.h"
 
@@ -25,20 +25,20 @@
 #include "backends/files.h"
 
 /*
- * The kernel gives the same free device to all who ask at the same time; all but one of them find
- * it busy.
+ * The kernel offers the same free device to all who ask at the same time; all but one then find it
+ * busy.
  */
 #define MOST_TRIES 64
 
 /*
- * Of every device, always. By itself the kernel takes what the file below can do directly, and that
- * changes: a file that has become a reflink copy's source on xfs needs 4096 bytes where it needed
- * 512 before, and then what was formatted on the smaller blocks cannot be mounted any more.
+ * Set for every device. By default the kernel uses the direct I/O block size of the file, which may
+ * change: on xfs, a file that becomes the source of a reflink copy needs 4096 bytes instead of 512,
+ * and then a file system with the smaller blocks cannot be mounted any more.
  */
 #define BLOCK_BYTES 4096u
 #define SMALL_BLOCK_BYTES 512u
 
-/* How many devices the kernel has numbers for where none has partitions. */
+/* How many devices the kernel has numbers for if none has partitions. */
 #define MOST_DEVICES (1ul << 20)
 
 void
@@ -47,7 +47,7 @@ loop_release(struct loop_device *device)
     files_close(&device->fd);
 }
 
-/* Upon a block device the kubelet has one of its own, which writes. Ours there only read. */
+/* On a block device the kubelet has its own loop device, which is writable. Ours are read-only. */
 static bool
 is_of(int device, const struct stat *file)
 {
@@ -69,7 +69,7 @@ open_if_of(const char *name, const struct stat *file)
     return fd;
 }
 
-/* Only devices that have a file have this directory in /sys. */
+/* Only attached devices have this file in /sys. */
 static bool
 is_attached(const char *name)
 {
@@ -136,8 +136,8 @@ open_free_device(struct loop_device *out)
 /* ---- devices with a name of their own ---- */
 
 /*
- * Numbers end here. Each partition that a device may have takes one of the kernel's; the parameter
- * is a power of two less one.
+ * The limit of device numbers. Each possible partition of a device takes one of the kernel's minor
+ * numbers; the parameter is a power of two minus one.
  */
 static unsigned long
 number_limit(void)
@@ -148,7 +148,7 @@ number_limit(void)
     return MOST_DEVICES / (strtoul(text, NULL, 10) + 1);
 }
 
-/* With one digit more it would be beyond the limit: no other number begins with it. */
+/* One more digit would exceed the limit: no other number begins with this one. */
 static bool
 is_own_number(unsigned long number, unsigned long limit)
 {
@@ -173,8 +173,8 @@ loop_has_own_name(const char *device)
 }
 
 /*
- * Any one of those: a number is not used again soon, so that who still knows the old device does
- * not take another for it.
+ * Chooses at random: a number is not reused soon, so nobody who remembers the old device mistakes
+ * another for it.
  */
 static unsigned long
 choose_number(void)
@@ -187,7 +187,7 @@ choose_number(void)
     return lowest + random % (limit - lowest);
 }
 
-/* Where /dev is not the kernel's own, nobody has made a file for the device. */
+/* If /dev is not a devtmpfs, nobody makes the device file. */
 static void
 make_device_file(const char *path)
 {
@@ -202,7 +202,7 @@ make_device_file(const char *path)
         mknod(path, S_IFBLK | 0600, makedev(major, (unsigned)strtoul(colon + 1, NULL, 10)));
 }
 
-/* As open_device; also if the number is in use. */
+/* As open_device; `out->fd` also stays -1 if the number is in use. */
 static struct error *
 open_own_device(struct loop_device *out)
 {
@@ -219,8 +219,8 @@ open_own_device(struct loop_device *out)
 }
 
 /*
- * Somebody else may have removed the device of a file that make_device_file has made. The kernel's
- * own files go before what is in /sys does.
+ * Somebody else may have removed a device whose file make_device_file made. The kernel removes its
+ * own files before those in /sys.
  */
 static void
 remove_stale_files(unsigned long limit)
@@ -248,7 +248,7 @@ loop_remove_unused(void)
     while (control >= 0 && blocks && (entry = readdir(blocks))) {
         char device[LOOP_PATH_SIZE];
         snprintf(device, sizeof device, "/dev/%.20s", entry->d_name);
-        /* If it is busy, somebody is just taking it. */
+        /* If it is busy, somebody is just attaching it. */
         if (has_own_name(device, limit) && !is_attached(entry->d_name))
             ioctl(control, LOOP_CTL_REMOVE, strtoul(device + strlen("/dev/loop"), NULL, 10));
     }
@@ -289,7 +289,7 @@ make_device(const char *path, unsigned flags, struct loop_device *out)
             continue;
         if (configure(out->fd, file, flags) == 0)
             return NULL;
-        /* Some file systems below have no direct I/O. */
+        /* Some file systems do not support direct I/O. */
         if (errno == EINVAL && flags & LOOP_DIRECT_IO) {
             flags &= ~(unsigned)LOOP_DIRECT_IO;
             if (configure(out->fd, file, flags) == 0)
@@ -316,8 +316,8 @@ lock_file(const char *path, int *lock, struct stat *status)
 }
 
 /*
- * A device that was detached while somebody looked at it is still there and goes with the last who
- * has it open. Now it is wanted again. While we have it open it cannot go.
+ * A device that was detached while open still exists until its last user closes it. It is wanted
+ * again. It cannot disappear while we have it open.
  */
 static struct error *
 keep(const struct loop_device *device, struct loop_info64 *info)

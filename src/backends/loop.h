@@ -2,10 +2,10 @@
 /*
  * Loop devices: an image file as a block device. Needs root.
  *
- * A file has one device at most: attaching it again, by whichever process, gives the device that it
- * has. Devices are found by the file itself, not by its path, so they are found again after a
- * restart. Of what is attached to a block device only a read-only device counts: the kubelet
- * attaches one of its own to every block volume that is published.
+ * A file has at most one device: attaching it again, by any process, gives the same device. Devices
+ * are found by the file itself, not by its path, so they are found again after a restart. Of
+ * devices on top of a block device only read-only ones count: the kubelet attaches its own to every
+ * published block volume.
  */
 #ifndef BACKENDS_LOOP_H
 #define BACKENDS_LOOP_H
@@ -20,22 +20,21 @@
 
 enum loop_flags {
     LOOP_READ_ONLY = 1,
-    LOOP_DIRECT_IO = 2, /* where the file system below can; 2.7 times faster here */
-    LOOP_AUTOCLEAR = 4, /* the device goes when its last user does: a mount, or `fd` */
-    LOOP_OWN_NAME =
-        8, /* a device of its own, whose name no other device's begins with, now or later */
+    LOOP_DIRECT_IO = 2,     /* if the file system supports it; 2.7 times faster here */
+    LOOP_AUTOCLEAR = 4,     /* the device is removed with its last user: a mount, or `fd` */
+    LOOP_OWN_NAME = 8,      /* a new device whose name is not a prefix of any other device's name */
     LOOP_SMALL_BLOCKS = 16, /* of 512 bytes; else 4096 */
 };
 
 struct loop_device {
     char path[LOOP_PATH_SIZE]; /* /dev/loop7 */
-    int fd;                    /* the device, open; the caller closes it */
+    int fd;                    /* the open device; the caller closes it */
 };
 
 /*
- * FAILED_PRECONDITION if the file has a device that writes and a read-only one is wanted, or the
- * other way round. LOOP_DIRECT_IO and the flags below it say how a new device is made; one that is
- * there stays as it is, but it stays also when its last user goes unless LOOP_AUTOCLEAR is given.
+ * FAILED_PRECONDITION if the file has a writable device and a read-only one is wanted, or the
+ * reverse. LOOP_DIRECT_IO and the flags below apply only to a new device. An existing device stays
+ * as it is, except that without LOOP_AUTOCLEAR it no longer disappears with its last user.
  */
 MUST_CHECK struct error *loop_attach(const char *file, unsigned flags, struct loop_device *out);
 
@@ -43,37 +42,34 @@ MUST_CHECK struct error *loop_attach(const char *file, unsigned flags, struct lo
 MUST_CHECK struct error *loop_find(const char *file, struct loop_device *out);
 
 /*
- * The device of a file that may have been removed, by a directory in its path that no other has;
+ * The device of a file that may have been removed, found by a directory in its path that is unique;
  * NOT_FOUND if there is none.
  */
 MUST_CHECK struct error *loop_find_below(const char *directory, struct loop_device *out);
 
-/* The device goes now, or when its last user does. That the file has none is success. */
+/* Detaches the device now, or when its last user closes it. Success if the file has none. */
 MUST_CHECK struct error *loop_detach(const char *file);
 
-/* The device gets the size that its file has now. */
+/* Gives the device the current size of its file. */
 MUST_CHECK struct error *loop_resize(const struct loop_device *device);
 
 /*
- * Every device that has a file; `file` as the kernel tells it, with " (deleted)" behind it if it
- * is.
+ * Called for every attached device; `file` is as the kernel reports it, followed by " (deleted)" if
+ * it is.
  */
 typedef struct error *loop_found(void *context, const char *device, const char *file);
 MUST_CHECK struct error *loop_list(loop_found *found, void *context);
 
-/* The device itself, whatever its file: it goes now, or when its last user does. */
+/* Detaches the device, whatever its file, now or when its last user closes it. */
 MUST_CHECK struct error *loop_drop(const char *device);
 
 /*
- * Whether it is one as LOOP_OWN_NAME gives: "/dev/loop200007", but not "/dev/loop7", with which
- * /dev/loop70 begins.
+ * Whether it is a device as made with LOOP_OWN_NAME: "/dev/loop200007", but not "/dev/loop7", which
+ * is a prefix of /dev/loop70.
  */
 bool loop_has_own_name(const char *device);
 
-/*
- * Devices as LOOP_OWN_NAME gives are removed from the kernel if they have no file and nobody has
- * them open.
- */
+/* Removes devices made with LOOP_OWN_NAME from the kernel if they have no file and are not open. */
 void loop_remove_unused(void);
 
 /* Closes `fd`. Also for `struct loop_device device AUTO(loop_release) = LOOP_NONE`. */

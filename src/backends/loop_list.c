@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop devices that there are, by anybody: see loop.h. */
+/* All loop devices of the machine: see loop.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ take_below(void *context, const char *device, const char *file)
         return NULL;
     wanted->device->fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     snprintf(wanted->device->path, sizeof wanted->device->path, "%s", device);
-    return NULL; /* one that has just gone is not there */
+    return NULL; /* ignores a device that has just been removed */
 }
 
 struct error *

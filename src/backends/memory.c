@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory back end: every volume is a tmpfs of its size, an image is a file in one. Full is
- * full, copies are copies. All of it stands below one more tmpfs, DIRECTORY/memory, so that nothing
- * but an empty directory is left when the machine goes down; while it is up a restarted skycap
+ * The memory back end: every volume is a tmpfs of its size, an image is a file in one. Sizes are
+ * enforced, and copies are full copies. Everything is below one more tmpfs, DIRECTORY/memory, so
+ * that only an empty directory is left when the machine goes down; until then, a restarted skycap
  * finds what is mounted. Needs root.
  */
 #include <errno.h>
@@ -28,14 +28,14 @@
 
 /* ---- mounts ---- */
 
-/* The path of something that is open, for calls that take only paths. */
+/* A path of an open file, for calls that take only paths. */
 static void
 print_open(int fd, char *out, size_t size)
 {
     snprintf(out, size, "/proc/self/fd/%d", fd);
 }
 
-/* An empty list means half of the machine's memory, the kernel's own limit. */
+/* Without a size, the kernel's limit applies: half of the machine's memory. */
 static void
 print_options(const struct data *data, uint64_t size_bytes, char *out, size_t size)
 {
@@ -186,7 +186,7 @@ measure(struct backend *backend, const struct data *data, struct data_usage *usa
     return NULL;
 }
 
-/* A line of /proc/meminfo, in bytes; 0 if it is not there. */
+/* A line of /proc/meminfo, in bytes; 0 if there is none. */
 static uint64_t
 read_amount(const char *text, const char *name)
 {
@@ -194,7 +194,7 @@ read_amount(const char *text, const char *name)
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-/* What the kernel would take back from its caches counts as available. */
+/* Caches that the kernel can reclaim count as available. */
 static struct error *
 capacity(struct backend *backend, struct backend_capacity *out)
 {
@@ -210,7 +210,7 @@ capacity(struct backend *backend, struct backend_capacity *out)
     return NULL;
 }
 
-/* A volume that somebody has unmounted is gone, although its directory is there. */
+/* A volume that somebody has unmounted is gone, although its directory exists. */
 static struct error *
 find_path(struct backend *backend, const struct data *data, char *out, size_t size)
 {
@@ -227,7 +227,7 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
 {
     struct extent_reader *reader AUTO(memory_cleanup) = memory_new(sizeof *reader);
     int image AUTO(files_close) = -1;
-    (void)base; /* refused before: finds_changes is false */
+    (void)base; /* refused earlier: finds_changes is false */
     struct error *error = layout_open_image(backend->root, data, O_RDONLY, &image);
     if (!error)
         error = extents_open_seek(reader, image, offset);
@@ -274,7 +274,7 @@ const struct backend_ops backend_memory = {
     .name = "memory",
     .is_volatile = true,
     .open = open_backend,
-    .close = layout_close, /* what is mounted stays: it is the data */
+    .close = layout_close, /* does not unmount: the mounts are the data */
     .create = create,
     .copy = copy,
     .remove = remove_data,

@@ -41,8 +41,8 @@ pool_check_writable(const struct pool *pool)
         return NULL;
     return error_new(CODE_UNAVAILABLE,
                      "the pool %s is read-only, after an error of the disk below it: look at the "
-                     "kernel's log and at the disk's free space; skycap mounts the pool anew when "
-                     "no volume of it is in use any more",
+                     "kernel's log and at the disk's free space; skycap remounts the pool when "
+                     "none of its volumes is in use",
                      pool->image);
 }
 
@@ -59,7 +59,7 @@ is_time_to_try(struct pool *pool)
     return true;
 }
 
-/* A btrfs that has met an error is read-only until it has been unmounted everywhere. */
+/* After an error, a btrfs stays read-only until it has been unmounted everywhere. */
 static struct error *
 recover(struct pool *pool, struct error *why)
 {
@@ -131,7 +131,7 @@ free_pool(struct pool *pool)
     free(pool);
 }
 
-/* A new pool that cannot be mounted is of no use. */
+/* A new pool that cannot be mounted is useless. */
 static struct error *
 make_and_mount(struct pool *pool, uint64_t size_bytes)
 {
@@ -152,11 +152,11 @@ make_or_mount(struct pool *pool, uint64_t size_bytes, bool must_exist)
     pool_image_remove_unfinished(pool);
     bool is_there = access(pool->image, F_OK) == 0;
     if (!is_there && must_exist)
-        return error_new(CODE_DATA_LOSS,
-                         "%s is missing, and the volumes that were made here are in it: put it "
-                         "back (is its disk mounted?); to begin anew without them, take another "
-                         "data directory",
-                         pool->image);
+        return error_new(
+            CODE_DATA_LOSS,
+            "%s is missing, and the volumes that were made here are in it: put it "
+            "back (is its disk mounted?); to start without them, use another data directory",
+            pool->image);
     if (!is_there)
         return make_and_mount(pool, size_bytes);
     struct error *error = pool_mount_open(pool, &pool->root);
@@ -183,7 +183,7 @@ open_pool(struct pool *pool, const char *directory, const struct pool_options *o
     return error;
 }
 
-/* What fails now is tried again by pool_tend. */
+/* pool_tend retries what fails now. */
 static struct pool *
 begin(struct pool *pool)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool's file: making and growing it. See pool.h. */
+/* Making and growing the pool's file: see pool.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 #define UNFINISHED ".new."
 
 /*
- * Half of what is free and what the pool has already: there are others on the disk, and a kubelet
- * evicts pods when 10 to 15 % are left.
+ * Half of what is free or already used by the pool: others use the disk too, and a kubelet evicts
+ * pods when 10 to 15 % are left.
  */
 static struct error *
 choose_size(const struct pool *pool, uint64_t *out)
@@ -52,7 +52,7 @@ make_file_system(int fd, const char *file, uint64_t size_bytes)
     return error;
 }
 
-/* A name of its own for each attempt: mkfs opens the file by its name more than once. */
+/* Each attempt uses a new name: mkfs opens the file by its name more than once. */
 struct error *
 pool_image_make(struct pool *pool, uint64_t size_bytes)
 {
@@ -97,7 +97,7 @@ pool_image_remove_unfinished(const struct pool *pool)
         closedir(directory);
 }
 
-/* Each step can be done again: a crash between them is mended by the next start. */
+/* Every step can be repeated: after a crash in between, the next start completes it. */
 static struct error *
 resize(struct pool *pool, uint64_t size_bytes)
 {

@@ -43,7 +43,7 @@ has_device(int mounted, const char *device)
     return false;
 }
 
-/* Whether what is mounted there stands in our file. */
+/* Whether the file system mounted there is in our file. */
 static bool
 is_ours(const struct pool *pool, int mounted)
 {
@@ -53,8 +53,8 @@ is_ours(const struct pool *pool, int mounted)
 }
 
 /*
- * Opens the root of our pool; it stays -1 if nothing is mounted there, and something else is an
- * error.
+ * Opens the root of our pool. `*root` stays -1 if nothing is mounted there; a mount that is not
+ * ours is an error.
  */
 static struct error *
 open_mounted(const struct pool *pool, int *root)
@@ -67,16 +67,15 @@ open_mounted(const struct pool *pool, int *root)
         return NULL;
     if (!is_ours(pool, fd))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "something else than %s is mounted at %s; unmount it", pool->image,
+                         "something other than %s is mounted at %s; unmount it", pool->image,
                          pool->path);
     *root = files_keep(&fd);
     return NULL;
 }
 
 /*
- * Kernels before 5.6 do not know the option. A btrfs that has become read-only, and that somebody
- * still uses, can be mounted read-only alone; so can perhaps one that the disk below has no room
- * for.
+ * Kernels before 5.6 do not know the option. A btrfs that has become read-only and is still in use
+ * can only be mounted read-only; the same may be true if the disk below is full.
  */
 static int
 mount_device(const char *device, const char *path)
@@ -127,7 +126,10 @@ is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whoever has the number of the old root's descriptor has the new root. The caller has the lock. */
+/*
+ * Keeps the number of the root's descriptor, so all its users get the new root. The caller has
+ * locked `mounting`.
+ */
 static struct error *
 take_root(struct pool *pool, int root)
 {
@@ -155,7 +157,7 @@ pool_check(struct pool *pool)
     if (fstatat(pool->directory, "pool", &here, 0) != 0 || !is_same(&here, &pool->mounted))
         error = mount_again(pool);
     pthread_mutex_unlock(&pool->mounting);
-    return error_wrap(error, "mount the pool again, which somebody has unmounted");
+    return error_wrap(error, "mount the pool again after somebody has unmounted it");
 }
 
 struct mount_line {
@@ -163,7 +165,7 @@ struct mount_line {
     const char *device; /* "0:45" */
 };
 
-/* "ID PARENT DEVICE ...", which is cut into pieces. */
+/* Splits "ID PARENT DEVICE ...". */
 static bool
 parse_mount(char *line, struct mount_line *out)
 {
@@ -175,7 +177,7 @@ parse_mount(char *line, struct mount_line *out)
     return out->device;
 }
 
-/* Mounts in this namespace of the file system that has the mount with this id. */
+/* Counts the mounts in this namespace of the same file system as the mount with this id. */
 static unsigned
 count_mounts(FILE *table, uint64_t id)
 {

@@ -18,9 +18,9 @@
 #define RESERVE_FILE "reserve"
 #define DISK_PART 50u
 #define LARGEST_RESERVE (UINT64_C(4) << 30)
-#define SMALLEST_CHANGE (UINT64_C(4) << 20) /* smaller ones are not worth a write */
+#define SMALLEST_CHANGE (UINT64_C(4) << 20) /* smaller changes are not worth a write */
 #define SPACE_KINDS 16u
-#define DEVICE 1u /* the only one of a pool */
+#define DEVICE 1u /* a pool has only this one */
 
 struct error *
 pool_room_on_disk(int directory, uint64_t *bytes)
@@ -58,7 +58,7 @@ take_stripes(struct taking *taking, const struct btrfs_chunk *chunk, const char 
     }
 }
 
-/* In the order of their addresses; a chunk never gets an address that was used before. */
+/* In the order of their addresses; addresses are never reused. */
 static void
 take_chunk(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
 {
@@ -115,7 +115,8 @@ find_free_in_chunks(int root, uint64_t *bytes)
 }
 
 /*
- * What could be written into the pool. Not what statfs says: that is 0 where metadata has no room.
+ * How much could be written into the pool. statfs does not tell: it reports 0 if metadata has no
+ * room.
  */
 static struct error *
 find_free(int root, uint64_t *bytes)
@@ -130,7 +131,7 @@ find_free(int root, uint64_t *bytes)
     return error;
 }
 
-/* As far as there is room: the last of it comes in smaller pieces. */
+/* Grows as far as there is room: halves the step when the disk is full. */
 static struct error *
 grow(int file, uint64_t from_bytes, uint64_t to_bytes)
 {
@@ -172,7 +173,10 @@ struct reserve {
     uint64_t want_bytes;
 };
 
-/* Whatever the pool takes it takes from the disk too: the file need not change for that. */
+/*
+ * Data written to the pool reduces the free space of both pool and disk, so it does not change the
+ * size of the reserve.
+ */
 static struct error *
 measure(int root, int directory, struct reserve *out)
 {
@@ -197,10 +201,7 @@ is_worth_changing(const struct reserve *reserve)
     return (want > have ? want - have : have - want) >= SMALLEST_CHANGE || (have && !want);
 }
 
-/*
- * btrfs counts as used what it has committed, not what was written since: hence the commits before
- * and after.
- */
+/* btrfs counts only committed data as used: hence the commits before and after. */
 struct error *
 pool_room_set_reserve(int root, int directory)
 {

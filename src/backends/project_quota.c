@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Project quotas: see project_quota.h. A free number is one without limit and without use; the
- * kernel has no call that reserves one, so the caller assigns one directory at a time and gives the
- * number its limit before the next.
+ * Project quotas: see project_quota.h. A number without a limit and without usage is free. The
+ * kernel has no call that reserves one, so the caller assigns one directory at a time and sets its
+ * limit before the next.
  */
 #include "backends/project_quota.h"
 
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Numbers below are left to the administrator. */
+/* Lower numbers are left to the administrator. */
 #define FIRST_PROJECT 0x40000000u
 #define MOST_TRIES 1000u
 #define QUOTA_BLOCK 1024u

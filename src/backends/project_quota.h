@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of directories by project quotas, where the file system is mounted with them (xfs and
- * ext4: `prjquota`). Every directory that is limited is a project of its own; its number stands on
- * the directory itself.
+ * Limits of directories by project quotas, if the file system is mounted with them (xfs and ext4:
+ * `prjquota`). Every limited directory is a project of its own; its number is an attribute of the
+ * directory.
  */
 #ifndef BACKENDS_PROJECT_QUOTA_H
 #define BACKENDS_PROJECT_QUOTA_H
@@ -13,8 +13,8 @@
 bool project_quota_works(int directory);
 
 /*
- * An empty directory becomes a project: what is made in it from now on belongs to it. Gives its
- * number; the one it has, if it has one.
+ * Makes an empty directory a project: everything created in it belongs to the project. `*project`
+ * is the number; a directory that is a project keeps its number.
  */
 MUST_CHECK struct error *project_quota_assign(int directory, uint32_t *project);
 

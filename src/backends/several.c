@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several back ends at once: see backend.h. The others hang on the first one, which lives where it
- * would live alone: one alone costs nothing more than it did.
+ * Several back ends at once: see backend.h. The others are linked to the first one, which is where
+ * it would be alone.
  *
- * A back end that was used once is opened again, named or not. To leave its name out loses no
+ * A back end that has been used is opened again, named or not: leaving out its name loses no
  * volume, and the doctor needs no names.
  */
 #include <dirent.h>
@@ -70,8 +70,8 @@ backend_find(struct backend *backend, const char *name, struct backend **out)
 /* ---- opening ---- */
 
 /*
- * The first is the one whose directory says to whom it belongs: that tells a wrong order, which
- * would lead handles astray.
+ * The directory names the first back end, so a wrong order, which would lead handles to the wrong
+ * back end, is noticed.
  */
 static struct error *
 check_addition(struct backend *first, const char *name)
@@ -116,7 +116,7 @@ add(struct backend *first, const char *name, const struct backend_options *optio
     while (last->next)
         last = last->next;
     error = backend_open(name, &own, &last->next);
-    if (error) /* what holds nothing is not found the next time */
+    if (error) /* so that the next start does not find an empty one */
         rmdir(directory);
     return error;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of back ends: a new one is its file, its declaration and its place in the list. */
+/* The list of back ends. To add one, add its file, its declaration and its entry here. */
 #include "backends/backend.h"
 
 extern const struct backend_ops backend_btrfs;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directory trees whose contents nobody has checked: names, links and depth are whatever the user
- * of a volume has made of them. Nothing here follows a symbolic link, crosses into a mount, or uses
- * more stack or descriptors for a deeper tree.
+ * Untrusted directory trees: names, links and depth are up to the user of a volume. Nothing here
+ * follows a symbolic link, enters a mount, or needs more stack or descriptors for a deeper tree.
  */
 #ifndef BACKENDS_TREE_H
 #define BACKENDS_TREE_H
@@ -13,48 +12,49 @@
 
 struct tree_size {
     uint64_t allocated_bytes;
-    uint64_t inodes; /* without the top */
+    uint64_t inodes; /* without the root */
     /*
-     * Of everything, the top included: the latest ctime, and a number that is another when any
-     * ctime or the set of files is another.
+     * Of everything, the root included: the latest ctime, and a number that changes when any ctime
+     * or the set of files changes.
      */
     int64_t changed_ns;
     uint64_t fingerprint;
 };
 
 /*
- * Fills the empty directory `to` with everything that is in `from`: modes, owners, times, extended
- * attributes (access lists and capabilities among them), hard links, symbolic links, devices,
- * holes; and gives it the metadata of `from` itself.
+ * Fills the empty directory `to` with everything in `from`: modes, owners, times, extended
+ * attributes (including access lists and capabilities), hard links, symbolic links, devices, holes.
+ * Gives it the metadata of `from` itself.
  *
- * A job that goes on finds part of that there already: a file of the same size, time, owner and
- * mode is taken to be done, all else is made anew.
+ * A job that continues an earlier attempt keeps files of the same size, time, owner and mode, and
+ * makes everything else again.
  *
- * A tree that changes meanwhile is copied as it is met. FAILED_PRECONDITION for something mounted
- * inside, or a tree deeper than a path can name.
+ * If the tree changes meanwhile, each entry is copied as it is found. FAILED_PRECONDITION for a
+ * mount inside, or a tree deeper than a path can name.
  */
 MUST_CHECK struct error *tree_copy(struct copy_job *job, int from, int to);
 
-/* Counts what a file with several names has once. */
+/* Counts a file with several names once. */
 MUST_CHECK struct error *tree_measure(int directory, struct tree_size *out);
 
 /*
- * The group may read and write everything, and owns what is made there later. A tree whose top is
- * so already is taken to be so all the way down.
+ * Lets the group read and write everything, and own what is created later. If the root of the tree
+ * is so already, everything below is assumed to be.
  */
 MUST_CHECK struct error *tree_give(int directory, gid_t group);
 
-/* Removes name and everything below, of any depth, sealed or not. Not being there is success. */
+/*
+ * Removes the entry and everything below it, at any depth, sealed or not. Success if it does not
+ * exist.
+ */
 MUST_CHECK struct error *tree_remove(int parent, const char *name);
 
-/*
- * The file or directory cannot be changed any more, or can again; false where that is not possible.
- */
+/* Makes the file or directory unchangeable, or changeable again; false if that is not possible. */
 bool tree_seal(int fd, bool sealed);
 
 /*
- * Seals every file and directory of a copy, where the file system and our privileges allow that. To
- * be called when the copy is durable: it would be slow before.
+ * Seals every file and directory of a copy, if the file system and our privileges allow it. Called
+ * when the copy is durable: it would be slow before.
  */
 MUST_CHECK struct error *tree_seal_all(struct copy_job *job, int top);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies trees: see tree.h. A directory is entered, its entries are made, its subdirectories wait;
- * when all of them are done it is left and only then gets its own mode, owner, attributes and
- * times, so that neither a default access list nor a set-group-id bit nor making the entries spoils
- * anything.
+ * Copying trees: see tree.h. A directory is entered, its entries are made, and its subdirectories
+ * are queued. When all of them are done, the directory gets its own mode, owner, attributes and
+ * times, so that neither a default access list nor a set-group-id bit nor making the entries
+ * changes anything.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 #include "backends/tree_walk.h"
 #include "base/memory.h"
 
-#define ATTRIBUTES_BYTES (64u << 10) /* the kernel's limit for a list and for a value */
+#define ATTRIBUTES_BYTES (64u << 10) /* the kernel's maximum for a list and for a value */
 
 struct tree_copying {
     struct copy_job *job;
-    struct tree_walk walk; /* over the source */
+    struct tree_walk walk; /* through the source */
     int to;
-    char *names; /* room for attributes */
+    char *names; /* buffers for attributes */
     char *value;
 };
 
@@ -32,12 +32,12 @@ struct tree_copying {
 struct entry {
     const char *directory; /* its path */
     const char *name;
-    int from; /* the directory, open on both sides */
+    int from; /* the open directories of both sides */
     int to;
     struct stat status;
 };
 
-/* Labels are the host's own business, and properties of btrfs mean nothing elsewhere. */
+/* Security labels belong to the host, and properties of btrfs mean nothing elsewhere. */
 static bool
 may_be_lost(const char *name)
 {
@@ -65,7 +65,7 @@ copy_attributes(struct tree_copying *copying, int from, int to)
     return NULL;
 }
 
-/* The owner first: a change of it takes away the set-user-id bit and capabilities. */
+/* The owner first: changing it removes the set-user-id bit and capabilities. */
 static struct error *
 copy_metadata(struct tree_copying *copying, int from, int to)
 {
@@ -129,7 +129,7 @@ copy_other(const struct entry *entry)
     return NULL;
 }
 
-/* Gives its first name a second one; sets `*done` if it has a first one. */
+/* Makes a hard link if the file has been copied under another name, and sets `*done`. */
 static struct error *
 copy_link(struct tree_copying *copying, const struct entry *entry, bool *done)
 {
@@ -143,7 +143,7 @@ copy_link(struct tree_copying *copying, const struct entry *entry, bool *done)
     return NULL;
 }
 
-/* The time is set last: a file that has it is whole. */
+/* The time is set last: a file that has it is complete. */
 static bool
 is_whole(const struct stat *there, const struct stat *wanted)
 {
@@ -154,8 +154,8 @@ is_whole(const struct stat *there, const struct stat *wanted)
 }
 
 /*
- * What an earlier attempt has left goes, unless it is what is wanted. Files with several names are
- * always made anew: it is simpler to.
+ * Removes what an earlier attempt has left, unless it is right. Files with several names are always
+ * made again, which is simpler.
  */
 static struct error *
 make_way(struct tree_copying *copying, const struct entry *entry, bool *done)

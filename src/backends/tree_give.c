@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives trees to a group: see tree.h. */
+/* Giving trees to a group: see tree.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define DIRECTORY_BITS (S_ISGID | S_IRWXG)
 #define FILE_BITS (S_IRGRP | S_IWGRP)
 
-/* Files that may be run by their owner may be run by the group. */
+/* Files that their owner may execute become executable for the group. */
 static mode_t
 mode_for(const struct stat *found)
 {
@@ -22,7 +22,7 @@ mode_for(const struct stat *found)
     return (found->st_mode | FILE_BITS | run) & 07777;
 }
 
-/* `fd` may be one that only names the file; then fchmod would not do. */
+/* `fd` may be opened with O_PATH; fchmod does not work on that. */
 static struct error *
 give(int fd, const struct stat *found, gid_t group)
 {
@@ -30,7 +30,7 @@ give(int fd, const struct stat *found, gid_t group)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) != 0)
         return error_from_errno(errno, "give a file to the group %u", group);
-    /* After it: a change of group takes set-id bits away. */
+    /* Afterwards: changing the group removes set-id bits. */
     if ((S_ISDIR(found->st_mode) || S_ISREG(found->st_mode)) && chmod(path, mode_for(found)) != 0)
         return error_from_errno(errno, "let the group %u write to a file", group);
     return NULL;
@@ -42,7 +42,7 @@ give_entry(struct tree_walk *walk, const char *path, DIR *directory, const char 
     struct stat found;
     int fd AUTO(files_close) = openat(dirfd(directory), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &found) != 0)
-        return NULL; /* gone meanwhile */
+        return NULL; /* removed meanwhile */
     if (S_ISDIR(found.st_mode))
         tree_walk_push(walk, path, name, false);
     return give(fd, &found, group);
@@ -86,6 +86,6 @@ tree_give(int directory, gid_t group)
     if (top.st_gid == group && (top.st_mode & DIRECTORY_BITS) == DIRECTORY_BITS)
         return NULL;
     struct error *error = give_all_below(directory, group);
-    /* The top comes last: what it says of all below is true then. */
+    /* The root last: only now is true what it says about everything below. */
     return error ? error : give(directory, &top, group);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures trees: see tree.h. */
+/* Measuring trees: see tree.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ measure_entry(struct tree_walk *walk, const char *path, DIR *directory, const ch
 {
     struct stat status;
     if (fstatat(dirfd(directory), name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return; /* gone meanwhile */
+        return; /* removed meanwhile */
     if (S_ISDIR(status.st_mode))
         tree_walk_push(walk, path, name, false);
     else if (status.st_nlink > 1 && tree_walk_find_link(walk, &status, path, name))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removes trees: see tree.h.
+ * Removing trees: see tree.h.
  *
- * DESIGN. A directory that is not empty is not descended into but moved up to the top of the tree
- * under a new name, and its turn comes there. So a tree of any depth, even one that no path can
- * name, goes with a handful of descriptors. Recursion was rejected: its depth is in the hands of
- * the volume's user.
+ * A directory that is not empty is not entered but moved to the root of the tree under a new name,
+ * and removed from there later. So a tree of any depth, even one that no path can name, needs only
+ * a handful of descriptors. Recursion was rejected: the user of the volume determines its depth.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +16,8 @@
 
 struct removal {
     int top;
-    unsigned long long moved; /* so many directories got a new name */
-    bool is_unfinished;       /* a directory at the top is not empty */
+    unsigned long long moved; /* how many directories were renamed */
+    bool is_unfinished;       /* a directory at the root is not empty */
 };
 
 typedef struct error *entry_action(struct removal *removal, int directory, const char *name);
@@ -42,7 +41,7 @@ for_each_entry(struct removal *removal, int fd, entry_action *act)
     return error;
 }
 
-/* A name that is taken, by an entry of the user's, is passed over. */
+/* Skips a name that the user has taken. */
 static int
 move_up(struct removal *removal, int directory, const char *name)
 {
@@ -70,13 +69,13 @@ remove_or_move(struct removal *removal, int directory, const char *name, bool is
 }
 
 /*
- * What forbids it may be a flag or, for other users than root, the mode: on the entry, on its
- * directory, on the top.
+ * A flag may forbid it or, if we are not root, the mode: of the entry, of its directory, or of the
+ * root.
  */
 static void
 make_removable(struct removal *removal, int directory, const char *name, bool is_directory)
 {
-    /* If it does not help, the removal that follows tells. */
+    /* If it does not help, the removal that follows reports it. */
     int ignored = fchmod(directory, 0700);
     if (is_directory)
         ignored = fchmodat(directory, name, 0700, AT_SYMLINK_NOFOLLOW);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seals trees: see tree.h. Each file is sealed when all of them are written out: ext4 writes a file
- * that becomes immutable to the disk and waits for it, one after the other, unless there is nothing
- * left to write.
+ * Sealing trees: see tree.h. Files are sealed after all of them are written out: when a file
+ * becomes immutable, ext4 writes it to the disk and waits, one file after the other, unless there
+ * is nothing left to write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ seal_entry(struct tree_walk *walk, const char *path, int directory, const char *
         tree_seal(file, true);
 }
 
-/* The time of access is that of the source: looking through the directory here must not count. */
+/* Keeps the access time, which is the source's: reading the directory here must not change it. */
 static struct error *
 seal_directory(struct tree_walk *walk, const char *path)
 {

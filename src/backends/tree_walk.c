@@ -13,7 +13,7 @@
 #include "backends/files.h"
 #include "base/memory.h"
 
-/* Shared by all that wait, or have names, in it. */
+/* Shared by all entries in it that are queued or remembered. */
 struct tree_directory {
     size_t users;
     char path[];
@@ -35,7 +35,7 @@ struct link {
 
 /* ---- paths ---- */
 
-/* "." is the top; paths below it do not begin with it. */
+/* "." is the root; paths below it do not begin with it. */
 static size_t
 path_size(const char *directory, const char *name)
 {
@@ -58,7 +58,7 @@ release_directory(struct tree_directory *directory)
         free(directory);
 }
 
-/* Whoever asks comes from one directory many times. */
+/* The caller usually comes from the same directory many times. */
 static struct tree_directory *
 share_directory(struct tree_walk *walk, const char *path)
 {

@@ -240,7 +240,7 @@ cut(struct making *making)
     for (size_t i = 1; i < making->count; i++)
         if (backend_of(backend, making->members[i].from.handle) != home)
             return error_new(CODE_FAILED_PRECONDITION,
-                             "volumes of several back ends cannot be cut at one instant");
+                             "snapshots in several back ends cannot be taken at one instant");
     return home->ops->snapshot_group ? cut_at_once(making) : copy_while_frozen(making);
 }
 
