@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refuses calls to a server that does not answer: see breaker.h. */
+/* The circuit breaker: see breaker.h. */
 #include "drivers/breaker.h"
 
 #include <inttypes.h>
@@ -31,14 +31,14 @@ breaker_check(struct breaker *breaker, uint64_t now_ms)
     return error;
 }
 
-/* A call that its own caller has cancelled says nothing of the server. */
+/* A call that its caller has cancelled says nothing about the server. */
 static bool
 says_nothing(const struct error *error)
 {
     return error && error->code == CODE_CANCELLED && !error->from_peer;
 }
 
-/* When a deadline passes, a server's own runtime may tell it while the code behind it hangs. */
+/* DEADLINE_EXCEEDED may come from the server's gRPC runtime while the driver itself hangs. */
 bool
 breaker_is_failure(const struct error *error)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps calls away from a server that does not answer: after so many failures in a row to reach it
- * calls are refused at once, until it has answered somebody again (the monitor goes on asking). An
- * answer is whatever the server itself said, an error too, but that the time is over.
+ * A circuit breaker: after BREAKER_FAILURES failures in a row, calls to the server are refused at
+ * once, until it has answered again (the monitor goes on probing). Any answer of the server counts,
+ * also an error, except DEADLINE_EXCEEDED.
  *
- * Any thread. Times are milliseconds of any clock that does not go back.
+ * Any thread. Times are milliseconds of any monotonic clock.
  */
 #ifndef DRIVERS_BREAKER_H
 #define DRIVERS_BREAKER_H
@@ -21,22 +21,19 @@ struct breaker {
     pthread_mutex_t lock;
     unsigned failures; /* in a row */
     uint64_t since_ms; /* of the first of them */
-    char last[256];    /* what the last of them said */
+    char last[256];    /* the message of the last one */
 };
 
 void breaker_init(struct breaker *breaker);
 void breaker_clear(struct breaker *breaker);
 
-/*
- * NULL: calls may pass. Otherwise UNAVAILABLE: for how long the server has not answered, and what
- * was seen last.
- */
+/* UNAVAILABLE: the breaker is open; the message says since when, and why. */
 MUST_CHECK struct error *breaker_check(struct breaker *breaker, uint64_t now_ms);
 
-/* The server has not answered: it was not to be reached, or not in time. NULL is none. */
+/* Does the error mean that the server has not answered? NULL does not. */
 bool breaker_is_failure(const struct error *error);
 
-/* How a call has ended; NULL: well. True: with this one it begins to refuse calls. */
+/* Records how a call has ended. True: this call opens the breaker. */
 bool breaker_note(struct breaker *breaker, const struct error *error, uint64_t now_ms);
 
 #endif

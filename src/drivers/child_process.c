@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a program and keeps it running: see child_process.h.
+ * Supervises a program: see child_process.h.
  *
  * DESIGN. The thread is not the monitor's: the monitor waits for answers, and a program whose
  * output nobody reads meanwhile would block and not answer. The kernel kills the program when that
@@ -40,7 +40,7 @@ struct child_process {
     struct arena arena;
     const char **environment;
     const char *lock_path; /* NULL: none */
-    int stop;              /* an eventfd: readable from the moment it is to end */
+    int stop;              /* eventfd; readable: stop */
     pthread_t thread;
 
     /* The thread's own. */
@@ -48,7 +48,7 @@ struct child_process {
     int pause_ms; /* before the next start */
     char line[LINE_BYTES];
     size_t line_size;
-    bool line_is_cut; /* the rest of it is dropped */
+    bool line_is_cut; /* the rest of the line is dropped */
 };
 
 static int64_t
@@ -57,7 +57,7 @@ now_ms(void)
     return (int64_t)(timers_now() / 1000000);
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
 static void
 log_line(struct child_process *child)
@@ -98,10 +98,7 @@ read_output(struct child_process *child)
     child->running.output = -1;
 }
 
-/*
- * What it said last, before it ended. Another process may still hold the pipe, and write into it
- * for ever.
- */
+/* Reads the last output, with a limit: another process may still hold the pipe and write to it. */
 static void
 read_rest(struct child_process *child)
 {
@@ -119,7 +116,7 @@ read_rest(struct child_process *child)
 
 enum follow_end { HAS_ENDED, IS_STOPPED, TIME_IS_OVER };
 
-/* Without limit: -1. `minds_stop` is false once it is being stopped. */
+/* `limit_ms` -1: no limit. `minds_stop` is false while the program is being stopped. */
 static enum follow_end
 follow(struct child_process *child, int limit_ms, bool minds_stop)
 {
@@ -133,7 +130,7 @@ follow(struct child_process *child, int limit_ms, bool minds_stop)
                          limit_ms < 0  ? -1
                          : left_ms > 0 ? (int)left_ms
                                        : 0);
-        /* Also where there is always something to read: a program may never stop writing. */
+        /* The limit also holds for a program that never stops writing. */
         if (ready == 0 || (limit_ms >= 0 && left_ms <= 0))
             return TIME_IS_OVER;
         if (ready < 0)
@@ -147,7 +144,7 @@ follow(struct child_process *child, int limit_ms, bool minds_stop)
     }
 }
 
-/* True: it is time to end. */
+/* True: stop. */
 static bool
 wait_stopped(struct child_process *child, int time_ms)
 {
@@ -170,10 +167,7 @@ describe_end(int status, char *out, size_t size)
         snprintf(out, size, "its program has ended with exit code %d", WEXITSTATUS(status));
 }
 
-/*
- * The group goes before its number is given back: what the program has started must not go on
- * without it.
- */
+/* Kills the process group before its id is reused: the program's own children must end, too. */
 static int
 reap(struct child_process *child)
 {
@@ -192,7 +186,7 @@ stop_program(struct child_process *child)
     reap(child);
 }
 
-/* ---- again and again ---- */
+/* ---- restarts ---- */
 
 static void
 tell_trouble(struct child_process *child, const char *trouble)
@@ -218,7 +212,7 @@ start_program(struct child_process *child)
     return NULL;
 }
 
-/* One run, from start to end. False: it is time to end. */
+/* Runs the program once. False: stop. */
 static bool
 run_once(struct child_process *child)
 {
@@ -242,7 +236,7 @@ run_once(struct child_process *child)
     return goes_on;
 }
 
-/* The descriptor that holds the lock, or -1: it is time to end. */
+/* The descriptor that holds the lock; -1: stop. */
 static int
 take_lock(struct child_process *child)
 {
@@ -279,9 +273,9 @@ thread_main(void *argument)
 
 /* ---- its environment ---- */
 
-/* These say how we are to be reached, and by whom. */
+/* Variables of our own service manager and endpoint. */
 static bool
-is_ours_alone(const char *entry)
+is_private(const char *entry)
 {
     static const char *const names[] = {"CSI_ENDPOINT=", "NOTIFY_SOCKET=", "WATCHDOG_", "LISTEN_"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -292,7 +286,7 @@ is_ours_alone(const char *entry)
 }
 
 static bool
-is_said(const struct text_map *said, const char *entry)
+is_overridden(const struct text_map *said, const char *entry)
 {
     for (size_t i = 0; i < said->count; i++) {
         size_t size = strlen(said->pairs[i].key);
@@ -312,7 +306,7 @@ make_environment(struct child_process *child)
     child->environment = arena_alloc(&child->arena, (count + size) * sizeof *child->environment);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!is_ours_alone(environ[i]) && !is_said(said, environ[i]))
+        if (!is_private(environ[i]) && !is_overridden(said, environ[i]))
             child->environment[used++] = arena_string(&child->arena, environ[i]);
     }
     if (!text_map_find(said, "CSI_ENDPOINT"))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps a CSI driver's program running: a thread starts it, puts what it says into our log, and
- * starts it again when it ends, after pauses that grow.
+ * Supervises a CSI driver's program: a thread starts it, copies its output to our log, and restarts
+ * it when it ends, with a growing delay.
  *
- * The program gets our environment without what is meant for us alone, CSI_ENDPOINT with where it
- * is to listen, and what the connection's file says. Where it listens on a path, "PATH.lock" is
- * locked while it runs: the program of a connection that has gone ends before that of its successor
- * starts, which would otherwise lose its socket to the other's last clean-up.
+ * The program gets our environment without the variables that are for us alone, plus CSI_ENDPOINT
+ * and those of the connection's file. If it listens on a path, "PATH.lock" is locked while it runs.
+ * So the program of a removed connection ends before its successor starts; otherwise its clean-up
+ * could remove the successor's socket.
  */
 #ifndef DRIVERS_CHILD_PROCESS_H
 #define DRIVERS_CHILD_PROCESS_H
@@ -18,10 +18,10 @@
 /* All of it must outlive the child process. */
 struct child_process_options {
     const char *connection;
-    const char *const *command; /* program, with its whole path, and arguments; NULL at the end */
+    const char *const *command; /* the absolute path and the arguments, NULL-terminated */
     const struct text_map *environment;
     const char *endpoint;
-    /* On the thread, whenever it has started (NULL) or does not run: why not. */
+    /* Called by the thread: the program has started (NULL), or why it does not run. */
     void (*changed)(void *context, const char *trouble);
     void *context;
     const struct log *log;
@@ -29,11 +29,11 @@ struct child_process_options {
 
 struct child_process;
 
-/* The program starts some time later. An error: there is no thread for it. */
+/* The program starts later. An error: the thread cannot be started. */
 MUST_CHECK struct error *child_process_open(const struct child_process_options *options,
                                             struct child_process **out);
 
-/* SIGTERM to it and all it started, 5 s later SIGKILL; returns when it is gone. NULL is fine. */
+/* Sends SIGTERM to its process group, and SIGKILL after 5 s. Waits for the end. NULL is fine. */
 void child_process_close(struct child_process *child);
 
 #endif

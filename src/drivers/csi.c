@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Driver `csi`: somebody else's CSI driver behind its socket, maybe started and kept running by us.
- * Its settings are in csi_options.h.
+ * Driver `csi`: a third-party CSI driver behind its socket, optionally run as our child. Its
+ * settings are in csi_options.h.
  *
- * Calls to it are bounded in number (RESOURCE_EXHAUSTED beyond it) and in time, and refused at once
- * while it does not answer (UNAVAILABLE): one that hangs costs nobody else anything. What it
- * answers is passed on as it is, errors too.
+ * Calls are limited in number (RESOURCE_EXHAUSTED) and in time, and refused at once while the
+ * driver does not answer (UNAVAILABLE), so a driver that hangs affects no other connection. Its
+ * answers are passed on unchanged, also errors.
  *
- * DESIGN. One or two ends (sockets), each with a channel and a breaker. The monitor asks both at
- * intervals; it is what lets calls pass again after a breaker has opened, so there is no half-open
- * state that would risk a user's call.
+ * DESIGN. One or two endpoints (sockets). The monitor probes both at intervals. Only its probes
+ * close a breaker, so there is no half-open state that would risk a user's call.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +22,9 @@
 #include "rpc/proxy/relay.h"
 
 #define MS_NS UINT64_C(1000000)
-#define REPLY_ROOM (8u << 20) /* for one decoded reply */
+#define REPLY_ROOM (8u << 20) /* bytes of one decoded reply */
 #define NODE_SERVICE "/csi.v1.Node/"
-#define FAIR_NS (500 * MS_NS) /* a server that does not answer in less may be quite well */
+#define FAIR_NS (500 * MS_NS) /* a shorter deadline says nothing about the server */
 
 extern const struct driver_ops driver_csi;
 
@@ -33,7 +32,7 @@ enum { CONTROLLER, NODE, ENDPOINT_COUNT };
 
 struct csi_driver {
     struct driver base; /* first */
-    struct arena arena; /* of the options and what else lives as long */
+    struct arena arena; /* of the options */
     struct csi_options options;
     uint64_t timeout_ns;
     struct metadata via;
@@ -44,7 +43,7 @@ struct csi_driver {
     struct child_process *process; /* NULL: the driver is not our child */
 };
 
-/* ---- coming in and going out ---- */
+/* ---- limits ---- */
 
 static struct endpoint *
 endpoint_for(struct csi_driver *csi, const struct method *method)
@@ -68,17 +67,14 @@ enter(struct csi_driver *csi, const struct method *method, struct endpoint **end
     return error ? error : driver_begin_call(&csi->base);
 }
 
-/*
- * Whether the caller leaves it hardly any time: that the deadline passes then says nothing of the
- * server.
- */
+/* Is the caller's deadline too short to blame the server if it passes? */
 static bool
 is_hurried(const struct csi_driver *csi, const struct call *call)
 {
     return call_time_left(call) < (csi->timeout_ns < FAIR_NS ? csi->timeout_ns : FAIR_NS);
 }
 
-/* Takes the error and gives what the caller is to be told. */
+/* Takes the error and returns the caller's. */
 static struct error *
 leave(struct csi_driver *csi, struct endpoint *endpoint, bool was_hurried, struct error *error)
 {
@@ -91,9 +87,9 @@ leave(struct csi_driver *csi, struct endpoint *endpoint, bool was_hurried, struc
     return error;
 }
 
-/* Ours, behind those that the call has brought from processes before us. */
+/* Our own, after those of the processes that the call has passed. */
 static const struct metadata *
-tell_via(struct csi_driver *csi, struct call *call, struct metadata *own)
+make_via(struct csi_driver *csi, struct call *call, struct metadata *own)
 {
     const struct metadata *incoming = call_metadata(call);
     if (!metadata_count(incoming, DRIVER_VIA))
@@ -111,10 +107,7 @@ tell_via(struct csi_driver *csi, struct call *call, struct metadata *own)
 
 /* ---- calls ---- */
 
-/*
- * A call of ours may ask several times, page by page; the limit that its own request had to keep is
- * not meant for the answers.
- */
+/* One call may read many pages; the limit of its own request is not for these answers. */
 static void
 make_room(struct arena *arena)
 {
@@ -134,7 +127,7 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
     struct metadata own = {0};
     struct call_options options = {
         .timeout_ns = csi->timeout_ns,
-        .metadata = tell_via(csi, call, &own),
+        .metadata = make_via(csi, call, &own),
         .parent = call_as_parent(call),
     };
     ProtobufCMessage *answer;
@@ -176,7 +169,7 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
     driver_share(driver);
     struct relayed *relayed = arena_alloc(call_arena(call), sizeof *relayed);
     *relayed = (struct relayed){csi, endpoint, is_hurried(csi, call), finish, context};
-    /* What the call has brought goes along, so that the way before us needs not be told again. */
+    /* The relay passes the call's own metadata on, so only ours is added. */
     struct relay relay = {
         .request = request,
         .finish = finish_relay,
@@ -188,10 +181,7 @@ csi_relay(struct driver *driver, struct call *call, const struct method *method,
     return NULL;
 }
 
-/*
- * Not counted against max-calls: nothing is known of how long such calls are meant to last, and
- * they hold no thread.
- */
+/* Not counted against max-calls: such calls may last long, and they hold no thread. */
 static struct error *
 csi_proxy(struct driver *driver, struct call *call)
 {
@@ -224,7 +214,7 @@ pass_messages(struct client_call *from, struct call *to)
 static struct error *
 run_stream(struct client_call *from, struct call *to, const ProtobufCMessage *request)
 {
-    error_free(client_call_send(from, request)); /* the end of the stream tells why */
+    error_free(client_call_send(from, request)); /* client_call_finish has the error */
     client_call_close_send(from);
     struct error *error = pass_messages(from, to);
     return error ? error : client_call_finish(from);
@@ -240,9 +230,9 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
     if (error)
         return error;
     struct metadata own = {0};
-    /* A stream lasts as long as there is something to tell: only the caller's deadline counts. */
+    /* A stream may last long: only the caller's deadline counts. */
     struct call_options options = {
-        .metadata = tell_via(csi, call, &own),
+        .metadata = make_via(csi, call, &own),
         .parent = call_as_parent(call),
     };
     struct client_call *from;
@@ -265,7 +255,7 @@ csi_check(const struct setting *settings)
     return csi_options_read(settings, &arena, &options);
 }
 
-/* A socket may have several names. */
+/* A socket may have several paths. */
 static const char *
 csi_server(const struct setting *settings, struct arena *arena)
 {
@@ -351,7 +341,7 @@ static void
 csi_close(struct driver *driver)
 {
     struct csi_driver *csi = (struct csi_driver *)driver;
-    child_process_close(csi->process); /* first: it tells the monitor */
+    child_process_close(csi->process); /* first: it notifies the monitor */
     monitor_close(csi->monitor);
     for (size_t i = 0; i < ENDPOINT_COUNT; i++)
         endpoint_close(&csi->endpoints[i]);

@@ -13,7 +13,7 @@ copy_text(struct arena *arena, const char *text)
     return text ? arena_string(arena, text) : NULL;
 }
 
-/* ---- where it is ---- */
+/* ---- endpoints ---- */
 
 static struct error *
 read_endpoints(const struct setting *settings, struct arena *arena, struct csi_options *out)

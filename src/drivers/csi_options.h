@@ -19,16 +19,16 @@
 #include "drivers/endpoint_settings.h"
 
 struct csi_options {
-    const char *endpoint;      /* never NULL: the node's, if that is the only one */
+    const char *endpoint;      /* never NULL; the node's if it is the only one */
     const char *node_endpoint; /* NULL: the same */
-    const char **command;      /* program and arguments, NULL at the end; NULL: it runs already */
+    const char **command;      /* program and arguments, NULL-terminated; NULL: none */
     struct text_map environment;
     uint32_t probe_interval_ms;
     uint32_t probe_timeout_ms;
-    struct endpoint_tls tls; /* without a name it is the endpoint's host that counts */
+    struct endpoint_tls tls; /* without a name the endpoint's host is checked */
 };
 
-/* INVALID_ARGUMENT says what is wrong, and where. All texts are copied into the arena. */
+/* INVALID_ARGUMENT names the line and the key. All texts are copied into the arena. */
 MUST_CHECK struct error *csi_options_read(const struct setting *settings, struct arena *arena,
                                           struct csi_options *out);
 

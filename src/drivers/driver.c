@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all drivers have in common: who holds one, and what is known of it. See driver.h. */
+/* What all drivers have in common: references and facts. See driver.h. */
 #include "drivers/driver.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ driver_open(const struct driver_ops *ops, const struct driver_options *options, 
     struct error *error = ops->open(options, out);
     if (error)
         return error;
-    /* It may have set its facts already; who opens it looks at them anyway. */
+    /* It may have set its facts already; the caller reads them anyway. */
     pthread_mutex_lock(&(*out)->facts_lock);
     (*out)->changes = fact_changes_share(options->changes);
     pthread_mutex_unlock(&(*out)->facts_lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver is what stands behind a connection: this node's own engine (local), somebody else's CSI
- * driver behind its socket (csi), an accelerator behind the registry (oim). All of them speak CSI
+ * A driver serves the volumes of a connection: this node's engine (local), a third-party CSI driver
+ * behind its socket (csi), or an accelerator behind the registry (oim). All of them take CSI
  * messages, so one function carries every RPC; ids in the messages are the driver's own. A new
  * driver is one file and one line in table.c.
  *
- * A driver is shared: by the connection, and by every call that is under way when the connection
- * goes. Who lets go last closes it.
+ * A driver is shared by the connection and by its calls in progress. It closes with the last
+ * reference.
  */
 #ifndef DRIVERS_DRIVER_H
 #define DRIVERS_DRIVER_H
@@ -23,17 +23,17 @@
 #include "rpc/server/call.h"
 
 /*
- * What is known of a driver at an instant. Immutable, and shared by reference. Capabilities are
- * bits: 1 << Type. Before the driver was first reached all of it is zero but `trouble`, unless the
- * store remembers it; afterwards what it said last stays, also while it is down.
+ * What is known of a driver. Immutable, and shared by reference. Capabilities are bits: 1 << Type.
+ * Until the driver is first reached everything but `trouble` is zero, or comes from the store.
+ * Afterwards the last answers stay, also while it is down.
  */
 struct driver_facts {
     atomic_uint references;
     struct arena arena; /* of the texts */
     bool is_known;      /* it has been reached once */
-    bool is_node_known; /* so has its Node service, if it has one */
-    bool is_remembered; /* not reached yet; the rest comes from the store */
-    bool leads_back;    /* to this very server: there is nothing to be known of it */
+    bool is_node_known; /* its Node service too, if it has one */
+    bool is_remembered; /* not reached yet; the facts come from the store */
+    bool leads_back;    /* to this server itself: nothing will be known of it */
     bool is_ready;
     const char *trouble; /* why it is not ready; NULL when it is */
     uint64_t since_ms;   /* Unix time of the last change of is_ready */
@@ -45,21 +45,21 @@ struct driver_facts {
     uint64_t node;                /* NodeServiceCapability.RPC.Type */
     uint64_t group;               /* GroupControllerServiceCapability.RPC.Type */
     const char *node_id;          /* its own name for this node; NULL: it has no node service */
-    int64_t max_volumes_per_node; /* 0: it names no limit */
+    int64_t max_volumes_per_node; /* 0: no limit */
     struct text_map topology;     /* of this node */
 };
 
 struct driver_options {
     const char *connection;          /* whose driver it is */
-    const struct text_list *aliases; /* other names of that, old ones perhaps; NULL: none */
+    const struct text_list *aliases; /* other names of the connection; NULL: none */
     const struct setting *settings;  /* `options:` of its file; NULL: none */
-    const char *data_directory;      /* the process'; what a driver keeps goes below it */
+    const char *data_directory;      /* of the process; drivers keep their data below it */
     const char *node_id;             /* of this node, as the orchestrator knows it */
-    const char *instance;            /* of this process, unique: told to children to find loops */
-    int64_t max_calls;               /* under way at a time */
-    uint32_t timeout_ms;             /* the longest that a call may take */
-    const struct driver_facts *remembered; /* what it said before; NULL: nothing is remembered */
-    struct fact_changes *changes;          /* where changes of the facts are told; NULL: nowhere */
+    const char *instance;            /* of this process, unique; sent with calls to find loops */
+    int64_t max_calls;               /* at a time */
+    uint32_t timeout_ms;             /* of a call */
+    const struct driver_facts *remembered; /* from the store; NULL: none */
+    struct fact_changes *changes;          /* notified of changes; may be NULL */
     struct runtime *runtime;
     const struct log *log;
 };
@@ -68,18 +68,18 @@ struct driver;
 struct ops;
 
 /*
- * Metadata of calls to children: the `instance` of each process on the way. Who finds its own in a
- * call that comes in has found a loop.
+ * Metadata of calls to drivers: the `instance` of each process on the way. A process that finds its
+ * own in a call has found a loop.
  */
 #define DRIVER_VIA "skycap-via"
 #define DRIVER_INSTANCE_SIZE 17
 
-/* One that no other process has. */
+/* A random one. */
 void driver_make_instance(char out[DRIVER_INSTANCE_SIZE]);
 
 /*
- * Loop thread, once for each relayed call: what the client gets. As in rpc/proxy/relay.h: `reply`
- * may be changed in place; `error` is taken; the result is the answer, NULL for `reply`.
+ * Ends a relayed call, on the loop thread. As in rpc/proxy/relay.h: may change `reply` in place,
+ * takes `error`, and returns the client's error; NULL: the client gets `reply`.
  */
 typedef struct error *driver_finish(struct call *call, void *context, ProtobufCMessage *reply,
                                     struct error *error);
@@ -88,46 +88,37 @@ struct driver_ops {
     const char *name;
     /* Its ids are of the form v:local/HANDLE: see csi/ids.h. */
     bool speaks_our_ids;
-    /* It learns what it can do from the other side. Until then it uses `remembered`. */
+    /* Its capabilities come from its server. Until that is reached it uses `remembered`. */
     bool must_ask;
-    /*
-     * The id that a volume of this name has, if it is there; asks nobody. NULL: ids do not follow
-     * from names.
-     */
+    /* The id of a volume of this name, if it exists. NULL: ids do not follow from names. */
     const char *(*id_of_name)(const char *name, struct arena *arena);
-    /* INVALID_ARGUMENT: the settings are wrong. Does not wait for the other side. */
+    /* INVALID_ARGUMENT: the settings are wrong. Connects to nothing. */
     struct error *(*check)(const struct setting *settings);
     /*
-     * Where its volumes are, of settings that are right, in one form: two with the same text are
-     * one storage system. NULL: they never are.
+     * The normalized address of the server, for valid settings: two connections with the same text
+     * are one storage system. NULL: they never are.
      */
     const char *(*server)(const struct setting *settings, struct arena *arena);
     struct error *(*open)(const struct driver_options *options, struct driver **out);
     void (*close)(struct driver *driver);
-    /*
-     * One unary RPC, on a worker. `reply` is an initialised message of the method's output type.
-     * The call may be a detached one.
-     */
+    /* A unary RPC, on a worker. `reply` is initialised. The call may be a detached one. */
     struct error *(*call)(struct driver *driver, struct call *call, const struct method *method,
                           const ProtobufCMessage *request, ProtobufCMessage *reply);
     /*
-     * The same without a thread, from the method's own handler on the loop, which returns NULL
-     * after it; NULL: the driver needs a thread. The request is in the call's arena. An error:
-     * nothing was begun and `finish` does not run.
+     * The same without a thread, in the method's handler on the loop, which then returns NULL. The
+     * request is in the call's arena. After an error `finish` does not run. NULL: the driver needs
+     * a thread.
      */
     struct error *(*relay)(struct driver *driver, struct call *call, const struct method *method,
                            const ProtobufCMessage *request, driver_finish *finish, void *context);
-    /*
-     * Any method, also one that nobody here knows: the whole call is handed over, on the loop
-     * (rpc_proxy). NULL: the driver cannot.
-     */
+    /* Hands over the whole call, of any method, on the loop (rpc_proxy). NULL: not possible. */
     struct error *(*proxy)(struct driver *driver, struct call *call);
-    /* A server-streaming RPC, on a worker: messages go to the client of `call` as they come. */
+    /* A server-streaming RPC, on a worker: messages go to the client of `call`. */
     struct error *(*stream)(struct driver *driver, struct call *call, const struct method *method,
                             const ProtobufCMessage *request);
     /*
-     * Its long-running operations, for watching them. NULL: it has none. A driver that has also
-     * serves skycap.v1.Operations and skycap.v1.Inventory by `call`.
+     * Its long-running operations; NULL: none. A driver with operations also serves
+     * skycap.v1.Operations and skycap.v1.Inventory by `call`.
      */
     struct ops *(*operations)(struct driver *driver);
 };
@@ -147,7 +138,7 @@ struct driver {
 
 /* ---- table.c ---- */
 
-/* All drivers, NULL at the end, and their names for messages: "local, csi, oim". */
+/* All drivers, NULL-terminated, and their names for messages: "local, csi, oim". */
 extern const struct driver_ops *const all_drivers[];
 const char *driver_names(void);
 
@@ -160,14 +151,14 @@ MUST_CHECK struct error *driver_open(const struct driver_ops *ops,
                                      const struct driver_options *options, struct driver **out);
 struct driver *driver_share(struct driver *driver);
 /*
- * Any thread, the loop's too; never waits. Who is last has it closed, by a thread of its own;
- * runtime_close waits for that. NULL is fine.
+ * Any thread, also the loop's; never waits. With the last reference another thread closes the
+ * driver; runtime_close waits for it. NULL is fine.
  */
 void driver_release(struct driver *driver);
 
 /* ---- facts ---- */
 
-/* What is known now, never NULL; the caller releases it. Any thread. */
+/* The current facts, never NULL; the caller releases them. Any thread. */
 struct driver_facts *driver_facts(struct driver *driver);
 /* NULL is fine. */
 void driver_facts_release(struct driver_facts *facts);
@@ -175,9 +166,9 @@ void driver_facts_cleanup(struct driver_facts **facts);
 
 /* ---- for drivers ---- */
 
-/* All zero, and one reference; may be changed until they are set. */
+/* All zero, with one reference; may be changed until driver_set_facts. */
 struct driver_facts *driver_facts_new(void);
-/* The same again, with texts of its own, to be changed. */
+/* A copy with texts of its own, which may be changed. */
 struct driver_facts *driver_facts_copy(const struct driver_facts *facts);
 /* Takes them. */
 void driver_set_facts(struct driver *driver, struct driver_facts *taken);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a server is: see endpoint_settings.h. */
+/* Settings of endpoints: see endpoint_settings.h. */
 #include "drivers/endpoint_settings.h"
 
 #include "rpc/http2/address.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings that say where a server is and how it is spoken to, for drivers that connect to one.
- * INVALID_ARGUMENT says what is wrong, and where.
+ * The settings of a server's address and TLS, for drivers that connect to one. INVALID_ARGUMENT
+ * names the line and the key.
  */
 #ifndef DRIVERS_ENDPOINT_SETTINGS_H
 #define DRIVERS_ENDPOINT_SETTINGS_H
@@ -12,7 +12,7 @@
 struct endpoint_tls {
     bool is_given;
     struct tls_options files;
-    const char *name; /* that the server must prove; NULL: not said */
+    const char *name; /* that the server must prove; NULL: not set */
 };
 
 /*
@@ -22,18 +22,15 @@ struct endpoint_tls {
 MUST_CHECK struct error *endpoint_settings_read_tls(const struct setting *settings,
                                                     struct arena *arena, struct endpoint_tls *out);
 
-/* `insecure: true`, which `tls:` excludes. */
+/* `insecure: true`, which excludes `tls:`. */
 MUST_CHECK struct error *endpoint_settings_read_insecure(const struct setting *settings,
                                                          const struct endpoint_tls *tls, bool *out);
 
-/*
- * Is the key, if it is there, an address to connect to? Over the network (*is_tcp becomes true)
- * only if that is safe, or meant.
- */
+/* Checks the address, if the key is set. *is_tcp: it is a TCP address, which needs `is_safe`. */
 MUST_CHECK struct error *endpoint_settings_check(const struct setting *settings, const char *key,
                                                  bool is_safe, bool *is_tcp);
 
-/* `tls:` or `insecure:` where there is nothing that it could be for. */
+/* Refuses `tls:` or `insecure:` if no address is TCP. */
 MUST_CHECK struct error *endpoint_settings_check_use(const struct setting *settings, bool is_tcp);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of what is known of drivers: see fact_changes.h. */
+/* Notification of changes: see fact_changes.h. */
 #include "drivers/fact_changes.h"
 
 #include <pthread.h>

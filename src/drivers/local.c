@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver `local`: volumes that this node keeps itself, by an engine of the connection's own.
+ * Driver `local`: volumes of this node, in an engine of the connection's own.
  *
  *     options:
  *       data: /var/lib/skycap/fast     # where volumes and state live; default: below --data
@@ -32,7 +32,6 @@ struct local {
 static const char *const known_keys[] = {"data",        "backend",          "pool-size", "quotas",
                                          "max-volumes", "overprovisioning", NULL};
 
-/* What stands in the file beside the storage. */
 struct limits {
     int64_t max_volumes;
     int64_t overprovisioning;

@@ -72,7 +72,7 @@ exchange(struct monitor *monitor, struct client_call *call, const struct method 
          const ProtobufCMessage *request, ProtobufCMessage **reply)
 {
     *reply = NULL;
-    error_free(client_call_send(call, request)); /* the call's end tells why */
+    error_free(client_call_send(call, request)); /* client_call_finish has the error */
     client_call_close_send(call);
     struct error *unreadable = client_call_recv(call, &monitor->arena, reply);
     struct error *error = client_call_finish(call);

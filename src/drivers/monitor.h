@@ -15,7 +15,7 @@ struct monitor;
 /* All of it must outlive the monitor. */
 struct monitor_options {
     const char *connection;
-    struct driver *driver;           /* nobody else sets its facts, but see check_ready */
+    struct driver *driver;           /* the monitor alone sets its facts; see check_ready */
     struct endpoint *controller;     /* for all services but Node */
     struct endpoint *node;           /* may be the same */
     const struct metadata *metadata; /* sent with each call */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Driver `oim`: volumes of an accelerator, by the controller of this node in the Open
- * Infrastructure Manager; through a registry, or the controller itself. Its settings are in
- * oim_options.h.
+ * Driver `oim`: volumes of an accelerator, served by this node's controller of the Open
+ * Infrastructure Manager, directly or through a registry. Its settings are in oim_options.h.
  *
- * DESIGN. All but the block device's life is ours: the handlers of csi.v1.Controller and
- * csi.v1.Node run in this process, on a worker each, and ask the controller for the rest. Their
- * number is bounded, each question's time is, and while nobody answers a breaker refuses them, so a
- * registry that hangs costs no other connection anything.
+ * DESIGN. The handlers of csi.v1.Controller and csi.v1.Node run in this process, each on a worker;
+ * only the block devices are the controller's. Calls to it are limited in number and in time, and
+ * refused by a breaker while it does not answer, so a registry that hangs affects no other
+ * connection.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ call_oim(struct driver *driver, struct call *call, const struct method *method,
         {&csi_v1_node_service, &oim_node_handlers, oim},
         {&csi_v1_controller_service, &oim_controller_handlers, oim},
     };
-    /* What is emulated another driver provisions. */
+    /* Emulated volumes are provisioned by another driver. */
     size_t count = oim->options.emulation ? 1 : COUNT_OF(services);
     struct error *error = driver_begin_call(driver);
     if (error)
@@ -53,9 +52,9 @@ call_oim(struct driver *driver, struct call *call, const struct method *method,
 #define CONTROLLER(name) (UINT64_C(1) << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 #define NODE(name) (UINT64_C(1) << CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
-/* What it can do needs nobody's answer: only whether it is ready is asked. */
+/* The capabilities are fixed; the monitor only checks whether the controller answers. */
 static void
-tell_facts(struct oim_driver *oim)
+set_facts(struct oim_driver *oim)
 {
     struct driver_facts *facts = driver_facts_new();
     facts->is_known = facts->is_node_known = true;
@@ -100,7 +99,7 @@ open_home(struct oim_driver *oim, const struct driver_options *options)
     return files_make_path(oim->directory);
 }
 
-/* Who must prove what to us: see the rights in docs/oim.md. */
+/* The name that the server's certificate must have; see docs/oim.md. */
 static const char *
 expected_name(struct oim_driver *oim)
 {
@@ -189,7 +188,7 @@ open_oim(const struct driver_options *options, struct driver **out)
     if (!error)
         error = open_endpoint(oim);
     if (!error) {
-        tell_facts(oim);
+        set_facts(oim);
         error = open_monitor(oim);
     }
     if (error) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to the controller, itself or through the registry. */
+/* Calls to the controller, directly or through the registry. */
 #include "drivers/oim_internal.h"
 #include "proto/oim.rpc.h"
 
 #define MS_NS UINT64_C(1000000)
 #define REPLY_ROOM (1u << 20)
-#define OWN_TIMEOUT_MS 5000u /* of a call that nobody waits for */
+#define OWN_TIMEOUT_MS 5000u /* of a call without a caller */
 
-/* No bdev has this name: asking for it tells whether anybody answers. */
-#define NOBODYS_NAME "skycap-are-you-there"
+/* No bdev has this name: NOT_FOUND shows that the controller answers. */
+#define PROBE_NAME "skycap-are-you-there"
 
 /* To a CSI client UNIMPLEMENTED would mean that this driver has no such method. */
 static struct error *
@@ -37,7 +37,7 @@ ask(struct oim_driver *oim, struct call *call, const struct method *method,
     return translate(oim, error);
 }
 
-/* For calls whose reply says nothing. */
+/* For calls whose reply is empty. */
 static struct error *
 tell(struct oim_driver *oim, struct call *call, const struct method *method,
      const ProtobufCMessage *request)
@@ -106,7 +106,7 @@ oim_client_check_ready(struct monitor *monitor, struct endpoint *endpoint)
 {
     Oim__V0__CheckMallocBDevRequest request = OIM__V0__CHECK_MALLOC_BDEV_REQUEST__INIT;
     Oim__V0__CheckMallocBDevReply *reply;
-    request.bdev_name = (char *)NOBODYS_NAME;
+    request.bdev_name = (char *)PROBE_NAME;
     struct error *error =
         monitor_ask(monitor, endpoint, OIM_V0_CONTROLLER_CHECK_MALLOC_BDEV, &request.base, &reply);
     return error_forgive(error, CODE_NOT_FOUND);

@@ -45,10 +45,7 @@ forget(struct oim_driver *oim, struct oim_volume *volume, struct arena *arena)
     return error;
 }
 
-/*
- * Of a volume without a row the bdev is deleted too: it may have been made before the store was
- * lost.
- */
+/* Also deletes the bdev of a volume without a row: the store may have been lost. */
 static HANDLER(delete_volume, DeleteVolume)
 {
     (void)reply;
@@ -68,7 +65,7 @@ static HANDLER(delete_volume, DeleteVolume)
     return error ? error : forget(oim, &volume, arena);
 }
 
-/* ---- asking ---- */
+/* ---- reading ---- */
 
 static struct error *
 refuse_unknown(const char *id)
@@ -97,7 +94,7 @@ get_row(struct oim_driver *oim, const char *id, struct arena *arena, volume_reco
     return is_made(*out) ? NULL : refuse_unknown(id);
 }
 
-/* What of the request is not so; NULL: all of it is. */
+/* Why the request cannot be confirmed; NULL: it can. */
 static const char *
 find_obstacle(const volume_record *volume,
               const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena)
@@ -168,7 +165,7 @@ add_page(const struct oim_driver *oim, const struct row_page *page, size_t most,
     }
 }
 
-/* A token has the handle of the last volume that was told. */
+/* A token contains the handle of the last volume of the page before. */
 static HANDLER(list_volumes, ListVolumes)
 {
     struct oim_driver *oim = oim_of(call);

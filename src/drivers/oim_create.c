@@ -20,7 +20,7 @@
 #define MAKING SKYCAP__RECORDS__VOLUME_RECORD__STATE__COPYING
 #define READY SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 static bool
 wants_block(const Csi__V1__CreateVolumeRequest *request)
@@ -113,7 +113,7 @@ check_create(struct oim_driver *oim, const Csi__V1__CreateVolumeRequest *request
 
 /* ---- create ---- */
 
-/* The record that is there may be another's: names that have the same hash are not the same. */
+/* Also compares the names: two names may have the same hash. */
 static struct error *
 check_same(const volume_record *record, const Csi__V1__CreateVolumeRequest *request,
            const char *fs_type)
@@ -128,7 +128,7 @@ check_same(const volume_record *record, const Csi__V1__CreateVolumeRequest *requ
                      "there is a volume of that name already, with another size or file system");
 }
 
-/* Only what was certainly not there before can have nothing in it: see `blank` in records.proto. */
+/* Only a bdev that certainly did not exist is blank: see `blank` in records.proto. */
 static struct error *
 remember(struct oim_driver *oim, struct oim_volume *volume, bool bdev_exists, bool is_raw)
 {
@@ -148,7 +148,7 @@ provision(struct oim_driver *oim, struct call *call, struct oim_volume *volume, 
         volume->record->state = READY;
         return oim_volume_save(oim, volume);
     }
-    /* Nobody may conclude that it is not there, and have it made elsewhere. */
+    /* The caller must not conclude that the volume does not exist and create it elsewhere. */
     error->in_doubt |= oim_client_is_doubtful(error);
     if (is_new && !error->in_doubt)
         error_free(rows_delete(&oim->engine, &volume_rows, &volume->record->base));
@@ -166,10 +166,7 @@ new_record(const char *handle, const Csi__V1__CreateVolumeRequest *request, cons
     return record;
 }
 
-/*
- * A bdev that is gone, as after a reboot of the controller, is made anew: it is what the request
- * asks for.
- */
+/* Creates a missing bdev again, as after a reboot of the controller. */
 static struct error *
 create_held(struct oim_driver *oim, struct call *call, const Csi__V1__CreateVolumeRequest *request,
             struct oim_volume *volume)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding a controller's block device: see oim_device.h.
+ * Finds a controller's block device: see oim_device.h.
  *
- * The kernel tells of new devices by netlink, which is only a reason to look again: what counts is
- * the directory. It is looked at every second too, since in a container those messages may not
- * arrive.
+ * A netlink event of the kernel only triggers a new scan of the directory. The directory is also
+ * scanned every second, because events may not arrive in a container.
  */
 #include "drivers/oim_device.h"
 
@@ -29,7 +28,7 @@
 #define RESCAN_MS 1000
 #define OPEN_AGAIN_MS 5
 #define UEVENT_BYTES 8192
-#define KERNEL_EVENTS 1 /* the group of messages that come from the kernel itself */
+#define KERNEL_EVENTS 1 /* the multicast group of the kernel's own events */
 #define MS_NS UINT64_C(1000000)
 
 /* ---- one link ---- */
@@ -49,10 +48,7 @@ is_pci_function(const char *text)
     return *text == '/' || *text == '\0';
 }
 
-/*
- * What was looked for ends with a PCI function, and the link goes on with another: that one is but
- * a bridge on the way to it.
- */
+/* Does the match end with a PCI function that is only a bridge, because another follows? */
 static bool
 ends_at_bridge(const char *link, const char *end)
 {
@@ -65,7 +61,7 @@ ends_at_bridge(const char *link, const char *end)
     return is_pci_function(last) && *next == '/' && is_pci_function(next + 1);
 }
 
-/* "block/loop7": it names a disk, not only a place. */
+/* "block/loop7": does it name a disk, not only a bus location? */
 static bool
 names_disk(const char *part)
 {
@@ -76,7 +72,7 @@ names_disk(const char *part)
            strncmp(slash - (sizeof before - 1), before, sizeof before - 1) == 0;
 }
 
-/* 7 is not 70, 1 not 1c, and sda not sdaa. */
+/* Does the match end within a number or a name? 7 is not 70, 1 not 1c, and sda not sdaa. */
 static bool
 is_cut_off(const char *part, const char *end)
 {
@@ -94,7 +90,7 @@ has_part(const char *link, const char *part)
     return false;
 }
 
-/* A decimal number and the character behind it; *at goes on behind both. */
+/* Reads a decimal number and the character `end`; *at moves behind both. */
 static bool
 read_number(const char **at, char end, unsigned long *out)
 {
@@ -112,7 +108,7 @@ struct scsi_disk {
     unsigned long lun;
 };
 
-/* Behind "target": H:B:T/H:B:T:L/block/... */
+/* After "target": H:B:T/H:B:T:L/block/... */
 static bool
 read_disk(const char *at, struct scsi_disk *out)
 {
@@ -135,8 +131,7 @@ read_scsi(const char *link, struct scsi_disk *out)
 }
 
 /*
- * A disk is right below `block`, its partitions are below the disk. NVMe has no such directory:
- * there a file tells.
+ * A disk is right below `block`, a partition below its disk. NVMe has a file `partition` instead.
  */
 static bool
 is_partition(const char *directory, const char *entry, const char *link)
@@ -158,7 +153,7 @@ struct scan {
     struct scsi_disk scsi;
     size_t count;
     struct oim_device first;
-    struct buffer names; /* of all that fit */
+    struct buffer names; /* of all matches */
 };
 
 static bool
@@ -170,7 +165,7 @@ fits(const struct scan *scan, const char *entry, const char *link)
     bool is_scsi = read_scsi(link, &disk);
     if (scan->wants_scsi)
         return is_scsi && disk.target == scan->scsi.target && disk.lun == scan->scsi.lun;
-    /* A disk that is meant by its whole place needs no number. */
+    /* A device text that names the SCSI target or the disk needs no number. */
     return !is_scsi || strstr(scan->query->device, "/target") || names_disk(scan->query->device);
 }
 
@@ -240,7 +235,7 @@ describe(const struct oim_device_query *query, struct buffer *out)
     buffer_print(out, "block device with ");
     settings_quote(out, query->device);
     buffer_print(out, " in its link below %s/dev/block", query->sysfs);
-    if (query->scsi[0]) /* which has been found to be numbers */
+    if (query->scsi[0]) /* checked by prepare */
         buffer_print(out, " as SCSI target and LUN %s", query->scsi);
     return buffer_text(out);
 }
@@ -273,7 +268,7 @@ oim_device_find(const struct oim_device_query *query, struct oim_device *out)
 
 /* ---- waiting ---- */
 
-/* -1: there are none to be had here. */
+/* -1: events are not available. */
 static int
 open_uevents(void)
 {
@@ -307,13 +302,13 @@ is_over(const struct call *call, uint64_t end_ns)
     return NULL;
 }
 
-/* Until the device is there, or until it is not. */
+/* Waits until the device is present (`is_wanted`) or gone. */
 static struct error *
 await(const struct oim_device_query *query, bool is_wanted, uint64_t timeout_ms,
       const struct call *call, struct oim_device *out)
 {
     uint64_t end_ns = timers_now() + timeout_ms * MS_NS;
-    int uevents AUTO(files_close) = open_uevents(); /* before the first look */
+    int uevents AUTO(files_close) = open_uevents(); /* before the first scan */
     for (;;) {
         struct error *error = oim_device_find(query, out);
         bool is_absent = error && error->code == CODE_NOT_FOUND;
@@ -359,7 +354,7 @@ is_not_ready(const char *path)
     return fd < 0 && (errno == ENXIO || errno == ENODEV);
 }
 
-/* Whatever else is wrong with it, who uses it will say. */
+/* Other errors are left to the user of the device. */
 struct error *
 oim_device_wait_open(const char *path, uint64_t timeout_ms, const struct call *call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The block device that a controller means: OIM tells a part of the link below /sys/dev/block, and
- * the SCSI disk if there is one. Only whole disks count.
+ * Finds the block device that a controller describes. OIM reports a part of the link below
+ * /sys/dev/block, and the SCSI target and LUN if there are any. Only whole disks count.
  *
  *     8:0 -> ../../devices/pci0000:00/0000:00:15.0/virtio3/host2/target2:0:10/2:0:10:0/block/sda
  *               device "/devices/pci0000:00/0000:00:15.0/", scsi "10:0"
@@ -18,9 +18,9 @@
 
 struct oim_device_query {
     const char *sysfs; /* "/sys" */
-    /* a part of the link, which may begin and end anywhere but within a number or a disk's name */
+    /* a part of the link; must not begin or end within a number or a disk's name */
     const char *device;
-    const char *scsi; /* "target:lun", decimal; "": it is no SCSI disk */
+    const char *scsi; /* "TARGET:LUN", decimal; "": no SCSI disk */
 };
 
 struct oim_device {
@@ -29,38 +29,35 @@ struct oim_device {
 };
 
 /*
- * NOT_FOUND: there is none now. FAILED_PRECONDITION: more than one fits, it names them. INTERNAL:
- * the query itself makes no sense.
+ * NOT_FOUND: there is no such device now. FAILED_PRECONDITION: more than one matches; names them.
+ * INTERNAL: the query is invalid.
  */
 MUST_CHECK struct error *oim_device_find(const struct oim_device_query *query,
                                          struct oim_device *out);
 
-/*
- * Waits for it. DEADLINE_EXCEEDED: it has not come within that time, and what was looked for.
- * CANCELLED with the call, which may be NULL.
- */
+/* Waits for the device. DEADLINE_EXCEEDED. CANCELLED with the call, which may be NULL. */
 MUST_CHECK struct error *oim_device_wait(const struct oim_device_query *query, uint64_t timeout_ms,
                                          const struct call *call, struct oim_device *out);
 
-/* Waits until there is none. */
+/* Waits until the device is gone. */
 MUST_CHECK struct error *oim_device_wait_gone(const struct oim_device_query *query,
                                               uint64_t timeout_ms, const struct call *call);
 
 /*
- * A path that opens it: that in /dev, or, where /dev does not have it, as in a container, a node
- * that is made in `directory` under the given name. Lives in the arena.
+ * A path that opens the device: in /dev, or, where /dev does not have it, as in a container, a
+ * device node `name` that it creates in `directory`.
  */
 MUST_CHECK struct error *oim_device_path(const struct oim_device *device, const char *directory,
                                          const char *name, struct arena *arena, const char **out);
 
 /*
- * Waits until it can be opened: the kernel shows a disk before it is ready, and opening it gives
- * ENXIO until then. DEADLINE_EXCEEDED, CANCELLED as above.
+ * Waits until the device can be opened: the kernel shows a disk before it is ready. Errors as
+ * above.
  */
 MUST_CHECK struct error *oim_device_wait_open(const char *path, uint64_t timeout_ms,
                                               const struct call *call);
 
-/* A node that oim_device_path has made goes. */
+/* Removes the device node that oim_device_path has created. */
 void oim_device_forget_path(const char *directory, const char *name);
 
 #endif

@@ -15,7 +15,7 @@ is_node_of(const char *path, dev_t number)
     return stat(path, &found) == 0 && S_ISBLK(found.st_mode) && found.st_rdev == number;
 }
 
-/* The kernel writes slashes in names as '!'. */
+/* The kernel replaces slashes in names by '!'. */
 static const char *
 usual_path(const struct oim_device *device, struct arena *arena)
 {
@@ -25,7 +25,7 @@ usual_path(const struct oim_device *device, struct arena *arena)
     return path;
 }
 
-/* Nodes are of no use where they must not be opened; /dev allows it. */
+/* Device nodes cannot be opened on a file system mounted with nodev; /dev allows it. */
 static bool
 forbids_devices(const char *directory)
 {

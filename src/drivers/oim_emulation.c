@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other drivers' volumes: see oim_emulation.h.
+ * Emulations: see oim_emulation.h.
  *
- * ceph-csi has had two forms of an RBD volume. The old one (0.3) tells the monitors themselves
- * (`monitors`, or `monValueFromSecret`, the key of a secret), names a user and keeps that user's
- * key under its name among the secrets; the image is called as the volume, which shows in the
- * staging path. The present one tells `clusterID`, whose monitors stand in a file of that driver
- * and in `clusters:` of our connection, and has `userID` and `userKey` as secrets.
+ * ceph-csi has two forms of RBD volumes. The old one (0.3) lists the monitors (`monitors`, or
+ * `monValueFromSecret`, the key of a secret) and a user, whose key is the secret of that name; the
+ * image has the name of the volume, which is part of the staging path. The present one has a
+ * `clusterID`, whose monitors are in a file of that driver and in `clusters:` of our connection,
+ * and the secrets `userID` and `userKey`.
  */
 #include "drivers/oim_emulation.h"
 
@@ -77,7 +77,7 @@ read_old(const struct oim_emulated_volume *volume, struct arena *arena, Oim__V0_
 
 /* ---- the present form ---- */
 
-/* Ids end with the UUID that the image's name has too. */
+/* The id and the image's name end with the same UUID. */
 static struct error *
 image_of_id(const struct oim_emulated_volume *volume, struct arena *arena, char **out)
 {

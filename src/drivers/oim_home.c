@@ -22,7 +22,7 @@ find(const char *directory)
     return NULL;
 }
 
-/* With the lock held: who comes second waits for the first to have opened it. */
+/* With the lock held, so that a second opener waits for the first. */
 static struct error *
 add(const char *directory, struct oim_home **out)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the driver `oim`, one file per topic; oim.c puts them together.
+ * Parts of the driver `oim`, one file per topic; oim.c combines them.
  *
- * What is remembered, in a store of the connection's own: the rows of volumes/rows.h and
- * volumes/mount_rows.h, and
+ * The connection's own store has the rows of volumes/rows.h and volumes/mount_rows.h, and
  *
- *     mapping/HANDLE    an OimMappingRecord: the volume is mapped, and how it is found
+ *     mapping/HANDLE    an OimMappingRecord: the volume is mapped, and how to find its device
  *
- * A row is written before the controller is asked to do what it stands for, and deleted after that
- * is undone. So a crash leaves rows of what is not there, never the other way round, and whoever
- * asks again makes it good: all of the controller's calls can be repeated.
+ * A row is written before the controller is called, and deleted after the call that undoes it. So a
+ * crash may leave a row without an object, never an object without a row, and a repeated request
+ * repairs it: all calls to the controller are idempotent.
  */
 #ifndef DRIVERS_OIM_INTERNAL_H
 #define DRIVERS_OIM_INTERNAL_H
@@ -23,14 +22,11 @@
 
 struct oim_driver {
     struct driver base; /* first */
-    struct arena arena; /* of the options and what else lives as long */
+    struct arena arena; /* of the options */
     struct oim_options options;
     const char *directory; /* of device nodes */
     struct oim_home *home;
-    /*
-     * Rooms that work on rows and paths want one. It has the home's store, a node and a log; no
-     * keys, no back end, nor what needs them.
-     */
+    /* For functions on rows and paths. Has a store, a node id and a log; no locks, no back end. */
     struct engine engine;
     char boot_id[64]; /* of the running kernel */
     uint64_t timeout_ms;
@@ -40,7 +36,7 @@ struct oim_driver {
     struct monitor *monitor;
 };
 
-/* Of a handler: its context. */
+/* The context of a handler. */
 static inline struct oim_driver *
 oim_of(const struct call *call)
 {
@@ -59,28 +55,27 @@ MUST_CHECK struct error *oim_client_check(struct oim_driver *oim, struct call *c
 MUST_CHECK struct error *oim_client_provision(struct oim_driver *oim, struct call *call,
                                               const char *bdev, int64_t size);
 
-/* The texts of the reply lie in the arena. */
+/* The texts of the reply are in the arena. */
 MUST_CHECK struct error *oim_client_map(struct oim_driver *oim, struct call *call,
                                         const Oim__V0__MapVolumeRequest *request,
                                         struct arena *arena,
                                         Skycap__Records__OimMappingRecord *out);
 
-/* Without a call it has a few seconds of its own. */
+/* Without a call it has a short timeout of its own. */
 MUST_CHECK struct error *oim_client_unmap(struct oim_driver *oim, struct call *call,
                                           const char *volume);
 
-/* It is not known whether it was done. */
+/* May the call have been done in spite of the error? */
 bool oim_client_is_doubtful(const struct error *error);
 
 /* For monitor_options: does the controller answer? */
 MUST_CHECK struct error *oim_client_check_ready(struct monitor *monitor, struct endpoint *endpoint);
 
-/* ---- oim_volume.c: what is known of a volume ---- */
+/* ---- oim_volume.c: rows of volumes ---- */
 
 /*
- * A name as a handle, which is the volume's id and the bdev's name: itself, if it is short and
- * plain; else a hash of it. The same again for the same name; no plain name looks like a hash.
- * Lives in the arena.
+ * The handle of a name, which is the volume's id and the bdev's name: the name itself if it is
+ * short and plain, else a hash of it. No plain name looks like a hash.
  */
 const char *oim_volume_handle(const char *name, struct arena *arena);
 bool oim_volume_is_handle(const char *text);
@@ -106,13 +101,13 @@ void oim_volume_release(struct oim_volume *volume);
 /* Writes the record, which may be a new one. */
 MUST_CHECK struct error *oim_volume_save(struct oim_driver *oim, struct oim_volume *volume);
 
-/* A new record with the handle and nothing else. */
+/* A new record with the handle only. */
 volume_record *oim_volume_new(const char *handle, struct arena *arena);
 
-/* Provisioned by somebody else: the row goes when the volume is unstaged. */
+/* Provisioned by somebody else: the row is deleted when the volume is unstaged. */
 bool oim_volume_is_foreign(const volume_record *record);
 
-/* INVALID_ARGUMENT: the access mode is one of several nodes. */
+/* INVALID_ARGUMENT: the access mode is for several nodes. */
 MUST_CHECK struct error *oim_volume_check_mode(const volume_capability *capability);
 
 /* The first key of a map field that asks for something; NULL: there is none. */
@@ -121,26 +116,21 @@ const char *oim_volume_find_parameter(void *entries, size_t count, struct arena 
 Csi__V1__Volume *oim_volume_message(const struct oim_driver *oim, const volume_record *record,
                                     struct arena *arena);
 
-/* NOT_FOUND: it is not mapped, as far as is known; what was before a reboot says nothing. */
+/* NOT_FOUND: it is not mapped, or was mapped before a reboot. */
 MUST_CHECK struct error *oim_volume_get_mapping(struct oim_driver *oim, const char *handle,
                                                 struct arena *arena,
                                                 Skycap__Records__OimMappingRecord **out);
-/* NULL: it is not mapped any more. Another volume that was mapped there is not, either. */
+/* NULL: it is not mapped any more. Also drops another volume's mapping to the same device. */
 MUST_CHECK struct error *oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
                                                  const Skycap__Records__OimMappingRecord *mapping,
                                                  struct arena *arena);
 
-/*
- * Rows of publications whose mounts are gone, as after a reboot, are deleted, but for the one at
- * `path`, which may be NULL.
- */
+/* Deletes rows of publications whose mounts are gone, except at `path`; lists the others. */
 MUST_CHECK struct error *oim_volume_list_uses(struct oim_driver *oim, const char *handle,
                                               const char *path, struct arena *arena,
                                               struct mount_list *out);
 
-/*
- * Rows that conflict with the use, and whose mounts are gone, are deleted; the others are listed.
- */
+/* Deletes rows that conflict with the use and whose mounts are gone; lists the others. */
 MUST_CHECK struct error *oim_volume_forget_lost(struct oim_driver *oim, const char *handle,
                                                 const struct use *use, struct arena *arena,
                                                 struct mount_list *out);

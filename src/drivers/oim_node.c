@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csi.v1.Node of the driver `oim`: publishing what is staged, and how full it is. */
+/* csi.v1.Node of the driver `oim`: publishing, and usage. Staging has its own files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,7 +31,7 @@ check_staged(const char *device, const struct mount_list *uses, const struct use
                      staging->path);
 }
 
-/* A mount cannot keep a device from being written to: readers get one of their own upon it. */
+/* A bind mount cannot make a device read-only, so readers get a read-only loop device. */
 static struct error *
 bind_block(const char *device, const struct use *use, bool is_known)
 {
@@ -55,11 +55,11 @@ bind_target(struct oim_driver *oim, const char *handle, const char *device,
                                                  : publish_bind_staged(use, !is_new, arena);
     if (error && is_new)
         error_free(
-            mount_rows_delete(&oim->engine, record)); /* what stays, the next request repairs */
+            mount_rows_delete(&oim->engine, record)); /* a repeated request repairs the rest */
     return error;
 }
 
-/* NULL: it is not there, for whatever reason. */
+/* NULL: it cannot be found. */
 static const char *
 find_device(struct oim_driver *oim, const char *handle, struct arena *arena)
 {
@@ -88,7 +88,7 @@ publish(struct oim_driver *oim, const struct oim_volume *volume, const struct us
     return error ? error : bind_target(oim, volume->handle, device, &uses, use, arena);
 }
 
-/* NOT_FOUND: nothing is known of it. */
+/* NOT_FOUND: the volume has no record. */
 static struct error *
 take_known(struct oim_driver *oim, const char *id, struct arena *arena, struct oim_volume *out)
 {
@@ -117,7 +117,7 @@ static HANDLER(node_publish, NodePublishVolume)
     return publish(oim, &volume, &use, call_arena(call));
 }
 
-/* ---- and back ---- */
+/* ---- unpublishing ---- */
 
 static bool
 shows(const char *device, const char *path)
@@ -125,7 +125,7 @@ shows(const char *device, const char *path)
     return mount_point_is_mounted_from(device, path) || mount_point_is_device_at(device, path);
 }
 
-/* A mount without a row is ours if it shows the volume. */
+/* A mount without a row is ours if it is of this volume. */
 static struct error *
 check_unknown(const char *device, const char *path)
 {
@@ -173,9 +173,9 @@ static HANDLER(node_unpublish, NodeUnpublishVolume)
     return error ? error : unpublish(oim, handle, request->target_path, arena);
 }
 
-/* ---- how full ---- */
+/* ---- usage ---- */
 
-/* The size of somebody else's volume stands in no row. */
+/* A volume of somebody else has no size in its row. */
 static struct error *
 measure_device(const char *path, int64_t *out)
 {

@@ -5,7 +5,7 @@
 #define DEFAULT_INTERVAL_MS 10000u
 #define DEFAULT_TIMEOUT_MS 5000u
 
-/* ---- where it is ---- */
+/* ---- the target ---- */
 
 static struct error *
 check_target(const struct setting *settings)
@@ -55,7 +55,7 @@ read_controller(const struct setting *settings, struct arena *arena, struct oim_
     return NULL;
 }
 
-/* ---- another driver's volumes ---- */
+/* ---- emulation ---- */
 
 static struct error *
 read_emulation(const struct setting *settings, struct arena *arena, struct oim_options *out)

@@ -21,7 +21,7 @@
 
 struct oim_options {
     const char *target;     /* of the registry, or of the controller itself */
-    bool is_registry;       /* which of both */
+    bool is_registry;       /* the target is the registry */
     const char *controller; /* NULL: the node's id */
     struct endpoint_tls tls;
     const struct oim_emulation *emulation; /* NULL: none */
@@ -31,7 +31,7 @@ struct oim_options {
     const char *sysfs;
 };
 
-/* INVALID_ARGUMENT says what is wrong, and where. All texts are copied into the arena. */
+/* INVALID_ARGUMENT names the line and the key. All texts are copied into the arena. */
 MUST_CHECK struct error *oim_options_read(const struct setting *settings, struct arena *arena,
                                           struct oim_options *out);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Staging of the driver `oim`: map, find the device, format, mount; and back.
+ * NodeStageVolume of the driver `oim`: map, find the device, format, mount. The steps of staging
+ * and unstaging (oim_unstage.c) are
  *
  *     row of the use | MapVolume | row of the mapping | device | mkfs | row says formatted | mount
  *     unmount | UnmapVolume | device gone | row of the mapping goes | row of the use goes
  *
- * At each | the process may die: both requests begin by finding out what is there, and go on.
+ * The process may die at each |: both requests start by finding out what exists, and continue.
  */
 #include <string.h>
 
@@ -24,10 +25,10 @@ struct staging {
     const Csi__V1__NodeStageVolumeRequest *request;
     struct oim_volume *volume;
     struct use use;
-    bool is_known; /* the row of the use was there before */
+    bool is_known; /* the row of the use existed before */
 };
 
-/* ---- volumes of others ---- */
+/* ---- volumes of somebody else ---- */
 
 static const char *
 asked_file_system(const volume_capability *capability)
@@ -41,7 +42,7 @@ refuse_unknown(const struct staging *staging)
     return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", staging->request->volume_id);
 }
 
-/* Provisioned by hand, or by another driver: there is a row as long as it is staged. */
+/* Provisioned by hand or by another driver: it has a row only while it is staged. */
 static struct error *
 adopt(struct staging *staging)
 {
@@ -125,7 +126,7 @@ await_device(struct staging *staging, const Skycap__Records__OimMappingRecord *m
 
 /* ---- the file system ---- */
 
-/* Somebody else's may have one that nobody has named. */
+/* A volume of somebody else may have a file system that the request does not name. */
 static struct error *
 find_file_system(struct staging *staging, const char *device)
 {
@@ -179,9 +180,9 @@ mount_file_system(struct staging *staging, const char *device)
     return error ? error : use_apply_group(use);
 }
 
-/* From now on what is on the device may be its user's, whatever it looks like. */
+/* From now on the device may hold a user's data, whatever it looks like. */
 static struct error *
-give_raw(struct staging *staging)
+stage_raw(struct staging *staging)
 {
     volume_record *record = staging->volume->record;
     if (!record->blank)
@@ -202,14 +203,11 @@ mount_mapped(struct staging *staging, const Skycap__Records__OimMappingRecord *m
         error = await_device(staging, mapping, &device);
     if (error)
         return error;
-    return capability_is_block(staging->use.capability) ? give_raw(staging)
+    return capability_is_block(staging->use.capability) ? stage_raw(staging)
                                                         : mount_file_system(staging, device);
 }
 
-/*
- * Takes the error and gives it. What cannot be undone now stays in the rows, for who asks to
- * unstage it.
- */
+/* Takes and returns the error. What cannot be undone now stays in the rows, for unstaging. */
 static struct error *
 give_up(struct staging *staging, const mount_record *record, bool is_mapped, struct error *error)
 {
@@ -251,7 +249,7 @@ map_and_mount(struct staging *staging, const mount_record *record)
     return error ? give_up(staging, record, true, error) : NULL;
 }
 
-/* The same request again needs nobody else. */
+/* A repeated request needs no controller. */
 static bool
 is_staged(struct staging *staging)
 {

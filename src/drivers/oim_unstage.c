@@ -39,7 +39,7 @@ is_staged_elsewhere(const struct mount_list *uses, const char *path)
     return false;
 }
 
-/* A disk that lingers could be taken for the next volume that gets its number. */
+/* A disk that lingers could be mistaken for the next volume with its number. */
 static void
 await_gone(struct oim_driver *oim, struct call *call, const char *handle)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver `oim` knows of its volumes: see oim_internal.h. */
+/* Rows of volumes of the driver `oim`: see oim_internal.h. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -35,10 +35,7 @@ oim_volume_is_handle(const char *text)
     return strlen(digits) == HASH_DIGITS && strspn(digits, "0123456789abcdef") == HASH_DIGITS;
 }
 
-/*
- * FNV-1a of 128 bits. Should two names ever have the same, the row tells whose it is: see
- * check_same in oim_create.c.
- */
+/* FNV-1a of 128 bits. On a collision check_same in oim_create.c compares the names. */
 const char *
 oim_volume_handle(const char *name, struct arena *arena)
 {
@@ -174,9 +171,7 @@ oim_volume_get_mapping(struct oim_driver *oim, const char *handle, struct arena 
     return error;
 }
 
-/*
- * The key of another volume's row that says the same of where its device is; NULL: there is none.
- */
+/* The key of another volume's mapping to the same device; NULL: there is none. */
 static struct error *
 find_rival(struct oim_driver *oim, const char *own_key,
            const Skycap__Records__OimMappingRecord *mapping, struct arena *arena, const char **out)
@@ -198,10 +193,7 @@ find_rival(struct oim_driver *oim, const char *own_key,
     return error;
 }
 
-/*
- * A target that was begun anew gives its numbers again: the volume that had this one before is
- * there no more.
- */
+/* A restarted target reuses its numbers, so an older mapping to the same device is obsolete. */
 struct error *
 oim_volume_save_mapping(struct oim_driver *oim, const char *handle,
                         const Skycap__Records__OimMappingRecord *mapping, struct arena *arena)

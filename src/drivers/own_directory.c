@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a driver keeps what is its own: see own_directory.h. */
+/* Directories of connections: see own_directory.h. */
 #include "drivers/own_directory.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ is_directory(const char *path)
     return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-/* The name before that has a directory; NULL: none has. */
+/* The first alias that has a directory; NULL: none. */
 static const char *
 find_old_name(const struct driver_options *options, const char *parent, struct arena *arena)
 {

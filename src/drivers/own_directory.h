@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a driver keeps what is its own, for those that keep something: DATA/connections/NAME. A
- * connection that was renamed goes on with the directory of its old name, which must be an alias
- * then; from the first time on a link leads there, so that the alias may go.
+ * The directory of a connection's own data: DATA/connections/NAME. A renamed connection continues
+ * with the directory of its old name, which must be an alias. A link to it is created, so that the
+ * alias can be removed later.
  */
 #ifndef DRIVERS_OWN_DIRECTORY_H
 #define DRIVERS_OWN_DIRECTORY_H
@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "drivers/driver.h"
 
-/* Without links, in the arena. What is above it is made, it itself is not. */
+/* The path without links. Creates the parent, but not the directory itself. */
 MUST_CHECK struct error *own_directory_find(const struct driver_options *options,
                                             struct arena *arena, const char **out);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The list of drivers: a new one is its file, its declaration and its place in the list and in the
- * names.
- */
+/* The list of drivers. A new one needs its file, a declaration, and an entry in list and names. */
 #include <string.h>
 
 #include "drivers/driver.h"

@@ -51,7 +51,7 @@ path_of(const struct attachment *a, const char *name)
     return arena_print(call_arena(a->call), "%s/%s", a->directory, name);
 }
 
-/* ---- there ---- */
+/* ---- attaching ---- */
 
 static struct error *
 publish_by_controller(const struct attachment *a, struct text_map *publish_context)
@@ -129,7 +129,7 @@ attach_volume(const struct attachment *a, const char **path)
     return error;
 }
 
-/* ---- whether it is there already ---- */
+/* ---- is it attached already? ---- */
 
 static bool
 is_this_node(const struct attachment *a, char *const *node_ids, size_t count)
@@ -154,7 +154,7 @@ ask_for_nodes(const struct attachment *a, bool *out)
     return error;
 }
 
-/* Lists tell the connection's present name, the volume's id may have an older one. */
+/* Lists use the connection's current name; the volume's id may have an older one. */
 static bool
 is_same(const struct attachment *a, const char *id)
 {
@@ -164,7 +164,7 @@ is_same(const struct attachment *a, const char *id)
            strcmp(one.handle, other.handle) == 0;
 }
 
-/* `*next`: where the list goes on; "": the volume was found, or the list is at its end. */
+/* `*next` is the token of the next page; "": the volume was found, or this is the last page. */
 static void
 look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *page,
              const char **next, bool *out)
@@ -208,7 +208,7 @@ attach_find_state(const struct attachment *a, bool *is_attached)
                                                      : look_for_nodes(a, is_attached);
 }
 
-/* ---- and back ---- */
+/* ---- detaching ---- */
 
 static bool
 exists(const char *path)
@@ -257,7 +257,7 @@ unpublish_by_controller(const struct attachment *a)
     return !a->stays && needs(a, path) ? call_driver(a, path, &request.base, &reply.base) : NULL;
 }
 
-/* A volume that is gone is nowhere. */
+/* A volume that does not exist is attached nowhere. */
 struct error *
 attach_detach(const struct attachment *a)
 {

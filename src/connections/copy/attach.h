@@ -13,22 +13,22 @@ struct attachment {
     const struct router *router;
     const struct connection_set *set;
     struct connection *connection;
-    struct call *call;             /* on whose behalf; maybe a detached one */
+    struct call *call;             /* may be a detached one */
     const Csi__V1__Volume *volume; /* its id is ours */
     const Csi__V1__VolumeCapability *capability;
     const struct text_map *secrets;
-    const char *directory; /* made if missing; `stage` and `target` in it */
+    const char *directory; /* created if missing; contains `stage` and `target` */
     bool read_only;
-    bool stays; /* attached, when the other steps are undone: it was so before */
+    bool stays; /* it was attached before: leave the controller's part */
 };
 
-/* Is the volume attached to this node already, as far as its driver tells? */
+/* Is the volume attached to this node already, as far as its driver reports? */
 MUST_CHECK struct error *attach_find_state(const struct attachment *attachment, bool *is_attached);
 
 /* Idempotent. `*path` is the directory or the block device, in the call's arena. */
 MUST_CHECK struct error *attach_volume(const struct attachment *attachment, const char **path);
 
-/* Undoes every step that was done, also by an attachment that failed or of another process. */
+/* Undoes every step, also those of an attachment that failed or of another process. */
 MUST_CHECK struct error *attach_detach(const struct attachment *attachment);
 
 #endif

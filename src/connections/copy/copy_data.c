@@ -68,8 +68,8 @@ write_chunk(int fd, const char *bytes, size_t size, uint64_t offset)
 }
 
 /*
- * What is there already need not be written: an interrupted copy does not start from nothing.
- * `from` is -1: zeros, behind the end of the source.
+ * Writes only chunks that differ, so that an interrupted copy does not start again. `from` -1 means
+ * zeros, beyond the end of the source.
  */
 static struct error *
 copy_chunk(int from, int to, char *bytes, char *there, size_t size, uint64_t offset)
@@ -98,7 +98,7 @@ copy_range(int from, int to, uint64_t offset, uint64_t end, struct copy_job *job
     return error;
 }
 
-/* Behind the end of the source there are zeros, whatever was there. */
+/* Fills the target with zeros beyond the end of the source. */
 static struct error *
 copy_device(const char *from_path, const char *to_path, const struct progress *progress)
 {

@@ -33,8 +33,8 @@ run_work(void *context, const struct progress *progress)
 }
 
 /*
- * Of a copy that failed nothing is remembered, unless it could not be undone: the target is half
- * filled then, and must not be taken for somebody else's.
+ * The row of a failed copy is deleted, unless the copy could not be undone: then the target is half
+ * filled, and must not be taken for somebody else's volume.
  */
 static void
 settle_work(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
@@ -114,8 +114,8 @@ is_size_fine(const copy_record *record, const Csi__V1__CreateVolumeRequest *requ
 }
 
 /*
- * Unless it is under way already. `expected`: the revision of its row; a copy that has just ended
- * must not be made again.
+ * Starts the operation, unless it is running. `expected` is the revision of the row: a copy that
+ * has just ended must not start again.
  */
 static struct error *
 start(struct call *call, const struct connection_set *set, struct connection *from,
@@ -172,7 +172,7 @@ check_same(const copy_record *record, const Csi__V1__CreateVolumeRequest *reques
     return NULL;
 }
 
-/* The copy is under way, or has been made, when it returns. One at a time for each name. */
+/* When it returns, the copy is running or done. One request at a time for each name. */
 static struct error *
 find_or_start(struct call *call, const struct connection_set *set, struct connection *from,
               struct connection *to, const Csi__V1__CreateVolumeRequest *request,
@@ -274,7 +274,7 @@ resume(void *context, const operation_record *operation)
     if (!from || !to)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\" or \"%s\" is not there any more",
                          record->from_connection, record->to_connection);
-    log_info(router->log, "taking up a copy again", LOG_TEXT("volume", operation->id));
+    log_info(router->log, "resuming a copy", LOG_TEXT("volume", operation->id));
     struct ops_spec spec = spec_of(new_work(router, set, from, to, record));
     spec.resumed = operation;
     return ops_start(router->ops, &spec);

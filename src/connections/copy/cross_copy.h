@@ -46,7 +46,7 @@ MUST_CHECK struct error *cross_copy_drop_plan(struct call *call, const struct co
                                               const struct connection *connection,
                                               const char *name);
 
-/* At start: goes on with what a crash has interrupted. */
+/* At start: resumes the copies that were interrupted. */
 MUST_CHECK struct error *cross_copy_resume_all(struct router *router);
 
 #endif

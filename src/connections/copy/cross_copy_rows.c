@@ -7,7 +7,7 @@
 #include "connections/request/global_id.h"
 #include "message/message_bytes.h"
 
-/* `connection`: what the target's was called when the copy began. */
+/* `connection` is the name of the target's connection when the copy began. */
 static const char *
 row_key(const char *prefix, const char *connection, const char *name, struct arena *arena)
 {
@@ -103,7 +103,7 @@ is_of(const struct connection_set *set, const struct connection *connection, con
            connection_set_find(set, other.connection) == connection;
 }
 
-/* A target that is not known to be ours may be somebody's. */
+/* A target that is not known to be new may be somebody else's. */
 static bool
 is_hidden(const struct connection_set *set, const struct connection *connection,
           const copy_record *record, const char *id)

@@ -17,7 +17,7 @@
 typedef Skycap__Records__CrossCopyRecord copy_record;
 
 struct copy_row {
-    copy_record *record; /* NULL: there is none. Without a volume it is only a plan */
+    copy_record *record; /* NULL: none. Without a volume it is only a plan */
     bool is_done;
     bool is_planned;   /* the row is a plan until the copy is started */
     uint64_t revision; /* of the row of an unfinished copy */
@@ -33,23 +33,21 @@ MUST_CHECK struct error *cross_copy_rows_read(struct router *router, const char 
                                               struct arena *arena, copy_record **out,
                                               uint64_t *revision);
 
-/*
- * The copy of this name, under any name that the connection has had and that is not another's now.
- */
+/* The copy of this name, by the connection's name or by an alias that is not another's name. */
 MUST_CHECK struct error *cross_copy_rows_find(struct router *router,
                                               const struct connection_set *set,
                                               const struct connection *to, const char *name,
                                               struct arena *arena, struct copy_row *out);
 
-/* Changes for store_write: the row itself, and the one that leads from the volume to it. */
+/* Changes for store_write: the row itself, and the row `chosen/ID` that names it. */
 struct store_change cross_copy_rows_change(const char *key, const copy_record *record,
                                            uint64_t expected, struct arena *arena);
 struct store_change cross_copy_rows_index(const char *volume_id, const char *key,
                                           struct arena *arena);
 
 /*
- * Of a connection's listed volumes, those that are being filled, and temporary copies, become NULL:
- * nobody was ever told of them. Entries may be NULL already.
+ * Sets the entries of unfinished targets and temporary copies to NULL: no client knows of them.
+ * Entries may be NULL already.
  */
 MUST_CHECK struct error *cross_copy_rows_hide(struct call *call, const struct connection_set *set,
                                               const struct connection *connection,

@@ -24,7 +24,7 @@ ask_source(struct call *call, const struct connection_set *set, struct connectio
                         reply);
 }
 
-/* Every driver must be able to tell whether it has a volume. */
+/* Every driver supports ValidateVolumeCapabilities, so it checks that the volume exists. */
 static struct error *
 check_source_volume(struct call *call, const struct connection_set *set, struct connection *from,
                     const Csi__V1__CreateVolumeRequest *asked)
@@ -40,7 +40,7 @@ check_source_volume(struct call *call, const struct connection_set *set, struct 
                       &request.base, &reply.base);
 }
 
-/* A driver that cannot tell says so when the copy is made. */
+/* If the driver cannot list snapshots, the copy itself fails later. */
 static struct error *
 check_source_snapshot(struct call *call, const struct connection_set *set, struct connection *from,
                       const char *snapshot_id)
@@ -57,7 +57,6 @@ check_source_snapshot(struct call *call, const struct connection_set *set, struc
     return error;
 }
 
-/* Before a target is made for nothing. */
 static struct error *
 check_source(struct call *call, const struct connection_set *set, struct connection *from,
              const Csi__V1__CreateVolumeRequest *asked)
@@ -82,7 +81,6 @@ make_work_name(struct arena *arena)
     return name;
 }
 
-/* What is to become of the request. */
 static copy_record *
 new_record(const struct connection *from, const struct connection *to,
            const Csi__V1__CreateVolumeRequest *request, struct arena *arena)
@@ -98,7 +96,7 @@ new_record(const struct connection *from, const struct connection *to,
     return record;
 }
 
-/* The driver's word that it has not made the volume, and is not about to. */
+/* Does the error come from the driver, and mean that it has not created the volume? */
 static bool
 is_refusal(const struct connection *connection, const struct error *error)
 {
@@ -135,9 +133,9 @@ make_target(struct call *call, const struct connection_set *set, struct connecti
 /* ---- whether the target is new ---- */
 
 /*
- * Lists tell ids only, so nobody can ask whether there is a volume of a name. But one whose id was
- * not in the list before the driver was asked, and is in it now, is new. The ids from before are
- * written down first: an answer that is lost is asked for again, and the volume is there then.
+ * Lists contain ids, not names, so nobody can ask whether a volume of this name exists. But a
+ * volume whose id was not listed before CreateVolume, and is listed after it, is new. The earlier
+ * ids are stored first: if the answer is lost, the repeated request finds the volume listed.
  */
 static struct error *
 write_plan(struct router *router, copy_record *record, struct arena *arena, struct copy_row *found)
@@ -166,7 +164,7 @@ cross_copy_target_delete_plan(struct router *router, const struct copy_row *foun
     return error;
 }
 
-/* Takes and gives the error, after which there is nothing to be remembered. */
+/* Deletes the plan. Takes and returns the error. */
 static struct error *
 give_up_plan(struct router *router, const struct copy_row *found, struct arena *arena,
              struct error *error)
@@ -175,9 +173,7 @@ give_up_plan(struct router *router, const struct copy_row *found, struct arena *
     return failure ? error_wrap(error, "%s", failure->message) : error;
 }
 
-/*
- * That of an earlier request holds. There is none if the driver does not tell which volumes it has.
- */
+/* The plan of an earlier request stays. There is no plan if the driver cannot list its volumes. */
 static struct error *
 make_plan(struct call *call, const struct connection *to, copy_record *record,
           struct copy_row *found)
@@ -197,7 +193,7 @@ make_plan(struct call *call, const struct connection *to, copy_record *record,
     return write_plan(router_of(call), record, call_arena(call), found);
 }
 
-/* The list must show it now: one that does not show every volume proves nothing. */
+/* The volume must be listed now: an incomplete list proves nothing. */
 static struct error *
 check_if_new(struct call *call, const struct connection *to, copy_record *record,
              const struct copy_row *plan)

@@ -9,8 +9,8 @@
 #include "connections/copy/cross_copy_rows.h"
 
 /*
- * Checks the source and makes the target. `row` has the plan of an earlier request, or none; then
- * the new record. ALREADY_EXISTS: the target is an older volume. On a worker.
+ * Checks the source and creates the target. `row` has the plan of an earlier request, if any, and
+ * gets the new record. ALREADY_EXISTS: the target is an older volume. On a worker.
  */
 MUST_CHECK struct error *cross_copy_target_make(struct call *call, const struct connection_set *set,
                                                 struct connection *from, struct connection *to,

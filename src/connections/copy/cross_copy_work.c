@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doing the copy: see cross_copy_work.h. All calls to drivers are made as an orchestrator would
- * make them, with our ids.
+ * Copies the content: see cross_copy_work.h. Drivers are called as an orchestrator would call them,
+ * with our ids.
  */
 #include "connections/copy/cross_copy_work.h"
 
@@ -26,8 +26,8 @@ struct run {
     const char *directory;
     Csi__V1__VolumeCapability capability; /* how both are published */
     Csi__V1__VolumeCapability__AccessMode access_mode;
-    Csi__V1__Volume source;       /* the volume itself, where there is no temporary copy */
-    struct text_map from_secrets; /* those of the request are the target's */
+    Csi__V1__Volume source;       /* the volume itself, if there is no temporary copy */
+    struct text_map from_secrets; /* the secrets of the request are for the target */
 };
 
 static const Csi__V1__VolumeContentSource *
@@ -44,7 +44,7 @@ is_snapshot(const struct cross_copy_work *work)
 
 /* ---- the temporary copy ---- */
 
-/* Another process must be able to let go of what this one has. */
+/* After a crash the next process must be able to clean up. */
 static struct error *
 remember(struct cross_copy_work *work, struct run *run)
 {
@@ -66,7 +66,7 @@ make_helper(struct run *run)
     request.capacity_range = asked->capacity_range;
     request.volume_capabilities = capabilities;
     request.n_volume_capabilities = 1;
-    /* The ids in it are changed on the way to the driver. */
+    /* Its ids are translated in place. */
     request.volume_content_source =
         message_bytes_copy(&content_of(work)->base, call_arena(run->call));
     map_field_find(&request.base, "secrets", &field);
@@ -134,10 +134,7 @@ end_of(const struct run *run, bool is_target)
     };
 }
 
-/*
- * A new device is ours whatever bytes it holds. The files of a new tree would be mixed with those
- * of the source.
- */
+/* A new device may hold any bytes. Files in a new tree would be mixed with those of the source. */
 static struct error *
 check_target(struct run *run, const char *path, const struct progress *progress)
 {
@@ -165,9 +162,9 @@ check_target(struct run *run, const char *path, const struct progress *progress)
 }
 
 /*
- * The driver gives the same volume for the same name, also one that somebody has made before and
- * uses: only one that is new, or empty, is ours. And whether the source is in use is known only
- * before it is touched.
+ * A driver returns the same volume for the same name, also one that somebody else has created and
+ * uses. Only a new or empty volume is ours. Whether the source is in use must be found out before
+ * it is attached.
  */
 static struct error *
 claim_target(struct run *run, const char *path, const struct progress *progress)
@@ -188,7 +185,7 @@ claim_target(struct run *run, const char *path, const struct progress *progress)
     return remember(run->work, run);
 }
 
-/* The target first: once it is known to be ours, whatever fails can be undone wholly. */
+/* The target comes first: once it is known to be ours, everything can be undone. */
 static struct error *
 copy_between(struct run *run, const struct progress *progress)
 {
@@ -220,7 +217,7 @@ keep_first(struct error **first, struct error *next)
         *first = next;
 }
 
-/* Lets go of everything; the first thing that goes wrong is the error. */
+/* Detaches everything; returns the first error. */
 static struct error *
 detach_both(struct run *run)
 {
@@ -244,7 +241,7 @@ make_directories(struct run *run)
     return error ? error : files_make_path(run->directory);
 }
 
-/* As the first capability of the request, for one node. */
+/* The first capability of the request, but for one node. */
 static void
 set_capability(struct run *run)
 {
@@ -255,7 +252,7 @@ set_capability(struct run *run)
     run->capability.access_mode = &run->access_mode;
 }
 
-/* After a start nobody has asked the drivers yet what they can do. */
+/* After a start the capabilities of drivers are not known yet. */
 static struct error *
 wait_until_known(const struct connection *connection, const struct progress *progress)
 {
@@ -295,7 +292,7 @@ cross_copy_work_run(struct cross_copy_work *work, const struct progress *progres
         error = wait_until_known(work->to, progress);
     if (!error)
         error = make_directories(&run);
-    /* What another process has copied whole need only be let go of. */
+    /* An earlier process may have copied everything. */
     if (!error && !work->record->copied)
         error = copy_between(&run, progress);
     if (!error)
@@ -312,7 +309,6 @@ cross_copy_work_undo(struct cross_copy_work *work)
     struct error *error AUTO(error_cleanup) = detach_both(&run);
     if (!error)
         work->record->helper = NULL;
-    /* Else nobody knows whose it is. */
     bool is_ours = work->record->is_new || work->record->begun;
     if (!error && is_ours)
         error = delete_volume(&run, work->to, work->record->volume->volume_id);
@@ -321,7 +317,8 @@ cross_copy_work_undo(struct cross_copy_work *work)
                   LOG_TEXT("volume", work->record->volume->volume_id),
                   LOG_TEXT("error", error->message));
     else if (!is_ours)
-        log_warn(work->router->log, "the volume of a failed copy is left: it may be somebody's",
+        log_warn(work->router->log,
+                 "the volume of a failed copy is left: it may be somebody else's",
                  LOG_TEXT("volume", work->record->volume->volume_id));
     call_free_detached(run.call);
     return !error;

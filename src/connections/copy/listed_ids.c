@@ -74,7 +74,7 @@ listed_ids_read(struct router *router, struct call *call, const struct connectio
         return NULL;
     if (may_pass(error))
         return error_wrap(error, "list the volumes of connection \"%s\"", connection->spec->name);
-    log_warn(router->log, "which volumes a driver has cannot be told",
+    log_warn(router->log, "cannot list the volumes of a driver",
              LOG_TEXT("connection", connection->spec->name), LOG_TEXT("error", error->message));
     error_free(error);
     return NULL;

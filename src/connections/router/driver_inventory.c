@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What third-party drivers have: see driver_inventory.h. */
+/* Inventory of third-party drivers: see driver_inventory.h. */
 #include "connections/router/driver_inventory.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 typedef Csi__V1__ListVolumesResponse volumes_response;
 typedef Csi__V1__ListSnapshotsResponse snapshots_response;
 
-/* ---- what a driver can ---- */
+/* ---- any driver ---- */
 
 bool
 driver_inventory_has_volumes(const struct connection *connection)
@@ -34,7 +34,7 @@ ask(struct call *call, const struct connection_set *set, struct connection *conn
                         request, reply);
 }
 
-/* The id with the name that its connection has now, as lists tell it. */
+/* The id with the current name of its connection, as in lists. */
 static const char *
 id_in_lists(const struct connection *connection, enum id_kind kind, const char *id,
             struct arena *arena)
@@ -57,7 +57,7 @@ make_volume(Csi__V1__Volume *volume, struct arena *arena)
     return info;
 }
 
-/* That is known where the driver's id of it is the name itself. */
+/* The name is known if the driver uses it as the id. */
 static void
 take_name(volume_info *info, const struct connection *connection, struct arena *arena)
 {

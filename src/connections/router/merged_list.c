@@ -7,13 +7,13 @@
 
 #include "connections/router/parallel_calls.h"
 
-#define MOST_SKIPPED 500000 /* a driver that puts more into one page is not believed */
-#define MOST_EMPTY 1000     /* nor one that has so many pages without anything on them */
+#define MOST_SKIPPED 500000 /* more entries on one page are an error */
+#define MOST_EMPTY 1000     /* so are more empty pages in a row */
 
 /* ---- tokens ---- */
 
 struct token {
-    const char *name; /* "" : from the first */
+    const char *name; /* "": from the start */
     size_t skip;
     const char *rest;
 };
@@ -41,20 +41,17 @@ print_token(const char *name, size_t skip, const char *rest, struct arena *arena
 
 /* ---- one connection ---- */
 
-/*
- * A connection that may have something to list, NULL for entries without one, and its first page,
- * if that has been asked for already.
- */
+/* A connection (NULL: the router itself), and its first page if that was read in advance. */
 struct source {
     const struct merged_list *list;
     struct connection *connection;
     const char *name;
     struct token start;
     size_t most;
-    const char *token; /* of the page that is asked for */
+    const char *token; /* of the requested page */
     struct list_page page;
     struct error *error;
-    bool has_page; /* or the error */
+    bool has_page; /* or error */
 };
 
 struct listing {
@@ -63,10 +60,10 @@ struct listing {
     struct list_page *out;
     struct source *sources; /* by name */
     size_t count;
-    size_t rest; /* of them, this one and those behind it */
+    size_t rest; /* the current source and those after it */
     size_t room; /* entries that still fit */
     size_t answered;
-    struct error *failure; /* of a connection that was left out */
+    struct error *failure; /* of one that was left out */
 };
 
 static struct error *
@@ -78,7 +75,7 @@ ask_source(struct call *call, void *context)
     return list.ask(&list, source->connection, source->token, source->most, &source->page);
 }
 
-/* One that is asked alone has all the time; of several each has its share. */
+/* A single source may use all the time; several get a share each. */
 static struct error *
 ask_for_page(const struct listing *listing, struct source *source, const char *token, size_t most,
              struct list_page *out)
@@ -101,7 +98,7 @@ ask_for_page(const struct listing *listing, struct source *source, const char *t
     return one.error;
 }
 
-/* Takes what fits. The token to go on from if not all of the page did, else NULL. */
+/* Takes the entries that fit. Returns the token to continue from; NULL: the whole page fitted. */
 static char *
 take_page(struct listing *listing, const struct token *at, const struct list_page *page)
 {
@@ -164,7 +161,7 @@ list_from(struct listing *listing, struct source *source, const struct token *st
         return NULL;
     }
     struct error *error = list_source(listing, source);
-    /* The driver does not know its own token any more. */
+    /* ABORTED: the driver no longer knows its own token. */
     if (error && ((error->code == CODE_ABORTED && goes_on) || !source->connection))
         return error;
     if (error)
@@ -187,7 +184,7 @@ add_source(struct listing *listing, struct connection *connection, const char *n
     };
 }
 
-/* From where the token says. */
+/* The sources from the token on. */
 static void
 find_sources(struct listing *listing, const struct token *start)
 {
@@ -204,7 +201,7 @@ find_sources(struct listing *listing, const struct token *start)
     }
 }
 
-/* Who wants all of it will need the first page of each: all are asked at once. */
+/* Reads the first page of all sources in advance, at the same time. */
 static void
 ask_all(struct listing *listing)
 {
@@ -238,7 +235,7 @@ list_all(struct listing *listing, const struct token *start)
         error_free(listing->sources[i].error);
     if (error)
         return error;
-    /* An empty list means that there is nothing. */
+    /* An empty list would mean that there are no entries at all. */
     bool tells_something = listing->out->count || listing->out->next_token[0] || start->name[0];
     return listing->answered && tells_something ? NULL : STEAL(listing->failure);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over all connections, one connection after the other, by name. If all entries are wanted
- * all drivers are called at once. Each has its share of the time, so that one that hangs is left
+ * Lists over all connections, one after the other, by name. If the client wants all entries, all
+ * drivers are called at once. Each gets its share of the time, so that a driver that hangs is left
  * out and the others are listed.
  *
- * A token is NAME:SKIP:TOKEN: the connection to continue with, the number of entries of its page
- * that were listed already, and its own token for that page. The token needs no state, so it
- * survives a restart; if the connection is gone the list continues with the next name. A connection
- * that does not answer is left out; the health RPCs and the metrics show that it is down.
+ * A token is NAME:SKIP:TOKEN: the connection to continue with, how many entries of its page were
+ * already listed, and the driver's token for that page. Tokens need no state, so they survive a
+ * restart; if the connection is gone, the list continues with the next name. A connection that does
+ * not answer is left out; the health RPCs and the metrics show that it is down.
  */
 #ifndef CONNECTIONS_ROUTER_MERGED_LIST_H
 #define CONNECTIONS_ROUTER_MERGED_LIST_H
@@ -15,34 +15,34 @@
 #include "connections/config/connection.h"
 #include "rpc/server/call.h"
 
-/* Entries are messages; all is in the call's arena. */
+/* Entries are messages. Everything is in the call's arena. */
 struct list_page {
     void **entries; /* NULL, on a driver's page: an entry that is hidden but keeps its position */
     size_t count;
-    char *next_token; /* "": it is the last */
+    char *next_token; /* "": this is the last page */
 };
 
 struct merged_list {
     struct call *call;
     const struct log *log;
     const struct connection_set *set;
-    const void *context; /* of the functions */
-    bool has_own;        /* `ask` has entries without a connection too; they come first */
-    /* Connections without anything to list are passed over. */
+    const void *context; /* for the functions */
+    bool has_own;        /* the router has entries of its own, which come first */
+    /* Connections that have nothing to list are skipped. */
     bool (*can)(const struct merged_list *list, struct connection *connection);
     /*
-     * A page of one connection (NULL: of none), as its own token says; on any thread, with a call
-     * that is a part of the list's. A driver may give more than the `most` that are wanted.
+     * Asks one connection (NULL: the router) for the page of its own token. On any thread, with a
+     * call that is part of the list's. A driver may return more than `most` entries.
      */
     struct error *(*ask)(const struct merged_list *list, struct connection *connection,
                          const char *token, size_t most, struct list_page *out);
 };
 
 /*
- * `max_entries` as the client says it, but at most `limit`, which is also what 0 means.
- * INVALID_ARGUMENT: it is negative. ABORTED: the token is none of ours, or the driver knows it no
- * more. If no connection answers, or there is no entry and one does not answer, the error of one of
- * them. On a worker.
+ * `max_entries` is the client's; 0 means `limit`, which is also the most. INVALID_ARGUMENT: it is
+ * negative. ABORTED: the token is invalid, or the driver no longer knows it. If no connection
+ * answers, or the list is empty and one does not answer, returns the error of one of them. On a
+ * worker.
  */
 MUST_CHECK struct error *merged_list_run(const struct merged_list *list, int32_t max_entries,
                                          size_t limit, const char *token, struct list_page *out);

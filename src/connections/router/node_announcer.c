@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling what drivers call this node: see node_announcer.h. */
+/* Stores what drivers report: see node_announcer.h. */
 #include "connections/router/node_announcer.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ thread_main(void *argument)
     do {
         struct error *error AUTO(error_cleanup) = announce(announcer);
         if (error && !pause_ms)
-            log_warn(router->log, "what drivers tell cannot be stored; trying again",
+            log_warn(router->log, "cannot store what drivers report; trying again",
                      LOG_TEXT("error", error->message));
         pause_ms = !error ? 0 : pause_ms ? pause_ms * 2 : FIRST_PAUSE_MS;
         if (pause_ms > LONGEST_PAUSE_MS)
@@ -80,7 +80,7 @@ node_announcer_open(struct router *router, struct node_announcer **out)
     int failed = pthread_create(&announcer->thread, NULL, thread_main, announcer);
     if (failed) {
         free(announcer);
-        return error_from_errno(failed, "start the thread that stores what drivers tell");
+        return error_from_errno(failed, "start the thread that stores what drivers report");
     }
     *out = announcer;
     return NULL;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that writes what the drivers tell into the store as soon as they tell it. What they can
- * do is for the next start. On a node, their names for it and the keys of its topology are for a
- * controller elsewhere: an orchestrator asks NodeGetInfo once; drivers come, change and go after
- * that.
+ * A thread that stores what drivers report, as soon as they report it. Their capabilities are for
+ * the next start. On a node, their node ids and topology keys are for controllers elsewhere: an
+ * orchestrator calls NodeGetInfo once, but drivers come, change and go later.
  */
 #ifndef CONNECTIONS_ROUTER_NODE_ANNOUNCER_H
 #define CONNECTIONS_ROUTER_NODE_ANNOUNCER_H
@@ -12,12 +11,12 @@
 
 struct node_announcer;
 
-/* All of it must outlive the announcer. */
+/* The router must outlive it. */
 MUST_CHECK struct error *node_announcer_open(struct router *router, struct node_announcer **out);
-/* NULL is fine. Does not wait for a store that does not answer, if that has been stopped. */
+/* NULL is fine. Stop the store first: the thread may be waiting for it. */
 void node_announcer_close(struct node_announcer *announcer);
 
-/* What the thread does, once: durable when it returns. On a worker. */
+/* Does the thread's work once. Durable when it returns. On a worker. */
 MUST_CHECK struct error *node_announcer_run(const struct router *router,
                                             const struct connection_set *set, struct arena *arena);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several connections at the same time: see parallel_calls.h. */
+/* Parallel calls: see parallel_calls.h. */
 #include "connections/router/parallel_calls.h"
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define LONGEST_NS (UINT64_C(30) * 1000000000) /* also where the client names no deadline */
-#define LOOK_MS 50                             /* for a client that has given up */
+#define LONGEST_NS (UINT64_C(30) * 1000000000) /* also if the client sets no deadline */
+#define LOOK_MS 50                             /* interval of checks whether the client has gone */
 #define STACK_BYTES (256u * 1024)
 
 struct wait {
@@ -25,7 +25,7 @@ struct running {
     bool has_thread;
 };
 
-/* A single call gets less than all of the time too: its answer must still reach the client. */
+/* A single call gets less than all the time, too: the answer must still reach the client. */
 uint64_t
 parallel_calls_share_ns(const struct call *call, size_t rest)
 {
@@ -80,7 +80,7 @@ parallel_calls_run(struct call *call, struct parallel_call *calls, size_t count,
         start(&all[i]);
     }
     for (size_t i = 0; i < count; i++)
-        if (!all[i].has_thread) /* there are no more threads: one after the other, then */
+        if (!all[i].has_thread) /* no thread could be started: run it here */
             run_one(&all[i]);
     wait_for_all(call, &wait, all, count);
     for (size_t i = 0; i < count; i++) {

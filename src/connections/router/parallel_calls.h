@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls to several connections at the same time. Each has its own call, its own thread and a time
- * limit, so that one that hangs delays none of the others.
+ * Calls several connections at the same time. Each has its own call, thread and time limit, so that
+ * one that hangs does not delay the others.
  */
 #ifndef CONNECTIONS_ROUTER_PARALLEL_CALLS_H
 #define CONNECTIONS_ROUTER_PARALLEL_CALLS_H
@@ -10,16 +10,16 @@
 #include "rpc/server/call.h"
 
 struct parallel_call {
-    /* `call` is a part of the caller's; its arena lives as long as the caller's. */
+    /* `call` is part of the caller's, and its arena lives as long. */
     struct error *(*ask)(struct call *call, void *context);
     void *context;
-    struct error *error; /* the result; the caller's */
+    struct error *error; /* the result; the caller frees it */
 };
 
 /* The share of the call's remaining time for each of `rest` connections, one after the other. */
 uint64_t parallel_calls_share_ns(const struct call *call, size_t rest);
 
-/* Returns when every call has ended or its time is over. On a worker. */
+/* Returns when every call has ended or timed out. On a worker. */
 void parallel_calls_run(struct call *call, struct parallel_call *calls, size_t count,
                         uint64_t share_ns);
 

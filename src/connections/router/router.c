@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which method goes where: see router.h.
+ * The services of the router: see router.h.
  *
- * The services are those of CSI, with one handler for all methods. It looks up the rule of the
- * method, then the connection by the ids of the request. If the driver can relay, all of that
- * happens on the loop, without a thread; otherwise a worker goes on with what was found.
+ * One handler serves all methods of the CSI services. It looks up the rule of the method, then the
+ * connection by the ids of the request. If the driver can relay, all of this happens on the loop,
+ * without a thread; otherwise a worker continues.
  */
 #include "connections/router/router.h"
 
@@ -21,7 +21,7 @@
 
 #define CONNECTION_KEY "skycap-connection" /* metadata */
 
-/* Methods that are answered here. The others go to the connection of their ids. */
+/* Methods that the router answers. The others go to the connection of their ids. */
 static const struct own_method {
     const char *path;
     struct error *(*run)(struct call *call, const void *in, void *out);
@@ -76,7 +76,7 @@ check_loop(const struct router *router, const struct call *call)
     return NULL;
 }
 
-/* To an orchestrator NOT_FOUND of a deletion means that it is done. It must try again instead. */
+/* To an orchestrator NOT_FOUND of a deletion means that it is done. It must retry instead. */
 static struct error *
 explain_unknown_connection(const struct rule *rule, struct error *error)
 {
@@ -85,7 +85,7 @@ explain_unknown_connection(const struct rule *rule, struct error *error)
     return error;
 }
 
-/* Of a request in which no id is ours. */
+/* For a request without any id of ours. */
 static struct error *
 explain_unknown_id(const struct rule *rule, const ProtobufCMessage *request,
                    const struct route *route)
@@ -97,8 +97,8 @@ explain_unknown_id(const struct rule *rule, const ProtobufCMessage *request,
 }
 
 /*
- * Sets the connection, or inline_id: a worker finds the connection of an inline volume. Neither,
- * and no error: the answer is an empty one. Never waits.
+ * Sets the connection, or inline_id if a worker must find the connection of an inline volume. If it
+ * sets neither and returns no error, the answer is empty. Never waits.
  */
 static struct error *
 find_connection(struct forward *f, struct route *route)
@@ -221,7 +221,7 @@ router_free_services(struct router *router)
     }
 }
 
-/* ---- what is not CSI ---- */
+/* ---- other methods ---- */
 
 static struct error *
 pass_unknown(struct call *call)
@@ -243,7 +243,7 @@ pass_unknown(struct call *call)
         error = error_new(CODE_UNIMPLEMENTED, "connection \"%s\" has no %s", name, call_path(call));
     if (error)
         return error;
-    /* A driver that was never reached may be this very server: its monitor has found that out. */
+    /* A driver that was never reached may be this server itself; its monitor finds out. */
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     if (!facts->is_known)
         return error_new(CODE_UNAVAILABLE, "connection \"%s\": %s", name, facts->trouble);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The router: GetCapacity, over all connections that a new volume could go to. */
+/* The router: GetCapacity, the sum over all connections that a new volume could go to. */
 #include "connections/forward/forward.h"
 #include "connections/request/choice.h"
 #include "connections/request/map_field.h"
@@ -42,10 +42,7 @@ add_capacity(Csi__V1__GetCapacityResponse *sum, const Csi__V1__GetCapacityRespon
         sum->minimum_volume_size = part->minimum_volume_size;
 }
 
-/*
- * Of the connection that is named, of all that fit the labels, of the default one; without any of
- * these, of all.
- */
+/* The named connection, those that match the labels, or the default; else all connections. */
 static struct error *
 choose_for_capacity(const struct connection_set *set, const struct text_map *parameters,
                     struct arena *arena, struct choice *out)
@@ -61,7 +58,6 @@ choose_for_capacity(const struct connection_set *set, const struct text_map *par
     return NULL;
 }
 
-/* The part of one connection. */
 struct capacity_part {
     const struct connection_set *set;
     struct connection *connection;
@@ -76,7 +72,7 @@ ask_capacity(struct call *call, void *context)
     return capacity_of(call, part->set, part->connection, part->asked, &part->reply);
 }
 
-/* Of several, one that is down has no room now. */
+/* A connection that is down has no capacity now. */
 static void
 add_capacities(struct call *call, const struct connection_set *set, const struct choice *choice,
                const Csi__V1__GetCapacityRequest *asked, Csi__V1__GetCapacityResponse *sum)

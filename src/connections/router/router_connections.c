@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Connections, how each connection is. What may be secret, the options and
- * parameters of the files, is not told.
+ * The router: skycap.v1.Connections, the state of each connection. Options and parameters may be
+ * secret and are not reported.
  */
 #include "connections/router/router_internal.h"
 #include "message/message_map.h"
@@ -24,14 +24,14 @@ time_message(uint64_t ms, struct arena *arena)
     return time;
 }
 
-/* The answer is written after the connections have been let go of: all texts are copied. */
+/* The connections may be gone when the answer is sent, so all texts are copied. */
 static char *
 copy_text(const char *text, struct arena *arena)
 {
     return text ? arena_string(arena, text) : "";
 }
 
-/* ---- what its file says ---- */
+/* ---- its file ---- */
 
 static void
 tell_labels(const struct connection_spec *spec, struct arena *arena, connection_info *info)
@@ -44,7 +44,7 @@ tell_labels(const struct connection_spec *spec, struct arena *arena, connection_
         info->aliases[info->n_aliases++] = copy_text(spec->aliases.items[i], arena);
 }
 
-/* A text among the options; of a list the first. "": there is none. */
+/* An option that is a text, or the first of a list; "": there is none. */
 static char *
 option_text(const struct connection_spec *spec, const char *key, struct arena *arena)
 {
@@ -67,7 +67,7 @@ tell_file(const struct connection *connection, struct arena *arena, connection_i
     info->loaded = time_message(connection->loaded_ms, arena);
 }
 
-/* ---- what its driver says ---- */
+/* ---- its driver ---- */
 
 static char **
 names_of_bits(uint64_t bits, const ProtobufCEnumDescriptor *type, struct arena *arena,
@@ -77,8 +77,9 @@ names_of_bits(uint64_t bits, const ProtobufCEnumDescriptor *type, struct arena *
     for (int bit = 0; bit < BITS; bit++) {
         const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(type, bit);
         if (bits >> bit & 1)
-            names[(*count)++] =
-                value ? (char *)value->name : arena_print(arena, "%d", bit); /* of a newer CSI */
+            names[(*count)++] = value
+                                    ? (char *)value->name
+                                    : arena_print(arena, "%d", bit); /* from a newer CSI version */
     }
     return names;
 }

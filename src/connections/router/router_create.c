@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: new volumes.
+ * The router: CreateVolume.
  *
- * Where labels select, the connections that fit are tried in their order until one takes the
- * volume. The connection is written down before its driver is asked (choice_rows.h). A repeated
- * request goes there first, whatever has changed meanwhile, and elsewhere only if that driver says
- * that it has no such volume and no room for it. So a volume is never made twice. The rows go when
- * the volume is deleted, or when all connections have refused.
+ * If labels select the connection, those that match are tried in order until one creates the
+ * volume. The connection is stored before its driver is called (choice_rows.h). A repeated request
+ * goes there first, whatever has changed meanwhile, and elsewhere only if that driver says that it
+ * has no such volume and no room for it. So a volume is never created twice. The rows are deleted
+ * with the volume, or when all connections have refused.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ typedef Csi__V1__CreateVolumeResponse create_response;
 
 /* ---- trying ---- */
 
-/* The connection has certainly not made the volume, and another may have what it lacks. */
+/* The connection has certainly not created the volume, and another may be able to. */
 static bool
 is_worth_another(const struct error *error)
 {
@@ -36,7 +36,7 @@ is_worth_another(const struct error *error)
             error->code == CODE_OUT_OF_RANGE);
 }
 
-/* It was asked before, and may have made it then: only its own word is good enough. */
+/* An earlier call may have created the volume, so only the driver's own answer counts. */
 static bool
 is_not_there(const struct connection *connection, const struct error *error)
 {
@@ -44,7 +44,7 @@ is_not_there(const struct connection *connection, const struct error *error)
     return is_its_word && is_worth_another(error) && error->code != CODE_UNAVAILABLE;
 }
 
-/* No connection has made it, and none will when it is asked again. */
+/* No connection has created it, and a retry will not help. */
 static bool
 is_final(const struct error *error)
 {
@@ -82,22 +82,19 @@ put_first(struct choice *choice, struct connection *first)
     }
 }
 
-/*
- * The connection that was asked before for this name goes first, also if its labels do not fit any
- * more.
- */
+/* An earlier choice for this name goes first, even if its labels no longer match. */
 static void
 try_first(struct choice *choice, struct connection *before)
 {
     bool is_there = false;
     for (size_t i = 0; i < choice->count; i++)
         is_there |= choice->items[i] == before;
-    if (!is_there) /* there is room for all */
+    if (!is_there) /* items has room for all */
         choice->items[choice->count++] = before;
     put_first(choice, before);
 }
 
-/* Takes the error. Where no connection has the volume there is nothing to be remembered. */
+/* No connection has the volume: deletes the row. Takes and returns the error. */
 static struct error *
 forget_refused(struct router *router, const char *name, struct arena *arena, uint64_t revision,
                struct error *error)
@@ -117,7 +114,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     const char *reasons = "";
     uint64_t revision;
     struct name_lock *lock AUTO(name_lock_release) = NULL;
-    /* Of two for one name each could find another that takes it. */
+    /* Two requests for one name could end at two connections. */
     struct error *error = name_lock_take(&router->choosing, "volume", request->name, &lock);
     if (!error)
         error = choice_rows_find(router, set, request->name, arena, &before, &revision);
@@ -175,7 +172,7 @@ check_name(const char *name)
     return NULL;
 }
 
-/* Where the volume is to go, and where its content comes from (NULL: from nowhere). */
+/* Where the volume goes, and where its content comes from (NULL: it is empty). */
 static struct error *
 choose(struct call *call, const struct connection_set *set, const create_request *request,
        struct connection **source, struct choice *out)
@@ -195,19 +192,19 @@ choose(struct call *call, const struct connection_set *set, const create_request
     return error;
 }
 
-/* A copy that was begun goes on where it is, whatever the labels say now. */
+/* A copy that has begun stays where it is, whatever the labels select now. */
 static struct error *
 keep_connection(struct call *call, const struct connection_set *set, const char *name,
                 struct choice *choice)
 {
-    struct connection *place;
-    struct error *error = cross_copy_find_connection(call, set, name, &place);
-    if (place)
-        try_first(choice, place);
+    struct connection *target;
+    struct error *error = cross_copy_find_connection(call, set, name, &target);
+    if (target)
+        try_first(choice, target);
     return error;
 }
 
-/* What the loop has found for the worker. */
+/* What the loop passes to the worker. */
 struct creation {
     struct forward forward; /* first: it is kept with the call */
     struct connection *source;

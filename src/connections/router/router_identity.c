@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: who it is, and what it can: whatever one of the connections can, as their drivers
- * said last. Nothing here waits: the drivers' monitors do the asking.
+ * The router: csi.v1.Identity and capabilities. The router has the capabilities that any connection
+ * has. Except for Probe nothing here waits: the monitors have asked the drivers.
  */
 #include <string.h>
 
@@ -9,7 +9,6 @@
 #include "connections/router/router_internal.h"
 #include "csi/messages.h"
 
-/* Capabilities that came with CSI 1.13: told only to those who know them. */
 #define CONTROLLER_BIT(name)                                                                       \
     (UINT64_C(1) << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 #define NODE_BIT(name) (UINT64_C(1) << CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name)
@@ -19,15 +18,15 @@
 #define NODE_OF_1_13 (NODE_BIT(GET_VOLUME_HEALTH) | NODE_BIT(GET_STORAGE_HEALTH))
 #define SERVICES_OF_1_13 SERVICE_BIT(SNAPSHOT_ACCESSIBILITY_CONSTRAINTS)
 
-/* What all connections have between them. */
+/* The capabilities of all connections together. */
 struct union_of_all {
     uint64_t services;
     uint64_t expansion;
     uint64_t controller;
     uint64_t node;
-    uint64_t node_of_each; /* that all of them have */
+    uint64_t node_of_each; /* that every connection has */
     uint64_t group;
-    const struct connection *unknown; /* one of which nothing is known; NULL: there is none */
+    const struct connection *unknown; /* a connection whose capabilities are unknown; may be NULL */
 };
 
 static void
@@ -59,12 +58,12 @@ add_up(const struct router *router, const struct connection_set *set, struct uni
     all->services |= SERVICE_BIT(CONTROLLER_SERVICE);
     if (!all->group)
         all->services &= ~SERVICE_BIT(GROUP_CONTROLLER_SERVICE);
-    /* Where a driver tells no capacity its file does. */
+    /* If a driver reports no capacity, the file does. */
     all->controller |= CONTROLLER_BIT(GET_CAPACITY);
-    /* The kubelet leaves the group of files to a driver that says so: each must be able to. */
+    /* The kubelet leaves the group of files to such a driver, so every connection must have it. */
     if (!(all->node_of_each & NODE_BIT(VOLUME_MOUNT_GROUP)))
         all->node &= ~NODE_BIT(VOLUME_MOUNT_GROUP);
-    all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* which connections are down */
+    all->node |= NODE_BIT(GET_STORAGE_HEALTH); /* for connections that are down */
     if (router->advertises_csi_1_13)
         return;
     all->services &= ~SERVICES_OF_1_13;
@@ -73,8 +72,8 @@ add_up(const struct router *router, const struct connection_set *set, struct uni
 }
 
 /*
- * Orchestrators ask once: they are not told that nobody can what a driver that is not there yet may
- * be able to do.
+ * Orchestrators ask once. While a driver has not been reached, they get an error instead of a list
+ * that may lack its capabilities.
  */
 static struct error *
 find_all(struct call *call, struct union_of_all *all)
@@ -133,7 +132,7 @@ router_plugin_capabilities(struct call *call, const void *in, void *out)
     return NULL;
 }
 
-/* What this process keeps itself has no monitor that asks: it is asked now. */
+/* A local engine has no monitor, so it is asked now. */
 static bool
 ask_own(struct call *call, const struct connection *connection)
 {

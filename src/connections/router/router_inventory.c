@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Inventory over all connections. Drivers with an engine of their own serve
- * it themselves; what third-party drivers have is told as far as their CSI lists tell it
- * (driver_inventory.c). They tell no names: their volumes and snapshots are known by id alone,
- * unless ids follow from names.
+ * The router: skycap.v1.Inventory over all connections. Drivers with an engine serve it themselves;
+ * for third-party drivers driver_inventory.c uses their CSI lists. CSI has no names: their volumes
+ * and snapshots are found by id only, unless ids follow from names.
  */
 #include <string.h>
 
@@ -20,25 +19,25 @@
 struct kind {
     enum id_kind id_kind;
     const char *word;
-    const char *get; /* the method that tells of one; request and reply have one field */
+    const char *get; /* the method that returns one; request and reply have one field */
     struct error *(*get_foreign)(struct call *call, const struct connection_set *set,
                                  struct connection *connection, const char *id, void **out);
-    /* The same by name; NULL: there are none. */
+    /* By name; NULL: not possible. */
     struct error *(*find_foreign)(struct call *call, const struct connection_set *set,
                                   struct connection *connection, const char *name, void **out);
-    /* What remains to be told; NULL: nothing. */
+    /* Completes the answer; may be NULL. */
     struct error *(*finish)(struct call *call, void *info);
     const char *(*id_of)(const void *info);
 };
 
-/* Whether it is still being filled from another connection, which its driver does not know. */
+/* A volume is not ready while it is filled from another connection. Its driver does not know. */
 static struct error *
 finish_volume(struct call *call, void *item)
 {
     struct router *router = router_of(call);
     volume_info *info = item;
     operation_record *copy;
-    if (!atomic_load(&router->has_choices)) /* nor are there copies */
+    if (!atomic_load(&router->has_choices)) /* then there are no copies, either */
         return NULL;
     struct error *error = ops_get(router->ops, info->volume->volume_id, call_arena(call), &copy);
     if (!error && copy->state == OPERATION_STATE(RUNNING))
@@ -75,14 +74,14 @@ static const struct kind snapshot_kind = {
     .id_of = id_of_snapshot,
 };
 
-/* Does it serve the inventory itself? */
+/* Does its driver serve the inventory itself? */
 static bool
 has_inventory(const struct connection *connection)
 {
     return connection->spec->driver->operations != NULL;
 }
 
-/* Takes the error: what is not there is told by the words of whoever asked. */
+/* Takes the error. NOT_FOUND quotes the text that the client sent. */
 static struct error *
 in_their_words(struct error *error, const struct kind *kind, const char *text)
 {
@@ -94,7 +93,7 @@ in_their_words(struct error *error, const struct kind *kind, const char *text)
 
 /* ---- finding one ---- */
 
-/* By a name, or an id as the engine tells it. */
+/* By name, or by the engine's id. */
 static struct error *
 ask_engine(struct call *call, const struct connection_set *set, struct connection *connection,
            const struct kind *kind, const char *text, void **info)
@@ -131,14 +130,14 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
     return in_their_words(error, kind, id);
 }
 
-/* What connections have said about a name. */
+/* The search for a name. */
 struct search {
     const struct kind *kind;
     const char *name;
-    void *found; /* the last of them */
+    void *found; /* the last match */
     const char *ids;
     size_t count;
-    struct error *failure; /* of one that could not be asked */
+    struct error *failure; /* of a connection that did not answer */
 };
 
 static struct error *
@@ -171,7 +170,7 @@ search_connection(struct call *call, const struct connection_set *set,
     }
 }
 
-/* Takes the failure. Who was not asked may have it, or one more. */
+/* Takes the failure. A connection that did not answer may have a match, too. */
 static struct error *
 conclude(struct search *search)
 {
@@ -282,9 +281,9 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
     return error;
 }
 
-/* Of which volume snapshots are wanted. */
+/* The volume whose snapshots are listed. */
 struct filter {
-    struct connection *connection; /* NULL: of any */
+    struct connection *connection; /* NULL: any */
     const char *id;
 };
 

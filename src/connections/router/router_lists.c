@@ -9,7 +9,7 @@
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
 
-#define MOST_ENTRIES 5000 /* in one answer, whatever is asked for */
+#define MOST_ENTRIES 5000 /* in one answer, whatever the client wants */
 
 /* ---- any list ---- */
 
@@ -122,7 +122,7 @@ id_of_health(const void *entry)
     return ((const Csi__V1__VolumeHealth *)entry)->volume_id;
 }
 
-/* Volumes that are not there yet for anybody but us. */
+/* Hides volumes that are still being filled. */
 static struct error *
 hide(const struct merged_list *list, const struct connection *connection,
      const struct list_page *page)
@@ -172,7 +172,7 @@ router_list(struct call *call, const void *request, void *reply)
     return router_run_list(&list, MOST_ENTRIES, request, reply);
 }
 
-/* A filter names one connection; what is not there is in no list. */
+/* The filter names one connection. If it does not exist, the list is empty. */
 static struct error *
 list_filtered(struct call *call, const void *request, void *reply)
 {
@@ -180,7 +180,6 @@ list_filtered(struct call *call, const void *request, void *reply)
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router->connections);
     struct route route;
-    /* A connection that there is not has none, and no snapshot is of two. */
     struct error *nowhere AUTO(error_cleanup) = route_find(router, set, request, &route);
     struct error *lacking, *error;
     if (nowhere || !route.connection || route.unknown_id ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The router: what this node is to all connections together. */
+/* The router: NodeGetInfo and NodeGetStorageHealth over all connections. */
 #include "connections/forward/forward.h"
 #include "connections/forward/topology_keys.h"
 #include "connections/request/topology.h"
@@ -8,7 +8,7 @@
 #include "connections/router/router_internal.h"
 #include "message/message_bytes.h"
 
-/* The smallest limit is that of the node: it cannot be told for whose volumes it holds. */
+/* The node gets the smallest limit: CSI has no limit per connection. */
 static void
 take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
 {
@@ -17,9 +17,9 @@ take_limit(Csi__V1__NodeGetInfoResponse *reply, int64_t limit)
 }
 
 /*
- * What the drivers' monitors have asked is told; nobody is asked now, so a driver that hangs keeps
- * no kubelet waiting. A kubelet asks when it registers the driver and not again: before all is
- * known it is not answered.
+ * Reports what the drivers' monitors know. No driver is called, so one that hangs does not keep the
+ * kubelet waiting. The kubelet asks once, when it registers the driver, so it gets an error until
+ * everything is known.
  */
 static struct error *
 describe_node(const struct router *router, struct arena *arena, Csi__V1__NodeGetInfoResponse *reply)
@@ -66,7 +66,7 @@ router_describe_node(const struct router *router, struct buffer *out)
     return NULL;
 }
 
-/* ---- the health of what is behind ---- */
+/* ---- storage health ---- */
 
 #define HEALTH(name) csi__v1__node_get_storage_health_response__storage_backend_health__##name
 typedef Csi__V1__NodeGetStorageHealthResponse__StorageBackendHealth backend_health;
@@ -95,7 +95,6 @@ append_down(Csi__V1__NodeGetStorageHealthResponse *reply, const struct connectio
     append(reply, &item, 1, arena);
 }
 
-/* A connection, and what its driver says. */
 struct health_part {
     const struct connection_set *set;
     struct connection *connection;
@@ -113,7 +112,7 @@ ask_health(struct call *call, void *context)
                         request, &part->answer.base);
 }
 
-/* Whether its driver is to be asked; one that is not ready is told at once. */
+/* Should its driver be called? One that is not ready is reported as down. */
 static bool
 can_ask_health(struct connection *connection, Csi__V1__NodeGetStorageHealthResponse *reply,
                struct arena *arena)
@@ -127,7 +126,7 @@ can_ask_health(struct connection *connection, Csi__V1__NodeGetStorageHealthRespo
     return false;
 }
 
-/* Of each that was asked: what it has said, or that it has not. Takes the errors. */
+/* Adds each answer, or that there was none. Takes the errors. */
 static void
 append_answers(Csi__V1__NodeGetStorageHealthResponse *reply, const struct parallel_call *calls,
                size_t count, struct arena *arena)
@@ -142,10 +141,7 @@ append_answers(Csi__V1__NodeGetStorageHealthResponse *reply, const struct parall
     }
 }
 
-/*
- * All that the drivers tell, and the connections that are down, or do not tell. All are asked at
- * once: one that hangs takes no time from the others.
- */
+/* What the drivers report, and the connections that are down or do not answer. */
 struct error *
 router_storage_health(struct call *call, const void *in, void *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Operations over all connections. The router has operations of its own,
- * copies from one connection to another, whose ids are those of the volumes that they make; a
- * connection with an engine of its own has those of the engine, whose ids v:local/HANDLE are told
- * as v:NAME/HANDLE. A third-party driver has none.
+ * The router: skycap.v1.Operations over all connections. The router's own operations are copies
+ * from one connection to another; their ids are those of the target volumes. A connection with an
+ * engine has the engine's operations, whose ids v:local/HANDLE become v:NAME/HANDLE. Third-party
+ * drivers have none.
  */
 #include "connections/forward/forward.h"
 #include "connections/request/global_id.h"
@@ -24,7 +24,7 @@ no_such_operation(const char *id)
     return error_new(CODE_NOT_FOUND, "there is no operation \"%s\"", id);
 }
 
-/* The connection of an id, and the id as its engine knows it. */
+/* The connection of an id, and the engine's id. */
 static struct error *
 find_connection(const struct connection_set *set, const char *id, struct arena *arena,
                 struct connection **connection, char **engines_id)
@@ -42,7 +42,7 @@ find_connection(const struct connection_set *set, const char *id, struct arena *
 
 /* ---- asking ---- */
 
-/* Of the router's own; NULL without an error: there is none. */
+/* One of the router's own; NULL: there is none. */
 static struct error *
 find_own(struct call *call, const char *id, operation_record **out)
 {
@@ -53,7 +53,7 @@ find_own(struct call *call, const char *id, operation_record **out)
     return error_forgive(error, CODE_NOT_FOUND);
 }
 
-/* Passes the request, whose id stands at `*id`, to the engine that it is of. */
+/* Forwards the request to the engine of the id; `*id` is its field. */
 static struct error *
 ask_engine(struct call *call, const char *method, ProtobufCMessage *request, char **id,
            operation_message *reply)
@@ -166,9 +166,7 @@ list_operations(struct call *call, const Skycap__V1__ListOperationsRequest *requ
 
 /* ---- watching ---- */
 
-/*
- * One of an engine's. What has ended, or is a snapshot that never took its time, is told as it is.
- */
+/* An operation that is not running is sent once, as it is. */
 static struct error *
 watch_engines(struct call *call, const char *id)
 {

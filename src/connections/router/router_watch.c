@@ -44,13 +44,13 @@ router_translate_operation(const struct connection *connection, struct arena *ar
 
 /* ---- one source ---- */
 
-/* Operations that are watched. */
+/* The router's or an engine's operations, being watched. */
 struct source {
     struct connection *connection; /* a reference; NULL: the router's own */
     struct ops_watch *watch;
 };
 
-/* `id` as the engine's room knows it; NULL: all. */
+/* `id` is the engine's; NULL: all. */
 static struct error *
 source_open(struct router *router, struct connection *connection, const char *id,
             struct source *out)
@@ -64,7 +64,7 @@ source_open(struct router *router, struct connection *connection, const char *id
     return error;
 }
 
-/* Its watch first: with the connection the engine may go. */
+/* The watch comes first: releasing the connection may close the engine. */
 static void
 source_close(struct source *source)
 {
@@ -83,7 +83,7 @@ send(struct call *call, const struct source *source, const operation_record *rec
     return call_send(call, &message.base);
 }
 
-/* Tells the next change; there may be none for so long. */
+/* Sends the next change, if there is one before the timeout. */
 static struct error *
 pass_on_change(struct call *call, const struct source *source, uint32_t timeout_ms,
                bool *has_changed, bool *has_ended)
@@ -117,8 +117,8 @@ router_watch_operation(struct call *call, struct connection *connection, const c
 /* ---- all sources ---- */
 
 struct sources {
-    struct connection_set *set; /* that they are of; NULL: of none yet */
-    struct source *items;       /* the router's own first */
+    struct connection_set *set; /* of the sources; NULL: not read yet */
+    struct source *items;       /* the router's own comes first */
     size_t count;
 };
 
@@ -141,7 +141,7 @@ add_source(struct sources *sources, struct router *router, struct connection *co
     return error;
 }
 
-/* An engine stays the same while its file changes in other ways. */
+/* By engine: it stays the same when other parts of the file change. */
 static bool
 is_watched(const struct sources *sources, const struct driver *driver)
 {
@@ -174,7 +174,6 @@ drop_old_sources(struct sources *sources)
     sources->count = kept;
 }
 
-/* Connections come and go meanwhile. */
 static struct error *
 refresh_sources(struct sources *sources, struct router *router)
 {
@@ -196,7 +195,7 @@ refresh_sources(struct sources *sources, struct router *router)
     return error;
 }
 
-/* Waits for the first; then those that are there, but not all if they never end. */
+/* Waits for the first change, then sends those that are pending, up to a limit. */
 static struct error *
 pass_on_changes(struct call *call, const struct source *source, uint32_t timeout_ms)
 {
