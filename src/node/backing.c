@@ -2,9 +2,9 @@
 /*
  * What is below the mounts of a volume: see backing.h.
  *
- * Whether a mount shows a volume is asked of the files themselves (device and inode, or the device
- * below a file system), not of the table of mounts: that is one system call whatever the number of
- * volumes, and a path cannot fool it.
+ * Whether a mount shows a volume is determined from the files themselves (device and inode, or the
+ * device below a file system), not from the table of mounts: that takes one system call for any
+ * number of volumes, and a path cannot mislead it.
  */
 #include "node/backing.h"
 
@@ -33,7 +33,7 @@ backing_clear(struct backing *backing)
     loop_release(&backing->reader);
 }
 
-/* Where the image was removed below its device, the handle in its name tells. */
+/* If the image file was removed while attached, the device is found by the handle in its name. */
 struct error *
 backing_find(struct engine *engine, const volume_record *volume, struct backing *out)
 {

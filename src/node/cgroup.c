@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* I/O limits in the control group of a pod: see cgroup.h. */
+/* I/O limits in the cgroup of a pod: see cgroup.h. */
 #include "node/cgroup.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include "volumes/io_limits.h"
 
 #define MAX_UID 64
-/* kubepods/besteffort/podUID, and one more for what a runtime puts round them. */
+/* kubepods/besteffort/podUID, and one more level that a runtime may add. */
 #define MAX_DEPTH 4
 
 /* In the order of io_limits_keys. */
@@ -48,8 +48,8 @@ find_uid(const char *path, char uid[MAX_UID])
 }
 
 /*
- * podUID, or with systemd kubepods-burstable-podUID.slice, where the dashes of the uid are
- * underscores.
+ * podUID, or with systemd kubepods-burstable-podUID.slice, where underscores replace the dashes of
+ * the uid.
  */
 static bool
 is_pod(const char *name, const char *uid)
@@ -130,7 +130,7 @@ write_v2(int group, dev_t device, const int64_t *values)
     return write_line(group, "io.max", line);
 }
 
-/* There 0 lifts a limit. */
+/* In version 1, 0 removes a limit. */
 static struct error *
 write_v1(int group, dev_t device, const int64_t *values)
 {
@@ -143,11 +143,9 @@ write_v1(int group, dev_t device, const int64_t *values)
     return error;
 }
 
-#define MOST_BELOW 8 /* groups in groups; a container's is one or two below its pod's */
+#define MOST_BELOW 8 /* nested cgroups; a container's is one or two levels below its pod's */
 
-/*
- * The group and all that are in it. Containers come and go: one that has just gone is passed over.
- */
+/* The cgroup and all below it. Ignores cgroups of containers that have just ended. */
 static struct error *
 write_v1_tree(int group, dev_t device, const int64_t *values, int depth)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What does not fit together: see doctor.h. Rebuilding is in doctor_rebuild.c. */
+/* Finding and repairing inconsistencies: see doctor.h. Rebuilding is in doctor_rebuild.c. */
 #include "node/doctor.h"
 
 #include <limits.h>
@@ -21,7 +21,7 @@ struct examination {
     bool repairs;
     doctor_found *found;
     void *context;
-    struct arena arena; /* of the page or entry that is looked at */
+    struct arena arena; /* of the current page or entry */
 };
 
 static void
@@ -41,12 +41,15 @@ tell(struct examination *exam, const char *kind, const char *subject, bool is_re
 /* ---- rows ---- */
 
 static bool
-has_data(struct examination *exam, const struct data *data)
+has_data(struct examination *exam, const struct data *data, const char *advice)
 {
     char path[PATH_MAX];
     struct error *error AUTO(error_cleanup) =
         backend_path(exam->engine->backend, data, path, sizeof path);
-    return !error || error->code != CODE_NOT_FOUND;
+    bool is_lost = error && error->code == CODE_NOT_FOUND;
+    if (is_lost)
+        tell(exam, "lost-data", data->handle, false, advice);
+    return !is_lost;
 }
 
 static struct error *
@@ -64,7 +67,7 @@ check_name(struct examination *exam, const struct row_kind *kind, const Protobuf
     return failed;
 }
 
-/* `failed`: why it could not be put right. */
+/* `failed`: why it could not be repaired. */
 static void
 tell_need(struct examination *exam, const char *handle, const struct mend_need *need,
           const struct error *failed)
@@ -73,12 +76,10 @@ tell_need(struct examination *exam, const char *handle, const struct mend_need *
     if (failed)
         tell(exam, "unreadable-data", handle, false, failed->message);
     if (need->settings)
-        tell(exam, "lost-settings", handle, is_repaired,
-             "its size, or a parameter, is not in force as it was answered");
+        tell(exam, "lost-settings", handle, is_repaired, "its size or a parameter is not in force");
     if (need->note == NOTE_LOST)
-        tell(
-            exam, "lost-note", handle, is_repaired,
-            "the note beside its data is missing or damaged: a lost store could not be made again");
+        tell(exam, "lost-note", handle, is_repaired,
+             "the note beside its data is missing or damaged: a lost store could not be rebuilt");
 }
 
 static struct error *
@@ -94,11 +95,10 @@ check_volume_data(struct examination *exam, const volume_record *volume)
 {
     struct data data = volume_data(volume);
     struct mend_need need;
-    if (!has_data(exam, &data)) {
-        tell(exam, "lost-data", volume->handle, false,
-             "the volume's data is not there: restore it from a snapshot, or delete the volume");
+    if (!has_data(
+            exam, &data,
+            "the volume's data is not there: restore it from a snapshot, or delete the volume"))
         return;
-    }
     struct error *error AUTO(error_cleanup) =
         mend_look_at_volume(exam->engine, volume, &exam->arena, &need);
     if (!error && exam->repairs)
@@ -120,11 +120,8 @@ check_snapshot_data(struct examination *exam, snapshot_record *snapshot)
 {
     struct data data = snapshot_data(snapshot);
     struct mend_need need;
-    if (!has_data(exam, &data)) {
-        tell(exam, "lost-data", snapshot->handle, false,
-             "the snapshot's data is not there: delete the snapshot");
+    if (!has_data(exam, &data, "the snapshot's data is not there: delete the snapshot"))
         return;
-    }
     struct error *error AUTO(error_cleanup) =
         mend_look_at_snapshot(exam->engine, snapshot, &exam->arena, &need);
     if (!error && exam->repairs)
@@ -181,8 +178,8 @@ check_entry(void *context, const struct backend_entry *entry)
     arena_clear(&exam->arena);
     handle_print_least(exam->engine->started_ms, start);
     /*
-     * What is not whole and has a row is being copied, or will be at the next start: the copy makes
-     * it anew itself.
+     * Incomplete data with a row is being copied, or will be after the next start: the copy itself
+     * makes it again.
      */
     if (strcmp(entry->data.handle, start) >= 0 || is_known(exam, &entry->data))
         return NULL;
@@ -207,7 +204,7 @@ is_mounted(struct examination *exam, const volume_record *volume, const mount_re
     return error ? error : use_is_mounted(&backing, &use, out);
 }
 
-/* With the volume held: a row whose mount is being made is not lost. */
+/* Holds the volume: a row whose mount is just being made is not lost. */
 static struct error *
 forget_use(struct examination *exam, const mount_record *record)
 {
@@ -271,7 +268,8 @@ find_handle(struct examination *exam, const char *file, char handle[BACKEND_HAND
 }
 
 /*
- * Rows tell, and where they were lost, the mounts: a device that goes leaves its name to the next.
+ * According to the rows or, if they were lost, to the mounts: the name of a removed device is used
+ * again.
  */
 static struct error *
 is_device_used(struct examination *exam, const char *handle, const char *device, bool *is_used)
@@ -312,10 +310,10 @@ log_finding(void *context, const struct finding *finding)
 {
     const struct engine *engine = context;
     if (finding->is_repaired)
-        log_info(engine->log, "removed what was left over", LOG_TEXT("kind", finding->kind),
+        log_info(engine->log, "removed leftover data", LOG_TEXT("kind", finding->kind),
                  LOG_TEXT("subject", finding->subject));
     else
-        log_warn(engine->log, "could not remove what was left over",
+        log_warn(engine->log, "could not remove leftover data",
                  LOG_TEXT("subject", finding->subject), LOG_TEXT("error", finding->message));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does not fit together: rows, names, data, mounts, devices. And how to make the store again
- * from the volumes.
+ * Finds inconsistencies between rows, names, data, mounts and devices, and rebuilds the store from
+ * the volumes.
  */
 #ifndef NODE_DOCTOR_H
 #define NODE_DOCTOR_H
@@ -9,23 +9,23 @@
 #include "volumes/engine.h"
 
 struct finding {
-    const char *kind;    /* one word for machines: "orphan", "lost-data", ... */
+    const char *kind;    /* one word for programs: "orphan", "lost-data", ... */
     const char *subject; /* a handle, a path, a device */
-    const char *message; /* for people: what is wrong, and what to do */
+    const char *message; /* for people: what is wrong and what to do */
     bool is_repaired;
 };
 
 typedef void doctor_found(void *context, const struct finding *finding);
 
 /*
- * Looks at everything. With `repairs` what can be put right without losing anything is: data that
- * nothing refers to and that is older than the engine goes, rows of mounts that are gone go,
- * devices that nothing uses are detached, names are mended.
+ * Examines everything. With `repairs`, repairs what can be repaired without losing anything:
+ * removes data that nothing refers to and that is older than the engine, removes rows whose mounts
+ * are gone, detaches unused devices, and repairs names.
  */
 MUST_CHECK struct error *doctor_examine(struct engine *engine, bool repairs, doctor_found *found,
                                         void *context);
 
-/* Removes data and devices that nothing refers to, and logs it. For every start. */
+/* Removes data and devices that nothing refers to, and logs it. Called at every start. */
 MUST_CHECK struct error *doctor_sweep(struct engine *engine);
 
 struct doctor_rebuilt {
@@ -35,10 +35,9 @@ struct doctor_rebuilt {
 };
 
 /*
- * Fills a new, empty store from the notes that stand beside the data. What has no note, one that
- * cannot be read, or one with a name that another has too, is told and left alone: an engine over
- * the store would sweep it away, so the store is only good if nothing was told. As long as it is
- * not, no engine opens it.
+ * Fills a new, empty store from the notes beside the data. Data without a note, with an unreadable
+ * one, or with a name that another has too, is reported and left alone. An engine would remove such
+ * data, so the store is complete only if nothing was reported; until it is, no engine opens it.
  */
 MUST_CHECK struct error *doctor_rebuild(struct store *store, struct backend *backend,
                                         doctor_found *found, void *context,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making the store again from the volumes: see doctor.h. */
+/* Rebuilding the store from the volumes: see doctor.h. */
 #include "node/doctor.h"
 
 #include <string.h>
@@ -8,11 +8,11 @@
 #include "volumes/volume.h"
 
 struct rebuilding {
-    struct engine engine; /* only as much of one as rows need */
+    struct engine engine; /* only the parts that rows need */
     doctor_found *found;
     void *context;
     struct doctor_rebuilt *count;
-    bool is_lacking; /* something was told */
+    bool is_lacking; /* something was reported */
 };
 
 static void
@@ -24,9 +24,9 @@ tell(struct rebuilding *rebuilding, const char *kind, const char *handle, const 
 }
 
 /*
- * A group has no data to stand beside: the notes of all its members tell of it, and the first that
- * is found brings its row. One that tells of another group of the same name is what a deletion has
- * left: it stays, alone.
+ * A group has no data of its own: the notes of all its members contain it, and the first that is
+ * found restores its row. A note with another group of the same name was left by a deletion: its
+ * snapshot stays, alone.
  */
 static struct error *
 insert_snapshot(struct rebuilding *rebuilding, snapshot_record *snapshot, struct arena *arena)
@@ -51,8 +51,8 @@ insert_snapshot(struct rebuilding *rebuilding, snapshot_record *snapshot, struct
 }
 
 /*
- * Names lead to one each. A second is what a deletion has left, or the other one is: somebody has
- * to look.
+ * A name leads to one volume. One of two with the same name was left by a deletion, and a person
+ * has to decide which.
  */
 static struct error *
 check_name(struct rebuilding *rebuilding, const struct row_kind *kind,
@@ -70,10 +70,7 @@ check_name(struct rebuilding *rebuilding, const struct row_kind *kind,
     return error;
 }
 
-/*
- * A note may be older than the data: whatever it says, somebody may have put something into an
- * image.
- */
+/* A note may be older than the data: whatever it says, an image may have been written to. */
 static void
 distrust(const struct data *data, ProtobufCMessage *record)
 {
@@ -101,8 +98,8 @@ insert(struct rebuilding *rebuilding, const struct data *data, const struct row 
 }
 
 /*
- * What a power cut has left of a note may be empty, and an empty message has no field: only its own
- * data makes a note good.
+ * A power failure may leave an empty note, and an empty message is valid: a note counts only if it
+ * names its own data.
  */
 static struct error *
 check_owner(const struct data *data, const struct row_kind *kind, const struct row *row)
@@ -111,7 +108,7 @@ check_owner(const struct data *data, const struct row_kind *kind, const struct r
                                                    : volume_data((volume_record *)row->record);
     if (strcmp(rows_handle(kind, row->record), data->handle) == 0 && told.kind == data->kind)
         return NULL;
-    return error_new(CODE_DATA_LOSS, "the note beside the data is empty, or tells of other data");
+    return error_new(CODE_DATA_LOSS, "the note beside the data is empty, or belongs to other data");
 }
 
 static struct error *
@@ -142,7 +139,7 @@ take_entry(void *context, const struct backend_entry *entry)
     return NULL;
 }
 
-/* NULL: it goes. */
+/* NULL removes it. */
 static struct error *
 write_mark(struct store *store, const uint8_t *value)
 {

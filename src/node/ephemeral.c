@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inline volumes: see ephemeral.h. Their row is an ordinary one, under a name that no CreateVolume
- * can have.
+ * Inline volumes: see ephemeral.h. Their row is an ordinary one, with a name that no CreateVolume
+ * can use.
  */
 #include "node/ephemeral.h"
 
@@ -12,7 +12,7 @@
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 
-/* Names of requests have no control characters. */
+/* Names in requests have no control characters. */
 #define NAME_PREFIX "\001"
 
 static struct error *
@@ -55,8 +55,8 @@ ephemeral_publish(struct engine *engine, const struct ephemeral_request *request
         return error;
     error = publish_ephemeral(engine, volume->handle, &request->use);
     /*
-     * Nobody unpublishes what never was published. Should somebody else have published it
-     * meanwhile, it stays.
+     * Nobody unpublishes what was never published. If another request has published it meanwhile,
+     * it stays.
      */
     if (error && !before)
         error_free(volume_delete(engine, volume->handle));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inline volumes: made by a publication for one workload under an id that the orchestrator chose,
- * and gone with it.
+ * Inline volumes: created when they are published, for one workload, under an id that the
+ * orchestrator chose; deleted when they are unpublished.
  */
 #ifndef NODE_EPHEMERAL_H
 #define NODE_EPHEMERAL_H
@@ -16,7 +16,7 @@ struct ephemeral_request {
 };
 
 /*
- * Makes the volume if it is not there yet, and publishes it. INVALID_ARGUMENT: block access, or the
+ * Creates the volume if it does not exist, and publishes it. INVALID_ARGUMENT: block access, or the
  * context.
  */
 MUST_CHECK struct error *ephemeral_publish(struct engine *engine,
@@ -26,10 +26,10 @@ MUST_CHECK struct error *ephemeral_publish(struct engine *engine,
 MUST_CHECK struct error *ephemeral_find(struct engine *engine, const char *id, struct arena *arena,
                                         const char **handle);
 
-/* The id that the orchestrator has for it; `volume` is an ephemeral one. */
+/* The orchestrator's id of an ephemeral volume. */
 char *ephemeral_id(const volume_record *volume);
 
-/* Unpublishes and deletes it. Not published there: it stays where it is. */
+/* Unpublishes and deletes it. If it is not published there, it stays. */
 MUST_CHECK struct error *ephemeral_remove(struct engine *engine, const char *handle,
                                           const char *path);
 

@@ -2,13 +2,13 @@
 /*
  * Flushing: see flush.h.
  *
- * A freeze would do it too, but would stop everybody who writes for as long as the sync takes, and
- * would fail where somebody else has frozen the file system, as backup tools do before they ask for
- * a snapshot. Where the back end cannot cut an image the copy needs the freeze, and the freeze
- * syncs.
+ * A freeze would flush too, but would stop all writers for as long as the sync takes, and would
+ * fail if somebody else has frozen the file system, as backup tools do before they request a
+ * snapshot. If the back end cannot copy an image at one instant, the copy needs a freeze, and the
+ * freeze syncs.
  *
- * The caller need not hold the volume. Rows are only read: a row without a mount may be one that is
- * about to be mounted. A mount that goes meanwhile is synced by the kernel.
+ * The caller need not hold the volume. Rows are only read: a row without a mount may be about to be
+ * mounted. If a mount disappears meanwhile, the kernel syncs it.
  */
 #include "node/flush.h"
 
@@ -39,7 +39,7 @@ flush_use(struct backing *backing, const struct use *use)
                                                 : sync_file_system(use->path);
 }
 
-/* All uses are of one file system, or of one device; but any of them may just be going. */
+/* All uses are of one file system or one device, but any of them may be disappearing. */
 struct error *
 flush_volume(struct engine *engine, const volume_record *volume, struct arena *arena)
 {

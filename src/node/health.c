@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong: see health.h. */
+/* Problems of volumes and of the storage: see health.h. */
 #include "node/health.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include "node/use.h"
 #include "volumes/volume.h"
 
-/* Less than this of the whole is left: new data will soon be refused. */
+/* With less than this left, new data will soon be refused. */
 #define NEARLY_FULL_PERCENT 2
 
 static void
@@ -109,7 +109,7 @@ check_backend(struct backend *backend, struct arena *arena, struct health_report
                                 (uintmax_t)capacity.total_bytes, backend->ops->name));
 }
 
-/* Ready is who can tell how much space there is, and can be written to. */
+/* Ready: the free space is known, and writing is possible. */
 struct error *
 health_check_ready(struct engine *engine)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a volume, or with the place where all of them are. */
+/* What is wrong with a volume, or with the storage of all of them. */
 #ifndef NODE_HEALTH_H
 #define NODE_HEALTH_H
 
@@ -20,18 +20,18 @@ struct health_report {
     size_t count;
 };
 
-/* The data of the volume. Asks only what is cheap. Messages live in the arena. */
+/* Checks the volume's data. Makes only cheap checks. Messages live in the arena. */
 void health_check_volume(struct engine *engine, const volume_record *volume, struct arena *arena,
                          struct health_report *out);
 
-/* And its uses on this node. */
+/* Checks its uses on this node too. */
 MUST_CHECK struct error *health_check_uses(struct engine *engine, const volume_record *volume,
                                            struct arena *arena, struct health_report *out);
 
-/* Can volumes be made and used here? The error says which back end cannot, and why. */
+/* Whether volumes can be made and used here. The error names the back end that fails, and why. */
 MUST_CHECK struct error *health_check_ready(struct engine *engine);
 
-/* The back end itself. */
+/* Checks the back end itself. */
 void health_check_backend(struct engine *engine, struct arena *arena, struct health_report *out);
 
 #endif

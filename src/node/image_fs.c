@@ -21,7 +21,7 @@ image_fs_make(const volume_record *volume, const char *device, struct arena *are
     struct error *error = volume->blank ? format_probe(device, found, sizeof found) : NULL;
     if (error)
         return error;
-    /* What is in a blank image is what an interrupted run of this function has left. */
+    /* Anything in a blank image was left by an interrupted run of this function. */
     return found[0] ? format_again(device, volume->fs_type, label)
                     : format_ensure(device, volume->fs_type, label);
 }
@@ -52,9 +52,9 @@ image_fs_mount(const volume_record *volume, const char *device, const char *path
 }
 
 /*
- * A kernel that replays the log of an xfs from before it grew, onto a disk from after it, does not
- * find the room that it has grown by: "Structure needs cleaning", for the volume after a power cut
- * and for each of its snapshots. A freeze leaves nothing in the log to be replayed.
+ * If the kernel replays an xfs log from before the growth on a disk from after it, it does not find
+ * the new space: "Structure needs cleaning", for the volume after a power failure and for each of
+ * its snapshots. A freeze leaves nothing in the log to replay.
  */
 static struct error *
 empty_log(struct engine *engine, volume_record *volume)
@@ -118,7 +118,7 @@ image_fs_expand(struct engine *engine, struct held_volume *held, const char *mou
         error = backing_resize(&backing);
     if (error || backing.own.fd < 0 || !mount_path)
         return error;
-    /* No copy gets a file system that has grown by half. */
+    /* No copy may contain a half-grown file system. */
     error = data_lock_wait(engine, &volume_rows, volume->handle, DATA_LOCK_WAIT_MS, &lock);
     return error ? error : image_fs_grow(engine, held, backing.own.path, mount_path, arena);
 }

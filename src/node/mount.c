@@ -17,7 +17,7 @@
 #define BUSY_TRIES 50u
 #define BUSY_PAUSE_NS 20000000L
 
-/* Asks the kernel about the one path: the table is long where there are many volumes. */
+/* Asks the kernel about one path: the table is long if there are many volumes. */
 bool
 mount_is_point(const char *path)
 {
@@ -68,7 +68,7 @@ apply_option(const char *option, unsigned long *flags)
     return false;
 }
 
-/* Flags that belong to a mount point and not to the file system. */
+/* Flags of a mount point, not of the file system. */
 #define POINT_FLAGS                                                                                \
     (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME | MS_RELATIME |     \
      MS_STRICTATIME)
@@ -80,7 +80,7 @@ mount_is_point_option(const char *option)
     return apply_option(option, &flags) && !(flags & ~(unsigned long)POINT_FLAGS);
 }
 
-/* A value may be a secret: errors tell the name alone. */
+/* Values may be secret: errors contain only the name. */
 static int
 name_size(const char *option)
 {
@@ -101,7 +101,7 @@ read_point_options(const char *const *options, unsigned long *flags)
     return NULL;
 }
 
-/* A change of flags replaces them all: these are in force now. */
+/* The flags in force: a change replaces all of them. */
 static unsigned long
 inherited_flags(const char *path)
 {
@@ -131,8 +131,8 @@ mount_bind(const char *from, const char *to, const char *const *options, bool re
 }
 
 /*
- * Whether the kernel knows it; on older ones a file system reads its flags only when it is mounted,
- * and none is found bad.
+ * Whether the kernel accepts it. On older kernels a file system parses its flags only when it is
+ * mounted, and this reports none as bad.
  */
 static bool
 takes_option(const char *fs_type, const char *option)
@@ -146,7 +146,7 @@ takes_option(const char *fs_type, const char *option)
            fsconfig(context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0) == 0;
 }
 
-/* Of the flags that are the file system's own, the bad one; or all, where it cannot be found. */
+/* Names the bad one of the file system's own flags; or all of them, if it cannot be found. */
 static struct error *
 name_bad_option(const char *to, const char *fs_type, const char *const *options)
 {
@@ -194,8 +194,8 @@ mount_device(const char *device, const char *to, const char *fs_type, const char
 }
 
 /*
- * A snapshot that syncs the file system holds it open for a moment: that is waited for. Who else
- * uses it may do so for ever.
+ * A snapshot that syncs the file system keeps it open for a moment, so this waits for a while.
+ * Other users may keep it open forever.
  */
 struct error *
 mount_remove(const char *path)
@@ -204,7 +204,7 @@ mount_remove(const char *path)
         if (umount2(path, UMOUNT_NOFOLLOW) == 0)
             continue;
         if (errno == EINVAL || errno == ENOENT)
-            return NULL; /* nothing is mounted there, or nothing is there */
+            return NULL; /* nothing is mounted there, or the path does not exist */
         if (errno != EBUSY || ++tries == BUSY_TRIES)
             return error_from_errno(errno, "unmount %s", path);
         nanosleep(&(struct timespec){.tv_nsec = BUSY_PAUSE_NS}, NULL);

@@ -17,7 +17,7 @@ read_group(const char *text, gid_t *out)
     errno = 0;
     unsigned long number = strtoul(text, &end, 10);
     if (errno || *end || !isdigit((unsigned char)text[0]) || number >= (gid_t)-1)
-        return error_new(CODE_INVALID_ARGUMENT, "volume_mount_group \"%s\" is no group's number",
+        return error_new(CODE_INVALID_ARGUMENT, "volume_mount_group \"%s\" is not a group number",
                          text);
     *out = (gid_t)number;
     return NULL;

@@ -43,7 +43,7 @@ mount_point_is_device_at(const char *device, const char *path)
            wanted.st_rdev == found.st_rdev;
 }
 
-/* btrfs has device numbers of its own: there the table of mounts must say. */
+/* btrfs has device numbers of its own, so this needs the table of mounts. */
 bool
 mount_point_is_mounted_from(const char *device, const char *path)
 {
@@ -71,7 +71,7 @@ mount_point_clear(const char *path, bool is_known)
     return mount_remove(path);
 }
 
-/* A link is not what it leads to: what is mounted there would not be found again. */
+/* Refuses a link: a mount on its target would not be found under this path again. */
 struct error *
 mount_point_make_directory(const char *path)
 {
@@ -85,7 +85,7 @@ mount_point_make_directory(const char *path)
     if (lstat(path, &found) != 0)
         return error_from_errno(errno, "look at %s", path);
     if (!S_ISDIR(found.st_mode))
-        return error_new(CODE_FAILED_PRECONDITION, "%s is there, and is no directory", path);
+        return error_new(CODE_FAILED_PRECONDITION, "%s exists and is not a directory", path);
     return NULL;
 }
 
@@ -100,7 +100,7 @@ make_file(const char *path)
     if (errno == ENOENT)
         return error_new(CODE_FAILED_PRECONDITION, "the directory above %s is missing", path);
     if (errno == ELOOP || errno == EISDIR)
-        return error_new(CODE_FAILED_PRECONDITION, "%s is there, and is no file", path);
+        return error_new(CODE_FAILED_PRECONDITION, "%s exists and is not a file", path);
     return error_from_errno(errno, "make the file %s", path);
 }
 

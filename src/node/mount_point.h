@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mounted at a path of this node, whatever it comes from: a directory or a device that is
- * bound there, or a file system. The files themselves are asked (device and inode, or the device
- * below a file system), not the table of mounts.
+ * What is mounted at a path of this node: a directory or a device that is bound there, or a file
+ * system. Determined from the files themselves (device and inode, or the device below a file
+ * system), not from the table of mounts.
  */
 #ifndef NODE_MOUNT_POINT_H
 #define NODE_MOUNT_POINT_H
@@ -17,7 +17,7 @@
 bool mount_point_is_same_file(const char *a, const char *b);
 bool mount_point_is_read_only(const char *path);
 
-/* A bind mount of `source`, read-only or not as asked. */
+/* Whether it is a bind mount of `source`, read-only as requested. */
 bool mount_point_is_bound(const char *source, const char *path, bool read_only);
 
 /* `path` is not followed if it is a link. */
@@ -28,18 +28,18 @@ bool mount_point_is_mounted_from(const char *device, const char *path);
 
 /*
  * Unmounts what is mounted where we want to mount. FAILED_PRECONDITION if it works and is not known
- * to be our own.
+ * to be ours.
  */
 MUST_CHECK struct error *mount_point_clear(const char *path, bool is_known);
 
 /*
- * FAILED_PRECONDITION: the directory above it is missing, or something else is there, be it a link
- * to a directory.
+ * FAILED_PRECONDITION: the parent directory is missing, or something else is there, even a link to
+ * a directory.
  */
 MUST_CHECK struct error *mount_point_make_directory(const char *path);
 
 /*
- * Binds the device to the path, which is made. `is_known`: a mount there is our own, and may be
+ * Binds the device to the path, which it creates. `is_known`: a mount there is ours and may be
  * replaced.
  */
 MUST_CHECK struct error *mount_point_bind_device(const char *device, const char *path,
@@ -47,7 +47,7 @@ MUST_CHECK struct error *mount_point_bind_device(const char *device, const char 
 
 /* ---- unmounting ---- */
 
-/* Unmounts the path and removes the directory or file that it was mounted on, if that is empty. */
+/* Unmounts the path and removes the directory or file below the mount, if that is empty. */
 MUST_CHECK struct error *mount_point_remove(const char *path);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * The table of mounts, /proc/self/mountinfo: see mount.h.
  *
- * libmount could parse it, but there is no static library of it and it would bring two others
- * along; one loop of strtok_r does what is needed.
+ * libmount could parse it, but has no static library and needs two more libraries; one loop of
+ * strtok_r is enough.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ has_option(const char *options, const char *wanted)
     return false;
 }
 
-#define FIELDS 6 /* that every line has */
+#define FIELDS 6 /* in every line */
 
 /* 36 35 98:0 /root /point options optional... - type device options */
 static bool
@@ -96,8 +96,8 @@ mount_find(const char *path, struct mount_point *out)
         if (errno == ENOENT)
             return NULL;
         /*
-         * A mount whose file system is gone cannot be resolved, but stands in the table as it was
-         * made.
+         * A mount whose file system is gone cannot be resolved, but is in the table with its
+         * original path.
          */
         snprintf(real, sizeof real, "%s", path);
     }
@@ -106,7 +106,7 @@ mount_find(const char *path, struct mount_point *out)
         return error_from_errno(errno, "read the table of mounts");
     char *line AUTO(memory_cleanup) = NULL;
     size_t room = 0;
-    /* The last line for a path is the mount on top. */
+    /* The last line for a path is the topmost mount. */
     while (getline(&line, &room, table) > 0)
         read_line(line, real, out);
     return NULL;
@@ -129,8 +129,8 @@ is_file_system(const char *text, dev_t number)
 }
 
 /*
- * A line that tells of the device's own file, whatever else is mounted upon it; or of a file in
- * another /dev, as of a container before this one, which can only be looked at.
+ * A line about the device's own file, whatever is mounted on it, or about a file in another /dev,
+ * as of an earlier container, which can only be compared by its name.
  */
 static bool
 shows_device(char *const fields[FIELDS], const char *device, const struct stat *wanted)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters that are about the use of a volume: see parameters.h. */
+/* Parameters for the use of a volume: see parameters.h. */
 #include "node/parameters.h"
 
 #include <sys/stat.h>
@@ -55,7 +55,7 @@ limit_io(struct engine *engine, const volume_record *volume, const struct use *u
     return error ? error : limit_backing(backing ? backing : &found, use, parameters);
 }
 
-/* Ignores errors: the pod may just be going. limit_io itself asks for the next renewal. */
+/* Ignores errors: the pod may be ending. limit_io itself requests the next renewal. */
 static void
 renew_limits_of(struct engine *engine, const mount_record *row, struct arena *arena)
 {

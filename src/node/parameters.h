@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parameters of a volume say of its use at a path: the label of its file system, and the
- * I/O limits of the pod that it is published for.
+ * Parameters for the use of a volume at a path: the label of its file system, and the I/O limits of
+ * the pod for which it is published.
  */
 #ifndef NODE_PARAMETERS_H
 #define NODE_PARAMETERS_H
@@ -9,13 +9,13 @@
 #include "node/use.h"
 
 /*
- * Puts them in force. `backing` is the volume's, or NULL: it is looked up if it is needed. Warns
- * only: a volume is not kept from its user because a parameter is not in force.
+ * Applies them. `backing` is the volume's, or NULL: looked up if needed. Failures are only logged:
+ * a user gets the volume even if a parameter cannot be applied.
  */
 void parameters_try(struct engine *engine, const volume_record *volume, const struct use *use,
                     struct backing *backing, struct arena *arena);
 
-/* Puts them in force wherever the volume is used. */
+/* Applies them wherever the volume is used. */
 MUST_CHECK struct error *parameters_apply_all(struct engine *engine, const volume_record *volume,
                                               struct arena *arena);
 

@@ -12,7 +12,7 @@
 
 /* ---- may it be published there as well? ---- */
 
-/* By the specification's table, which has readers of a single node among them. */
+/* According to the table in the specification, which includes single-node readers. */
 static bool
 is_exclusive(const volume_capability *capability)
 {
@@ -75,7 +75,8 @@ check_staged(struct backing *backing, const struct mount_list *uses, const struc
 /* ---- publishing ---- */
 
 /*
- * Those that a publication can have of its own. The file system got its flags when it was staged.
+ * The flags that a publication can have of its own. The file system got its flags when it was
+ * staged.
  */
 static const char *const *
 bind_flags(const volume_capability *capability, struct arena *arena)
@@ -104,7 +105,7 @@ publish_bind_staged(const struct use *use, bool is_known, struct arena *arena)
         return error;
     error = use_apply_group(use);
     if (error)
-        error_free(mount_remove(use->path)); /* nobody will know of it */
+        error_free(mount_remove(use->path)); /* there is no record of it */
     return error;
 }
 
@@ -118,8 +119,8 @@ bind_block(const volume_record *volume, struct backing *backing, const struct us
 }
 
 /*
- * The row first, then the mount. `rows` are those of the volume; one at the path that is not
- * mounted is repaired.
+ * Writes the row, then mounts. `rows` are those of the volume; if there is one for the path without
+ * a mount, it is mounted again.
  */
 static struct error *
 publish_staged(struct engine *engine, const volume_record *volume, const struct mount_list *rows,
@@ -133,13 +134,13 @@ publish_staged(struct engine *engine, const volume_record *volume, const struct 
     error = capability_is_block(use->capability) ? bind_block(volume, backing, use, !is_new)
                                                  : publish_bind_staged(use, !is_new, arena);
     if (error && is_new)
-        error_free(mount_rows_delete(engine, record)); /* what stays, the next request repairs */
+        error_free(mount_rows_delete(engine, record)); /* the next request repairs what stays */
     if (!error)
         parameters_try(engine, volume, use, backing, arena);
     return error;
 }
 
-/* A publication, unless it is the one that is wanted: that is only mounted again. */
+/* A publication other than the requested one, which is just mounted again. */
 static bool
 is_other_publication(const mount_record *record, const struct use *wanted)
 {
@@ -175,7 +176,7 @@ publish_volume(struct engine *engine, const char *handle, const struct use *use)
 
 /* ---- ephemeral volumes ---- */
 
-/* It goes when it is unpublished, so it is published once. */
+/* It is deleted when it is unpublished, so it can be published only once. */
 static struct error *
 check_published_once(const struct mount_list *uses, const char *path)
 {
@@ -187,7 +188,7 @@ check_published_once(const struct mount_list *uses, const char *path)
     return NULL;
 }
 
-/* The row first, then the mount. */
+/* Writes the row, then mounts. */
 static struct error *
 mount_ephemeral(struct engine *engine, struct held_volume *held, const struct mount_list *rows,
                 const struct use *use, struct arena *arena)
@@ -200,7 +201,7 @@ mount_ephemeral(struct engine *engine, struct held_volume *held, const struct mo
         return error;
     error = stage_mount(engine, held, use, !is_new, arena);
     if (error && is_new)
-        error_free(mount_rows_delete(engine, record)); /* what stays, the next request repairs */
+        error_free(mount_rows_delete(engine, record)); /* the next request repairs what stays */
     if (!error)
         parameters_try(engine, held->record, use, NULL, arena);
     return error;

@@ -2,9 +2,8 @@
 /*
  * Staging: see stage.h.
  *
- * What if the process dies: the row is written before the mount and deleted after it, so there is
- * never a mount without a row. A row without a mount is what the next request for it repairs or
- * deletes.
+ * If the process dies: the row is written before the mount and deleted after it, so there is never
+ * a mount without a row. The next request repairs or deletes a row without a mount.
  */
 #include "node/stage.h"
 
@@ -42,7 +41,7 @@ mount_tree(struct engine *engine, const volume_record *volume, const struct use 
     return error;
 }
 
-/* A mount is never refused because its file system could not grow: there is no less than before. */
+/* A failure to grow does not prevent the mount: the volume is no smaller than before. */
 static void
 log_growth(struct engine *engine, const volume_record *volume, struct error *error)
 {
@@ -86,9 +85,8 @@ mount_image(struct engine *engine, struct held_volume *held, const struct use *u
 }
 
 /*
- * A copy that is made while an image gets its first file system would not know whether somebody's
- * data is in what it got. And where copies take their time, nobody may begin to write to their
- * source.
+ * A copy made while an image gets its first file system could not tell whether it contains user
+ * data. And if copies take long, nobody may start writing to their source.
  */
 static struct error *
 wait_for_copies(struct engine *engine, const volume_record *volume, const struct use *use,
@@ -125,7 +123,7 @@ stage_mount(struct engine *engine, struct held_volume *held, const struct use *u
         return error;
     error = use_apply_group(use);
     if (error && !is_known)
-        error_free(mount_remove(use->path)); /* nobody will know of it */
+        error_free(mount_remove(use->path)); /* there is no record of it */
     return error;
 }
 
@@ -140,7 +138,10 @@ has_conflicts(const struct mount_list *rows, const struct use *use)
     return false;
 }
 
-/* After a reboot a volume may be in use no more as it was, though nobody has unstaged it. */
+/*
+ * After a reboot the volume may no longer be mounted as the rows say, although nobody has unstaged
+ * it.
+ */
 static struct error *
 drop_lost_conflicts(struct engine *engine, const volume_record *volume, const struct use *use,
                     struct mount_list *rows)
@@ -176,7 +177,7 @@ stage_volume(struct engine *engine, const char *handle, const struct use *use)
         return error;
     error = stage_mount(engine, &held, use, !is_new, &arena);
     if (error && is_new)
-        error_free(mount_rows_delete(engine, record)); /* what stays, the next request repairs */
+        error_free(mount_rows_delete(engine, record)); /* the next request repairs what stays */
     return error;
 }
 
@@ -195,8 +196,7 @@ stage_check_unpublished(const struct mount_list *uses, const char *staging_path)
 }
 
 /*
- * No row: the path stays as it is, unless it shows this very volume. The rows may have been
- * rebuilt.
+ * There is no row. Unmounts the path only if it shows this volume: the rows may have been rebuilt.
  */
 static struct error *
 undo_unknown(struct backing *backing, const char *path, size_t use_count)

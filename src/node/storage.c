@@ -21,7 +21,7 @@ make_directory(const char *path)
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return error_from_errno(errno, "make the data directory %s", path);
     if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
-        return error_new(CODE_INVALID_ARGUMENT, "--data %s is no directory", path);
+        return error_new(CODE_INVALID_ARGUMENT, "--data %s is not a directory", path);
     return NULL;
 }
 
@@ -34,7 +34,7 @@ storage_find_directory(const char *directory, char out[PATH_MAX])
     return error;
 }
 
-/* The data directory by its full name, and the address of the store in it. */
+/* The absolute path of the data directory, and the address of its store. */
 struct place {
     char directory[PATH_MAX];
     char store_url[PATH_MAX + sizeof "sqlite:"];

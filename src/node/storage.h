@@ -9,13 +9,13 @@
 #include "volumes/engine.h"
 
 struct storage_options {
-    const char *directory;     /* made if missing */
+    const char *directory;     /* created if missing */
     struct text_list backends; /* names, or "auto"; none: "auto". The first is the default */
-    const char *pool_size;     /* NULL: as large as may be; else like 100Gi */
+    const char *pool_size;     /* NULL: chooses; else a size such as 100Gi */
     bool may_switch_quotas_on;
     const char *node_id;
     const struct log *log;
-    bool is_passive; /* nothing is swept or made again */
+    bool is_passive; /* removes and repairs nothing */
 };
 
 struct storage {
@@ -25,20 +25,20 @@ struct storage {
     char boot_id[64];
 };
 
-/* The data directory by its full name; made if missing. */
+/* The absolute path of the data directory, which is created if missing. */
 MUST_CHECK struct error *storage_find_directory(const char *directory, char out[PATH_MAX]);
 
 /* Store and back end, without an engine. */
 MUST_CHECK struct error *storage_open_parts(const struct storage_options *options,
                                             struct storage *out);
 
-/* Moves the store out of the way, whatever its state; see store_set_aside. */
+/* Renames the store, whatever its state; see store_set_aside. */
 MUST_CHECK struct error *storage_set_store_aside(const struct storage_options *options,
                                                  struct arena *arena, const char **moved_to);
 
 MUST_CHECK struct error *storage_open(const struct storage_options *options, struct storage *out);
 
-/* Also what storage_open has left after an error. */
+/* Also called after storage_open has failed. */
 void storage_close(struct storage *storage);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How full a volume is: see usage.h. The file system of an image knows; of a tree the back end
- * does.
+ * How full a volume is: see usage.h. For an image the file system tells, for a tree the back end.
  */
 #include "node/usage.h"
 

@@ -15,10 +15,10 @@ struct volume_usage {
     struct usage_figures bytes;
     struct usage_figures inodes;
     bool knows_inodes;
-    bool is_block; /* only bytes.total means something */
+    bool is_block; /* only bytes.total is meaningful */
 };
 
-/* As it is seen at `path`, where it is staged or published. */
+/* As seen at `path`, where it is staged or published. */
 MUST_CHECK struct error *usage_measure(struct engine *engine, const volume_record *volume,
                                        const char *path, struct volume_usage *out);
 

@@ -62,7 +62,7 @@ use_check_same(const struct mount_list *uses, const struct use *use)
                      "the volume is at %s already, with another capability or access", use->path);
 }
 
-/* A file system and raw writes into the device below it do not go together. */
+/* A file system and raw writes to its device exclude each other. */
 static bool
 has_other_access_type(const mount_record *record, const struct use *use)
 {
@@ -126,7 +126,7 @@ use_is_mounted(struct backing *backing, const struct use *use, bool *is_mounted)
 {
     bool has_no_path = capability_is_block(use->capability) && !use->staging_path[0];
     if (!backing->is_image && !backing->path[0]) {
-        /* The tree is gone, and there is nothing to compare with: whatever is mounted counts. */
+        /* The tree is gone, so there is nothing to compare with: any mount counts. */
         *is_mounted = mount_is_point(use->path);
         return NULL;
     }

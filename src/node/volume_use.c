@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the life of a volume asks of the node: see volumes/volume_use.h. */
+/* What the engine needs from the node: see volumes/volume_use.h. */
 #include "node/volume_use.h"
 
 #include "node/doctor.h"
