@@ -48,7 +48,7 @@ struct command {
     /* A command with subcommands; it does nothing else. */
     const struct command *const *below; /* ends with NULL */
     const char *asking; /* the ones with server flags: "list and show"; NULL: all; "": none */
-    const char *unimplemented; /* what a server that does not know the methods is: "is no ..." */
+    const char *unimplemented; /* what a server that does not know the methods is: "is not a ..." */
 
     /* A command without. */
     const char *words;          /* arguments that are no flags: "VOLUME [PATH] KEY=VALUE..." */

@@ -70,7 +70,7 @@ print_finding(void *context, const struct finding *finding)
         print_json(finding);
     else
         printf("%-16s %s: %s%s\n", finding->kind, finding->subject, finding->message,
-               finding->is_repaired ? " (put right)" : "");
+               finding->is_repaired ? " (repaired)" : "");
 }
 
 static void
@@ -79,11 +79,11 @@ print_end(const struct report *report)
     if (report->is_json)
         return;
     if (!report->count)
-        puts("all is well");
+        puts("no problems found");
     else if (!report->unrepaired)
-        printf("%zu found, all put right\n", report->count);
+        printf("%zu problems found, all repaired\n", report->count);
     else
-        printf("%zu found, %zu not put right\n", report->count, report->unrepaired);
+        printf("%zu problems found, %zu not repaired\n", report->count, report->unrepaired);
 }
 
 /* ---- examine and rebuild ---- */

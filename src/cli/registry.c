@@ -213,5 +213,5 @@ const struct command registry_command = {
     .help = "Works with the entries of a registry: the addresses of controllers.",
     .below = (const struct command *const[]){&list_command, &get_command, &set_command,
                                              &watch_command, NULL},
-    .unimplemented = "is no registry: start it with --roles registry",
+    .unimplemented = "is not a registry: start it with --roles registry",
 };

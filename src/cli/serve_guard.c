@@ -31,7 +31,7 @@ is_for_own(const struct serve_guard *guard, const struct call *call)
     const char *id = metadata_find(call_metadata(call), "controllerid");
     if (!guard->registry || !guard->own_controller || !id || strcmp(id, guard->own_controller) != 0)
         return false;
-    struct error *error AUTO(error_cleanup) = rights_check_pass(call_peer(call), id);
+    struct error *error AUTO(error_cleanup) = rights_check_forward(call_peer(call), id);
     return !error;
 }
 
@@ -39,7 +39,7 @@ static struct error *
 check(struct call *call, void *context, bool *to_fallback)
 {
     const struct serve_guard *guard = context;
-    if (guard->registry && registry_wants_to_pass(guard->registry, call)) {
+    if (guard->registry && registry_should_forward(guard->registry, call)) {
         *to_fallback = true;
         return NULL;
     }

@@ -14,7 +14,7 @@ static Csi__V1__Snapshot *
 snapshot_message(struct call *call, const snapshot_record *record)
 {
     Csi__V1__Snapshot *snapshot = messages_snapshot(record, call_arena(call));
-    messages_tell_place(call_context(call), snapshot, call_arena(call));
+    messages_set_topology(call_context(call), snapshot, call_arena(call));
     return snapshot;
 }
 

@@ -52,7 +52,7 @@ group_message(struct call *call, const struct group *group)
 {
     Csi__V1__VolumeGroupSnapshot *message = messages_group(group, call_arena(call));
     for (size_t i = 0; i < message->n_snapshots; i++)
-        messages_tell_place(call_context(call), message->snapshots[i], call_arena(call));
+        messages_set_topology(call_context(call), message->snapshots[i], call_arena(call));
     return message;
 }
 

@@ -51,6 +51,7 @@ ids_read_page(enum id_kind kind, const char *token, int32_t max_entries, const c
     if (max_entries < 0)
         return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
     if (token[0] && !*after)
-        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+        return error_new(CODE_ABORTED,
+                         "starting_token is not from this list: start again without it");
     return NULL;
 }

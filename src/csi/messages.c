@@ -72,8 +72,8 @@ messages_snapshot(const snapshot_record *record, struct arena *arena)
 }
 
 void
-messages_tell_place(const struct controller *controller, Csi__V1__Snapshot *snapshot,
-                    struct arena *arena)
+messages_set_topology(const struct controller *controller, Csi__V1__Snapshot *snapshot,
+                      struct arena *arena)
 {
     if (!controller->advertises_csi_1_13)
         return;

@@ -16,8 +16,8 @@ Csi__V1__Snapshot *messages_snapshot(const snapshot_record *record, struct arena
 Csi__V1__VolumeGroupSnapshot *messages_group(const struct group *group, struct arena *arena);
 
 /* Sets where the snapshot can be used, with CSI 1.13 only. */
-void messages_tell_place(const struct controller *controller, Csi__V1__Snapshot *snapshot,
-                         struct arena *arena);
+void messages_set_topology(const struct controller *controller, Csi__V1__Snapshot *snapshot,
+                           struct arena *arena);
 
 /* With one segment, the node. */
 Csi__V1__Topology *messages_topology(const char *node_id, struct arena *arena);

@@ -93,7 +93,7 @@ is_unknown_there(const struct error *error)
 
 /* Uses the newest method that the registry knows; `*how` becomes its name. */
 static struct error *
-tell_registry(struct announcer *announcer, const char **how)
+register_once(struct announcer *announcer, const char **how)
 {
     static const struct {
         const char *name;
@@ -148,8 +148,8 @@ struct state {
 };
 
 static void
-tell_change(const struct announcer *announcer, struct state *state, const struct error *error,
-            const char *how)
+log_change(const struct announcer *announcer, struct state *state, const struct error *error,
+           const char *how)
 {
     const struct announcer_options *options = &announcer->options;
     if (!error && !state->is_registered)
@@ -159,8 +159,8 @@ tell_change(const struct announcer *announcer, struct state *state, const struct
                  LOG_TEXT("registry", options->registry), LOG_TEXT("by", how));
     else if (error && error->code != state->trouble)
         log_warn(options->log,
-                 state->has_been_registered ? "cannot renew the registration; goes on trying"
-                                            : "cannot register; goes on trying",
+                 state->has_been_registered ? "cannot renew the registration; retrying"
+                                            : "cannot register; retrying",
                  LOG_TEXT("controller", options->id), LOG_TEXT("registry", options->registry),
                  LOG_TEXT("code", error_code_name(error->code)), LOG_TEXT("error", error->message));
     state->is_registered = !error;
@@ -177,10 +177,10 @@ run(void *argument)
     uint64_t trouble_pause_ms = FIRST_PAUSE_MS;
     do {
         const char *how;
-        struct error *error AUTO(error_cleanup) = tell_registry(announcer, &how);
+        struct error *error AUTO(error_cleanup) = register_once(announcer, &how);
         if (error && error->code == CODE_CANCELLED && !error->from_peer)
             break;
-        tell_change(announcer, &state, error, how);
+        log_change(announcer, &state, error, how);
         if (!error)
             trouble_pause_ms = FIRST_PAUSE_MS;
         pause_ms = announcer->options.delay_ms;

@@ -62,7 +62,7 @@ check_size(int64_t size)
     if (size < 0)
         return error_new(CODE_INVALID_ARGUMENT, "size is negative");
     if (size % BLOCK_BYTES)
-        return error_new(CODE_INVALID_ARGUMENT, "size %lld is no multiple of %d bytes",
+        return error_new(CODE_INVALID_ARGUMENT, "size %lld is not a multiple of %d bytes",
                          (long long)size, BLOCK_BYTES);
     return NULL;
 }
@@ -78,8 +78,8 @@ deadline_of(const struct call *call)
 
 /* Checks the name and locks it. */
 static struct error *
-take(struct oim_controller *controller, const char *field, const char *name,
-     struct name_lock **lock)
+lock_name(struct oim_controller *controller, const char *field, const char *name,
+          struct name_lock **lock)
 {
     struct error *error = check_name(field, name);
     return error ? error : name_lock_wait(&controller->locks, "volume", name, PATIENCE_MS, lock);
@@ -137,7 +137,7 @@ map_volume(struct call *call, const Oim__V0__MapVolumeRequest *request,
     struct oim_controller *controller = call_context(call);
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct mapping mapping = {0};
-    struct error *error = take(controller, "volume_id", request->volume_id, &lock);
+    struct error *error = lock_name(controller, "volume_id", request->volume_id, &lock);
     if (!error)
         error = map(controller, request, deadline_of(call), &mapping);
     if (error)
@@ -154,7 +154,7 @@ unmap_volume(struct call *call, const Oim__V0__UnmapVolumeRequest *request,
     struct oim_controller *controller = call_context(call);
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     (void)reply;
-    struct error *error = take(controller, "volume_id", request->volume_id, &lock);
+    struct error *error = lock_name(controller, "volume_id", request->volume_id, &lock);
     if (error)
         return error;
     return controller->ops->unmap(controller->accelerator, request->volume_id, deadline_of(call));
@@ -169,7 +169,7 @@ provision_malloc_bdev(struct call *call, const Oim__V0__ProvisionMallocBDevReque
     (void)reply;
     struct error *error = check_size(request->size);
     if (!error)
-        error = take(controller, "bdev_name", request->bdev_name, &lock);
+        error = lock_name(controller, "bdev_name", request->bdev_name, &lock);
     if (error)
         return error;
     if (request->size == 0)
@@ -186,7 +186,7 @@ check_malloc_bdev(struct call *call, const Oim__V0__CheckMallocBDevRequest *requ
     struct oim_controller *controller = call_context(call);
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     (void)reply;
-    struct error *error = take(controller, "bdev_name", request->bdev_name, &lock);
+    struct error *error = lock_name(controller, "bdev_name", request->bdev_name, &lock);
     if (error)
         return error;
     return controller->ops->check(controller->accelerator, request->bdev_name, deadline_of(call));

@@ -89,7 +89,8 @@ find_file(const struct kernel *kernel, const char *name, char path[static PATH_S
         return NULL;
     if (errno == ENOENT)
         return error_new(CODE_NOT_FOUND,
-                         "there is no block device \"%s\": make it with ProvisionMallocBDev", name);
+                         "there is no block device \"%s\": create it with ProvisionMallocBDev",
+                         name);
     return error_from_errno(errno, "look at %s", path);
 }
 

@@ -44,7 +44,7 @@ begin(struct accelerator *accelerator, const char *name, uint64_t deadline_ns,
 /* ---- block devices in memory ---- */
 
 static struct error *
-is_something_else(const char *name)
+other_use_error(const char *name)
 {
     return error_new(
         CODE_ALREADY_EXISTS,
@@ -56,7 +56,7 @@ static struct error *
 check_same(const struct spdk_bdev *bdev, const char *name, uint64_t size_bytes)
 {
     if (!bdev->is_malloc)
-        return is_something_else(name);
+        return other_use_error(name);
     if (bdev->size_bytes != size_bytes)
         return error_new(CODE_ALREADY_EXISTS,
                          "the block device \"%s\" exists with %llu bytes, not %llu", name,
@@ -79,13 +79,13 @@ provision(struct accelerator *accelerator, const char *name, uint64_t size_bytes
 
 /* Something that skycap did not create uses the bdev: its data must not be deleted or written. */
 static struct error *
-refuse_other_use(const struct spdk_bdev *bdev, const struct spdk_view *view, const char *name)
+refuse_other_use(const struct spdk_bdev *bdev, const struct spdk_uses *uses, const char *name)
 {
-    if (view->disk_of)
+    if (uses->disk_of)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the block device \"%s\" is the disk of SPDK's vhost-blk controller %s: "
                          "remove that first",
-                         name, view->disk_of);
+                         name, uses->disk_of);
     if (bdev->is_claimed)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the block device \"%s\" is claimed by another SPDK device on top of it: "
@@ -98,15 +98,15 @@ static struct error *
 remove_unmapped(struct spdk_session *session, const struct spdk *spdk, const struct spdk_bdev *bdev,
                 const char *name)
 {
-    struct spdk_view view AUTO(spdk_view_clear) = {0};
-    struct error *error = spdk_look(session, spdk->controller, name, &view);
+    struct spdk_uses uses AUTO(spdk_uses_clear) = {0};
+    struct error *error = spdk_find_uses(session, spdk->controller, name, &uses);
     if (error)
         return error;
-    if (view.count)
+    if (uses.count)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the block device \"%s\" is mapped (target %u of %s): unmap it first",
-                         name, view.places[0].target, view.places[0].controller);
-    error = refuse_other_use(bdev, &view, name);
+                         name, uses.places[0].target, uses.places[0].controller);
+    error = refuse_other_use(bdev, &uses, name);
     return error ? error : spdk_delete_bdev(session, SPDK_DELETE_MALLOC, name);
 }
 
@@ -138,7 +138,7 @@ check(struct accelerator *accelerator, const char *name, uint64_t deadline_ns)
 /* ---- mapping ---- */
 
 static struct error *
-is_full(const struct spdk *spdk)
+full_error(const struct spdk *spdk)
 {
     return error_new(CODE_RESOURCE_EXHAUSTED,
                      "all %d targets of the vhost-scsi controller %s are taken: unmap a volume",
@@ -150,16 +150,16 @@ static struct error *
 find_number(struct spdk_session *session, const struct spdk *spdk, const char *volume,
             const struct json_rpc_reply *reply, unsigned *out)
 {
-    struct spdk_view view AUTO(spdk_view_clear) = {0};
+    struct spdk_uses uses AUTO(spdk_uses_clear) = {0};
     int64_t number;
     if (json_value_number(reply->result, &number) && number >= 0 && number < SPDK_TARGET_COUNT) {
         *out = (unsigned)number;
         return NULL;
     }
-    struct error *error = spdk_look(session, spdk->controller, volume, &view);
-    for (size_t i = 0; !error && i < view.count; i++)
-        if (strcmp(view.places[i].controller, spdk->controller) == 0) {
-            *out = view.places[i].target;
+    struct error *error = spdk_find_uses(session, spdk->controller, volume, &uses);
+    for (size_t i = 0; !error && i < uses.count; i++)
+        if (strcmp(uses.places[i].controller, spdk->controller) == 0) {
+            *out = uses.places[i].target;
             return NULL;
         }
     return error ? error
@@ -175,7 +175,7 @@ find_number(struct spdk_session *session, const struct spdk *spdk, const char *v
 static struct error *
 add_at_any(struct spdk_session *session, const struct spdk *spdk, const char *volume, unsigned *out)
 {
-    struct spdk_view view AUTO(spdk_view_clear) = {0};
+    struct spdk_uses uses AUTO(spdk_uses_clear) = {0};
     struct error *refusal AUTO(error_cleanup) = NULL;
     for (int number = 0; number < SPDK_TARGET_COUNT; number++) {
         struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
@@ -188,10 +188,10 @@ add_at_any(struct spdk_session *session, const struct spdk *spdk, const char *vo
         error_free(refusal);
         refusal = spdk_reply_error(SPDK_ADD_TARGET, &reply);
     }
-    struct error *error = spdk_look(session, spdk->controller, volume, &view);
+    struct error *error = spdk_find_uses(session, spdk->controller, volume, &uses);
     if (error)
         return error;
-    return view.taken >= SPDK_TARGET_COUNT ? is_full(spdk) : STEAL(refusal);
+    return uses.taken >= SPDK_TARGET_COUNT ? full_error(spdk) : STEAL(refusal);
 }
 
 static struct error *
@@ -205,7 +205,7 @@ add_target(struct spdk_session *session, const struct spdk *spdk, const char *vo
         return find_number(session, spdk, volume, &reply, out);
     int errnum = spdk_reply_errno(&reply);
     if (errnum == ENOSPC)
-        return is_full(spdk);
+        return full_error(spdk);
     if (errnum == EINVAL || (!errnum && reply.code == JSON_RPC_INVALID_PARAMS))
         return add_at_any(session, spdk, volume, out);
     return spdk_reply_error(SPDK_ADD_TARGET, &reply);
@@ -229,16 +229,16 @@ static struct error *
 map_bdev(struct spdk_session *session, const struct spdk *spdk, const struct spdk_bdev *bdev,
          const char *volume, struct mapping *out)
 {
-    struct spdk_view view AUTO(spdk_view_clear) = {0};
-    struct error *error = spdk_look(session, spdk->controller, volume, &view);
+    struct spdk_uses uses AUTO(spdk_uses_clear) = {0};
+    struct error *error = spdk_find_uses(session, spdk->controller, volume, &uses);
     if (error)
         return error;
-    if (view.count)
-        return use_place(spdk, volume, &view.places[0], out);
-    error = refuse_other_use(bdev, &view, volume);
+    if (uses.count)
+        return use_place(spdk, volume, &uses.places[0], out);
+    error = refuse_other_use(bdev, &uses, volume);
     if (error)
         return error;
-    if (!view.has_controller)
+    if (!uses.has_controller)
         return error_new(CODE_FAILED_PRECONDITION,
                          "SPDK has no vhost-scsi controller %s: create it with `rpc.py "
                          "vhost_create_scsi_controller %s`, or give another with "
@@ -260,10 +260,10 @@ map_malloc(struct accelerator *accelerator, const char *volume, uint64_t deadlin
         return error;
     if (!bdev.info)
         return error_new(CODE_NOT_FOUND,
-                         "there is no block device \"%s\": make it with ProvisionMallocBDev",
+                         "there is no block device \"%s\": create it with ProvisionMallocBDev",
                          volume);
     if (!bdev.is_malloc)
-        return is_something_else(volume);
+        return other_use_error(volume);
     return map_bdev(&session, of(accelerator), &bdev, volume, out);
 }
 
@@ -342,10 +342,10 @@ map_ceph(struct accelerator *accelerator, const char *volume, const struct ceph_
 static struct error *
 remove_targets(struct spdk_session *session, const struct spdk *spdk, const char *volume)
 {
-    struct spdk_view view AUTO(spdk_view_clear) = {0};
-    struct error *error = spdk_look(session, spdk->controller, volume, &view);
-    for (size_t i = 0; !error && i < view.count; i++)
-        error = spdk_remove_target(session, &view.places[i], volume);
+    struct spdk_uses uses AUTO(spdk_uses_clear) = {0};
+    struct error *error = spdk_find_uses(session, spdk->controller, volume, &uses);
+    for (size_t i = 0; !error && i < uses.count; i++)
+        error = spdk_remove_target(session, &uses.places[i], volume);
     return error;
 }
 

@@ -271,7 +271,7 @@ spdk_create_rbd(struct spdk_session *session, const char *name, const struct cep
 
 /* The bdev or target may have been removed meanwhile. Some versions report failure by `false`. */
 static struct error *
-judge_absence(enum spdk_method method, const struct json_rpc_reply *reply)
+check_removed(enum spdk_method method, const struct json_rpc_reply *reply)
 {
     if (spdk_reply_errno(reply) == ENODEV)
         return NULL;
@@ -289,17 +289,17 @@ spdk_delete_bdev(struct spdk_session *session, enum spdk_method method, const ch
     struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
     add_text(&params, "name", name);
     struct error *error = ask(session, method, finish(&params), &reply);
-    return error ? error : judge_absence(method, &reply);
+    return error ? error : check_removed(method, &reply);
 }
 
 /* ---- vhost-scsi ---- */
 
 void
-spdk_view_clear(struct spdk_view *view)
+spdk_uses_clear(struct spdk_uses *uses)
 {
-    json_rpc_reply_clear(&view->reply);
-    free(view->places);
-    *view = (struct spdk_view){0};
+    json_rpc_reply_clear(&uses->reply);
+    free(uses->places);
+    *uses = (struct spdk_uses){0};
 }
 
 static bool
@@ -315,7 +315,7 @@ read_small(const struct json_value *object, const char *member, unsigned *out)
 
 static struct error *
 read_target(const struct json_value *target, const char *bdev, struct spdk_place place,
-            struct spdk_view *out)
+            struct spdk_uses *out)
 {
     const struct json_value *luns = json_value_member(target, "luns");
     if (!read_small(target, "scsi_dev_num", &place.target))
@@ -335,7 +335,7 @@ read_target(const struct json_value *target, const char *bdev, struct spdk_place
 /* A vhost-blk controller has one disk and no targets. */
 static struct error *
 read_controller(const struct json_value *info, const char *wanted, const char *bdev,
-                struct spdk_view *out)
+                struct spdk_uses *out)
 {
     const struct json_value *targets =
         json_value_member(json_value_member(info, "backend_specific"), "scsi");
@@ -360,8 +360,8 @@ read_controller(const struct json_value *info, const char *wanted, const char *b
 }
 
 struct error *
-spdk_look(struct spdk_session *session, const char *controller, const char *bdev,
-          struct spdk_view *out)
+spdk_find_uses(struct spdk_session *session, const char *controller, const char *bdev,
+               struct spdk_uses *out)
 {
     struct error *error = ask(session, SPDK_GET_CONTROLLERS, NULL, &out->reply);
     if (error)
@@ -390,12 +390,12 @@ static struct error *
 is_still_there(struct spdk_session *session, const struct spdk_place *place, const char *bdev,
                bool *out)
 {
-    struct spdk_view view AUTO(spdk_view_clear) = {0};
-    struct error *error = spdk_look(session, place->controller, bdev, &view);
+    struct spdk_uses uses AUTO(spdk_uses_clear) = {0};
+    struct error *error = spdk_find_uses(session, place->controller, bdev, &uses);
     *out = false;
-    for (size_t i = 0; !error && i < view.count; i++)
-        *out |= strcmp(view.places[i].controller, place->controller) == 0 &&
-                view.places[i].target == place->target;
+    for (size_t i = 0; !error && i < uses.count; i++)
+        *out |= strcmp(uses.places[i].controller, place->controller) == 0 &&
+                uses.places[i].target == place->target;
     return error;
 }
 
@@ -411,5 +411,5 @@ spdk_remove_target(struct spdk_session *session, const struct spdk_place *place,
     struct error *error = ask(session, SPDK_REMOVE_TARGET, finish(&params), &reply);
     if (!error && spdk_reply_errno(&reply) == EBUSY)
         error = is_still_there(session, place, bdev, &is_there);
-    return error || !is_there ? error : judge_absence(SPDK_REMOVE_TARGET, &reply);
+    return error || !is_there ? error : check_removed(SPDK_REMOVE_TARGET, &reply);
 }

@@ -82,7 +82,7 @@ struct spdk_place {
 };
 
 /* Where a block device is used, among all vhost controllers. */
-struct spdk_view {
+struct spdk_uses {
     struct json_rpc_reply reply;
     struct spdk_place *places;
     size_t count;
@@ -91,10 +91,10 @@ struct spdk_view {
     const char *disk_of; /* the vhost-blk controller whose disk it is; NULL: none */
 };
 
-/* For `struct spdk_view view AUTO(spdk_view_clear) = {0}`. */
-void spdk_view_clear(struct spdk_view *view);
-MUST_CHECK struct error *spdk_look(struct spdk_session *session, const char *controller,
-                                   const char *bdev, struct spdk_view *out);
+/* For `struct spdk_uses uses AUTO(spdk_uses_clear) = {0}`. */
+void spdk_uses_clear(struct spdk_uses *uses);
+MUST_CHECK struct error *spdk_find_uses(struct spdk_session *session, const char *controller,
+                                        const char *bdev, struct spdk_uses *out);
 
 /* `number` -1: the first free one. An error of the target is returned in the reply. */
 MUST_CHECK struct error *spdk_add_target(struct spdk_session *session, const char *controller,

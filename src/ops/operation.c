@@ -27,7 +27,7 @@ operation_find(const struct ops *ops, const char *id)
 }
 
 operation_record *
-operation_freshen(struct ops *ops, operation_record *record, struct arena *arena)
+operation_current(struct ops *ops, operation_record *record, struct arena *arena)
 {
     if (record->state != OPERATION_STATE(RUNNING))
         return record;
@@ -89,7 +89,7 @@ operation_free_work(struct ops_work *work)
 }
 
 void
-operation_take_out(struct operation *operation, bool has_ended)
+operation_remove(struct operation *operation, bool has_ended)
 {
     struct ops *ops = operation->ops;
     operation_free_work(&operation->work);
@@ -260,7 +260,7 @@ operation_end(struct operation *operation, struct error *result)
     if (has_ended)
         write_result(operation, result);
     error_free(result);
-    operation_take_out(operation, has_ended);
+    operation_remove(operation, has_ended);
     if (has_ended)
         ops_sweep_if_due(ops);
 }

@@ -52,7 +52,7 @@ ops_open(const struct ops_options *options)
 
 /* The end is in the store shortly before the work releases what it holds. */
 void
-ops_wait_until_out(struct ops *ops, const operation_record *ended)
+ops_wait_until_removed(struct ops *ops, const operation_record *ended)
 {
     const struct operation *operation;
     pthread_mutex_lock(&ops->lock);
@@ -186,7 +186,7 @@ ops_start(struct ops *ops, const struct ops_spec *spec)
     }
     error = write_start(operation, spec);
     if (error) {
-        operation_take_out(operation, false);
+        operation_remove(operation, false);
         return error;
     }
     pthread_mutex_lock(&ops->lock);
@@ -250,7 +250,7 @@ ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record *
 {
     struct error *error = ops_read(ops, id, arena, out);
     if (!error)
-        *out = operation_freshen(ops, *out, arena);
+        *out = operation_current(ops, *out, arena);
     return error;
 }
 
@@ -271,7 +271,7 @@ ops_list(struct ops *ops, const char *after, size_t limit, struct arena *arena,
         operation_record **record = &out->records[out->count];
         error = ops_unpack(&list.entries[out->count], arena, record);
         if (!error)
-            *record = operation_freshen(ops, *record, arena);
+            *record = operation_current(ops, *record, arena);
     }
     return error;
 }
@@ -359,7 +359,7 @@ ops_close(struct ops *ops)
         pthread_join(ops->threads[i], NULL);
     /* The queued ones. */
     while (ops->unfinished)
-        operation_take_out(ops->unfinished, false);
+        operation_remove(ops->unfinished, false);
     pthread_cond_destroy(&ops->changed);
     pthread_cond_destroy(&ops->work_waits);
     pthread_mutex_destroy(&ops->lock);

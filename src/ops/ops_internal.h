@@ -51,7 +51,7 @@ struct ops {
 bool ops_is_stopped(struct ops *ops);
 
 /* Waits until the ended operation is not in the list any more. */
-void ops_wait_until_out(struct ops *ops, const operation_record *ended);
+void ops_wait_until_removed(struct ops *ops, const operation_record *ended);
 
 /* ---- operation.c ---- */
 
@@ -59,7 +59,7 @@ void ops_wait_until_out(struct ops *ops, const operation_record *ended);
 struct operation *operation_find(const struct ops *ops, const char *id);
 
 /* Returns the current record instead of one that says RUNNING. */
-operation_record *operation_freshen(struct ops *ops, operation_record *record, struct arena *arena);
+operation_record *operation_current(struct ops *ops, operation_record *record, struct arena *arena);
 
 /* Adds it to the list, PHASE_STARTING, with one user. The caller holds the lock. */
 struct operation *operation_add(struct ops *ops, const struct ops_spec *spec);
@@ -70,7 +70,7 @@ void operation_release(struct operation *operation);
 void operation_free_work(struct ops_work *work);
 
 /* Removes it from the list, releases the user that it was added with, and wakes waiters. */
-void operation_take_out(struct operation *operation, bool has_ended);
+void operation_remove(struct operation *operation, bool has_ended);
 
 /* Writes the current record, unless the end has been written. */
 void operation_save(struct operation *operation);

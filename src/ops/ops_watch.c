@@ -80,7 +80,7 @@ list_all(struct ops_watch *watch)
 }
 
 static struct error *
-list_anew(struct ops_watch *watch)
+list_again(struct ops_watch *watch)
 {
     store_watch_close(watch->changes);
     watch->changes = NULL;
@@ -131,7 +131,7 @@ take_change(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena,
     struct error *error = store_watch_next(watch->changes, timeout_ms, arena, &entry);
     if (error && error->code == CODE_OUT_OF_RANGE) {
         error_free(error);
-        return list_anew(watch);
+        return list_again(watch);
     }
     if (error)
         return error;
@@ -176,9 +176,9 @@ ops_watch_next(struct ops_watch *watch, uint32_t timeout_ms, struct arena *arena
         error_free(error);
         if (!*out)
             continue;
-        *out = operation_freshen(watch->ops, *out, arena);
+        *out = operation_current(watch->ops, *out, arena);
         if ((*out)->state != OPERATION_STATE(RUNNING))
-            ops_wait_until_out(watch->ops, *out);
+            ops_wait_until_removed(watch->ops, *out);
         return NULL;
     }
 }

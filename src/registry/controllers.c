@@ -42,7 +42,7 @@ struct controllers {
 
 /* ---- expiry ---- */
 
-/* When it expires: see controllers_lose_store. INT64_MAX: never, or unknown. */
+/* When it expires: see controllers_store_lost. INT64_MAX: never, or unknown. */
 static int64_t
 expiry_of(const struct controllers *controllers, const struct controller *controller)
 {
@@ -117,14 +117,14 @@ controllers_note_unstored(struct controllers *controllers, const struct entry *e
 }
 
 void
-controllers_lose_store(struct controllers *controllers, int64_t since_ms)
+controllers_store_lost(struct controllers *controllers, int64_t since_ms)
 {
     atomic_store(&controllers->found_ms, 0);
     atomic_store(&controllers->lost_ms, since_ms);
 }
 
 void
-controllers_find_store(struct controllers *controllers)
+controllers_store_found(struct controllers *controllers)
 {
     atomic_store(&controllers->found_ms, clock_unix_ms());
 }
@@ -279,7 +279,7 @@ expired_error(const struct controller *controller)
 }
 
 static struct error *
-pass(struct controllers *controllers, struct controller *controller, struct call *call)
+forward(struct controllers *controllers, struct controller *controller, struct call *call)
 {
     struct error *error = NULL;
     if (is_expired(controllers, controller, clock_unix_ms()))
@@ -299,13 +299,13 @@ pass(struct controllers *controllers, struct controller *controller, struct call
 }
 
 struct error *
-controllers_pass(struct controllers *controllers, const char *id, struct call *call)
+controllers_forward(struct controllers *controllers, const char *id, struct call *call)
 {
     pthread_mutex_lock(&controllers->lock);
     struct controller *controller = controller_table_find(&controllers->table, id, strlen(id));
     struct error *error =
         controller && !controller->is_tombstone
-            ? pass(controllers, controller, call)
+            ? forward(controllers, controller, call)
             : error_new(CODE_UNAVAILABLE, "controller \"%s\" is not registered", id);
     pthread_mutex_unlock(&controllers->lock);
     return error;

@@ -43,8 +43,8 @@ void controllers_note_unstored(struct controllers *controllers, const struct ent
  * expires, because renewals do not arrive. Afterwards, what had not expired before gets its time to
  * live once more, so that it can be renewed. One thread.
  */
-void controllers_lose_store(struct controllers *controllers, int64_t since_ms);
-void controllers_find_store(struct controllers *controllers);
+void controllers_store_lost(struct controllers *controllers, int64_t since_ms);
+void controllers_store_found(struct controllers *controllers);
 
 /*
  * Between begin and end, all existing controllers are noted. Those that were not, and are not newer
@@ -59,8 +59,8 @@ void controllers_end_list(struct controllers *controllers, uint64_t revision);
  * controller, or it has expired. The first call opens the controller's channel. When the address
  * changes, a new channel is opened, and the old one is closed after its last call.
  */
-MUST_CHECK struct error *controllers_pass(struct controllers *controllers, const char *id,
-                                          struct call *call);
+MUST_CHECK struct error *controllers_forward(struct controllers *controllers, const char *id,
+                                             struct call *call);
 
 struct controllers_sweep {
     int64_t now_ms;

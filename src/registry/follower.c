@@ -42,7 +42,7 @@ struct follower {
 };
 
 static void
-tell(struct follower *follower, enum news_kind kind, const struct entry *entry)
+publish(struct follower *follower, enum news_kind kind, const struct entry *entry)
 {
     struct news news = {.kind = kind};
     if (entry)
@@ -94,12 +94,12 @@ open_watch(struct follower *follower)
 
 /* After changes have been missed. */
 static struct error *
-begin_anew(struct follower *follower)
+read_again(struct follower *follower)
 {
     struct error *error = read_all(follower);
     if (error)
         return error;
-    tell(follower, NEWS_ANEW, NULL);
+    publish(follower, NEWS_ANEW, NULL);
     return open_watch(follower);
 }
 
@@ -115,7 +115,7 @@ take_change(struct follower *follower, const struct store_entry *row, struct are
     }
     controllers_note(follower->options.controllers, &entry);
     note_expiry(follower, &entry);
-    tell(follower, row->value ? NEWS_SET : NEWS_REMOVED, &entry);
+    publish(follower, row->value ? NEWS_SET : NEWS_REMOVED, &entry);
 }
 
 /* Until the next sweep, at most LOOK_MS. */
@@ -148,21 +148,21 @@ static struct error *
 follow(struct follower *follower)
 {
     if (follower->trouble)
-        return begin_anew(follower);
+        return read_again(follower);
     struct error *error = follower->watch ? take_next(follower) : open_watch(follower);
     if (!error || error->code != CODE_OUT_OF_RANGE)
         return error;
     error_free(error);
     store_watch_close(STEAL(follower->watch));
-    return begin_anew(follower);
+    return read_again(follower);
 }
 
 /* ---- expiry ---- */
 
 static void
-tell_expired(void *context, const struct entry *entry)
+publish_expired(void *context, const struct entry *entry)
 {
-    tell(context, NEWS_EXPIRED, entry);
+    publish(context, NEWS_EXPIRED, entry);
 }
 
 static void
@@ -173,7 +173,7 @@ sweep_if_due(struct follower *follower)
     bool is_due = follower->next_expiry_ms <= now_ms || since >= SWEEP_MS || since < 0;
     if (!is_due || (since >= 0 && since < SWEEP_PAUSE_MS))
         return;
-    struct controllers_sweep sweep = {now_ms, IDLE_NS, tell_expired, follower, 0};
+    struct controllers_sweep sweep = {now_ms, IDLE_NS, publish_expired, follower, 0};
     controllers_sweep(follower->options.controllers, &sweep);
     follower->next_expiry_ms = sweep.next_ms;
     follower->swept_ms = now_ms;
@@ -183,7 +183,7 @@ sweep_if_due(struct follower *follower)
 
 /* Logs when the store is lost or found, and when the error code changes. */
 static void
-tell_health(struct follower *follower, const struct error *error)
+log_health(struct follower *follower, const struct error *error)
 {
     enum code before = follower->code;
     follower->code = error ? error->code : CODE_OK;
@@ -205,9 +205,9 @@ note_store(struct follower *follower, const struct error *error)
         return;
     }
     if (!error)
-        controllers_find_store(follower->options.controllers);
+        controllers_store_found(follower->options.controllers);
     else if (!follower->is_lost)
-        controllers_lose_store(follower->options.controllers, follower->heard_ms - SILENCE_MS);
+        controllers_store_lost(follower->options.controllers, follower->heard_ms - SILENCE_MS);
     follower->is_lost = error != NULL;
 }
 
@@ -242,7 +242,7 @@ run(void *argument)
     struct follower *follower = argument;
     while (!atomic_load(&follower->is_stopping)) {
         struct error *error AUTO(error_cleanup) = follow(follower);
-        tell_health(follower, error);
+        log_health(follower, error);
         note_store(follower, error);
         note_trouble(follower, error);
         sweep_if_due(follower);
@@ -253,7 +253,7 @@ run(void *argument)
             follower->pause_ms = FIRST_PAUSE_MS;
         }
     }
-    tell(follower, NEWS_END, NULL);
+    publish(follower, NEWS_END, NULL);
     return NULL;
 }
 
@@ -277,7 +277,7 @@ read_first(struct follower *follower)
     struct error *error = read_all(follower);
     if (!error || error->code != CODE_UNAVAILABLE)
         return error;
-    tell_health(follower, error);
+    log_health(follower, error);
     follower->trouble = memory_string(error->message);
     error_free(error);
     return NULL;

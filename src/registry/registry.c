@@ -38,7 +38,7 @@ registry_add(struct registry *registry, struct server *server)
     server_add_service(server, &oim_v0_registry_service, &registry_oim_handlers, registry);
     server_add_service(server, &skycap_v1_registry_service, &registry_handlers, registry);
     server_set_fallback(
-        server, &(struct fallback){.run = registry_pass, .on_loop = true, .context = registry});
+        server, &(struct fallback){.run = registry_forward, .on_loop = true, .context = registry});
 }
 
 void
@@ -73,7 +73,7 @@ registry_print_metrics(struct registry *registry, struct buffer *out)
                 counts.registered);
     print_gauge(out, "skycap_registry_controllers_expired",
                 "Those of them that have not renewed their registration in time.", counts.expired);
-    print_gauge(out, "skycap_registry_channels", "Controllers that calls are being passed on to.",
+    print_gauge(out, "skycap_registry_channels", "Controllers with an open channel.",
                 counts.channels);
     print_gauge(out, "skycap_registry_watches", "Clients that watch.",
                 atomic_load(&registry->watches));

@@ -45,7 +45,7 @@ void registry_add(struct registry *registry, struct server *server);
  * header "controllerid", names another controller than `own_controller`, and is not for the
  * registry's services.
  */
-bool registry_wants_to_pass(const struct registry *registry, const struct call *call);
+bool registry_should_forward(const struct registry *registry, const struct call *call);
 
 /* Ends watches; forwarded calls go on. Before server_drain. */
 void registry_stop(struct registry *registry);

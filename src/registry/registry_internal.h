@@ -51,9 +51,9 @@ extern const struct skycap_v1_registry registry_handlers;
 /* watch.c */
 struct error *registry_watch(struct call *call, const Skycap__V1__WatchRequest *request);
 
-/* ---- pass.c ---- */
+/* ---- forward.c ---- */
 
 /* The server's fallback. */
-struct error *registry_pass(struct call *call);
+struct error *registry_forward(struct call *call);
 
 #endif

@@ -98,7 +98,7 @@ rights_check_read(const struct peer *peer, const char *const *readers)
 }
 
 struct error *
-rights_check_pass(const struct peer *peer, const char *controller_id)
+rights_check_forward(const struct peer *peer, const char *controller_id)
 {
     if (is_local(peer) || has_name_of(peer, "host.", controller_id, strlen(controller_id)))
         return NULL;

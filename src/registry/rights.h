@@ -33,7 +33,7 @@ MUST_CHECK struct error *rights_check_set(const struct peer *peer, const char *p
 MUST_CHECK struct error *rights_check_read(const struct peer *peer, const char *const *readers);
 
 /* Have calls forwarded to the controller. */
-MUST_CHECK struct error *rights_check_pass(const struct peer *peer, const char *controller_id);
+MUST_CHECK struct error *rights_check_forward(const struct peer *peer, const char *controller_id);
 
 /* Have this name, for servers that accept only one peer. */
 MUST_CHECK struct error *rights_check_is(const struct peer *peer, const char *name);

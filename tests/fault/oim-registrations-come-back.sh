@@ -64,7 +64,7 @@ check_reached "node-1 came back elsewhere"
 kill_server "$control_0"
 kill_server "$registry"
 start_controller control-0 node-0 # first the controller: it waits for the registry
-tries() { tail -n 5 "$LOG" | grep -q 'cannot register; goes on trying'; }
+tries() { tail -n 5 "$LOG" | grep -q 'cannot register; retrying'; }
 wait_for $((10 * SLOWER)) tries || fail "the controller does not say that it cannot register"
 start_registry
 check_reached "all came back in another order"

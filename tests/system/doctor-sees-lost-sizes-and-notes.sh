@@ -25,7 +25,7 @@ volume=$(ask CreateVolume '{"name": "a", "capacity_range": {"required_bytes": 83
 snapshot=$(ask CreateSnapshot "{\"name\": \"s\", \"source_volume_id\": \"v:local/$volume\"}" | handle_of)
 ask ControllerExpandVolume "{\"volume_id\": \"v:local/$volume\", \"capacity_range\": {\"required_bytes\": 16777216}}" >/dev/null
 stop_server "$SERVER" || fail "the server did not end well"
-expect_equal "nothing done yet" "$("$SKYCAP" doctor --data "$data")" "all is well"
+expect_equal "nothing done yet" "$("$SKYCAP" doctor --data "$data")" "no problems found"
 
 image=$data/volume-images/$volume/disk/image
 truncate -s 8388608 "$image"
@@ -41,9 +41,9 @@ done
 expect_equal "the size before the repair" "$(stat -c %s "$image")" 8388608
 
 "$SKYCAP" doctor --data "$data" --repair >"$SKYCAP_TMP/repaired"
-expect_equal "the repair" "$(tail -n 1 "$SKYCAP_TMP/repaired")" "3 found, all put right"
+expect_equal "the repair" "$(tail -n 1 "$SKYCAP_TMP/repaired")" "3 problems found, all repaired"
 expect_equal "the size after it" "$(stat -c %s "$image")" 16777216
-expect_equal "the doctor after it" "$("$SKYCAP" doctor --data "$data")" "all is well"
+expect_equal "the doctor after it" "$("$SKYCAP" doctor --data "$data")" "no problems found"
 
 rm "$data"/state.db*
 "$SKYCAP" doctor --data "$data" --rebuild >"$SKYCAP_TMP/rebuilt"

@@ -46,7 +46,7 @@ check "is mapped" "$(through map v1 | sed 's/[0-9]//g')" "device      /block/loo
 check "in JSON too" "$(through map v1 -o json | pick 'sorted(it)')" "['device']"
 check "is unmapped" "$(through unmap v1)" "v1 is unmapped"
 check "is deleted" "$(through provision v1 0)" "v1 is deleted"
-check "is not there then" "$(through check v1 || echo "ended with $?")" 'skycap: there is no block device "v1": make it with ProvisionMallocBDev
+check "is not there then" "$(through check v1 || echo "ended with $?")" 'skycap: there is no block device "v1": create it with ProvisionMallocBDev
 ended with 1'
 for flags in "--registry $REGISTRY" "--controller host-0" "--registry $REGISTRY --controller host-0 --endpoint $CONTROLLER"; do
     # shellcheck disable=SC2086 # several flags

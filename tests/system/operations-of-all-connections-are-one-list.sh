@@ -140,7 +140,7 @@ for id in v:fast/none s:fast/none v:foreign/x v:gone/x x; do
         "skycap: NOT_FOUND: there is no operation \"$id\""
 done
 expect_equal "a token of nobody's" "$("$SKYCAP" call "unix:$SOCKET" skycap.v1.Operations/List '{"startingToken":"x"}' 2>&1)" \
-    "skycap: ABORTED: starting_token is not one of ours: list anew"
+    "skycap: ABORTED: starting_token is not from this list: start again without it"
 
 # ---- a third-party driver that takes its time ----
 

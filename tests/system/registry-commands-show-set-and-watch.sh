@@ -65,7 +65,7 @@ fails "dots" 'may not have the element "\.\."' registry set a/../b x
 fails "an empty path" 'the path is empty' registry set / x
 fails "no address" 'HOST:PORT' registry set h/address nonsense
 fails_with 2 "a time to live of a value" 'only a controller' registry set h/pci x --ttl 5
-fails "a server without the role" 'is no registry' registry list --endpoint "unix:$SKYCAP_TMP/other.sock"
+fails "a server without the role" 'is not a registry' registry list --endpoint "unix:$SKYCAP_TMP/other.sock"
 
 # ---- the same, by the RPCs of OIM ----
 

@@ -92,7 +92,7 @@ refuses "volumes of two back ends in a group" FAILED_PRECONDITION "one instant" 
 # Whoever names only the first finds all of them.
 before=$(volumes; snapshots)
 stop_server "$SERVER" || fail "the server did not end well"
-expect_equal "the doctor" "$("$SKYCAP" doctor --data "$SOCKET.data")" "all is well"
+expect_equal "the doctor" "$("$SKYCAP" doctor --data "$SOCKET.data")" "no problems found"
 start_skycap
 expect_equal "after a restart" "$(volumes; snapshots)" "$before"
 expect_text "$tree" tree "made in memory"

@@ -19,7 +19,7 @@ user_admin_sets_and_reads_everything_and_is_passed_on_to_nobody(void)
     CHECK_OK(rights_check_set(&admin, "host-0/pci"));
     CHECK_OK(rights_check_set(&admin, "anything"));
     CHECK_OK(rights_check_read(&admin, nobody));
-    CHECK_SAYS(rights_check_pass(&admin, "host-0"), CODE_PERMISSION_DENIED, "host.host-0");
+    CHECK_SAYS(rights_check_forward(&admin, "host-0"), CODE_PERMISSION_DENIED, "host.host-0");
     CHECK_CODE(rights_check_is(&admin, RIGHTS_REGISTRY), CODE_PERMISSION_DENIED);
 }
 
@@ -36,7 +36,7 @@ a_controller_sets_its_own_address_and_nothing_else(void)
     CHECK_CODE(rights_check_set(&controller, "host-0/addresses"), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_set(&controller, "host-00/address"), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_set(&controller, "host-/address"), CODE_PERMISSION_DENIED);
-    CHECK_CODE(rights_check_pass(&controller, "host-0"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&controller, "host-0"), CODE_PERMISSION_DENIED);
     CHECK_OK(rights_check_read(&controller, usual));
 }
 
@@ -44,12 +44,12 @@ static void
 a_host_is_passed_on_to_its_own_controller_only(void)
 {
     struct peer host = PEER("host.host-0");
-    CHECK_OK(rights_check_pass(&host, "host-0"));
-    CHECK_SAYS(rights_check_pass(&host, "host-1"), CODE_PERMISSION_DENIED,
+    CHECK_OK(rights_check_forward(&host, "host-0"));
+    CHECK_SAYS(rights_check_forward(&host, "host-1"), CODE_PERMISSION_DENIED,
                "caller \"host.host-0\" is not allowed to contact controller \"host-1\"");
-    CHECK_CODE(rights_check_pass(&host, "host-"), CODE_PERMISSION_DENIED);
-    CHECK_CODE(rights_check_pass(&host, "host-00"), CODE_PERMISSION_DENIED);
-    CHECK_CODE(rights_check_pass(&host, ""), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&host, "host-"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&host, "host-00"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&host, ""), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_set(&host, "host-0/address"), CODE_PERMISSION_DENIED);
     CHECK_OK(rights_check_read(&host, usual));
 }
@@ -61,7 +61,7 @@ the_registry_is_what_a_controller_takes_calls_of(void)
     CHECK_OK(rights_check_is(&registry, RIGHTS_REGISTRY));
     CHECK_OK(rights_check_read(&registry, nobody));
     CHECK_CODE(rights_check_set(&registry, "host-0/address"), CODE_PERMISSION_DENIED);
-    CHECK_CODE(rights_check_pass(&registry, "host-0"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&registry, "host-0"), CODE_PERMISSION_DENIED);
     CHECK_SAYS(rights_check_is(&other, RIGHTS_REGISTRY), CODE_PERMISSION_DENIED,
                "component.registry");
 }
@@ -84,10 +84,10 @@ static void
 any_of_several_names_counts(void)
 {
     struct peer peer = PEER("node7", "host.host-0", "controller.host-0");
-    CHECK_OK(rights_check_pass(&peer, "host-0"));
+    CHECK_OK(rights_check_forward(&peer, "host-0"));
     CHECK_OK(rights_check_set(&peer, "host-0/address"));
     CHECK_OK(rights_check_read(&peer, usual));
-    CHECK_CODE(rights_check_pass(&peer, "node7"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&peer, "node7"), CODE_PERMISSION_DENIED);
 }
 
 static void
@@ -96,7 +96,7 @@ without_a_name_nobody_is_known(void)
     struct peer peer = {0};
     CHECK_SAYS(rights_check_set(&peer, "host-0/address"), CODE_UNAUTHENTICATED, "no name");
     CHECK_CODE(rights_check_read(&peer, (const char *const[]){"*", NULL}), CODE_UNAUTHENTICATED);
-    CHECK_CODE(rights_check_pass(&peer, "host-0"), CODE_UNAUTHENTICATED);
+    CHECK_CODE(rights_check_forward(&peer, "host-0"), CODE_UNAUTHENTICATED);
     CHECK_CODE(rights_check_is(&peer, RIGHTS_REGISTRY), CODE_UNAUTHENTICATED);
 }
 
@@ -108,10 +108,10 @@ a_unix_socket_is_right_enough_unless_there_is_a_name(void)
     named.has_credentials = true;
     CHECK_OK(rights_check_set(&local, "host-0/address"));
     CHECK_OK(rights_check_read(&local, nobody));
-    CHECK_OK(rights_check_pass(&local, "host-0"));
+    CHECK_OK(rights_check_forward(&local, "host-0"));
     CHECK_OK(rights_check_is(&local, RIGHTS_REGISTRY));
     CHECK_CODE(rights_check_set(&named, "host-0/address"), CODE_PERMISSION_DENIED);
-    CHECK_CODE(rights_check_pass(&named, "host-0"), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_forward(&named, "host-0"), CODE_PERMISSION_DENIED);
 }
 
 int

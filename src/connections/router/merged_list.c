@@ -28,7 +28,8 @@ parse_token(const char *text, struct arena *arena, struct token *out)
     char *end = NULL;
     unsigned long skip = first ? strtoul(first + 1, &end, 10) : 0;
     if (!first || end == first + 1 || *end != ':' || first[1] == '-' || skip > MOST_SKIPPED)
-        return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+        return error_new(CODE_ABORTED,
+                         "starting_token is not from this list: start again without it");
     *out = (struct token){arena_copy(arena, text, (size_t)(first - text)), skip, end + 1};
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/registry/pass.c and controllers.c: calls that go to the controller which their header names. */
+/* src/registry/forward.c and controllers.c: calls that go to the controller which their header names. */
 #include "base/clock.h"
 #include "drivers/driver.h"
 #include "echo.h"
@@ -388,5 +388,5 @@ main(void)
     a_controller_at_the_registrys_own_address_is_found();
     a_circle_of_two_registries_is_found();
     a_registry_behind_a_registry_is_fine();
-    return check_report("test_registry_pass");
+    return check_report("test_registry_forward");
 }

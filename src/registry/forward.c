@@ -27,7 +27,7 @@ is_own_controller(const struct registry *registry, const char *id)
 }
 
 bool
-registry_wants_to_pass(const struct registry *registry, const struct call *call)
+registry_should_forward(const struct registry *registry, const struct call *call)
 {
     const struct metadata *metadata = call_metadata(call);
     const char *id = metadata_find(metadata, CONTROLLER_ID);
@@ -68,7 +68,7 @@ check_circle(const struct registry *registry, const struct call *call, const cha
 /* ---- forwarding ---- */
 
 struct error *
-registry_pass(struct call *call)
+registry_forward(struct call *call)
 {
     const struct registry *registry = call_context(call);
     const char *id = metadata_find(call_metadata(call), CONTROLLER_ID);
@@ -82,7 +82,8 @@ registry_pass(struct call *call)
     if (metadata_count(call_metadata(call), CONTROLLER_ID) > 1)
         return error_new(CODE_INVALID_ARGUMENT,
                          "the header " CONTROLLER_ID " must have one value, and has several");
-    struct error *error = registry->options.is_open ? NULL : rights_check_pass(call_peer(call), id);
+    struct error *error =
+        registry->options.is_open ? NULL : rights_check_forward(call_peer(call), id);
     if (!error && is_own_controller(registry, id))
         error = unknown_method(call);
     if (!error)
@@ -93,5 +94,5 @@ registry_pass(struct call *call)
         return error;
     if (may_go_in_circles(registry))
         call_add_field(call, DRIVER_VIA, registry->instance);
-    return controllers_pass(registry->controllers, id, call);
+    return controllers_forward(registry->controllers, id, call);
 }
