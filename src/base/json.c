@@ -3,6 +3,7 @@
 #include "base/json.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/utf8.h"
 
@@ -72,4 +73,11 @@ json_append_string(struct buffer *out, const char *text, size_t size)
     }
     buffer_append(out, text + done, size - done);
     buffer_append_byte(out, '"');
+}
+
+void
+json_append_member(struct buffer *out, const char *name, const char *text)
+{
+    buffer_print(out, "%s\"%s\":", out->size ? "," : "{", name);
+    json_append_string(out, text, strlen(text));
 }

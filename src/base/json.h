@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one thing that every writer of JSON needs. */
+/* Writing JSON. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -13,5 +13,8 @@
  * U+FFFD: the result is always valid.
  */
 void json_append_string(struct buffer *out, const char *text, size_t size);
+
+/* Appends a member with a text to an object, which begins with the first byte of the buffer. */
+void json_append_member(struct buffer *out, const char *name, const char *text);
 
 #endif

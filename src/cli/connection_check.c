@@ -17,25 +17,18 @@ struct verdict {
 };
 
 static void
-append_text(struct buffer *out, const char *name, const char *text)
-{
-    buffer_print(out, ",\"%s\":", name);
-    json_append_string(out, text, strlen(text));
-}
-
-static void
 print_json(const struct verdict *verdict)
 {
     struct buffer line AUTO(buffer_clear) = {0};
     buffer_print(&line, "{\"ok\":%s", verdict->driver ? "true" : "false");
-    append_text(&line, "file", verdict->file->file);
-    append_text(&line, "name", verdict->file->name);
+    json_append_member(&line, "file", verdict->file->file);
+    json_append_member(&line, "name", verdict->file->name);
     if (verdict->driver)
-        append_text(&line, "driver", verdict->driver);
+        json_append_member(&line, "driver", verdict->driver);
     if (verdict->line)
         buffer_print(&line, ",\"line\":%u", verdict->line);
     if (verdict->message)
-        append_text(&line, "message", verdict->message);
+        json_append_member(&line, "message", verdict->message);
     buffer_append_byte(&line, '}');
     puts(buffer_text(&line));
 }

@@ -50,12 +50,9 @@ static void
 print_json(const struct finding *finding)
 {
     struct buffer line AUTO(buffer_clear) = {0};
-    buffer_append_text(&line, "{\"kind\":");
-    json_append_string(&line, finding->kind, strlen(finding->kind));
-    buffer_append_text(&line, ",\"subject\":");
-    json_append_string(&line, finding->subject, strlen(finding->subject));
-    buffer_append_text(&line, ",\"message\":");
-    json_append_string(&line, finding->message, strlen(finding->message));
+    json_append_member(&line, "kind", finding->kind);
+    json_append_member(&line, "subject", finding->subject);
+    json_append_member(&line, "message", finding->message);
     buffer_print(&line, ",\"repaired\":%s}", finding->is_repaired ? "true" : "false");
     puts(buffer_text(&line));
 }

@@ -205,24 +205,21 @@ print_certificate(const struct pki_certificate *certificate)
 }
 
 static void
-append_text(struct buffer *out, const char *before, const char *text)
-{
-    buffer_append_text(out, before);
-    json_append_string(out, text, strlen(text));
-}
-
-static void
 print_json(const struct pki_certificate *certificate)
 {
     char text[TIME_TEXT_SIZE];
     struct buffer out AUTO(buffer_clear) = {0};
     buffer_append_text(&out, "{\"names\":[");
-    for (size_t i = 0; i < certificate->names.count; i++)
-        append_text(&out, i ? "," : "", certificate->names.items[i]);
-    append_text(&out, "],\"issuer\":", certificate->issuer);
-    append_text(&out, ",\"serial\":", certificate->serial);
-    append_text(&out, ",\"validFrom\":", time_text(certificate->valid_from, text));
-    append_text(&out, ",\"validUntil\":", time_text(certificate->valid_until, text));
+    for (size_t i = 0; i < certificate->names.count; i++) {
+        const char *name = certificate->names.items[i];
+        buffer_append_text(&out, i ? "," : "");
+        json_append_string(&out, name, strlen(name));
+    }
+    buffer_append_byte(&out, ']');
+    json_append_member(&out, "issuer", certificate->issuer);
+    json_append_member(&out, "serial", certificate->serial);
+    json_append_member(&out, "validFrom", time_text(certificate->valid_from, text));
+    json_append_member(&out, "validUntil", time_text(certificate->valid_until, text));
     buffer_print(&out, ",\"daysLeft\":%lld,\"authority\":%s}", days_until(certificate->valid_until),
                  certificate->is_authority ? "true" : "false");
     puts(buffer_text(&out));

@@ -12,10 +12,8 @@ print_json(bool is_ready, const char *degraded)
 {
     struct buffer line AUTO(buffer_clear) = {0};
     buffer_print(&line, "{\"ready\":%s", is_ready ? "true" : "false");
-    if (degraded[0]) {
-        buffer_append_text(&line, ",\"degraded\":");
-        json_append_string(&line, degraded, strlen(degraded));
-    }
+    if (degraded[0])
+        json_append_member(&line, "degraded", degraded);
     buffer_append_byte(&line, '}');
     puts(buffer_text(&line));
 }

@@ -177,7 +177,8 @@ static HANDLER(list_volumes, ListVolumes)
         after = request->starting_token + sizeof TOKEN_PREFIX - 1;
         if (strncmp(request->starting_token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1) != 0 ||
             !oim_volume_is_handle(after))
-            return error_new(CODE_ABORTED, "starting_token is not one of ours: list anew");
+            return error_new(CODE_ABORTED,
+                             "starting_token is not from this list: start again without it");
     }
     struct error *error = rows_list(&oim->engine, &volume_rows, after, 0, call_arena(call), &page);
     if (!error)

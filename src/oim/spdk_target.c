@@ -130,13 +130,6 @@ not_understood(enum spdk_method method)
 /* ---- params ---- */
 
 static void
-add_text(struct buffer *params, const char *name, const char *text)
-{
-    buffer_print(params, "%s\"%s\":", params->size ? "," : "{", name);
-    json_append_string(params, text, strlen(text));
-}
-
-static void
 add_number(struct buffer *params, const char *name, int64_t number)
 {
     buffer_print(params, "%s\"%s\":%" PRId64, params->size ? "," : "{", name, number);
@@ -207,7 +200,7 @@ struct error *
 spdk_find_bdev(struct spdk_session *session, const char *name, struct spdk_bdev *out)
 {
     struct buffer params AUTO(buffer_clear) = {0};
-    add_text(&params, "name", name);
+    json_append_member(&params, "name", name);
     struct error *error = ask(session, SPDK_GET_BDEVS, finish(&params), &out->reply);
     if (error)
         return error;
@@ -224,7 +217,7 @@ struct error *
 spdk_create_malloc(struct spdk_session *session, const char *name, uint64_t size_bytes)
 {
     struct buffer params AUTO(buffer_clear) = {0};
-    add_text(&params, "name", name);
+    json_append_member(&params, "name", name);
     add_number(&params, "num_blocks", (int64_t)(size_bytes / BLOCK_BYTES));
     add_number(&params, "block_size", BLOCK_BYTES);
     return demand(session, SPDK_CREATE_MALLOC, finish(&params));
@@ -235,12 +228,12 @@ add_ceph_config(struct buffer *params, const struct ceph_image *image)
 {
     struct buffer config AUTO(buffer_clear) = {0};
     if (image->monitors[0])
-        add_text(&config, "mon_host", image->monitors);
+        json_append_member(&config, "mon_host", image->monitors);
     if (image->secret[0])
-        add_text(&config, "key", image->secret);
+        json_append_member(&config, "key", image->secret);
     if (!config.size) /* SPDK uses its ceph.conf */
         return;
-    add_text(&config, "client_mount_timeout", CEPH_CONNECT_SECONDS);
+    json_append_member(&config, "client_mount_timeout", CEPH_CONNECT_SECONDS);
     buffer_print(params, ",\"config\":%s", finish(&config));
 }
 
@@ -259,11 +252,11 @@ struct error *
 spdk_create_rbd(struct spdk_session *session, const char *name, const struct ceph_image *image)
 {
     struct buffer params AUTO(buffer_clear) = {0};
-    add_text(&params, "name", name);
+    json_append_member(&params, "name", name);
     if (image->user_id[0])
-        add_text(&params, "user_id", image->user_id);
-    add_text(&params, "pool_name", image->pool);
-    add_text(&params, "rbd_name", image->image);
+        json_append_member(&params, "user_id", image->user_id);
+    json_append_member(&params, "pool_name", image->pool);
+    json_append_member(&params, "rbd_name", image->image);
     add_number(&params, "block_size", BLOCK_BYTES);
     add_ceph_config(&params, image);
     return explain_ceph(demand(session, SPDK_CREATE_RBD, finish(&params)), image);
@@ -287,7 +280,7 @@ spdk_delete_bdev(struct spdk_session *session, enum spdk_method method, const ch
 {
     struct buffer params AUTO(buffer_clear) = {0};
     struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
-    add_text(&params, "name", name);
+    json_append_member(&params, "name", name);
     struct error *error = ask(session, method, finish(&params), &reply);
     return error ? error : check_removed(method, &reply);
 }
@@ -380,9 +373,9 @@ spdk_add_target(struct spdk_session *session, const char *controller, int number
                 struct json_rpc_reply *reply)
 {
     struct buffer params AUTO(buffer_clear) = {0};
-    add_text(&params, "ctrlr", controller);
+    json_append_member(&params, "ctrlr", controller);
     add_number(&params, "scsi_target_num", number);
-    add_text(&params, "bdev_name", bdev);
+    json_append_member(&params, "bdev_name", bdev);
     return ask(session, SPDK_ADD_TARGET, finish(&params), reply);
 }
 
@@ -406,7 +399,7 @@ spdk_remove_target(struct spdk_session *session, const struct spdk_place *place,
     struct buffer params AUTO(buffer_clear) = {0};
     struct json_rpc_reply reply AUTO(json_rpc_reply_clear) = {0};
     bool is_there = true;
-    add_text(&params, "ctrlr", place->controller);
+    json_append_member(&params, "ctrlr", place->controller);
     add_number(&params, "scsi_target_num", place->target);
     struct error *error = ask(session, SPDK_REMOVE_TARGET, finish(&params), &reply);
     if (!error && spdk_reply_errno(&reply) == EBUSY)
