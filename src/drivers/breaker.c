@@ -25,7 +25,7 @@ breaker_check(struct breaker *breaker, uint64_t now_ms)
     pthread_mutex_lock(&breaker->lock);
     if (breaker->failures >= BREAKER_FAILURES)
         error = error_new(CODE_UNAVAILABLE,
-                          "it has not answered for %" PRIu64 " s and is being asked again: %s",
+                          "it has not answered for %" PRIu64 " s and is being probed: %s",
                           (now_ms - breaker->since_ms) / 1000, breaker->last);
     pthread_mutex_unlock(&breaker->lock);
     return error;

@@ -36,7 +36,7 @@ read_endpoints(const struct setting *settings, struct arena *arena, struct csi_o
         error = settings_read_text(settings, "node-endpoint", &node_endpoint);
     if (!error && !endpoint && !node_endpoint)
         error = settings_refuse_key(settings, "endpoint",
-                                    "it is missing: where is the driver's socket?");
+                                    "it is missing: set the address of the driver's socket");
     if (error)
         return error;
     bool is_one = !endpoint || !node_endpoint || !strcmp(endpoint, node_endpoint);
@@ -56,7 +56,7 @@ check_environment(const struct setting *settings, const struct text_map *environ
             return settings_refuse_key(settings, "environment", "a name is empty or has a '='");
     }
     if (environment->count && !settings_find(settings, "command"))
-        return settings_refuse_key(settings, "environment", "there is no `command:` that gets it");
+        return settings_refuse_key(settings, "environment", "it needs `command:`");
     return NULL;
 }
 
@@ -73,8 +73,9 @@ read_command(const struct setting *settings, struct arena *arena, struct csi_opt
     if (error || !settings_find(settings, "command"))
         return error;
     if (!list.count || list.items[0][0] != '/')
-        return settings_refuse_key(settings, "command",
-                                   "the first is a program with its whole path, like /usr/bin/x");
+        return settings_refuse_key(
+            settings, "command",
+            "the first item is the absolute path of a program, like /usr/bin/x");
     out->command = arena_zeroed(arena, (list.count + 1) * sizeof *out->command);
     for (size_t i = 0; i < list.count; i++)
         out->command[i] = arena_string(arena, list.items[i]);

@@ -86,7 +86,7 @@ driver_begin_call(struct driver *driver)
     driver_end_call(driver);
     return error_new(CODE_RESOURCE_EXHAUSTED,
                      "connection \"%s\": %" PRId64
-                     " calls are under way, as many as may be (max-calls); try again later",
+                     " calls are in progress, as many as max-calls allows; try again later",
                      driver->connection, driver->max_calls);
 }
 

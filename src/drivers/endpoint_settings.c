@@ -47,7 +47,7 @@ endpoint_settings_read_insecure(const struct setting *settings, const struct end
 {
     struct error *error = settings_read_flag(settings, "insecure", out);
     if (!error && *out && tls->is_given)
-        error = settings_refuse_key(settings, "insecure", "there is `tls:` too; say one of both");
+        error = settings_refuse_key(settings, "insecure", "there is `tls:` too; use only one");
     return error;
 }
 
@@ -70,7 +70,7 @@ endpoint_settings_check(const struct setting *settings, const char *key, bool is
     if (is_safe)
         return NULL;
     return settings_refuse_key(settings, key,
-                               "this goes over the network: say `tls:`, or `insecure: true`");
+                               "this is a network address: set `tls:` or `insecure: true`");
 }
 
 struct error *
@@ -82,5 +82,5 @@ endpoint_settings_check_use(const struct setting *settings, bool is_tcp)
     if (error || is_tcp || (!is_insecure && !has_tls))
         return error;
     return settings_refuse_key(settings, has_tls ? "tls" : "insecure",
-                               "this is for an endpoint like HOST:PORT, and there is none");
+                               "this needs an endpoint like HOST:PORT");
 }

@@ -56,8 +56,8 @@ read_options(const struct setting *settings, struct arena *arena, struct storage
         error = settings_read_number(settings, "overprovisioning", 1,
                                      CONTROLLER_MOST_OVERPROVISIONING, &limits->overprovisioning);
     if (!error && out->directory && out->directory[0] != '/')
-        error =
-            error_new(CODE_INVALID_ARGUMENT, "data: \"%s\" is no absolute path", out->directory);
+        error = error_new(CODE_INVALID_ARGUMENT, "data: \"%s\" is not an absolute path",
+                          out->directory);
     return error;
 }
 

@@ -115,7 +115,7 @@ probe(struct monitor *monitor, struct endpoint *endpoint)
         monitor_ask(monitor, endpoint, CSI_V1_IDENTITY_PROBE, &request.base, &reply);
     if (error || !reply->ready || reply->ready->value)
         return error;
-    error = error_new(CODE_FAILED_PRECONDITION, "it says that it is not ready");
+    error = error_new(CODE_FAILED_PRECONDITION, "it reports that it is not ready");
     error->from_peer = true;
     return error;
 }

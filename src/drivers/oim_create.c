@@ -68,7 +68,7 @@ choose_size(const Csi__V1__CapacityRange *range, const char *fs_type, int64_t *o
     if (size < least)
         size = least;
     if (size > SPEC_LARGEST_BYTES)
-        return error_new(CODE_OUT_OF_RANGE, "%jd bytes are more than a volume can have (%jd)",
+        return error_new(CODE_OUT_OF_RANGE, "%jd bytes exceed the largest size of a volume (%jd)",
                          (intmax_t)size, (intmax_t)SPEC_LARGEST_BYTES);
     size = (size + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
     if (limit && size > limit)
@@ -83,13 +83,13 @@ check_parameters(const Csi__V1__CreateVolumeRequest *request, struct arena *aren
 {
     const char *key = oim_volume_find_parameter(request->parameters, request->n_parameters, arena);
     if (key)
-        return error_new(CODE_INVALID_ARGUMENT, "unknown parameter \"%s\": there are none here",
+        return error_new(CODE_INVALID_ARGUMENT, "unknown parameter \"%s\": this driver has none",
                          key);
     if (oim_volume_find_parameter(request->mutable_parameters, request->n_mutable_parameters,
                                   arena))
-        return error_new(CODE_INVALID_ARGUMENT, "there are no mutable parameters here");
+        return error_new(CODE_INVALID_ARGUMENT, "this driver has no mutable parameters");
     if (request->volume_content_source)
-        return error_new(CODE_INVALID_ARGUMENT, "a volume cannot be made from another here");
+        return error_new(CODE_INVALID_ARGUMENT, "this driver cannot copy volumes");
     return NULL;
 }
 

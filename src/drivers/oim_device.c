@@ -220,7 +220,7 @@ prepare(struct scan *scan, const struct oim_device_query *query)
     *scan = (struct scan){.query = query, .wants_scsi = query->scsi[0]};
     snprintf(scan->directory, sizeof scan->directory, "%s/dev/block", query->sysfs);
     if (!query->device[0])
-        return error_new(CODE_INTERNAL, "the controller does not tell which device it is");
+        return error_new(CODE_INTERNAL, "the controller does not say which device it is");
     if (!scan->wants_scsi || parse_scsi(query->scsi, &scan->scsi))
         return NULL;
     struct buffer said AUTO(buffer_clear) = {0};

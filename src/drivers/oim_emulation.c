@@ -43,7 +43,7 @@ image_of_path(const char *path, struct arena *arena, char **out)
     const char *end = path + size - (sizeof last - 1);
     if (size < sizeof last || strncmp(end, last, sizeof last - 1) != 0)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the image cannot be told: volume_context has no \"imageName\", and "
+                         "the image is unknown: volume_context has no \"imageName\", and "
                          "staging_target_path is not like .../IMAGE/globalmount");
     const char *start = end;
     while (start > path && start[-1] != '/')
@@ -90,7 +90,7 @@ image_of_id(const struct oim_emulated_volume *volume, struct arena *arena, char 
     }
     if (size <= UUID_SIZE || volume->id[size - UUID_SIZE - 1] != '-')
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the image cannot be told: volume_context has no \"imageName\", and the "
+                         "the image is unknown: volume_context has no \"imageName\", and the "
                          "volume's id does not end with a UUID");
     *out = arena_print(arena, "%s%s", prefix ? prefix : DEFAULT_IMAGE_PREFIX,
                        volume->id + size - UUID_SIZE);

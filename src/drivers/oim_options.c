@@ -16,7 +16,7 @@ check_target(const struct setting *settings)
         return NULL;
     return settings_refuse_key(settings, "registry",
                                has_registry
-                                   ? "there is `endpoint:` too; say one of both"
+                                   ? "there is `endpoint:` too; use only one"
                                    : "it is missing; or say `endpoint:`, a controller's own");
 }
 
@@ -79,7 +79,7 @@ read_sysfs(const struct setting *settings, struct arena *arena, struct oim_optio
 {
     struct error *error = settings_read_text(settings, "sysfs", &out->sysfs);
     if (!error && out->sysfs[0] != '/')
-        error = settings_refuse_key(settings, "sysfs", "this is no absolute path");
+        error = settings_refuse_key(settings, "sysfs", "this is not an absolute path");
     out->sysfs = arena_string(arena, out->sysfs);
     return error;
 }

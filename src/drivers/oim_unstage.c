@@ -51,7 +51,7 @@ await_gone(struct oim_driver *oim, struct call *call, const char *handle)
     struct oim_device_query query = oim_volume_query(oim, mapping);
     error = oim_device_wait_gone(&query, GONE_TIMEOUT_MS, call);
     if (error)
-        log_warn(oim->engine.log, "a disk is still there though it is unmapped",
+        log_warn(oim->engine.log, "a disk is still present after unmapping",
                  LOG_TEXT("connection", oim->base.connection), LOG_TEXT("volume", handle),
                  LOG_TEXT("device", mapping->device), LOG_TEXT("scsi", mapping->scsi));
 }

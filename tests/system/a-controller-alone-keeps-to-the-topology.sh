@@ -43,7 +43,7 @@ check "volumes have the keys of the node" "$(to_controller create_volume data "$
     "{'west.example.com/zone': 'w'}"
 check "the driver sees its own" "$(required west)" "[{'example.com/zone': 'w'}]"
 refuses "another zone" RESOURCE_EXHAUSTED 'not there' to_controller create other "$(on west)" "$(in_zone x west.example.com/zone)"
-refuses "the zone of another connection" RESOURCE_EXHAUSTED 'none of the places' \
+refuses "the zone of another connection" RESOURCE_EXHAUSTED 'none of the required topologies' \
     to_controller create other "$(on west)" "$(in_zone e example.com/zone)"
 check "lists" "$(to_controller rpc Controller/ListVolumes '{}' |
     pick '[e["volume"]["accessibleTopology"][0]["segments"] for e in it["entries"]]')" \

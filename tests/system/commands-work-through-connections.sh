@@ -62,14 +62,14 @@ skycap volume create mine --connection slow
 expect_equal "volumes of all connections" "$(names)" "data@fast -@foreign data@slow mine@slow"
 expect_equal "the same command again" "$(id_from volume create data)" "$data"
 
-fails "a name that two connections have" "\"data\" is the name of several volumes, give the id of one: $data, $other" volume show data
-fails "the operation of that name" "\"data\" is the name of several volumes, give the id of one: $data, $other" op show data
+fails "a name that two connections have" "\"data\" is the name of several volumes; use the id of one: $data, $other" volume show data
+fails "the operation of that name" "\"data\" is the name of several volumes; use the id of one: $data, $other" op show data
 fails "a name that nobody has" 'there is no volume "none"' volume show none
 fails "an id that nobody has" 'there is no volume "v:slow/none"' volume show v:slow/none
 fails "a third-party id that nobody has" 'there is no volume "v:foreign/none"' volume show v:foreign/none
-fails "an id of no connection" 'there is no connection "gone", which "v:gone/x" is of' volume show v:gone/x
+fails "an id of no connection" 'there is no connection "gone" for "v:gone/x"' volume show v:gone/x
 # The engines call their own volumes so; through a connection that is nobody's.
-fails "an id as an engine has it" 'there is no connection "local", which "v:local/x" is of' volume show v:local/x
+fails "an id as an engine has it" 'there is no connection "local" for "v:local/x"' volume show v:local/x
 fails "a connection that there is not" 'there is no connection "none"; there are: fast, foreign, slow' \
     volume create more --connection none
 expect_equal "by its id" "$("$SKYCAP" volume show "$other" | sed -n 's/^size *//p')" "1 GiB"

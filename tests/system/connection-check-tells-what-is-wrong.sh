@@ -32,12 +32,12 @@ printf 'driver: local\n\nlabels: {media: ssd}\nmax-calls: many\n' >fast.yaml
 expect_wrong fast.yaml 'fast.yaml:4: max-calls: "many" is no number from 1 to 1024'
 expect_wrong "$SKYCAP_TMP/fast.yaml" "$SKYCAP_TMP/fast.yaml:4: max-calls: \"many\" is no number from 1 to 1024"
 printf 'driver: local\na: [\n' >syntax.yaml
-expect_wrong syntax.yaml "syntax.yaml:3: this is no YAML: did not find expected node content (while parsing a flow node)"
+expect_wrong syntax.yaml "syntax.yaml:3: this is not YAML: did not find expected node content (while parsing a flow node)"
 
 for file in none.yaml Bad_Name.yaml note.txt pipe.yaml; do
     case $file in
     none.yaml) wrong="it cannot be read: No such file or directory" ;;
-    Bad_Name.yaml) wrong='"Bad_Name" is no name of a connection: that has 1 to 20 small letters, digits and dashes, the first of them no dash' ;;
+    Bad_Name.yaml) wrong='"Bad_Name" is not a connection name: use 1 to 20 lowercase letters, digits and dashes, and no dash at the start' ;;
     note.txt) wrong="the name of a connection's file ends with .yaml" ;;
     pipe.yaml) wrong="it is no regular file" ;;
     esac

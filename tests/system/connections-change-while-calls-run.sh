@@ -50,7 +50,7 @@ try_broken() { # try_broken CASE PATTERN: with the file on stdin
     sample_file nas "default: true" | connection nas
     wait_for 5 bad_is 0 || fail "$1: it is not mended"
 }
-try_broken "no YAML" 'line 3: this is no YAML' <<<$'driver: csi\noptions: {endpoint: "unix:///x'
+try_broken "no YAML" 'line 3: this is not YAML' <<<$'driver: csi\noptions: {endpoint: "unix:///x'
 try_broken "an unknown key" 'line 3.*speed' <<<"$(sample_file nas "speed: high")"
 try_broken "an unknown driver" 'local, csi' <<<"driver: zfs"
 try_broken "no endpoint" endpoint <<<$'driver: csi\noptions: {}'

@@ -29,7 +29,7 @@ refused gone 'there are: nas, ssd'
 passes "a connection that there is not: the answer names those that there are"
 for name in ../outside/x ../../etc/x below/x ./nas nas/ /nas nas.yaml .nas NAS "nas " " nas" "na\ts" "" - -nas nas_ \
     "n\u00e4s" "$(printf '%021d' 0)" "$(printf '%0300d' 0)" '%2e%2e' 'nas\\' '\"nas\"' "nas,ssd" "*"; do
-    refused "$name" 'no name of a connection|there are: nas, ssd'
+    refused "$name" 'not a connection name|there are: nas, ssd'
     passes "connection '${name:0:40}' is refused"
 done
 refuses "none, and no default" INVALID_ARGUMENT 'no connection is the default one; there are: nas, ssd' create_volume data

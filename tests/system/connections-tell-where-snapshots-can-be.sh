@@ -55,12 +55,12 @@ done
 # ---- what is asked for ---------------------------------------------------------------------------------------
 
 check "beta, in this node's place" "$(snapshot_of here "${volumes[beta]}" "$(requisite "$node")" | places_of 'it["snapshot"]')" "${wanted[beta]}"
-refuses "beta, by a key of alpha's alone" RESOURCE_EXHAUSTED 'none of the places' \
+refuses "beta, by a key of alpha's alone" RESOURCE_EXHAUSTED 'none of the required topologies' \
     snapshot_of there "${volumes[beta]}" "$(requisite "{\"segments\":{\"$KEY\":\"alpha-node\"}}")"
 passes "a place that is named by keys of others alone is refused"
 snapshot_of room "${volumes[plain]}" "$(requisite '{"segments":{"example.com/room":"east"}}')" >/dev/null
 check "a driver without places sees nothing of it" "$(seen plain CreateSnapshot '"accessibilityRequirements" in last')" False
-refuses "none that fits" RESOURCE_EXHAUSTED 'none of the places' \
+refuses "none that fits" RESOURCE_EXHAUSTED 'none of the required topologies' \
     snapshot_of north "${volumes[plain]}" "$(requisite '{"segments":{"example.com/room":"north"}}')"
 passes "no term that fits: RESOURCE_EXHAUSTED"
 

@@ -47,7 +47,7 @@ check "beta, in this node's place" "$(create_volume two "$(on beta)" "$(requisit
 check "what beta sees of it" "$(seen beta CreateVolume '[sorted(t["segments"].items()) for t in last["accessibilityRequirements"]["requisite"]]')" \
     "[[('example.com/zone', 'b')]]"
 check "gamma, which agrees with alpha" "$(create_volume three "$(on gamma)" "$(requisite "$node")" | where)" "[[('example.com/zone', 'a')]]"
-refuses "alpha, by a key of beta's alone" RESOURCE_EXHAUSTED 'none of the places' \
+refuses "alpha, by a key of beta's alone" RESOURCE_EXHAUSTED 'none of the required topologies' \
     create_volume four "$(on alpha)" "$(requisite "$(place beta.example.com/zone b)")"
 passes "a place that is named by keys of others alone is refused"
 preferred="\"accessibilityRequirements\":{\"requisite\":[$(place example.com/zone z),$(place example.com/zone a)],
@@ -62,7 +62,7 @@ check "a driver without places: any term that fits is enough" \
     "$(create_volume six "$(on plain)" "$(requisite "$(place example.com/room north)" "$(place example.com/room west)")" | where)" \
     "[[('example.com/room', 'east')], [('example.com/room', 'west')]]"
 check "it sees nothing of it" "$(seen plain CreateVolume '"accessibilityRequirements" in last')" False
-refuses "none that fits" RESOURCE_EXHAUSTED 'none of the places' \
+refuses "none that fits" RESOURCE_EXHAUSTED 'none of the required topologies' \
     create_volume seven "$(on plain)" "$(requisite "$(place example.com/room north)")"
 passes "no term that fits: RESOURCE_EXHAUSTED"
 check "the room in another place" \

@@ -16,7 +16,7 @@ wait_until_up gold
 trouble_of() { "$SKYCAP" connection list --endpoint "unix:$SOCKET" -o json | pick "[c.get('fileTrouble', '') for c in it['connections'] if c['name'] == '$1'][0]"; }
 
 check "the first by name is in force" "$(trouble_of gold)" ""
-check "the second says what to do" "$(trouble_of silver | grep -o 'put "silver" among the aliases of "gold"')" 'put "silver" among the aliases of "gold"'
+check "the second says what to do" "$(trouble_of silver | grep -o 'add "silver" to the aliases of "gold"')" 'add "silver" to the aliases of "gold"'
 selector='"parameters":{"connection-selector":"media=disk"}'
 check "the capacity counts once" "$(rpc Controller/GetCapacity "{$selector}" | pick 'it["availableCapacity"]')" 1000
 refuses "no volume is made by the second" INVALID_ARGUMENT 'there are: gold' create_volume data "$(on silver)"

@@ -24,7 +24,7 @@ publish_on() { # publish_on NODE
 is_published() { publish_on worker-1 >/dev/null 2>&1; }
 wait_for 10 is_published || fail "nobody has asked the node who it is, and the controller does not know it"
 check "the controller knows what the driver calls the node" "$(seen deep ControllerPublishVolume 'last["nodeId"]')" deep-node
-refuses "a node that nobody has told of" NOT_FOUND 'not known what the driver' publish_on control-plane
+refuses "a node that nobody has told of" NOT_FOUND 'is unknown: add it to node-ids' publish_on control-plane
 passes "the controller's own host is no node"
 check "lists name the node as we do" "$(to_controller rpc Controller/ListVolumes '{}' |
     pick 'it["entries"][0]["status"]["publishedNodeIds"]')" "['worker-1']"
@@ -42,7 +42,7 @@ start_controller
 to_controller wait_until_up deep
 to_controller delete_volume "$id"
 check "a controller elsewhere deletes it" "$(seen deep DeleteVolume 'last["volumeId"].rstrip("x")')" volumes/data
-refuses "the node, of an id that nobody knows" UNAVAILABLE 'no such list' \
+refuses "the node, of an id that nobody knows" UNAVAILABLE 'cannot list them' \
     to_node rpc Node/NodeUnstageVolume "{\"volumeId\":\"v:deep/~0123456789abcdef\",\"stagingTargetPath\":\"$SKYCAP_TMP/staging\"}"
 passes "the node does not say that what it cannot look for is not there"
 

@@ -29,10 +29,10 @@ start_sample second
 sample_file second | connection old
 ! reload || fail "a file of another's alias is taken"
 check "its trouble names the other" "$(file_trouble old | grep -o 'alias of connection "first"')" 'alias of connection "first"'
-check "the other says so too" "$(file_trouble first | grep -c 'file of connection "old"')" 1
+check "the other says so too" "$(file_trouble first | grep -c 'connection "old" has a file')" 1
 delete_volume "$id"
 check "the delete goes where it went before" "$(deletes first) $(deletes second)" "1 0"
-check_says 'first.yaml: aliases: there is a file of connection "old" as well'
+check_says 'first.yaml: aliases: connection "old" has a file of its own'
 check_says 'old.yaml: "old" is an alias of connection "first"'
 passes "connection check of the directory says so"
 restart
@@ -72,7 +72,7 @@ passes "a name is of one driver"
 "$SKYCAP" connection forget first --endpoint "unix:$SOCKET" >/dev/null
 wait_until_up next
 check "once it is forgotten the name is free" "$(file_trouble next)" ""
-refuses "what is in force is not forgotten" 'in force' 'remove its file' "$SKYCAP" connection forget next --endpoint "unix:$SOCKET"
+refuses "what is in force is not forgotten" 'in force' 'remove or replace its file' "$SKYCAP" connection forget next --endpoint "unix:$SOCKET"
 refuses "nor what never was" 'nothing is remembered' never "$SKYCAP" connection forget never --endpoint "unix:$SOCKET"
 passes "there is nothing else to forget"
 check "a good directory" "$("$SKYCAP" connection check "$CONNECTIONS")" "$CONNECTIONS/next.yaml: ok (driver local)"

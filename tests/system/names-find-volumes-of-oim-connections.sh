@@ -69,7 +69,7 @@ own=$("$SKYCAP" volume create data --connection own -o json | pick 'it["volume"]
 for command in "show data" "delete data" "publish data $at/data" "unpublish data $at/data"; do
     # shellcheck disable=SC2086 # several words
     complains "a name that two connections have: ${command%% *}" \
-        "\"data\" is the name of several volumes, give the id of one: v:acc/data, $own" volume $command
+        "\"data\" is the name of several volumes; use the id of one: v:acc/data, $own" volume $command
 done
 check "nothing was deleted" "$(bdev data)" "{}"
 "$SKYCAP" volume delete "$own"
@@ -84,15 +84,15 @@ take_the_slot() { # of the connection's one call; a question at that moment has 
     sleep 0.2
 }
 take_the_slot
-full='connection "acc": 1 calls are under way, as many as may be (max-calls); try again later'
+full='connection "acc": 1 calls are in progress, as many as max-calls allows; try again later'
 is_full() {
     ! has_ended "$busy" || take_the_slot
-    ! "$SKYCAP" volume show none 2>"$SKYCAP_TMP/err" && grep -q "under way" "$SKYCAP_TMP/err"
+    ! "$SKYCAP" volume show none 2>"$SKYCAP_TMP/err" && grep -q "in progress" "$SKYCAP_TMP/err"
 }
 if wait_for 5 is_full; then
     complains "nobody can say that there is none" "not all connections could be asked whether they have a volume \"none\": $full" volume show none
     complains "nor that it is the only one" \
-        "\"copy\" is a name of $(id_of "$("$SKYCAP" volume list | grep -o 'v:own/[^ ]*')"), but not all connections could be asked whether they have a volume \"copy\", too; give the id: $full" \
+        "\"copy\" is a name of $(id_of "$("$SKYCAP" volume list | grep -o 'v:own/[^ ]*')"), but not all connections could be asked whether they have a volume \"copy\", too; use the id: $full" \
         volume delete copy
 else
     fails "nobody can say that there is none" "$("$SKYCAP" volume show none 2>&1)"

@@ -36,8 +36,7 @@ opens_with_the_fifth_failure_in_a_row(void)
     CHECK(!lets_pass(&breaker));
     CHECK(!note(&breaker, CODE_UNAVAILABLE, false, 6000)); /* it is open already */
     struct error *error AUTO(error_cleanup) = breaker_check(&breaker, 13999);
-    CHECK_TEXT(error->message,
-               "it has not answered for 12 s and is being asked again: failure at 6000");
+    CHECK_TEXT(error->message, "it has not answered for 12 s and is being probed: failure at 6000");
 }
 
 static void

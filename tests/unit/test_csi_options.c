@@ -61,20 +61,19 @@ static void
 wrong_endpoints(void)
 {
     CHECK_TEXT(READ("probe-interval", "1s"),
-               "line 1: endpoint: it is missing: where is the driver's socket?");
+               "line 1: endpoint: it is missing: set the address of the driver's socket");
     CHECK_TEXT(read_settings(NULL),
-               "line 1: endpoint: it is missing: where is the driver's socket?");
+               "line 1: endpoint: it is missing: set the address of the driver's socket");
     CHECK(strstr(READ("endpoint", "ftp://x"), "line 2: endpoint: ") != NULL);
     CHECK_TEXT(READ("endpoint", "10.0.0.1:5000"),
-               "line 2: endpoint: this goes over the network: say `tls:`, or `insecure: true`");
-    CHECK_TEXT(
-        READ("endpoint", "unix:///a", "node-endpoint", "10.0.0.1:5000"),
-        "line 2: node-endpoint: this goes over the network: say `tls:`, or `insecure: true`");
+               "line 2: endpoint: this is a network address: set `tls:` or `insecure: true`");
+    CHECK_TEXT(READ("endpoint", "unix:///a", "node-endpoint", "10.0.0.1:5000"),
+               "line 2: node-endpoint: this is a network address: set `tls:` or `insecure: true`");
     CHECK_TEXT(READ("endpoint", ":5000", "insecure", "true"),
                "line 2: endpoint: a host and a port to connect to are missing");
     CHECK_TEXT(READ("endpoint", "10.0.0.1:5000", "insecure", "true"), "");
     CHECK_TEXT(READ("endpoint", "unix:///a", "insecure", "true"),
-               "line 2: insecure: this is for an endpoint like HOST:PORT, and there is none");
+               "line 2: insecure: this needs an endpoint like HOST:PORT");
     CHECK(strstr(READ("controller-endpoint", "unix:///a"),
                  "\"controller-endpoint\" is not known here") != NULL);
 }
@@ -96,11 +95,11 @@ tls(void)
     CHECK_TEXT(read_settings(add_setting(&arena, tcp, "tls", part)),
                "line 3: tls: certificate is missing: the path of a file");
     CHECK_TEXT(read_settings(add_setting(&arena, unix_settings(), "tls", whole)),
-               "line 3: tls: this is for an endpoint like HOST:PORT, and there is none");
+               "line 3: tls: this needs an endpoint like HOST:PORT");
     const struct setting *both =
         make_settings(&arena, "endpoint", "10.0.0.1:5000", "insecure", "true", NULL);
     CHECK_TEXT(read_settings(add_setting(&arena, both, "tls", whole)),
-               "line 2: insecure: there is `tls:` too; say one of both");
+               "line 2: insecure: there is `tls:` too; use only one");
 }
 
 static void
@@ -114,12 +113,13 @@ command(void)
     CHECK_TEXT(options.command[2], NULL);
     CHECK_TEXT(READ("endpoint", "unix:///a", "command", "/bin/x"), "");
     CHECK_TEXT(options.command[1], NULL);
-    CHECK_TEXT(READ("endpoint", "unix:///a", "command", "x"),
-               "line 2: command: the first is a program with its whole path, like /usr/bin/x");
+    CHECK_TEXT(
+        READ("endpoint", "unix:///a", "command", "x"),
+        "line 2: command: the first item is the absolute path of a program, like /usr/bin/x");
 
     const struct setting *variables = make_settings(&arena, "NAME", "value", NULL);
     settings = add_setting(&arena, settings, "environment", variables);
-    CHECK_TEXT(read_settings(settings), "line 3: environment: there is no `command:` that gets it");
+    CHECK_TEXT(read_settings(settings), "line 3: environment: it needs `command:`");
     settings = add_setting(&arena, settings, "command", list_of("/bin/x", "--y"));
     CHECK_TEXT(read_settings(settings), "");
     CHECK_TEXT(text_map_find(&options.environment, "NAME"), "value");

@@ -151,7 +151,8 @@ test_names(void)
     CHECK_TEXT(files.items[0].name, "??");
     CHECK_TEXT(files.items[0].file, "??.yaml");
     CHECK_TEXT(files.items[1].name, "Bad_Name");
-    CHECK(!files.items[1].text && strstr(files.items[1].trouble, "\"Bad_Name\" is no name"));
+    CHECK(!files.items[1].text &&
+          strstr(files.items[1].trouble, "\"Bad_Name\" is not a connection name"));
     CHECK_TEXT(files.items[3].text, "two");
     directory_close(directory);
 }
@@ -276,7 +277,7 @@ test_single_files(void)
     directory_read_file(in(path, "fast.txt"), &arena, &file);
     CHECK_TEXT(file.trouble, "the name of a connection's file ends with .yaml");
     directory_read_file(in(path, "Fast.yaml"), &arena, &file);
-    CHECK(file.trouble && strstr(file.trouble, "is no name"));
+    CHECK(file.trouble && strstr(file.trouble, "is not a connection name"));
 }
 
 /* ---- waiting ---- */

@@ -77,7 +77,7 @@ a_child_that_is_not_ready_is_told_with_its_own_words(void)
     atomic_store(&child.is_unready, true);
     CHECK(wait_for_facts(front.driver, false, NULL));
     struct driver_facts *facts = driver_facts(front.driver);
-    CHECK_TEXT(facts->trouble, "it says that it is not ready");
+    CHECK_TEXT(facts->trouble, "it reports that it is not ready");
     CHECK_TEXT(facts->node_id, "child-node"); /* what it said before stays */
     driver_facts_release(facts);
     atomic_store(&child.is_unready, false);

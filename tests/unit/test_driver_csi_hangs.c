@@ -36,7 +36,7 @@ more_calls_than_may_be_are_refused_at_once(void)
     uint64_t start = timers_now();
     struct error *error = create(&front, "one", NULL, NULL);
     CHECK(ms_since(start) < 500);
-    CHECK(error && strstr(error->message, "connection \"slow\": 2 calls are under way"));
+    CHECK(error && strstr(error->message, "connection \"slow\": 2 calls are in progress"));
     CHECK_CODE(error, CODE_RESOURCE_EXHAUSTED);
     gate_pass(&child.may_go);
     for (size_t i = 0; i < COUNT_OF(callers); i++) {

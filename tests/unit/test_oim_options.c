@@ -32,11 +32,11 @@ one_of_two_targets(void)
     CHECK_TEXT(READ("controller", "a"),
                "line 1: registry: it is missing; or say `endpoint:`, a controller's own");
     CHECK_TEXT(READ("registry", "unix:/a", "endpoint", "unix:/b"),
-               "line 2: registry: there is `endpoint:` too; say one of both");
+               "line 2: registry: there is `endpoint:` too; use only one");
     CHECK_TEXT(READ("endpoint", "unix:/a", "controller", ""),
                "line 2: controller: it is empty; leave it out for the node's id");
     CHECK_TEXT(READ("endpoint", "unix:/a", "sysfs", "sys"),
-               "line 2: sysfs: this is no absolute path");
+               "line 2: sysfs: this is not an absolute path");
     CHECK(strstr(READ("endpoint", "unix:/a", "spdk", "x"), "spdk"));
 }
 
@@ -47,7 +47,7 @@ the_network_needs_tls(void)
         make_settings(&arena, "ca", "/ca", "certificate", "/crt", "key", "/key", NULL);
     const struct setting *tcp = make_settings(&arena, "registry", "dns:///registry:8999", NULL);
     CHECK_TEXT(read_settings(tcp),
-               "line 2: registry: this goes over the network: say `tls:`, or `insecure: true`");
+               "line 2: registry: this is a network address: set `tls:` or `insecure: true`");
     CHECK_TEXT(read_settings(add_setting(&arena, tcp, "tls", files)), "");
     CHECK(options.tls.is_given);
     CHECK_TEXT(options.tls.name, NULL);
@@ -56,9 +56,9 @@ the_network_needs_tls(void)
     const struct setting *both =
         make_settings(&arena, "registry", "registry:8999", "insecure", "true", NULL);
     CHECK_TEXT(read_settings(add_setting(&arena, both, "tls", files)),
-               "line 2: insecure: there is `tls:` too; say one of both");
+               "line 2: insecure: there is `tls:` too; use only one");
     CHECK_TEXT(READ("endpoint", "unix:/a", "insecure", "true"),
-               "line 2: insecure: this is for an endpoint like HOST:PORT, and there is none");
+               "line 2: insecure: this needs an endpoint like HOST:PORT");
 }
 
 static void

@@ -105,12 +105,11 @@ test_names(void)
     longer[300] = '\0';
     CHECK(!is_name(longer));
     struct error *error AUTO(error_cleanup) = spec_check_name("../\n\xff");
-    CHECK_TEXT(error->message,
-               "\"../\\n\xef\xbf\xbd\" is no name of a connection: that has 1 to 20 "
-               "small letters, digits and dashes, the first of them no dash");
+    CHECK_TEXT(error->message, "\"../\\n\xef\xbf\xbd\" is not a connection name: use 1 to 20 "
+                               "lowercase letters, digits and dashes, and no dash at the start");
     struct connection_spec *spec = NULL;
     struct error *refused AUTO(error_cleanup) = spec_read("No", "driver: local", 13, &arena, &spec);
-    CHECK(refused && strstr(refused->message, "\"No\" is no name"));
+    CHECK(refused && strstr(refused->message, "\"No\" is not a connection name"));
 }
 
 /* ---- good files ---- */
@@ -221,7 +220,7 @@ test_drivers(void)
     CHECK_TEXT(trouble_of("- driver: csi\n"),
                "line 1: this should be a map of keys, like \"driver: local\"");
     CHECK_TEXT(trouble_of("driver: *x\n"),
-               "line 1: aliases (*name) are not read here: write the value itself");
+               "line 1: aliases (*name) are not supported: write the value itself");
 }
 
 static void
@@ -296,11 +295,11 @@ test_wrong_aliases(void)
 {
     CHECK_TEXT(trouble_with("aliases: [Old_1.b]"), "");
     CHECK_TEXT(trouble_with("aliases: [_Old]"),
-               "line 2: aliases: \"_Old\" is no alias: that has 1 to 63 letters, digits and "
-               "characters of . _ -, the first of them a letter or a digit");
+               "line 2: aliases: \"_Old\" is not an alias: use 1 to 63 letters, digits and "
+               ". _ -, with a letter or a digit at the start");
     CHECK_TEXT(trouble_with("aliases: [fast]"),
                "line 2: aliases: fast is the connection's own name");
-    CHECK_TEXT(trouble_with("aliases: [a, b, a]"), "line 2: aliases: a is there twice");
+    CHECK_TEXT(trouble_with("aliases: [a, b, a]"), "line 2: aliases: a is listed twice");
     struct buffer many AUTO(buffer_clear) = {0};
     for (int i = 0; i < 65; i++)
         buffer_print(&many, "%sa%d", i ? ", " : "aliases: [", i);
@@ -311,20 +310,20 @@ test_wrong_aliases(void)
 static void
 test_wrong_topology(void)
 {
-    const char *place = "a place has at most 63 letters, digits and characters of . _ -, with a "
-                        "letter or a digit at both ends";
+    const char *place =
+        "a topology value has at most 63 letters, digits and characters of . _ -, with a "
+        "letter or a digit at both ends";
     CHECK_TEXT(trouble_with("topology: {zone: a}"),
                "line 2: topology: this is a map, and should be a list");
     CHECK_TEXT(trouble_with("topology: [zone]"),
                "line 2: this is a text, and should be a map, like {key: value}");
-    CHECK_TEXT(trouble_with("topology:\n- zone: a\n- {}"),
-               "line 4: topology: an empty map says nothing");
+    CHECK_TEXT(trouble_with("topology:\n- zone: a\n- {}"), "line 4: topology: the map is empty");
     CHECK_TEXT(trouble_with("topology: [{zone: [a]}]"),
                "line 2: zone: this is a list, and should be one text");
     static const char *const keys[] = {"a/b/c", "/zone", "zone/", "-zone", "zo ne", "", "a-/zone"};
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         CHECK(strstr(trouble_with(arena_print(&arena, "topology: [{\"%s\": a}]", keys[i])),
-                     "a key of the topology is like example.com/zone"));
+                     "a topology key looks like example.com/zone"));
     CHECK_TEXT(trouble_with("topology: [{zone: \"a/b\"}]"),
                arena_print(&arena, "line 2: zone: %s", place));
     CHECK_TEXT(trouble_with("topology: [{zone: a-}]"),

@@ -116,27 +116,27 @@ test_lines(void)
 static void
 test_what_has_no_place(void)
 {
-    CHECK_TEXT(tree_of("a: &x 1\nb: *x\n"), "line 1: anchors (&name) are not read here: write the "
+    CHECK_TEXT(tree_of("a: &x 1\nb: *x\n"), "line 1: anchors (&name) are not supported: write the "
                                             "value where it is needed");
-    CHECK_TEXT(tree_of("&x a: 1\n"), "line 1: anchors (&name) are not read here: write the "
+    CHECK_TEXT(tree_of("&x a: 1\n"), "line 1: anchors (&name) are not supported: write the "
                                      "value where it is needed");
     CHECK_TEXT(tree_of("a: 1\nb: *x\n"),
-               "line 2: aliases (*name) are not read here: write the value itself");
+               "line 2: aliases (*name) are not supported: write the value itself");
     CHECK_TEXT(tree_of("a: 1\n*x : 2\n"),
-               "line 2: aliases (*name) are not read here: write the value itself");
-    CHECK_TEXT(tree_of("\na: !!str 5\n"), "line 2: tags (!name) are not read here: leave it out");
-    CHECK_TEXT(tree_of("a: !secret {}\n"), "line 1: tags (!name) are not read here: leave it out");
-    CHECK_TEXT(tree_of("--- !!null\n"), "line 1: tags (!name) are not read here: leave it out");
-    CHECK_TEXT(tree_of("a: 1\nb: 2\na: 3\n"), "line 3: a: the key is there twice, first on line 1");
+               "line 2: aliases (*name) are not supported: write the value itself");
+    CHECK_TEXT(tree_of("\na: !!str 5\n"), "line 2: tags (!name) are not supported: leave it out");
+    CHECK_TEXT(tree_of("a: !secret {}\n"), "line 1: tags (!name) are not supported: leave it out");
+    CHECK_TEXT(tree_of("--- !!null\n"), "line 1: tags (!name) are not supported: leave it out");
+    CHECK_TEXT(tree_of("a: 1\nb: 2\na: 3\n"), "line 3: a: the key occurs twice, first on line 1");
     CHECK_TEXT(tree_of("x: {b: 1, \"b\": 2}\n"),
-               "line 1: b: the key is there twice, first on line 1");
+               "line 1: b: the key occurs twice, first on line 1");
     CHECK_TEXT(tree_of("[a]: 1\n"), "line 1: a key must be a text");
     CHECK_TEXT(tree_of("? {a: b}\n: 1\n"), "line 1: a key must be a text");
     CHECK_TEXT(tree_of("~: 1\n"), "line 1: a key must be a text");
     CHECK_TEXT(tree_of("a:\nb: 1\n"),
                "line 1: a: there is no value: leave the key out, or write \"\" for an empty text");
     CHECK_TEXT(tree_of("a: [x, ~]\n"),
-               "line 1: there is nothing here: write \"\" for an empty text");
+               "line 1: the value is missing: write \"\" for an empty text");
     CHECK_TEXT(tree_of("a: 1\n---\nb: 2\n"),
                "line 2: a second document begins here (---): one file has one");
     CHECK_TEXT(tree_of("---\n---\n"),
@@ -147,32 +147,32 @@ static void
 test_bytes(void)
 {
     CHECK_TEXT(read_bytes("a: 1\nb: \0\n", 9), "line 2: there is a NUL byte here");
-    CHECK_TEXT(tree_of("a: 1\n\nb: \"x\\0y\"\n"), "line 3: texts with NUL (\\0) are not read here");
-    CHECK_TEXT(tree_of("\"x\\0y\": 1\n"), "line 1: texts with NUL (\\0) are not read here");
+    CHECK_TEXT(tree_of("a: 1\n\nb: \"x\\0y\"\n"), "line 3: texts with NUL (\\0) are not supported");
+    CHECK_TEXT(tree_of("\"x\\0y\": 1\n"), "line 1: texts with NUL (\\0) are not supported");
     CHECK_TEXT(tree_of("a: \xff\n"), "line 1: this is not UTF-8");
     CHECK_TEXT(tree_of("a: 1\nb: \xc3"), "line 2: this is not UTF-8");
     CHECK_TEXT(tree_of("a: \xc0\x80\n"), "line 1: this is not UTF-8");
     CHECK_TEXT(tree_of("a: \"\xed\xa0\x80\"\n"), "line 1: this is not UTF-8");
     CHECK_TEXT(read_bytes("a\0:\0 \0b\0", 8), "line 1: there is a NUL byte here");
     CHECK_TEXT(tree_of("a: 1\nb: \x01\n"),
-               "line 2: this is no YAML: control characters are not allowed");
+               "line 2: this is not YAML: control characters are not allowed");
 }
 
 static void
 test_syntax(void)
 {
-    CHECK_TEXT(tree_of("a: 1\nb\n"), "line 3: this is no YAML: could not find expected ':' (while "
+    CHECK_TEXT(tree_of("a: 1\nb\n"), "line 3: this is not YAML: could not find expected ':' (while "
                                      "scanning a simple key)");
     CHECK_TEXT(tree_of("a: 1\n  b: 2\n"),
-               "line 2: this is no YAML: mapping values are not allowed in this context");
+               "line 2: this is not YAML: mapping values are not allowed in this context");
     CHECK_TEXT(tree_of("a: 1\n\tb: 2\n"),
-               "line 2: this is no YAML: found a tab character that violates "
+               "line 2: this is not YAML: found a tab character that violates "
                "indentation (while scanning a plain scalar)");
     CHECK_TEXT(tree_of("a: [1\n"),
-               "line 2: this is no YAML: did not find expected ',' or ']' (while "
+               "line 2: this is not YAML: did not find expected ',' or ']' (while "
                "parsing a flow sequence)");
     CHECK_TEXT(tree_of("%YAML 3.0\n---\na: 1\n"),
-               "line 1: this is no YAML: found incompatible YAML document");
+               "line 1: this is not YAML: found incompatible YAML document");
 }
 
 /* ---- limits ---- */

@@ -82,9 +82,10 @@ connection_unknown_error(const struct connection *connection)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     return error_new(CODE_UNAVAILABLE,
-                     "connection \"%s\" has not been reached yet, and what it can do is not known "
-                     "(`capabilities:` of its file may say it): %s",
-                     connection->spec->name, facts->trouble ? facts->trouble : "it is being asked");
+                     "connection \"%s\" has not been reached yet, and its capabilities are unknown "
+                     "(`capabilities:` in its file can list them): %s",
+                     connection->spec->name,
+                     facts->trouble ? facts->trouble : "it is being probed");
 }
 
 #define CAPABILITIES(function, member, without)                                                    \

@@ -259,9 +259,7 @@ connections_forget(struct connections *connections, const char *name)
     const struct connection_slot *slot = find_slot(set, name);
     if (slot && !slot->trouble)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "connection \"%s\" is in force: remove its file, or put the new one in "
-                         "its place, first",
-                         name);
+                         "connection \"%s\" is in force: remove or replace its file first", name);
     struct error *error = known_drivers_forget(connections->options.store, name);
     return error ? error : connections_reload(connections);
 }

@@ -15,8 +15,8 @@ refuse(const struct connection_spec *spec, const char *name, const char *before)
 {
     return error_new(CODE_INVALID_ARGUMENT,
                      "driver: it is %s, but \"%s\" was a connection of driver %s, and ids with "
-                     "that name are of its volumes; take another name, or, when none of these "
-                     "volumes is left: skycap connection forget %s",
+                     "that name belong to its volumes; choose another name or, if none of these "
+                     "volumes is left, run: skycap connection forget %s",
                      spec->driver->name, name, before, name);
 }
 

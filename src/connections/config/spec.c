@@ -81,8 +81,8 @@ spec_check_name(const char *name)
     struct buffer quoted AUTO(buffer_clear) = {0};
     settings_quote(&quoted, name);
     return error_new(CODE_INVALID_ARGUMENT,
-                     "%s is no name of a connection: that has 1 to %d small letters, digits and "
-                     "dashes, the first of them no dash",
+                     "%s is not a connection name: use 1 to %d lowercase letters, digits and "
+                     "dashes, and no dash at the start",
                      buffer_text(&quoted), SPEC_MAX_NAME);
 }
 
@@ -160,15 +160,15 @@ check_alias(const struct setting *root, const struct connection_spec *spec, size
         struct buffer quoted AUTO(buffer_clear) = {0};
         settings_quote(&quoted, alias);
         return settings_refuse_key(root, "aliases",
-                                   "%s is no alias: that has 1 to %d letters, digits and "
-                                   "characters of . _ -, the first of them a letter or a digit",
+                                   "%s is not an alias: use 1 to %d letters, digits and "
+                                   ". _ -, with a letter or a digit at the start",
                                    buffer_text(&quoted), SPEC_MAX_ALIAS);
     }
     if (strcmp(alias, spec->name) == 0)
         return settings_refuse_key(root, "aliases", "%s is the connection's own name", alias);
     for (size_t i = 0; i < index; i++)
         if (strcmp(alias, spec->aliases.items[i]) == 0)
-            return settings_refuse_key(root, "aliases", "%s is there twice", alias);
+            return settings_refuse_key(root, "aliases", "%s is listed twice", alias);
     return NULL;
 }
 
@@ -276,15 +276,16 @@ read_segments(const struct setting *one, struct arena *arena, struct text_map *o
     if (error)
         return error;
     if (!out->count)
-        return settings_refuse(one, "topology: an empty map says nothing");
+        return settings_refuse(one, "topology: the map is empty");
     for (const struct setting *pair = one->first; pair; pair = pair->next) {
         if (!is_topology_key(pair->key))
-            return settings_refuse(pair, "a key of the topology is like example.com/zone");
+            return settings_refuse(pair, "a topology key looks like example.com/zone");
         if (!is_topology_word(pair->text, strlen(pair->text), MAX_LABEL))
-            return settings_refuse(pair,
-                                   "a place has at most %d letters, digits and characters of "
-                                   ". _ -, with a letter or a digit at both ends",
-                                   MAX_LABEL);
+            return settings_refuse(
+                pair,
+                "a topology value has at most %d letters, digits and characters of "
+                ". _ -, with a letter or a digit at both ends",
+                MAX_LABEL);
     }
     return NULL;
 }

@@ -10,20 +10,20 @@ check_names(const struct spec_set_file *file, const struct spec_set_file *other)
 {
     if (other->spec && spec_has_alias(other->spec, file->name))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "\"%s\" is an alias of connection \"%s\": ids with it are of that one; "
-                         "take another name, or the alias away",
+                         "\"%s\" is an alias of connection \"%s\", and ids with it belong to that "
+                         "connection; choose another name, or remove the alias",
                          file->name, other->name);
     for (size_t i = 0; i < file->spec->aliases.count; i++) {
         const char *alias = file->spec->aliases.items[i];
         if (strcmp(alias, other->name) == 0)
             return error_new(CODE_INVALID_ARGUMENT,
-                             "aliases: there is a file of connection \"%s\" as well, and ids with "
-                             "that name can be of one only; remove the file, or the alias",
+                             "aliases: connection \"%s\" has a file of its own, and ids with that "
+                             "name can belong to only one; remove the file or the alias",
                              alias);
         if (other->spec && spec_has_alias(other->spec, alias))
             return error_new(CODE_INVALID_ARGUMENT,
                              "aliases: \"%s\" is an alias of connection \"%s\" as well, and ids "
-                             "with it can be of one only",
+                             "with it can belong to only one",
                              alias, other->name);
     }
     return NULL;
@@ -52,9 +52,9 @@ check_server(const struct spec_set_file *file, const struct spec_set_file *other
     if (!others || strcmp(server, others) != 0 || goes_before(file, other))
         return NULL;
     return error_new(CODE_INVALID_ARGUMENT,
-                     "connection \"%s\" leads to the same driver, at %s: every volume would be "
-                     "there twice; put \"%s\" among the aliases of \"%s\", which keeps its ids "
-                     "good, and its parameters into storage classes",
+                     "connection \"%s\" leads to the same driver, at %s: every volume would "
+                     "appear twice; add \"%s\" to the aliases of \"%s\", so that its ids stay "
+                     "valid, and move its parameters to storage classes",
                      other->name, server, file->name, other->name);
 }
 

@@ -54,7 +54,7 @@ syntax_error(const struct reader *reader)
     unsigned line = parser->error == YAML_READER_ERROR
                         ? line_at(reader->text, parser->problem_offset)
                         : (unsigned)parser->problem_mark.line + 1;
-    return error_new(CODE_INVALID_ARGUMENT, "line %u: this is no YAML: %s%s%s%s", line,
+    return error_new(CODE_INVALID_ARGUMENT, "line %u: this is not YAML: %s%s%s%s", line,
                      parser->problem ? parser->problem : "it cannot be read",
                      parser->context ? " (" : "", parser->context ? parser->context : "",
                      parser->context ? ")" : "");
@@ -98,12 +98,12 @@ check_node(struct reader *reader, const yaml_event_t *event, unsigned depth)
 {
     unsigned line = line_of(event);
     if (event->type == YAML_ALIAS_EVENT)
-        return refuse_at(line, "aliases (*name) are not read here: write the value itself");
+        return refuse_at(line, "aliases (*name) are not supported: write the value itself");
     if (anchor_of(event))
-        return refuse_at(line, "anchors (&name) are not read here: write the value where it is "
+        return refuse_at(line, "anchors (&name) are not supported: write the value where it is "
                                "needed");
     if (tag_of(event))
-        return refuse_at(line, "tags (!name) are not read here: leave it out");
+        return refuse_at(line, "tags (!name) are not supported: leave it out");
     if (++reader->nodes > YAML_MAX_NODES)
         return error_new(CODE_INVALID_ARGUMENT, "line %u: there are more than %d values", line,
                          YAML_MAX_NODES);
@@ -131,9 +131,9 @@ read_text(struct reader *reader, const yaml_event_t *event, const char **out)
     const char *text = (const char *)event->data.scalar.value;
     size_t size = event->data.scalar.length;
     if (memchr(text, '\0', size))
-        return refuse_at(line_of(event), "texts with NUL (\\0) are not read here");
+        return refuse_at(line_of(event), "texts with NUL (\\0) are not supported");
     if (is_null(event))
-        return refuse_at(line_of(event), "there is nothing here: write \"\" for an empty text");
+        return refuse_at(line_of(event), "the value is missing: write \"\" for an empty text");
     *out = arena_copy(reader->arena, text, size);
     return NULL;
 }
@@ -215,7 +215,7 @@ check_unique(const struct setting *map, size_t count)
     qsort(sorted, count, sizeof *sorted, compare_keys);
     for (size_t i = 1; i < count; i++)
         if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
-            return settings_refuse(sorted[i], "the key is there twice, first on line %u",
+            return settings_refuse(sorted[i], "the key occurs twice, first on line %u",
                                    sorted[i - 1]->line);
     return NULL;
 }

@@ -109,7 +109,7 @@ copy_device(const char *from_path, const char *to_path, const struct progress *p
         error = open_device(to_path, O_RDWR, &to, &to_size);
     if (!error && to_size < from_size)
         error = error_new(CODE_OUT_OF_RANGE,
-                          "the volume has %llu bytes, its source %llu: ask for at least as much",
+                          "the volume has %llu bytes, its source %llu: request at least as many",
                           (unsigned long long)to_size, (unsigned long long)from_size);
     struct copy_job job = {.progress = progress, .total_bytes = from_size};
     if (!error)
@@ -182,7 +182,7 @@ copy_data_check_empty(const char *path, const struct progress *progress, bool *i
 {
     struct stat found;
     if (stat(path, &found) != 0)
-        return error_from_errno(errno, "look at the published volume");
+        return error_from_errno(errno, "stat the published volume");
     return S_ISDIR(found.st_mode) ? check_tree_empty(path, is_empty)
                                   : check_device_empty(path, progress, is_empty);
 }
@@ -192,10 +192,10 @@ copy_data(const char *from, const char *to, const struct progress *progress)
 {
     struct stat source, target;
     if (stat(from, &source) != 0 || stat(to, &target) != 0)
-        return error_from_errno(errno, "look at the published volumes");
+        return error_from_errno(errno, "stat the published volumes");
     if ((source.st_mode & S_IFMT) != (target.st_mode & S_IFMT))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "a raw device cannot be made from a file system, nor the other way round");
+                         "cannot copy between a raw device and a file system");
     if (S_ISDIR(source.st_mode))
         return copy_tree(from, to, progress);
     if (S_ISBLK(source.st_mode))

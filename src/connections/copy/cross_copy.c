@@ -164,10 +164,10 @@ static struct error *
 check_same(const copy_record *record, const Csi__V1__CreateVolumeRequest *request)
 {
     if (!same_content(record, request))
-        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made from something else",
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was created from another source",
                          request->name);
     if (!is_size_fine(record, request))
-        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was made with another size",
+        return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" was created with another size",
                          request->name);
     return NULL;
 }
@@ -272,7 +272,7 @@ resume(void *context, const operation_record *operation)
     struct connection *from = connection_set_find(set, record->from_connection);
     struct connection *to = connection_set_find(set, record->to_connection);
     if (!from || !to)
-        return error_new(CODE_UNAVAILABLE, "connection \"%s\" or \"%s\" is not there any more",
+        return error_new(CODE_UNAVAILABLE, "connection \"%s\" or \"%s\" no longer exists",
                          record->from_connection, record->to_connection);
     log_info(router->log, "resuming a copy", LOG_TEXT("volume", operation->id));
     struct ops_spec spec = spec_of(new_work(router, set, from, to, record));

@@ -28,7 +28,8 @@ choice_rows_find(struct router *router, const struct connection_set *set, const 
     if (*out)
         return NULL;
     return error_new(CODE_UNAVAILABLE,
-                     "connection \"%s\", which may have made the volume, is not there", chosen);
+                     "connection \"%s\", which may have created the volume, does not exist",
+                     chosen);
 }
 
 struct error *

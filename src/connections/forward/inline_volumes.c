@@ -132,8 +132,8 @@ find_by_row(const struct router *router, const struct connection_set *set, const
     *out = connection_set_find(set, row.connection);
     if (*out)
         return NULL;
-    return error_new(CODE_UNAVAILABLE, "there is no connection \"%s\", which \"%s\" is of",
-                     row.connection, key + strlen("inline/"));
+    return error_new(CODE_UNAVAILABLE, "there is no connection \"%s\" for \"%s\"", row.connection,
+                     key + strlen("inline/"));
 }
 
 struct error *

@@ -61,8 +61,8 @@ check_list(const struct search *search)
         return error_new(CODE_UNAVAILABLE, "%s", facts->trouble);
     if (!lost_handles_can_find(search->connection, search->kind))
         return error_new(CODE_UNAVAILABLE,
-                         "its driver has no such list; bring the store back, or let a server whose "
-                         "driver has one list them");
+                         "its driver cannot list them; restore the store, or list them on a server "
+                         "whose driver can");
     return NULL;
 }
 
@@ -76,7 +76,7 @@ restore(struct search *search, const char *id)
         error = driver_list_read(search->router, search->call, search->connection, search->kind,
                                  look_at_page, search);
     if (!error && search->is_vague)
-        error = error_new(CODE_UNAVAILABLE, "several have the same hash");
+        error = error_new(CODE_UNAVAILABLE, "several handles have the same hash");
     if (error) {
         error->code = CODE_UNAVAILABLE;
         return error_wrap(error,

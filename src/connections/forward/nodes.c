@@ -79,8 +79,8 @@ nodes_translate_in(const struct router *router, const struct connection *connect
         found = name_of_host(router, connection, *node_id, arena);
     if (!error && !found)
         error = error_new(CODE_NOT_FOUND,
-                          "it is not known what the driver behind connection \"%s\" calls the node "
-                          "\"%s\": name it in the file's node-ids",
+                          "the id that the driver behind connection \"%s\" has for node \"%s\" is "
+                          "unknown: add it to node-ids in the connection's file",
                           connection->spec->name, *node_id);
     if (!error)
         *node_id = found;

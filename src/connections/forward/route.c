@@ -51,13 +51,14 @@ look_at_id(void *context, enum id_field field, char **id)
     }
     struct connection *found = connection_set_find(search->set, parts.connection);
     if (!found)
-        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
+        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
                          parts.connection, *id);
     if (route->connection && route->connection != found)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "\"%s\" is of another connection than the rest of the request: \"%s\" and "
-                         "\"%s\" do nothing together",
-                         *id, found->spec->name, route->connection->spec->name);
+        return error_new(
+            CODE_INVALID_ARGUMENT,
+            "\"%s\" belongs to another connection than the rest of the request (\"%s\" "
+            "and \"%s\"); use ids of one connection",
+            *id, found->spec->name, route->connection->spec->name);
     route->connection = found;
     route->needs_thread |= handles_is_short(parts.handle);
     return NULL;
@@ -202,8 +203,7 @@ translate_id_out(void *context, enum id_field field, char **id)
         handle = ids_handle(csi_fields_kind(field), *id);
     if (!handle || strlen(handle) > LONGEST_HANDLE)
         return error_new(CODE_INTERNAL,
-                         "the driver behind connection \"%s\" answers with what is no id (%zu "
-                         "bytes)",
+                         "the driver behind connection \"%s\" returned an invalid id (%zu bytes)",
                          spec->name, size);
     return handles_print_id(t->router->shared, csi_fields_kind(field), spec->name, handle,
                             state_of(t, field), t->arena, id);

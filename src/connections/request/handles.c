@@ -103,7 +103,7 @@ handles_print_id(struct store *store, enum id_kind kind, const char *connection,
         if (!is_other)
             return NULL;
     }
-    return error_new(CODE_INTERNAL, "too many long handles of connection \"%s\" are alike",
+    return error_new(CODE_INTERNAL, "too many long handles of connection \"%s\" have the same hash",
                      connection);
 }
 

@@ -20,7 +20,7 @@ check_created(const struct connection *connection, const ProtobufCMessage *messa
     const Csi__V1__CreateVolumeResponse *reply = (const Csi__V1__CreateVolumeResponse *)message;
     if (!reply->volume || !reply->volume->volume_id[0])
         return error_new(CODE_INTERNAL,
-                         "the driver behind connection \"%s\" has made a volume without an id",
+                         "the driver behind connection \"%s\" has created a volume without an id",
                          connection->spec->name);
     return NULL;
 }

@@ -169,10 +169,9 @@ topology_translate_in(const struct connection *connection, const struct text_map
         translate_terms(connection, keys, seen->preferred, wanted->n_preferred, arena, &preferred);
     bool fits = wanted->n_requisite ? fitting > 0 : wanted->n_preferred == 0 || preferred > 0;
     if (!fits)
-        return error_new(
-            CODE_RESOURCE_EXHAUSTED,
-            "what connection \"%s\" keeps can be in none of the places that are wanted",
-            connection->spec->name);
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "connection \"%s\" serves none of the required topologies",
+                         connection->spec->name);
     *requirement = driver_may_have(connection, service) && (seen->n_requisite || seen->n_preferred)
                        ? seen
                        : NULL;

@@ -136,7 +136,7 @@ list_source(struct listing *listing, struct source *source)
             return NULL;
         empty = page.count ? 0 : empty + 1;
         if (strcmp(page.next_token, at.rest) == 0 || empty == MOST_EMPTY)
-            return error_new(CODE_INTERNAL, "the driver's pages never end");
+            return error_new(CODE_INTERNAL, "the driver's list does not end");
         at = (struct token){at.name, 0, page.next_token};
     }
 }

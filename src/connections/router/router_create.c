@@ -139,7 +139,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
         csi__v1__create_volume_response__init(reply);
     }
     return forget_refused(router, request->name, arena, revision,
-                          error_new(code, "no connection takes the volume: %s", reasons));
+                          error_new(code, "no connection can create the volume: %s", reasons));
 }
 
 /* ---- CreateVolume ---- */

@@ -119,7 +119,7 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
     struct arena *arena = call_arena(call);
     struct connection *connection = connection_set_find(set, parts->connection);
     if (!connection)
-        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
+        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
                          parts->connection, id);
     struct error *error = has_inventory(connection)
                               ? ask_engine(call, set, connection, kind,
@@ -179,13 +179,13 @@ conclude(struct search *search)
     if (search->count > 1) {
         error_free(failure);
         return error_new(CODE_INVALID_ARGUMENT,
-                         "\"%s\" is the name of several %ss, give the id of one: %s", name, word,
+                         "\"%s\" is the name of several %ss; use the id of one: %s", name, word,
                          search->ids);
     }
     if (failure && search->count)
         return error_wrap(failure,
                           "\"%s\" is a name of %s, but not all connections could be asked whether "
-                          "they have a %s \"%s\", too; give the id",
+                          "they have a %s \"%s\", too; use the id",
                           name, search->ids, word, name);
     if (failure)
         return error_wrap(failure,
@@ -304,10 +304,9 @@ read_filter(struct call *call, const struct connection_set *set, const char *tex
         global_id_parse(ID_VOLUME, out->id, &parts);
     }
     out->connection = connection_set_find(set, parts.connection);
-    return out->connection
-               ? NULL
-               : error_new(CODE_NOT_FOUND, "there is no connection \"%s\", which \"%s\" is of",
-                           parts.connection, text);
+    return out->connection ? NULL
+                           : error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
+                                       parts.connection, text);
 }
 
 static bool
