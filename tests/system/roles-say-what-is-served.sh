@@ -48,7 +48,7 @@ refused "an empty role" '--roles: "" is none of node' --roles ""
 refused "connections of a registry alone" '--connections needs the role node or controller' --roles registry --connections "$SKYCAP_TMP/connections"
 refused "a registry's store of a node" '--store needs the role registry' --store sqlite:x
 refused "a controller's accelerator of a registry" '--accelerator needs the role oim-controller' --roles registry --accelerator kernel
-refused "a registry with connections" 'need a process each' --roles node,registry --connections "$SKYCAP_TMP/connections"
+refused "a registry with connections" 'need separate processes' --roles node,registry --connections "$SKYCAP_TMP/connections"
 refused "half of etcd's certificates" '--store-ca, --store-cert and --store-key go together' --roles registry --store-ca x
 
 # ---- a registry with a controller of its own --------------------------------------------------------------------
