@@ -17,7 +17,6 @@
 #include "drivers/child_process.h"
 #include "drivers/csi_options.h"
 #include "drivers/monitor.h"
-#include "rpc/http2/address.h"
 #include "rpc/proxy/proxy.h"
 #include "rpc/proxy/relay.h"
 
@@ -247,33 +246,6 @@ csi_stream(struct driver *driver, struct call *call, const struct method *method
 /* ---- opening and closing ---- */
 
 static struct error *
-csi_check(const struct setting *settings)
-{
-    struct csi_options options;
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    return csi_options_read(settings, &arena, &options);
-}
-
-/* A socket may have several paths. */
-static const char *
-csi_server(const struct setting *settings, struct arena *arena)
-{
-    struct csi_options options;
-    struct address address;
-    struct error *error AUTO(error_cleanup) = csi_options_read(settings, arena, &options);
-    if (!error)
-        error = address_parse(options.endpoint, &address);
-    if (error)
-        return NULL;
-    char text[ADDRESS_TEXT_SIZE];
-    address_print(&address, text, sizeof text);
-    char *real AUTO(memory_cleanup) =
-        address.kind == ADDRESS_UNIX ? realpath(address.path, NULL) : NULL;
-    return real ? arena_print(arena, "unix:%s", real) : arena_string(arena, text);
-}
-
-static struct error *
 open_endpoint(struct csi_driver *csi, const char *address, size_t index)
 {
     struct endpoint_options options = {
@@ -390,8 +362,8 @@ csi_open(const struct driver_options *options, struct driver **out)
 const struct driver_ops driver_csi = {
     .name = "csi",
     .must_ask = true,
-    .check = csi_check,
-    .server = csi_server,
+    .check = csi_options_check,
+    .server = csi_options_server,
     .open = csi_open,
     .close = csi_close,
     .call = csi_call,

@@ -2,7 +2,11 @@
 /* Reads the settings of driver `csi`: see csi_options.h. */
 #include "drivers/csi_options.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
+#include "rpc/http2/address.h"
 
 #define DEFAULT_INTERVAL_MS 10000u
 #define DEFAULT_TIMEOUT_MS 5000u
@@ -104,4 +108,30 @@ csi_options_read(const struct setting *settings, struct arena *arena, struct csi
     if (!error)
         error = settings_read_map(settings, "node-ids", arena, &(struct text_map){0});
     return error;
+}
+
+struct error *
+csi_options_check(const struct setting *settings)
+{
+    struct csi_options options;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    return csi_options_read(settings, &arena, &options);
+}
+
+const char *
+csi_options_server(const struct setting *settings, struct arena *arena)
+{
+    struct csi_options options;
+    struct address address;
+    struct error *error AUTO(error_cleanup) = csi_options_read(settings, arena, &options);
+    if (!error)
+        error = address_parse(options.endpoint, &address);
+    if (error)
+        return NULL;
+    char text[ADDRESS_TEXT_SIZE];
+    address_print(&address, text, sizeof text);
+    char *real AUTO(memory_cleanup) =
+        address.kind == ADDRESS_UNIX ? realpath(address.path, NULL) : NULL;
+    return real ? arena_print(arena, "unix:%s", real) : arena_string(arena, text);
 }

@@ -32,4 +32,8 @@ struct csi_options {
 MUST_CHECK struct error *csi_options_read(const struct setting *settings, struct arena *arena,
                                           struct csi_options *out);
 
+/* For driver_ops. A socket may have several paths; `server` is the same for all of them. */
+MUST_CHECK struct error *csi_options_check(const struct setting *settings);
+const char *csi_options_server(const struct setting *settings, struct arena *arena);
+
 #endif

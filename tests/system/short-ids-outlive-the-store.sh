@@ -61,9 +61,9 @@ check "the other volumes are there still" "$(volumes | grep -c '^v:lists/~')" 6
 # ---- where there is no list --------------------------------------------------------------------------------
 
 for method in DeleteVolume ControllerUnpublishVolume; do
-    refuses "$method" UNAVAILABLE 'no such list' by_id "$method" "$silent"
+    refuses "$method" UNAVAILABLE 'cannot list them' by_id "$method" "$silent"
 done
-refuses NodeUnstageVolume UNAVAILABLE 'no such list' \
+refuses NodeUnstageVolume UNAVAILABLE 'cannot list them' \
     rpc Node/NodeUnstageVolume "{\"volumeId\":\"$silent\",\"stagingTargetPath\":\"$SKYCAP_TMP/staging\"}"
 check "a driver without a list: not OK unasked" "$(seen mute DeleteVolume 'len(all)')" 1
 create silent "$(on mute)" >/dev/null

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the router. The files of a call to one connection, in the order in which it passes
- * through them:
+ * The parts of the router. A call to one connection passes through
  *
- *     router.c         finds the rule of the method and the connection of the ids
- *     forward.c        translates the request, sends it, and concludes the answer
- *     route.c          finds connections by ids; translates ids and topologies, for both
+ *     router.c             finds the rule of the method and the connection of the ids
+ *     forward/forward.c    translates the request, sends it, and concludes the answer
+ *     forward/route.c      finds connections by ids and translates ids and topologies, for both
  *
  * router_create.c selects the connection of a new volume instead. The other router_*.c files answer
  * methods that concern all connections.
