@@ -10,8 +10,8 @@
 #include "base/memory.h"
 
 /*
- * The heap is quicker; but of a long list, in thousands of pieces of it, something always stays
- * there.
+ * The heap is faster, but after a long list in thousands of small blocks some of them always stay
+ * allocated.
  */
 #define BLOCK_SIZE 4096u
 #define MOST_SMALL 16
@@ -20,7 +20,7 @@
 
 struct arena_block {
     struct arena_block *older;
-    size_t mapped; /* bytes of the whole block; 0: it is on the heap */
+    size_t mapped; /* bytes of a mapped block; 0: it is on the heap */
     max_align_t bytes[];
 };
 
@@ -56,7 +56,7 @@ arena_clear(struct arena *arena)
     arena_init(arena, arena->first, arena->first_size, arena->limit);
 }
 
-/* Behind the newest block, so that its free bytes stay in use. */
+/* After the newest block, whose free bytes stay in use. */
 void
 arena_absorb(struct arena *arena, struct arena *from)
 {
@@ -75,7 +75,7 @@ arena_absorb(struct arena *arena, struct arena *from)
     arena_init(from, NULL, 0, from->limit);
 }
 
-/* Large requests get a block of their own behind the newest, so that its free bytes stay in use. */
+/* Large requests get a block of their own after the newest, whose free bytes stay in use. */
 static void *
 alloc_own_block(struct arena *arena, size_t size)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator for what lives as long as a call: everything in it goes at once. What many small
- * things need is given back to the system then, however the heap may look.
+ * A bump allocator for everything that lives as long as a call; all of it is freed at once. The
+ * memory of many small allocations goes back to the system, even if the heap is fragmented.
  *
- * An arena has a limit. Everything that it gives out counts. A peer's message is decoded with
- * arena_try, which says NULL beyond the limit. Our own code uses arena_alloc and the rest, which
- * never give NULL: what it makes of a message must therefore grow no faster than the message. Not
+ * An arena has a limit, and every allocation counts. A peer's message is decoded with arena_try,
+ * which returns NULL beyond the limit. Our own code uses arena_alloc and the rest, which never
+ * return NULL: what it derives from a message must therefore not grow faster than the message. Not
  * thread safe: one owner at a time.
  */
 #ifndef BASE_ARENA_H
@@ -20,33 +20,30 @@
 struct arena_block;
 
 struct arena {
-    struct arena_block *blocks; /* the newest first */
-    uint8_t *next;              /* free bytes of the newest block, or of the caller's first block */
+    struct arena_block *blocks; /* newest first */
+    uint8_t *next;              /* free bytes of the newest block, or of the caller's */
     uint8_t *end;
-    size_t used; /* bytes given out */
+    size_t used; /* bytes allocated */
     size_t limit;
-    bool has_refused;      /* arena_try has said NULL */
+    bool has_refused;      /* arena_try has returned NULL */
     unsigned small_blocks; /* on the heap; further ones are mapped */
-    uint8_t *first;        /* the caller's first block, may be NULL */
+    uint8_t *first;        /* the caller's block; may be NULL */
     size_t first_size;
 };
 
-/*
- * `first` (may be NULL) is a block of the caller's that is used before anything is taken from the
- * heap.
- */
+/* `first` (may be NULL) is a block of the caller's that is used before the heap. */
 void arena_init(struct arena *arena, void *first, size_t first_size, size_t limit);
 
 /* Frees everything; the arena is as after arena_init. */
 void arena_clear(struct arena *arena);
 
 /*
- * What `from` has given out is `arena`'s from now on, and `from` is empty. `from` has no first
+ * Moves everything allocated in `from` to `arena`; `from` is empty then. `from` must not have a
  * block of a caller's.
  */
 void arena_absorb(struct arena *arena, struct arena *from);
 
-/* NULL when the bytes given out this way would exceed the limit. */
+/* NULL if the limit would be exceeded. */
 void *arena_try(struct arena *arena, size_t size);
 
 void *arena_alloc(struct arena *arena, size_t size);

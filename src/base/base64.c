@@ -24,7 +24,7 @@ base64_encode(const void *bytes, size_t size, bool padded, struct buffer *out)
     }
 }
 
-/* The six bits that a character stands for, or -1. */
+/* The six bits of a character, or -1. */
 static int
 bits_of(char character)
 {

@@ -8,14 +8,14 @@
 
 #include "base/buffer.h"
 
-/* Appends the text; `padded` says whether '=' fills it up to a multiple of four. */
+/* Appends the text; `padded`: '=' fills it to a multiple of four. */
 void base64_encode(const void *bytes, size_t size, bool padded, struct buffer *out);
 
 /*
- * Appends the bytes of a text with or without padding. False, with `out` as it was, for any
- * character outside the alphabet (white space and '-' '_' too), for '=' that does not fill up to a
- * multiple of four, and for a length that no bytes have. Bits left over in the last character may
- * have any value: some encoders do not clear them.
+ * Appends the bytes of a text with or without padding. Returns false, and leaves `out` as it was,
+ * for any character outside the alphabet (also white space, '-' and '_'), for wrong padding, and
+ * for an impossible length. Unused bits of the last character are ignored: some encoders do not
+ * clear them.
  */
 bool base64_decode(const char *text, size_t size, struct buffer *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing run of bytes: see buffer.h. */
+/* A growing byte buffer: see buffer.h. */
 #include "base/buffer.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing run of bytes. `bytes` may be NULL while `size` is 0. */
+/* A growing byte buffer. `bytes` may be NULL while `size` is 0. */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 
@@ -19,12 +19,10 @@ void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_byte(struct buffer *buffer, uint8_t byte);
 void buffer_print(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/*
- * Room for `size` more bytes behind the end; the caller fills it and adds to `size` what it wrote.
- */
+/* Space for `size` more bytes at the end; the caller fills it and adds to `size` what it wrote. */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t size);
 
-/* The bytes as a C string (a NUL stands behind them, not counted in size). */
+/* The bytes as a C string: followed by a NUL that is not counted in `size`. */
 const char *buffer_text(struct buffer *buffer);
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one channel for failures: a function that can fail returns `struct error *`, NULL is success.
+ * The only way to report failures: a function that can fail returns `struct error *`; NULL is
+ * success.
  *
- * Who fails says what it did, who calls wraps it with why, only the outermost logs it or replies
- * with it. The caller owns the error and frees it, passes it on, or wraps it. Safe from any thread.
+ * The failing function says what it did, its callers wrap the error with their purpose, and only
+ * the outermost logs it or replies with it. The caller owns the error: it frees it, passes it on,
+ * or wraps it. Safe from any thread.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
@@ -39,23 +41,23 @@ enum code {
 struct error {
     enum code code;
     char *message;
-    /* A serialised google.rpc.Status for `grpc-status-details-bin`, or NULL. */
+    /* A serialized google.rpc.Status for `grpc-status-details-bin`, or NULL. */
     uint8_t *details;
     size_t details_size;
-    /* A server said it: it was reached, whatever the code. */
+    /* A server sent it, so the server was reached, whatever the code. */
     bool from_peer;
-    /* The connection was lost on the way: nobody knows whether it was done. */
+    /* The connection was lost: the call may or may not have been carried out. */
     bool in_doubt;
 };
 
 MUST_CHECK NEVER_NULL struct error *error_new(enum code code, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
-/* From an errno value: the code that fits it, and ": <text of errnum>" behind the message. */
+/* From an errno value: chooses the code, and appends ": <text of errnum>" to the message. */
 MUST_CHECK NEVER_NULL struct error *error_from_errno(int errnum, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
-#ifdef __clang_analyzer__ /* it does not read returns_nonnull */
+#ifdef __clang_analyzer__ /* it ignores returns_nonnull */
 static inline struct error *
 error_is_there(struct error *error)
 {
@@ -68,17 +70,17 @@ error_is_there(struct error *error)
 #endif
 
 /*
- * Puts "<message>: " before the cause's message and keeps its code. Takes the cause. NULL stays
+ * Prepends "<message>: " to the cause's message and keeps its code. Takes the cause. NULL stays
  * NULL.
  */
 MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...) PRINTF_LIKE(2, 3);
 
 void error_free(struct error *error);
 
-/* Takes the error; NULL if it has this code: that is none here. */
+/* Takes the error. Returns NULL if it has this code, which is no error here. */
 MUST_CHECK struct error *error_forgive(struct error *error, enum code code);
 
-/* "NOT_FOUND" and the like; "CODE_77" never happens: unknown numbers give "UNKNOWN". */
+/* "NOT_FOUND" and so on; "UNKNOWN" for an unknown number. */
 const char *error_code_name(enum code code);
 
 /* For `struct error *e AUTO(error_cleanup)`. */

@@ -39,14 +39,14 @@ append_escape(struct buffer *out, uint32_t code_point)
     }
 }
 
-/* Most are, and need no decoding. */
+/* Most characters are, and need no decoding. */
 static bool
 is_plain(char character)
 {
     return character >= 0x20 && character < 0x7f && character != '"' && character != '\\';
 }
 
-/* Runs of characters that stand for themselves are copied at once. */
+/* Copies sequences of plain characters at once. */
 void
 json_append_string(struct buffer *out, const char *text, size_t size)
 {

@@ -8,9 +8,9 @@
 #include "base/buffer.h"
 
 /*
- * Appends the text as a JSON string with its quotes. Control characters (DEL, U+0080 to U+009F and
- * the line separators too, for the sake of terminals) are escaped, bytes that are not UTF-8 become
- * U+FFFD: the result is always valid.
+ * Appends the text as a JSON string with its quotes. Escapes control characters, including DEL,
+ * U+0080 to U+009F and the line separators, for the sake of terminals. Bytes that are not UTF-8
+ * become U+FFFD: the result is always valid.
  */
 void json_append_string(struct buffer *out, const char *text, size_t size);
 

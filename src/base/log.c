@@ -16,10 +16,10 @@
 
 #define LINE_LIMIT ((size_t)16 * 1024)
 #define LINE_END_SIZE 2 /* "}\n" */
-/* Kept free for each field still to come: its name, and a number or the start of a text. */
+/* Kept free for each remaining field: its name, and a number or the start of a text. */
 #define FIELD_RESERVE 64
-#define BATCH_LIMIT ((size_t)32 * 1024) /* a batch beyond it is written */
-#define CUT_MARK "\xe2\x80\xa6"         /* U+2026, three dots */
+#define BATCH_LIMIT ((size_t)32 * 1024) /* a larger batch is written at once */
+#define CUT_MARK "\xe2\x80\xa6"         /* U+2026, an ellipsis */
 
 enum style { STYLE_JSON, STYLE_MESSAGE, STYLE_VALUE };
 
@@ -46,7 +46,7 @@ log_parse_level(const char *text, enum log_level *level)
                      text);
 }
 
-/* Text as JSON has it; a line for people gets it without the quotes where nobody needs them. */
+/* Escapes the text as in JSON; a line for people has quotes only where they are needed. */
 static void
 append_text(struct buffer *line, enum style style, const char *text, size_t size)
 {
@@ -61,8 +61,7 @@ append_text(struct buffer *line, enum style style, const char *text, size_t size
 }
 
 /*
- * As much of the text as fits: what it costs is known only when it is escaped, hence the
- * repetition.
+ * Appends as much of the text as fits. The size is known only after escaping, hence the repetition.
  */
 static void
 append_fitting(struct buffer *line, enum style style, const char *text, size_t room)
@@ -82,7 +81,7 @@ append_fitting(struct buffer *line, enum style style, const char *text, size_t r
     }
 }
 
-/* The bytes that a text may take now if `fields` more fields are to come. */
+/* The bytes that a text may take now if `fields` more fields follow. */
 static size_t
 room_before(const struct buffer *line, size_t fields)
 {
@@ -144,7 +143,7 @@ append_number(struct buffer *line, int64_t number)
     buffer_append(line, digits + at, sizeof digits - at);
 }
 
-/* A field for which there is no room at all is left out, so that the line stays whole. */
+/* Leaves out a field for which there is no room at all, so that the line stays complete. */
 static void
 append_field(struct buffer *line, bool json, const struct log_field *field, size_t later_fields)
 {
@@ -167,7 +166,7 @@ append_field(struct buffer *line, bool json, const struct log_field *field, size
         line->size = start;
 }
 
-/* In place of what is in `line`. */
+/* Replaces the contents of `line`. */
 static void
 make_line(struct buffer *line, const struct log *log, enum log_level level, const char *message,
           const struct log_field *fields, size_t count, struct log_second *second)
@@ -203,8 +202,8 @@ count_lines(const uint8_t *bytes, size_t size)
 }
 
 /*
- * Of lines that were not taken whole, because nobody has read enough of what came before. A line
- * that went out in part is not counted.
+ * Counts the lines that were not written because the reader is too slow. A line that was written in
+ * part is not counted.
  */
 static size_t
 note_losses(const struct log *log, const struct buffer *lines, size_t taken)
@@ -227,8 +226,8 @@ append_line_about_losses(struct buffer *out, const struct log *log, size_t lost)
 }
 
 /*
- * Before them, if need be, the end of a line that went out in part, and a line about those that
- * were lost.
+ * First writes, if necessary, the end of a line that was written in part, and a line about lost
+ * ones.
  */
 static void
 write_lines_or_lose_them(const struct log *log, const struct buffer *lines)
@@ -369,7 +368,7 @@ log_never_wait(struct log *log, struct log_losses *losses)
         snprintf(path, sizeof path, "/proc/self/fd/%d", log->fd);
         int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
-            return; /* not ours to open: then it waits as before */
+            return; /* not allowed: then writes wait as before */
         log->fd = fd;
     }
     log->losses = losses;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structured log lines: a message and named fields, as text for people or JSON for machines.
+ * Structured log lines: a message and named fields, as text for people or JSON for programs.
  *
  *     log_info(log, "listening", LOG_TEXT("address", text), LOG_NUMBER("connections", 3));
  *
- * A line is written at once, with one write(2) to the log's descriptor. Lines of which there are
- * many (one for every call) may be collected instead, and are written together: see log_collect.
- * Safe from any thread once made. Values are escaped; the caller sees to it that no secret is among
- * them.
+ * A line is written at once, with one write(2) to the log's descriptor. Frequent lines (one for
+ * every call) may be collected and written together: see log_collect. Safe from any thread once
+ * made. Values are escaped; the caller makes sure that they contain no secrets.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -24,25 +23,25 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
-/* Of a log that does not wait for its reader. */
+/* For a log that does not wait for its reader. */
 struct log_losses {
-    atomic_size_t lines; /* dropped, and not told yet */
-    atomic_bool is_torn; /* the last line went out in part */
+    atomic_size_t lines; /* dropped and not yet reported */
+    atomic_bool is_torn; /* the last line was written in part */
     bool is_socket;
 };
 
-/* The time of a line without its milliseconds: many lines have the same. */
+/* The time of a line without milliseconds: many lines share it. */
 struct log_second {
     int64_t second;
     char text[24];
 };
 
-/* Lines that are made and not written yet. */
+/* Lines that are not written yet. */
 struct log_batch {
     pthread_mutex_t lock;
     struct buffer lines;
     atomic_bool is_empty;
-    struct buffer line; /* the one that is being made */
+    struct buffer line; /* the current line */
     struct log_second second;
 };
 
@@ -50,13 +49,13 @@ struct log {
     enum log_level level; /* lines below it are dropped */
     bool json;
     int fd;
-    struct log_losses *losses; /* NULL: who writes a line waits until it is taken */
+    struct log_losses *losses; /* NULL: writing a line waits for the reader */
     struct log_batch *batch;   /* NULL: all lines are written at once */
 };
 
 struct log_field {
     const char *name;
-    const char *text; /* NULL: the number */
+    const char *text; /* NULL: it is a number */
     int64_t number;
 };
 
@@ -73,21 +72,22 @@ log_text(const char *name, const char *text)
 MUST_CHECK struct error *log_parse_level(const char *text, enum log_level *level);
 
 /*
- * From now on a line that a pipe, a socket or a terminal does not take at once is dropped, and the
- * next one that is taken tells how many were: who calls is never held up by somebody who does not
- * read the log. `log->fd` may become another one for the same pipe or terminal, because what is set
- * on the first would hold for all processes that share it. `losses` must live as long as the log.
+ * From now on, drops a line that a pipe, a socket or a terminal does not accept at once; the next
+ * line that is written reports how many were dropped. So a slow reader of the log never delays the
+ * caller. `log->fd` may be replaced by another descriptor of the same pipe or terminal, because a
+ * flag of the original would affect all processes that share it. `losses` must live as long as the
+ * log.
  */
 void log_never_wait(struct log *log, struct log_losses *losses);
 
 /*
- * From now on lines of log_write_later wait for log_flush, for a line that is written at once, or
- * until there are many. `batch` must live until log_end_batch, which writes what is left.
+ * From now on, lines of log_write_later wait for log_flush, for a line that is written at once, or
+ * until there are many. `batch` must live until log_end_batch, which writes the rest.
  */
 void log_collect(struct log *log, struct log_batch *batch);
 void log_end_batch(struct log *log);
 
-/* Writes what was collected. Costs nothing where nothing was. */
+/* Writes the collected lines. Costs nothing if there are none. */
 void log_flush(const struct log *log);
 
 static inline bool
@@ -99,11 +99,11 @@ log_wants(const struct log *log, enum log_level level)
 void log_write(const struct log *log, enum log_level level, const char *message,
                const struct log_field *fields, size_t count);
 
-/* For who calls log_flush soon. A warning or an error is written at once all the same. */
+/* For callers that call log_flush soon. Warnings and errors are written at once nevertheless. */
 void log_write_later(const struct log *log, enum log_level level, const char *message,
                      const struct log_field *fields, size_t count);
 
-/* Any of these with no field, or with fields made by LOG_TEXT and LOG_NUMBER. */
+/* Each of these takes no fields, or fields made by LOG_TEXT and LOG_NUMBER. */
 #define LOG_BY(write_, log_, level_, message_, ...)                                                \
     do {                                                                                           \
         if (log_wants((log_), (level_))) {                                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap, with one policy for exhaustion: see memory.h. */
+/* The heap, with one policy for running out of memory: see memory.h. */
 #include "base/memory.h"
 
 #include <malloc.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heap. Policy: every size that a peer sends is bounded before it reaches these functions, so a
- * failed allocation means that the machine itself is out of memory; the process says so and ends.
+ * The heap. Every size that a peer sends is bounded before it reaches these functions, so a failed
+ * allocation means that the machine is out of memory: the process reports that and ends.
  */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
@@ -16,8 +16,8 @@ NEVER_NULL void *memory_resize(void *block, size_t size);
 NEVER_NULL char *memory_string(const char *text);
 
 /*
- * Pages of their own, zeroed, which the system has back as soon as they are unmapped. `size` is the
- * same for both.
+ * Separate, zeroed pages, which go back to the system when they are unmapped. `size` is the same
+ * for both.
  */
 NEVER_NULL void *memory_map(size_t size);
 void memory_unmap(void *pages, size_t size);
@@ -25,12 +25,12 @@ void memory_unmap(void *pages, size_t size);
 __attribute__((noreturn)) void memory_exhausted(void);
 
 /*
- * For a server's main: one heap for all threads, which does not shrink and grow with every large
- * message.
+ * For the main function of a server: one heap for all threads, which does not shrink and grow with
+ * every large message.
  */
 void memory_tune(void);
 
-/* For `char *text AUTO(memory_cleanup)`: frees any pointer variable's block. */
+/* For `char *text AUTO(memory_cleanup)`: frees what a pointer variable points to. */
 void memory_cleanup(void *pointer_to_block);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that appear whole: see new_file.h. */
+/* Writing files atomically: see new_file.h. */
 #include "base/new_file.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ sync_directory_of(const char *path)
 struct error *
 new_file_put(struct new_file *file, bool replaces)
 {
-    /* link(2), unlike rename(2), never replaces: nobody else's file can come in between. */
+    /* link(2), unlike rename(2), never replaces a file, even if somebody else has just made it. */
     int result = replaces ? rename(file->temporary, file->path) : link(file->temporary, file->path);
     if (result != 0 && errno == EEXIST)
         return error_new(CODE_ALREADY_EXISTS, "\"%s\" exists already", file->path);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs programs: see process.h.
+ * Running programs: see process.h.
  *
- * DESIGN. The child leads a process group of its own, so that the time limit ends also what it
- * started. The pipe's end of file is not taken for the program's end (a grandchild may keep it
- * open): the process id's own descriptor tells that. posix_spawn was rejected, because the child
- * must be told to die with its parent: a mkfs that outlives a killed daemon would write into what
- * the next one makes.
+ * The child leads its own process group, so that the time limit also ends what it started. The end
+ * of the program is reported by its pidfd, not by the end of file on the pipe, which a grandchild
+ * may keep open. posix_spawn was rejected because the child has to die with its parent: a mkfs that
+ * outlives a killed daemon would write into what the next one makes.
  */
 #include "base/process.h"
 
@@ -26,7 +25,7 @@
 
 #define OUTPUT_LIMIT (64u * 1024)
 #define MESSAGE_LIMIT 500u
-#define CANNOT_START 127 /* exit code, as the shell has it */
+#define CANNOT_START 127 /* exit code, as in the shell */
 
 static const char *const directories[] = {"/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin",
                                           "/bin"};
@@ -66,8 +65,9 @@ not_installed(const char *program)
 /* ---- a program that runs ---- */
 
 /*
- * In the child. Only calls that are allowed between fork and exec. The kernel's signal comes when
- * the thread that forked ends; a parent that ended before prctl is seen by its number.
+ * Runs in the child. Makes only calls that are allowed between fork and exec. The kernel sends the
+ * signal when the thread that forked ends; a parent that ended before prctl is noticed by its
+ * process id.
  */
 __attribute__((noreturn)) static void
 become(const char *path, const char *const *arguments, const char *const *environment, int output,
@@ -89,7 +89,7 @@ become(const char *path, const char *const *arguments, const char *const *enviro
 static struct error *
 watch_end(struct process *process, const char *path)
 {
-    setpgid(process->pid, process->pid); /* whoever of both is first */
+    setpgid(process->pid, process->pid); /* both do it, whichever comes first */
     process->ended = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (process->ended >= 0)
         return NULL;
@@ -144,8 +144,8 @@ process_reap(struct process *process)
 /* ---- a program that is waited for ---- */
 
 /*
- * What is in the pipe; beyond the limit it is read and dropped, so that the program does not stand
- * still.
+ * Reads what is in the pipe. Output beyond the limit is read and dropped, so that the program does
+ * not block.
  */
 static void
 read_output(struct process *child, struct buffer *output)
@@ -162,8 +162,8 @@ read_output(struct process *child, struct buffer *output)
 }
 
 /*
- * What it said last. Another process may hold the pipe and write into it for ever: no more is read
- * than is kept.
+ * Reads the last output. Another process may keep writing to the pipe forever, so this reads no
+ * more than it keeps.
  */
 static void
 read_rest(struct process *child, struct buffer *output)
@@ -173,7 +173,7 @@ read_rest(struct process *child, struct buffer *output)
         read_output(child, output);
 }
 
-/* False: the time is over. */
+/* False: the time is up. */
 static bool
 follow(struct process *child, int timeout_ms, struct buffer *output)
 {
@@ -182,7 +182,7 @@ follow(struct process *child, int timeout_ms, struct buffer *output)
         int64_t left_ms = end_ms - (int64_t)clock_now_ms();
         struct pollfd polled[] = {{child->output, POLLIN, 0}, {child->ended, POLLIN, 0}};
         int ready = poll(polled, COUNT_OF(polled), left_ms > 0 ? (int)left_ms : 0);
-        /* Also where there is always something to read: a program may never stop writing. */
+        /* Checked even if there is always something to read: a program may never stop writing. */
         if (ready == 0 || left_ms <= 0)
             return false;
         if (ready > 0 && polled[1].revents) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs programs, without a shell. Each leads a process group of its own, gets /dev/null as its
- * input and no descriptor of ours, and dies when we do. Safe from any thread.
+ * Runs programs, without a shell. Each leads its own process group, has /dev/null as its input and
+ * none of our descriptors, and dies when we do. Safe from any thread.
  */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
@@ -14,43 +14,41 @@
 #include "base/error.h"
 
 /*
- * A program of the system (mkfs and the like) that is waited for, and what it said is kept. It is
- * looked for in the usual directories only, never in the caller's PATH, and its environment is
- * small (PATH, LC_ALL=C).
+ * Runs a system program such as mkfs, waits for it and keeps its output. Searches only the usual
+ * directories, never the caller's PATH; the environment is small (PATH, LC_ALL=C).
  *
- * Runs arguments[0] with the arguments that follow, NULL at the end. Beyond `timeout_ms` it is
- * killed with all it started, and the error is DEADLINE_EXCEEDED. FAILED_PRECONDITION, with the
- * package to install, if there is no such program.
+ * Runs arguments[0] with the arguments that follow, NULL at the end. After `timeout_ms`, kills it
+ * and everything it started: DEADLINE_EXCEEDED. FAILED_PRECONDITION if there is no such program,
+ * with the package to install.
  *
- * Both outputs go into `output` (may be NULL), the first 64 KiB of them. With `exit_code` any code
- * is a success of this function; without it a code other than 0 is an error that carries the end of
- * what the program said.
+ * Both outputs go to `output` (may be NULL), up to 64 KiB. With `exit_code`, any code is success;
+ * without it, a code other than 0 is an error with the end of the output.
  */
 MUST_CHECK struct error *process_run(const char *const *arguments, int timeout_ms,
                                      struct buffer *output, int *exit_code);
 
-/* The end of what a program said, in one line, for an error. */
+/* The end of a program's output in one line, for an error. */
 void process_summarize(struct buffer *output, char *line, size_t size);
 
 /* ---- a program that goes on ---- */
 
 struct process {
     pid_t pid;
-    int ended;  /* becomes readable when it has */
-    int output; /* the end of both its outputs that is read; who closes it sets it to -1 */
+    int ended;  /* readable when it has ended */
+    int output; /* the read end of both its outputs; whoever closes it sets it to -1 */
 };
 
 /*
- * It is killed when the thread that started it ends: that thread waits for it. Lists end with NULL;
- * arguments[0] is what the program sees as its name.
+ * It is killed when the thread that started it ends, so that thread waits for it. Lists end with
+ * NULL; arguments[0] is the name that the program sees.
  */
 MUST_CHECK struct error *process_start(const char *path, const char *const *arguments,
                                        const char *const *environment, struct process *out);
 
-/* To all of its group; it must not have been reaped. */
+/* Sends the signal to its process group; it must not have been reaped. */
 void process_signal(const struct process *process, int number);
 
-/* Waits until it has ended; its status as waitpid(2) has it. Closes the descriptors. */
+/* Waits until it has ended and returns its status as waitpid(2) does. Closes the descriptors. */
 int process_reap(struct process *process);
 
 #endif

@@ -16,7 +16,7 @@
 #include "base/size_text.h"
 #include "base/utf8.h"
 
-#define LONGEST_QUOTE 64 /* bytes of a text that a message repeats */
+#define LONGEST_QUOTE 64 /* bytes of a text that a message quotes */
 #define DAY_MS (24 * 3600 * 1000)
 
 /* ---- errors ---- */
@@ -30,7 +30,7 @@ settings_quote(struct buffer *out, const char *text)
         buffer_append_text(out, "...");
 }
 
-/* Most keys stand for themselves; a strange one is quoted. */
+/* Quotes unusual keys only. */
 static void
 append_key(struct buffer *out, const char *key)
 {
@@ -223,7 +223,7 @@ check_kind(const struct setting *setting, enum setting_kind kind)
                            wanted[kind]);
 }
 
-/* *out is NULL where the key is absent. */
+/* `*out` is NULL if the key is absent. */
 static struct error *
 find_part(const struct setting *map, const char *key, enum setting_kind kind,
           const struct setting **out)
@@ -316,7 +316,7 @@ settings_read_size(const struct setting *map, const char *key, int64_t *out)
     return wrong ? refuse_text(found, "size: use a number of bytes, or like 10Gi") : NULL;
 }
 
-/* 0: it is none. */
+/* 0: it is not a time. */
 static uint32_t
 parse_time(const char *text)
 {
@@ -375,7 +375,7 @@ settings_read_map(const struct setting *map, const char *key, struct arena *aren
     return found ? settings_read_pairs(found, arena, out) : NULL;
 }
 
-/* What is in a list has no key of its own, so the list's is told. */
+/* An item has no key of its own, so the error names the list's. */
 static struct error *
 check_item(const struct setting *list, const struct setting *item)
 {

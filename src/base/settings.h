@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings as a file gives them: a tree of texts, lists and maps, each with the line that it stands
- * on. It lives in an arena and never changes once it has been read (by connections/config/yaml.h).
+ * The settings of a file: a tree of texts, lists and maps, each with its line number. It lives in
+ * an arena and does not change after it was read (by connections/config/yaml.h).
  *
- * The readers leave *out as it is where the key is absent. What cannot be read is INVALID_ARGUMENT,
+ * The readers leave *out as it is if the key is absent. What cannot be read is INVALID_ARGUMENT,
  * with the line, the key and what would be right: "line 4: max-calls: \"many\" is no number from 1
  * to 1024".
  */
@@ -23,21 +23,21 @@ enum setting_kind { SETTING_TEXT, SETTING_LIST, SETTING_MAP };
 struct setting {
     enum setting_kind kind;
     unsigned line;               /* from 1 */
-    const char *key;             /* where it stands in a map; keys are unique there */
+    const char *key;             /* in a map, where keys are unique */
     const char *text;            /* of a text */
-    const struct setting *first; /* of a list and a map, in the file's order */
-    const struct setting *next;  /* beside this one */
+    const struct setting *first; /* of a list or a map, in the order of the file */
+    const struct setting *next;  /* the next sibling */
 };
 
-/* `map` may be NULL, which has nothing. */
+/* `map` may be NULL: it is empty. */
 const struct setting *settings_find(const struct setting *map, const char *key);
 
-/* Two trees say the same, wherever they stand in their files. Either may be NULL. */
+/* Whether two trees are the same, apart from their lines. Either may be NULL. */
 bool settings_equal(const struct setting *a, const struct setting *b);
 
 /*
- * Nothing but these keys, NULL at the end: the error names the first that is not known, and those
- * that are.
+ * Allows only these keys, NULL at the end; the error names the first unknown key, and those that
+ * are known.
  */
 MUST_CHECK struct error *settings_check_keys(const struct setting *map, const char *const *known);
 
@@ -47,7 +47,7 @@ MUST_CHECK struct error *settings_read_text(const struct setting *map, const cha
                                             const char **out);
 /* true or false. */
 MUST_CHECK struct error *settings_read_flag(const struct setting *map, const char *key, bool *out);
-/* Decimal, and without zeros in front, which some readers of YAML take for octal. */
+/* Decimal, without leading zeros, which some YAML readers take for octal. */
 MUST_CHECK struct error *settings_read_number(const struct setting *map, const char *key,
                                               int64_t min, int64_t max, int64_t *out);
 /* "100Gi", as base/size_text.h reads it. */
@@ -56,7 +56,7 @@ MUST_CHECK struct error *settings_read_size(const struct setting *map, const cha
 /* "500ms", "30s", "2m", "1h"; from 1 ms to a day. */
 MUST_CHECK struct error *settings_read_time(const struct setting *map, const char *key,
                                             uint32_t *milliseconds);
-/* One of these words, NULL at the end; gives its index. */
+/* One of these words, NULL at the end; returns its index. */
 MUST_CHECK struct error *settings_read_choice(const struct setting *map, const char *key,
                                               const char *const *words, size_t *out);
 /* A map of texts. */
@@ -74,21 +74,21 @@ MUST_CHECK struct error *settings_read_pairs(const struct setting *map, struct a
 
 /* ---- errors ---- */
 
-/* INVALID_ARGUMENT "line N: KEY: ...", without the key where the setting has none. */
+/* INVALID_ARGUMENT "line N: KEY: ...", without the key if the setting has none. */
 MUST_CHECK NEVER_NULL struct error *settings_refuse(const struct setting *setting,
                                                     const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
- * INVALID_ARGUMENT "line N: KEY: ..." for a key of the map, which need not be there; the line is
- * the map's then, or 1.
+ * INVALID_ARGUMENT "line N: KEY: ..." for a key of the map. If the key is absent, the line is that
+ * of the map, or 1.
  */
 MUST_CHECK NEVER_NULL struct error *settings_refuse_key(const struct setting *map, const char *key,
                                                         const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The line that such a message begins with; `*rest` is what follows it. 0: it has none. */
+/* The line number at the beginning of such a message; `*rest` is what follows. 0: there is none. */
 unsigned settings_line_of(const char *message, const char **rest);
 
-/* Appends any text in quotes, escaped and cut: fit for a message. */
+/* Appends a text in quotes, escaped and shortened, for a message. */
 void settings_quote(struct buffer *out, const char *text);
 
 #endif

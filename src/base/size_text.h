@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 
-/* INVALID_ARGUMENT tells how they are written. */
+/* INVALID_ARGUMENT tells the format. */
 MUST_CHECK struct error *size_text_parse(const char *text, int64_t *bytes);
 
-/* The shortest that is exact to a tenth: "1.5 GiB". */
+/* The shortest form that is exact to a tenth: "1.5 GiB". */
 void size_text_print(int64_t bytes, char *out, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The number of pairs whose keys are less than the key. */
+/* The number of keys that are less than this one. */
 static size_t
 position_of(const struct text_map *map, const char *key)
 {
@@ -80,7 +80,7 @@ text_map_set(struct text_map *map, struct arena *arena, const char *key, const c
     map->count++;
 }
 
-/* Equal keys stay in their order, which qsort does not promise. */
+/* A stable sort, which qsort need not be. */
 static void
 merge_sort(struct text_pair *pairs, size_t count, struct text_pair *scratch)
 {

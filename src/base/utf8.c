@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking and cutting of UTF-8: see utf8.h. */
+/* Checking and truncating UTF-8: see utf8.h. */
 #include "base/utf8.h"
 
 #include <string.h>

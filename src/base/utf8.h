@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
@@ -9,10 +9,10 @@
 
 bool utf8_is_valid(const void *bytes, size_t size);
 
-/* The character at the front: gives how many bytes it has, or 0 if there is no valid one. */
+/* Decodes the first character: returns its number of bytes, or 0 if it is invalid. */
 size_t utf8_decode(const void *bytes, size_t size, uint32_t *code_point);
 
-/* How many bytes, `limit` at most, can be kept without a cut through a character. */
+/* How many bytes, at most `limit`, can be kept without cutting a character. */
 size_t utf8_cut(const void *bytes, size_t size, size_t limit);
 
 #endif

@@ -3,10 +3,10 @@
  * The store on etcd, for several servers that share one: as durable as a majority of etcd's
  * members.
  *
- * DESIGN. Revisions are etcd's own, which count all writes to etcd: they grow, with gaps where
- * others write. Reads are linearizable: whatever member answers, it has seen all writes that were
- * answered before. Nothing is kept here but the latest changes. Leases are not used: what expires
- * is for the owner of an entry to say, and an expired entry stays until somebody removes it.
+ * Revisions are etcd's own, which count all writes to etcd: they have gaps where others write.
+ * Reads are linearizable: whichever member answers, it has seen all writes that were answered
+ * before. Only the latest changes are kept here. Leases are not used: the owner of an entry decides
+ * when it expires, and an expired entry stays until somebody removes it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "store/etcd_internal.h"
 
-#define PAGE 512   /* entries that are asked for at once */
-#define RESTARTS 3 /* of a list whose revision has been compacted before it was complete */
+#define PAGE 512   /* entries per request */
+#define RESTARTS 3 /* of a list whose revision was compacted before it was complete */
 
 static struct etcd_store *
 own(struct store *store)
@@ -54,7 +54,8 @@ etcd_get(struct store *base, const char *key, struct arena *arena, struct store_
 }
 
 /*
- * A mark that was there once is believed in, should somebody delete it: revisions do not go back.
+ * Once the mark was seen it is assumed to exist, even if somebody deletes it: revisions do not go
+ * back.
  */
 static struct error *
 etcd_revision(struct store *base, uint64_t *revision)
@@ -73,9 +74,9 @@ etcd_revision(struct store *base, uint64_t *revision)
 
 /* ---- lists ---- */
 
-/* A list comes in pages, all of one revision. */
+/* A list is read in pages, all of one revision. */
 struct listing {
-    ProtobufCBinaryData next; /* where the next page begins */
+    ProtobufCBinaryData next; /* the start of the next page */
     ProtobufCBinaryData end;
     int64_t revision; /* 0: that of the first page */
     size_t limit;     /* 0: none */
@@ -93,7 +94,7 @@ begin_listing(struct listing *listing, const struct etcd_place *place, const cha
     arena_init(&listing->keys, NULL, 0, 0);
     ProtobufCBinaryData start = etcd_key(place, prefix, &listing->keys);
     listing->end = etcd_key_end(start, &listing->keys);
-    /* Of the empty prefix the first key would be the mark. */
+    /* For the empty prefix, the first key would be the mark. */
     if (after || !prefix[0])
         start = etcd_key_next(etcd_key(place, after ? after : "", &listing->keys), &listing->keys);
     listing->next = start;
@@ -121,8 +122,8 @@ take_page(struct etcd_store *store, struct listing *listing,
 }
 
 /*
- * etcd counts entries, not bytes: a page of large ones may be more than we take. Then fewer are
- * asked for.
+ * etcd limits entries, not bytes: a page of large ones may be too large for us. Then the next
+ * request asks for fewer.
  */
 static bool
 was_too_large(struct listing *listing, const struct error *error)
@@ -195,10 +196,7 @@ free_store(struct etcd_store *store)
     free(store);
 }
 
-/*
- * That nobody answers yet is no reason to refuse the store: in a cluster all start at the same
- * time.
- */
+/* The store opens even if nobody answers yet: in a cluster all start at the same time. */
 static struct error *
 try_to_begin(struct etcd_store *store)
 {

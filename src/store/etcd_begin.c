@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The first answer of etcd: the mark below the prefix says whose entries they are, and the watch
- * begins.
- */
+/* The first answer of etcd: checks the mark below the prefix, and starts the watch. */
 #include <string.h>
 
 #include "store/etcd_internal.h"
@@ -56,8 +53,8 @@ etcd_read_mark(struct etcd_store *store, uint64_t *revision, bool *is_there)
 }
 
 /*
- * Below a prefix without the mark nothing has ever been written: the history is whole from 0 on.
- * With the lock held.
+ * If the mark is missing, nothing has ever been written below the prefix: the history is complete
+ * from 0 on. The lock is held.
  */
 static struct error *
 begin_to_watch(struct etcd_store *store, uint64_t revision, bool is_marked)

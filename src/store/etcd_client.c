@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls to etcd: to the member that answered last, and to the others when it does not.
+ * Calls to etcd: to the member that answered last, and to the others if it does not answer.
  *
- * DESIGN. Every call says "hasleader": a member that is cut off from the others refuses at once,
- * before it has begun anything, instead of holding the call until it times out. What an attempt has
- * come to decides about the next one:
+ * Every call says "hasleader": a member that is cut off from the others refuses at once, before it
+ * starts anything, instead of holding the call until it times out. The outcome of an attempt
+ * decides about the next one:
  *
- *     answered    whatever the answer is, it is the result
- *     not begun   nobody was there, or it was refused: any call may be made again, elsewhere
- *     in doubt    no answer came, or one that leaves it open: only a harmless call may be repeated
+ *     answered    the answer is the result, whatever it is
+ *     not begun   nobody was there, or it was refused: any call may be repeated elsewhere
+ *     in doubt    no answer, or an inconclusive one: only a harmless call may be repeated
  *
- * To read twice does no harm. A write that expects something which it changes itself can be done
- * only once, however late its first attempt arrives; any other could come again behind a later
- * write and undo it.
+ * Reading twice does no harm. A write that expects something that it changes itself can be done
+ * only once, however late its first attempt arrives; any other could arrive after a later write and
+ * undo it.
  *
- * A member that was lost, or has not been heard for a while, is looked at before it is used again:
- * it may be of another cluster, or be put back to an earlier state, whose revisions mean something
- * else than those that are known here. Nobody tells when that happens: a connection that is not
- * used ends unnoticed. Reads are linearizable, so whoever is asked later tells no lower revision
- * than was heard before.
+ * A member that was lost, or was silent for a while, is checked before it is used again: it may
+ * belong to another cluster, or may have been restored to an earlier state, in which revisions have
+ * another meaning. Nothing reports that: an idle connection ends unnoticed. Reads are linearizable,
+ * so a member that is asked later reports no lower revision than was heard before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,21 +29,21 @@
 #include "store/etcd_internal.h"
 
 #define MS_NS UINT64_C(1000000)
-#define LONGEST_CALL_NS (2500 * MS_NS) /* with all attempts */
-#define PAUSE_NS (100 * MS_NS)         /* when all members have been asked */
+#define LONGEST_CALL_NS (2500 * MS_NS) /* including all attempts */
+#define PAUSE_NS (100 * MS_NS)         /* after all members have been asked */
 #define CONNECT_MS 800
 #define RECONNECT_MS 200
-/* Nobody ends all members, puts them back and has them elect a leader in this time. */
+/* Nobody can stop all members, restore them and have them elect a leader in this time. */
 #define FRESH_NS (400 * MS_NS)
-/* etcd takes pings that come 5 seconds apart; more often, and it ends the connection. */
+/* etcd accepts a ping every 5 seconds; if they come more often, it closes the connection. */
 #define PING_MS 6000
 #define PING_ANSWER_MS 3000
-/* So a member that hangs is found earlier, where that matters. */
+/* Finds a member that hangs sooner, where that matters. */
 #define LIFE_SIGN_NS (2000 * MS_NS)
 
 struct etcd_member {
     struct channel *channel;
-    _Atomic uint64_t answered_at; /* as one of our cluster; 0: not since it failed last */
+    _Atomic uint64_t answered_at; /* as a member of our cluster; 0: not since its last failure */
 };
 
 enum outcome { ANSWERED, NOT_BEGUN, IN_DOUBT };
@@ -124,20 +123,20 @@ judge(const struct error *error)
     switch (error->code) {
     case CODE_UNAVAILABLE:
         return says(error, "no leader") ? NOT_BEGUN : IN_DOUBT;
-    case CODE_FAILED_PRECONDITION: /* a member that is only learning, or of another cluster */
+    case CODE_FAILED_PRECONDITION: /* a learner, or a member of another cluster */
         return NOT_BEGUN;
     case CODE_RESOURCE_EXHAUSTED:
         return says(error, "too many requests") ? NOT_BEGUN : ANSWERED;
     case CODE_DEADLINE_EXCEEDED:
     case CODE_CANCELLED:
-    case CODE_UNKNOWN: /* among others what a member says that is about to end */
+    case CODE_UNKNOWN: /* for instance from a member that is shutting down */
         return IN_DOUBT;
     default:
         return ANSWERED;
     }
 }
 
-/* What etcd has refused, in words that tell what to do. Takes the error. */
+/* Explains what to do about a refusal by etcd. Takes the error. */
 static struct error *
 explain(const struct etcd_client *client, struct error *error)
 {
@@ -232,7 +231,7 @@ put_back(const struct etcd_client *client, bool in_doubt)
     return error;
 }
 
-/* `heard`: before it was asked. */
+/* `heard`: before the request. */
 static struct error *
 check_age(struct etcd_client *client, uint64_t heard, const Etcdserverpb__ResponseHeader *header)
 {
@@ -256,8 +255,8 @@ call_member(struct etcd_client *client, unsigned member, const struct etcd_call 
 }
 
 /*
- * Nothing is written to a member before it is known to be the right one: two lone members in one
- * URL would each get a part.
+ * Nothing is written to a member before it is known to be the right one: two separate members in
+ * one URL would each get a part.
  */
 static struct error *
 get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct arena *arena)
@@ -277,7 +276,7 @@ get_to_know(struct etcd_client *client, unsigned member, uint64_t until, struct 
     return error;
 }
 
-/* The next one is asked first from now on, unless another thread has moved on already. */
+/* From now on the next one is asked first, unless another thread has already moved on. */
 static void
 move_on(struct etcd_client *client, unsigned member)
 {
@@ -288,8 +287,8 @@ move_on(struct etcd_client *client, unsigned member)
 }
 
 /*
- * `until`: when the next member is to be asked. A call that may not be repeated gets all the time
- * there is, once its member is known to answer.
+ * `until`: when the next member has to be asked. A call that must not be repeated gets all the
+ * remaining time once its member is known to answer.
  */
 static enum outcome
 attempt(struct etcd_client *client, const struct etcd_call *call, uint64_t until,
@@ -311,7 +310,7 @@ attempt(struct etcd_client *client, const struct etcd_call *call, uint64_t until
 
 /* ---- all of them ---- */
 
-/* It leaves time to ask those that have not been asked. */
+/* Leaves time for the members that have not been asked. */
 static uint64_t
 end_of_attempt(const struct etcd_client *client, const struct etcd_call *call, unsigned tried)
 {
@@ -366,7 +365,7 @@ etcd_client_check_revision(struct etcd_client *client)
     return etcd_client_call(client, &call, &arena, &reply);
 }
 
-/* An error that it tells is an answer too. Once calls are stopped nobody knows. */
+/* An error from the member is an answer too. After calls were stopped, the result is unknown. */
 bool
 etcd_client_is_alive(struct etcd_client *client, unsigned member)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a store on etcd is: members and prefix out of the URL, and the keys below the prefix. */
+/* The place of a store on etcd: members and prefix from the URL, and the keys below the prefix. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ is_plain_text(const char *text, size_t size)
     return utf8_is_valid(text, size);
 }
 
-/* What stands in the URL may end in a slash or not. */
+/* The prefix in the URL may end in a slash or not. */
 static struct error *
 parse_prefix(struct etcd_place *place, const char *text, const char *prefix)
 {
@@ -128,8 +128,8 @@ etcd_key(const struct etcd_place *place, const char *key, struct arena *arena)
 }
 
 /*
- * A byte 0xff at the end cannot be counted up; the prefix ends in a slash, so that one that can is
- * always found.
+ * A last byte of 0xff cannot be incremented; the prefix ends in a slash, so there is always one
+ * that can.
  */
 ProtobufCBinaryData
 etcd_key_end(ProtobufCBinaryData start, struct arena *arena)
@@ -144,7 +144,7 @@ etcd_key_end(ProtobufCBinaryData start, struct arena *arena)
 ProtobufCBinaryData
 etcd_key_next(ProtobufCBinaryData key, struct arena *arena)
 {
-    /* The NUL that arena_copy puts behind the bytes is part of it. */
+    /* Includes the NUL that arena_copy appends. */
     return (ProtobufCBinaryData){key.len + 1, (uint8_t *)arena_copy(arena, key.data, key.len)};
 }
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The changes below the prefix, whoever made them: one stream from one member, read by one thread,
- * which puts them into the store's history.
+ * Changes below the prefix, by anybody: one stream from one member, read by one thread that puts
+ * them into the store's history.
  *
- * A stream that ends is opened again, with the next member, from the revision after the last one
- * that is whole. What has been compacted meanwhile cannot be told any more: then the history
- * forgets, and those who watch list anew. A member that has lost its leader ends the stream itself,
- * because it was asked to ("hasleader").
+ * A stream that ends is opened again with the next member, from the revision after the last
+ * complete one. If that has been compacted meanwhile, the history forgets, and watchers have to
+ * list again. A member that has lost its leader ends the stream itself, because the stream asks for
+ * that ("hasleader").
  *
  * A stream without changes is silent, and so is one from a member that hangs. The channel's pings
- * tell them apart after 9 seconds, since etcd takes them only now and then; so a second thread, the
- * lookout, asks that member something else every second, and ends the stream when it is not
- * answered.
+ * tell them apart only after 9 seconds, since etcd limits pings; so a second thread, the lookout,
+ * sends that member a request every second, and ends the stream if there is no answer.
  */
 #include <time.h>
 
@@ -20,7 +19,7 @@
 #include "store/etcd_internal.h"
 
 #define PAUSE_MS 200 /* between streams */
-#define LOOK_MS 1000 /* between two questions of the lookout */
+#define LOOK_MS 1000 /* between two requests of the lookout */
 
 /* ---- what the member tells ---- */
 
@@ -51,7 +50,7 @@ add_event(struct etcd_watch *watch, const Mvccpb__Event *event, struct arena *ar
 }
 
 /*
- * The changes of one revision are told together, although the parts of an answer may divide them.
+ * Publishes the changes of one revision together, although they may be split over several answers.
  */
 static void
 take_events(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response,
@@ -63,7 +62,7 @@ take_events(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *respons
         publish_pending(watch);
 }
 
-/* That all members have been asked in vain is told once, and so is the end of it. */
+/* Logs once that all members have been asked in vain, and once that one answers again. */
 static bool
 is_cut_off(const struct etcd_watch *watch)
 {
@@ -104,7 +103,7 @@ take_cancel(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *respons
                      (unsigned long long)watch->told);
 }
 
-/* A member that knows less than was told already is behind the others, or all of etcd is. */
+/* A member that knows less than was already told is behind the others, or all of etcd is. */
 static struct error *
 check_age(struct etcd_watch *watch, const Etcdserverpb__WatchResponse *response)
 {
@@ -138,7 +137,7 @@ take_response(struct etcd_watch *watch, unsigned member,
 
 /* ---- a stream ---- */
 
-/* False: it is to end. From now on etcd_watch_stop can cancel the call. */
+/* False: the thread has to end. From now on etcd_watch_stop can cancel the call. */
 static bool
 show_call(struct etcd_watch *watch, unsigned member, struct client_call *call)
 {
@@ -151,7 +150,9 @@ show_call(struct etcd_watch *watch, unsigned member, struct client_call *call)
     return go_on;
 }
 
-/* It will be freed: nobody else uses it from now on. True: the lookout has ended it. */
+/*
+ * The call is about to be freed; nobody else uses it from now on. True: the lookout has ended it.
+ */
 static bool
 hide_call(struct etcd_watch *watch)
 {
@@ -181,7 +182,7 @@ send_request(struct etcd_watch *watch, struct client_call *call)
     return error;
 }
 
-/* Until the stream ends or cannot be read any further. */
+/* Until the stream ends or fails. */
 static struct error *
 read_stream(struct etcd_watch *watch, unsigned member, struct client_call *call)
 {
@@ -204,7 +205,7 @@ read_changes(struct etcd_watch *watch, unsigned member, struct client_call *call
 {
     if (!show_call(watch, member, call))
         return error_new(CODE_CANCELLED, "it is to end");
-    /* If it could not be sent, the stream has ended and tells why. */
+    /* If sending fails, the stream has ended and reports why. */
     error_free(send_request(watch, call));
     struct error *error = read_stream(watch, member, call);
     if (!hide_call(watch))
@@ -235,7 +236,7 @@ follow(struct etcd_watch *watch, unsigned member)
 
 /* ---- the two threads ---- */
 
-/* False: it is to end. */
+/* False: the thread has to end. */
 static bool
 pause_unless_stopping(struct etcd_watch *watch, uint32_t ms)
 {
@@ -288,7 +289,7 @@ call_of(struct etcd_watch *watch, unsigned *member)
     return call;
 }
 
-/* Unless it is another one by now. */
+/* Does nothing if the stream has been replaced meanwhile. */
 static void
 give_up(struct etcd_watch *watch, const struct client_call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing to etcd: one transaction for each write, whose compares are what the changes expect. */
+/* Writing to etcd: one transaction per write, which compares what the changes expect. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ new_look(struct arena *arena, ProtobufCBinaryData key)
 
 /* ---- the transaction ---- */
 
-/* If one of the compares fails, what they compare with is looked at, in the same order. */
+/* If a comparison fails, the transaction reads the keys that were compared, in the same order. */
 static void
 build(const struct etcd_place *place, const struct store_change *changes, size_t count,
       struct arena *arena, Etcdserverpb__TxnRequest *out)
@@ -92,7 +92,7 @@ build(const struct etcd_place *place, const struct store_change *changes, size_t
 }
 
 /*
- * It expects something that is no longer so once it is done: a second time, it finds that out and
+ * It expects something that is no longer true once it is done, so a second attempt notices that and
  * does nothing.
  */
 static bool
@@ -131,7 +131,10 @@ tell_what_was_found(const struct store_change *changes, size_t count,
     return error_new(CODE_INTERNAL, "etcd refused a write and does not tell why");
 }
 
-/* What a second attempt found may be the first one's work, or another's. Takes the error. */
+/*
+ * What a second attempt has found may be the result of the first, or of somebody else. Takes the
+ * error.
+ */
 static struct error *
 leave_in_doubt(struct error *found)
 {
@@ -171,7 +174,7 @@ commit(struct etcd_store *store, const struct store_change *changes, size_t coun
 
 /* ---- writing ---- */
 
-/* Before the first entry, so that there is none without it. */
+/* Before the first entry, so that there is never an entry without the mark. */
 static struct error *
 put_mark(struct etcd_store *store, struct arena *arena)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The latest changes of a store, in memory, for those who watch it. Every store has one and
- * publishes into it what has become durable; watching is the same for all of them (watch.c).
+ * The latest changes of a store, in memory, for its watchers. Every store has one and publishes in
+ * it what has become durable; watching is the same for all of them (watch.c).
  *
- * It is bounded, by number and by bytes: a watch that falls further behind is told to list anew.
+ * It is bounded by number and by bytes: a watch that falls further behind has to list again.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -22,10 +22,10 @@ struct history {
     pthread_mutex_t lock;
     pthread_cond_t grew;
     struct change *changes[HISTORY_CHANGES]; /* number n is at n % HISTORY_CHANGES */
-    uint64_t first, end; /* numbers of the oldest that is kept, behind the newest */
+    uint64_t first, end; /* numbers of the oldest that is kept, and of the one after the newest */
     size_t bytes;
-    uint64_t forgotten; /* the changes up to this revision are not all here */
-    bool is_cut_off;    /* changes may have been made that have not come */
+    uint64_t forgotten; /* changes up to this revision are incomplete */
+    bool is_cut_off;    /* there may be changes that have not arrived */
 };
 
 /* `revision`: of the last write before the history begins. */
@@ -33,8 +33,8 @@ void history_init(struct history *history, uint64_t revision);
 void history_clear(struct history *history);
 
 /*
- * What a write is about to change; collected before it is durable, so that nothing can fail or take
- * long afterwards.
+ * The changes of a write, collected before they are durable, so that nothing can fail or take long
+ * afterwards.
  */
 struct change_list {
     struct change *first;
@@ -49,12 +49,12 @@ void change_list_clear(struct change_list *list);
 void history_publish(struct history *history, struct change_list *list);
 
 /*
- * The changes up to the revision, and who knows how many of them never came: every watch that is
- * open is told to list anew.
+ * Forgets the changes up to the revision, and an unknown number that never arrived: every open
+ * watch has to list again.
  */
 void history_forget(struct history *history, uint64_t revision);
 
-/* While it is cut off from those who make changes, a watch that waits in vain is told so. */
+/* While changes cannot arrive, a watch that waits gets UNAVAILABLE. */
 void history_set_cut_off(struct history *history, bool is_cut_off);
 
 MUST_CHECK struct error *history_watch(struct history *history, const char *prefix, uint64_t since,

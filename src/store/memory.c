@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store that lasts as long as the process, for tests and trials. A sorted array: looking up is a
- * binary search, and inserting moves pointers, which is nothing up to some hundred thousand
+ * A store that lasts as long as the process, for tests and trials. A sorted array: lookups are
+ * binary searches, and inserting moves pointers, which is cheap up to some hundred thousand
  * entries.
  */
 #include <pthread.h>
@@ -19,7 +19,7 @@ struct item {
 };
 
 struct memory_store {
-    struct store base; /* first */
+    struct store base; /* must be first */
     pthread_mutex_t lock;
     struct item **items;
     size_t count;
@@ -66,7 +66,10 @@ memory_close(struct store *base)
     free(store);
 }
 
-/* The place of the first item whose key is `key` or greater. With the lock held, as all below. */
+/*
+ * The index of the first item whose key is `key` or greater. The lock is held, as in all functions
+ * below.
+ */
 static size_t
 find_place(const struct memory_store *store, const char *key)
 {
@@ -137,7 +140,7 @@ put(struct memory_store *store, const struct store_change *change, uint64_t revi
     item->revision = revision;
 }
 
-/* False: there was nothing to delete. */
+/* False: there is no such item. */
 static bool
 remove_item(struct memory_store *store, const char *key)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store in an SQLite database, the default: durable, one file, nothing to run beside it.
+ * The store in an SQLite database, the default: durable, one file, no other program.
  *
- * DESIGN. Write-ahead log with synchronous=FULL: a commit is one write and one fsync of the log,
- * and readers see what is durable and nothing else. One connection writes (sqlite_commit.c), a few
- * others read (sqlite_readers.c).
+ * Write-ahead log with synchronous=FULL: a commit is one write and one fsync of the log, and
+ * readers see only what is durable. One connection writes (sqlite_commit.c), a few others read
+ * (sqlite_readers.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *const statements[] = {
 };
 
 struct sqlite_store {
-    struct store base; /* first */
+    struct store base; /* must be first */
     struct sqlite_files files;
     struct sqlite_readers readers;
     struct sqlite_log log;
@@ -168,7 +168,7 @@ sqlite_write(struct store *base, const struct store_change *changes, size_t coun
 
 /* ---- opening and closing ---- */
 
-/* Without the log, so that all is in one file when it is put in its place. */
+/* Without the log, so that everything is in one file when it is renamed. */
 static struct error *
 make_database(const struct sqlite_files *files)
 {
@@ -185,7 +185,7 @@ make_database(const struct sqlite_files *files)
     return error ? error : sqlite_files_finish(files, path);
 }
 
-/* A database that is refused is left as it is; to close it must not copy the log into it. */
+/* A refused database stays as it is: closing it must not copy the log into it. */
 static void
 set_copy_at_close(struct sqlite_connection *connection, bool is_on)
 {
@@ -223,7 +223,7 @@ open_database(struct sqlite_store *store)
     if (!error)
         set_copy_at_close(&store->committer.connection, true);
     sqlite_connection_close(&connection);
-    /* To open it is to ask whether it can be used. */
+    /* Opening a store asks whether it can be used. */
     if (error && error->code == CODE_DATA_LOSS)
         error->code = CODE_FAILED_PRECONDITION;
     return error;
@@ -251,8 +251,8 @@ sqlite_open(const char *place, const struct store_options *options, struct store
 }
 
 /*
- * The writer goes last: the last connection copies the log into the database. The lock goes after
- * it.
+ * The writer is closed last: the last connection copies the log into the database. The lock is
+ * released after it.
  */
 static void
 sqlite_close(struct store *base)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the database is sound: for a moment at each start, and as long as it takes for skycap
- * doctor.
+ * Whether the database is sound: a brief check at each start, and a complete one for skycap doctor.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 /* ---- an end by the clock ---- */
 
 /*
- * Ends what a connection is doing when the time is over. SQLite's own progress handler is not
- * called by a check of pages.
+ * Interrupts the connection when the time is up. SQLite does not call its own progress handler
+ * while it checks pages.
  */
 struct alarm {
     pthread_t thread;
@@ -55,7 +54,7 @@ start_alarm(struct alarm *alarm, sqlite3 *db, unsigned ms)
     return errnum ? error_from_errno(errnum, "start a thread to check the store with") : NULL;
 }
 
-/* True: it has rung. */
+/* True: the time was up. */
 static bool
 stop_alarm(struct alarm *alarm)
 {
@@ -71,9 +70,7 @@ stop_alarm(struct alarm *alarm)
 
 /* ---- checks ---- */
 
-/*
- * SQLite's text is "*** in database main ***", a line end, and what is wrong; or only the latter.
- */
+/* SQLite's text is "*** in database main ***", a newline and the problem, or only the problem. */
 static struct error *
 tell_damage(struct sqlite_connection *connection, const char *text)
 {
@@ -81,7 +78,7 @@ tell_damage(struct sqlite_connection *connection, const char *text)
     return sqlite_damaged(connection->path, line ? line + 1 : text);
 }
 
-/* SQLite's own check gives "ok", or a row for each thing that is wrong; one is enough. */
+/* SQLite's own check gives "ok", or a row for each problem; one is enough. */
 static struct error *
 run_check(struct sqlite_connection *connection, const char *sql)
 {
@@ -104,7 +101,7 @@ sqlite_check_for(struct sqlite_connection *connection, unsigned limit_ms)
     if (error)
         return error;
     error = run_check(connection, "PRAGMA quick_check(1)");
-    /* What an interrupted check says is about the pages that it has not come to. */
+    /* The result of an interrupted check is about pages that it has not reached. */
     if (stop_alarm(&alarm)) {
         error_free(error);
         error = NULL;

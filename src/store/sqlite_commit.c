@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Group commit: writes that come at the same time share one transaction and so one fsync.
+ * Group commit: concurrent writes share one transaction, and so one fsync.
  *
- * DESIGN. Who writes queues up. The first in the queue, if nobody leads, becomes the leader: it
- * takes all that wait, writes them in one transaction, tells them how it ended, and wakes the first
- * of those that have come meanwhile. A lone writer is its own leader and waits for nobody. While
- * the disk works for one batch the next one gathers by itself, so no timer is needed, nor a thread
- * that would cost two switches for each write.
+ * Writers form a queue. The first in the queue, if there is no leader, becomes the leader: it takes
+ * all that wait, writes them in one transaction, tells them the result, and wakes the first of
+ * those that have arrived meanwhile. A single writer is its own leader and waits for nobody. While
+ * the disk works on one batch the next one gathers, so there is no need for a timer, nor for a
+ * thread that would cost two switches for each write.
  *
- * The writes of a batch do not share their fate: what a write expects is looked at before any of it
- * is applied, so one that is refused leaves nothing to undo. Savepoints were rejected: they cost
- * two statements for each write, and there is nothing to roll back to.
+ * The writes of a batch are independent: the expectations of a write are checked before any of it
+ * is applied, so a refused write leaves nothing to undo. Savepoints were rejected: they cost two
+ * statements per write, and there is nothing to roll back.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -39,7 +39,7 @@ static const char *const statements[] = {
 };
 _Static_assert(COUNT_OF(statements) - 1 <= SQLITE_MAX_STATEMENTS, "room for all statements");
 
-/* A write that waits, on the stack of who writes. */
+/* A waiting write, on the stack of its thread. */
 struct pending {
     struct pending *next;
     const struct store_change *changes;
@@ -101,7 +101,7 @@ find_revision(struct sqlite_committer *committer, const char *key, uint64_t *fou
     return error;
 }
 
-/* `*refusal`: why the write is not made. What is returned concerns the whole transaction. */
+/* `*refusal`: why the write is not made. The result is about the whole transaction. */
 static struct error *
 check_expectations(struct sqlite_committer *committer, const struct pending *pending,
                    struct error **refusal)
@@ -156,7 +156,7 @@ run(struct sqlite_committer *committer, int which)
     return sqlite_run(&committer->connection, committer->connection.statements[which]);
 }
 
-/* Ends the transaction. Where no write was made there is nothing to wait for the disk for. */
+/* Ends the transaction. If no write was made, there is no need to wait for the disk. */
 static struct error *
 commit_revision(struct sqlite_committer *committer, uint64_t revision)
 {
@@ -185,7 +185,7 @@ apply_batch(struct sqlite_committer *committer, struct pending *batch, size_t co
 static void
 undo_batch(struct sqlite_committer *committer, struct pending *batch, size_t count)
 {
-    /* After some errors SQLite has rolled back by itself. */
+    /* After some errors SQLite has already rolled back. */
     if (!sqlite3_get_autocommit(committer->connection.db))
         error_free(run(committer, ROLLBACK));
     for (; count; count--, batch = batch->next) {
@@ -207,8 +207,8 @@ try_batch(struct sqlite_committer *committer, struct pending *batch, size_t coun
 }
 
 /*
- * What does not fit on the disk together may fit in part: a large write must not take small ones
- * with it.
+ * If the batch does not fit on the disk, parts of it may: a large write must not make small ones
+ * fail.
  */
 static void
 commit_batch(struct sqlite_committer *committer, struct pending *batch, size_t count)
@@ -237,7 +237,7 @@ bytes_of(const struct pending *pending)
     return bytes;
 }
 
-/* Takes from the front of the queue: at least one. With the lock held. */
+/* Takes at least one from the front of the queue. The lock is held. */
 static struct pending *
 take_batch(struct sqlite_committer *committer, size_t *count)
 {
@@ -252,7 +252,7 @@ take_batch(struct sqlite_committer *committer, size_t *count)
     return batch;
 }
 
-/* True: nobody leads, so it has to itself. */
+/* True: there is no leader, so the caller leads. */
 static bool
 queue_up(struct sqlite_committer *committer, struct pending *pending)
 {
@@ -272,7 +272,7 @@ wait_for_turn(struct pending *pending)
         ;
 }
 
-/* The first of those that have come meanwhile leads next. */
+/* The first of those that have arrived meanwhile leads next. */
 static void
 hand_over(struct sqlite_committer *committer)
 {
@@ -285,8 +285,8 @@ hand_over(struct sqlite_committer *committer)
 }
 
 /*
- * The leader is the first of its batch. The next one is woken before those that are done: the disk
- * waits for it.
+ * The leader is the first of its batch. Wakes the next leader before the writers that are done,
+ * because the disk is idle.
  */
 static void
 lead(struct sqlite_committer *committer)
@@ -299,7 +299,7 @@ lead(struct sqlite_committer *committer)
     hand_over(committer);
     for (batch = batch->next; --count;) {
         struct pending *done = batch;
-        batch = batch->next; /* one that is woken takes its place on the stack with it */
+        batch = batch->next; /* once woken, its thread discards the stack that it is on */
         done->is_done = true;
         sem_post(&done->wake);
     }

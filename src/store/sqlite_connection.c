@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection to the database: how it is set, its statements, its errors. */
+/* One connection to the database: its settings, statements and errors. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "store/sqlite_internal.h"
 
-/*
- * Nobody else has the database open for long: somebody who looks into it with sqlite3, or a
- * back-up.
- */
+/* Others open the database only briefly: somebody with sqlite3, or a backup. */
 #define BUSY_MS 5000
 
 /*
- * secure_delete is Debian's default and writes zeros over what is deleted, into the log too; the
- * values are no secrets. cell_size_check and trusted_schema make a damaged or foreign database an
- * error instead of an adventure.
+ * secure_delete is Debian's default and overwrites deleted data with zeros, in the log too; the
+ * values are not secret. With cell_size_check and trusted_schema, a damaged or foreign database
+ * causes an error rather than undefined behaviour.
  */
 static const char settings[] = "PRAGMA synchronous = FULL;"
                                "PRAGMA temp_store = MEMORY;"
@@ -120,7 +117,7 @@ code_of(int primary)
 struct error *
 sqlite_connection_error(struct sqlite_connection *connection)
 {
-    int errnum = errno; /* sqlite3_system_errno() does not know it where a commit fails */
+    int errnum = errno; /* sqlite3_system_errno() does not report it if a commit fails */
     const char *text = sqlite3_errmsg(connection->db);
     int code = sqlite3_extended_errcode(connection->db);
     int primary = code & 0xff;

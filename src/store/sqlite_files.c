@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of the SQLite store: state.db, SQLite's own state.db-wal and state.db-shm beside it,
- * and state.lock.
+ * The files of the SQLite store: state.db, SQLite's own state.db-wal and state.db-shm, and
+ * state.lock.
  *
- * DESIGN. What exists in the world is what the store says, so a store must never be taken for an
- * empty one. The database is therefore made under another name and renamed when it is complete: a
- * state.db without tables, or of no bytes, is always a damaged one.
+ * The store decides which data exists, so a damaged store must never be mistaken for an empty one.
+ * Therefore the database is made under another name and renamed when it is complete: a state.db
+ * without tables, or with no bytes, is always damaged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define UNFINISHED "state.db.new"
 #define LOCK "state.lock"
 
-/* What SQLite puts beside a database; the database itself is the first. */
+/* What SQLite puts beside a database; the first is the database itself. */
 static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
 
 static void
@@ -81,8 +81,8 @@ already_locked(int fd, const char *directory)
 }
 
 /*
- * The kernel lets go of the lock when the process ends, however it ends; the number in the file is
- * for messages.
+ * The kernel releases the lock when the process ends in any way; the process id in the file is for
+ * messages.
  */
 static struct error *
 take_lock(struct sqlite_files *files)
@@ -94,7 +94,7 @@ take_lock(struct sqlite_files *files)
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? already_locked(fd, files->directory)
                                     : error_from_errno(errno, "lock %s", path);
-    /* Where the disk is full the number is missing, and all else works. */
+    /* If the disk is full the id is missing, and everything else works. */
     if (ftruncate(fd, 0) == 0)
         dprintf(fd, "%ld\n", (long)getpid());
     return NULL;
@@ -153,7 +153,7 @@ sqlite_files_find(const struct sqlite_files *files, bool *exists)
     *exists = size > 0;
     if (size == 0)
         return sqlite_damaged(files->database, "the file is empty");
-    /* SQLite would throw the log away, and with it the latest writes. */
+    /* SQLite would discard the log, and with it the latest writes. */
     if (size < 0 && log_size > 0)
         return sqlite_damaged(files->database, "the file is missing, but its log is there");
     return NULL;
@@ -205,10 +205,7 @@ make_place_aside(const struct sqlite_files *files, char **out)
                      files->directory);
 }
 
-/*
- * Each step is durable before the next: without its log the database must never be found in its
- * place.
- */
+/* Each step is durable before the next: the database must never be in its place without its log. */
 static struct error *
 move_file(const struct sqlite_files *files, const char *suffix, const char *aside)
 {

@@ -28,7 +28,8 @@ struct sqlite_files {
 };
 
 /*
- * Makes the directory if it is missing and locks it: FAILED_PRECONDITION if another holds the lock.
+ * Creates the directory if it is missing and locks it: FAILED_PRECONDITION if somebody else holds
+ * the lock.
  */
 MUST_CHECK struct error *sqlite_files_open(const char *directory, struct sqlite_files *out);
 void sqlite_files_close(struct sqlite_files *files);
@@ -37,8 +38,7 @@ void sqlite_files_close(struct sqlite_files *files);
 MUST_CHECK struct error *sqlite_files_find(const struct sqlite_files *files, bool *exists);
 
 /*
- * An empty file to make the database in, unseen until it is put in its place. The caller frees the
- * name.
+ * An empty file to make the database in, invisible until it is renamed. The caller frees the name.
  */
 MUST_CHECK struct error *sqlite_files_begin(const struct sqlite_files *files, char **unfinished);
 MUST_CHECK struct error *sqlite_files_finish(const struct sqlite_files *files,
@@ -57,18 +57,15 @@ struct sqlite_connection {
     sqlite3_stmt *statements[SQLITE_MAX_STATEMENTS];
 };
 
-/* `path` must stay. */
+/* `path` must outlive it. */
 MUST_CHECK struct error *sqlite_connection_open(struct sqlite_connection *connection,
                                                 const char *path, int cache_kib);
-/* A NULL-terminated list of SQL, prepared and kept in the same order. */
+/* Prepares a NULL-terminated list of SQL statements and keeps them in the same order. */
 MUST_CHECK struct error *sqlite_connection_prepare(struct sqlite_connection *connection,
                                                    const char *const *statements);
 void sqlite_connection_close(struct sqlite_connection *connection);
 
-/*
- * What went wrong last on the connection, as an error that names the file and says what can be
- * done.
- */
+/* The last error of the connection; names the file and says what can be done. */
 MUST_CHECK NEVER_NULL struct error *sqlite_connection_error(struct sqlite_connection *connection);
 MUST_CHECK NEVER_NULL struct error *sqlite_damaged(const char *path, const char *what);
 
@@ -76,21 +73,19 @@ MUST_CHECK struct error *sqlite_execute(struct sqlite_connection *connection, co
 /* The number in the first row. */
 MUST_CHECK struct error *sqlite_query_number(struct sqlite_connection *connection, const char *sql,
                                              int64_t *out);
-/* Runs a prepared statement that gives no row. */
+/* Runs a prepared statement that returns no row. */
 MUST_CHECK struct error *sqlite_run(struct sqlite_connection *connection, sqlite3_stmt *statement);
 
 /* ---- sqlite_schema.c ---- */
 
-/* Step i brings a database of version i to version i + 1; once released it never changes. */
+/* Step i upgrades a database of version i to version i + 1; once released, a step never changes. */
 extern const char *const sqlite_schema_steps[];
 extern const size_t sqlite_schema_step_count;
 
-/* Makes a new database ours. */
+/* Marks a new database as ours. */
 MUST_CHECK struct error *sqlite_schema_mark(struct sqlite_connection *connection);
 
-/*
- * FAILED_PRECONDITION if the database is not ours, or of a version that has more steps than these.
- */
+/* FAILED_PRECONDITION if the database is not ours, or was made by a newer version. */
 MUST_CHECK struct error *sqlite_schema_check(struct sqlite_connection *connection,
                                              size_t step_count);
 MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connection,
@@ -98,7 +93,7 @@ MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connect
 
 /* ---- sqlite_check.c ---- */
 
-/* DATA_LOSS if it is damaged. What cannot be looked at within the time is not. */
+/* DATA_LOSS if it is damaged. Checks as much as it can within the time. */
 MUST_CHECK struct error *sqlite_check_for(struct sqlite_connection *connection, unsigned limit_ms);
 MUST_CHECK struct error *sqlite_check_all(struct sqlite_connection *connection);
 
@@ -108,26 +103,26 @@ MUST_CHECK struct error *sqlite_check_all(struct sqlite_connection *connection);
 
 struct sqlite_readers {
     const char *path;              /* not owned */
-    const char *const *statements; /* that each has prepared */
+    const char *const *statements; /* prepared by each of them */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct sqlite_connection *free[SQLITE_READERS];
     unsigned free_count;
-    unsigned count; /* that there are */
+    unsigned count; /* of open ones */
     bool is_paused;
 };
 
 void sqlite_readers_init(struct sqlite_readers *readers, const char *path,
                          const char *const *statements);
-/* When all have been given back. */
+/* Called when all have been given back. */
 void sqlite_readers_clear(struct sqlite_readers *readers);
 MUST_CHECK struct error *sqlite_readers_take(struct sqlite_readers *readers,
                                              struct sqlite_connection **out);
 void sqlite_readers_give_back(struct sqlite_readers *readers, struct sqlite_connection *reader);
 
 /*
- * Lets nobody begin to read, and waits until nobody does. False: somebody still reads. Resume in
- * either case.
+ * Lets no reader start, and waits until none is active. False: one is still active. Call
+ * sqlite_readers_resume in either case.
  */
 bool sqlite_readers_pause(struct sqlite_readers *readers, unsigned limit_ms);
 void sqlite_readers_resume(struct sqlite_readers *readers);
@@ -137,14 +132,11 @@ void sqlite_readers_resume(struct sqlite_readers *readers);
 struct sqlite_log {
     struct sqlite_readers *readers;
     int pages;    /* after the last commit */
-    int copy_at;  /* with so many it is copied into the database */
-    int pause_at; /* and with so many, while nobody reads */
+    int copy_at;  /* the size from which it is copied into the database */
+    int pause_at; /* the size from which readers are paused for that */
 };
 
-/*
- * Switches the log on, for the connection that writes. `log` and `readers` must stay as long as it
- * does.
- */
+/* Switches the log on, for the writing connection. `log` and `readers` must outlive it. */
 MUST_CHECK struct error *sqlite_log_open(struct sqlite_log *log,
                                          struct sqlite_connection *connection,
                                          struct sqlite_readers *readers);
@@ -153,13 +145,13 @@ MUST_CHECK struct error *sqlite_log_open(struct sqlite_log *log,
 
 struct pending;
 
-/* Those who write, and the connection that their leader writes with. */
+/* The queue of writers, and the connection that their leader uses. */
 struct sqlite_committer {
-    struct sqlite_connection connection; /* of the leader */
+    struct sqlite_connection connection; /* used by the leader */
     struct history *history;
     uint64_t revision; /* of the last commit */
     pthread_mutex_t lock;
-    struct pending *first; /* waiting, in the order they came */
+    struct pending *first; /* waiting, in the order of their arrival */
     struct pending **last;
     bool has_leader;
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The write-ahead log: what is committed goes there first, and from there into the database now and
- * then; after that the log is written from its beginning again.
+ * The write-ahead log: commits go there first, and are copied into the database from time to time;
+ * after that the log is written from its beginning again.
  *
- * DESIGN. Two things that SQLite leaves to chance are seen to here. A log that grows costs a commit
- * of the file system with each of ours, twice the time; so it gets its size at the start. And the
- * log can be begun anew only in a moment when nobody reads from it, which may not come for long (it
- * grew by 50 MB a second under four readers); so from some size on we make such a moment. SQLite's
- * own way to wait for readers (SQLITE_CHECKPOINT_RESTART) was tried: it polls, and under the same
- * readers often did not get there in half a second.
+ * This does two things that SQLite leaves to chance. A growing log makes each of our commits cost
+ * one of the file system too, which doubles the time; so the log gets its size at the start. And
+ * the log can start again only when nobody reads from it, which may not happen for a long time (it
+ * grew by 50 MB a second under four readers); so beyond a certain size readers are paused. SQLite's
+ * own way to wait for readers (SQLITE_CHECKPOINT_RESTART) was tried: it polls, and with the same
+ * readers often did not succeed in half a second.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -17,11 +17,11 @@
 
 #include "store/sqlite_internal.h"
 
-#define COPY_PAGES 1000      /* the log is copied when it has so many */
-#define COPY_AGAIN_PAGES 250 /* and again after so many more, if it could not be begun anew */
-#define LONG_PAGES 4000      /* for each so many the readers are paused once */
+#define COPY_PAGES 1000      /* the log is copied when it has this many */
+#define COPY_AGAIN_PAGES 250 /* and again after this many more, if it could not start again */
+#define LONG_PAGES 4000      /* readers are paused once for each of these */
 #define WAIT_MS 200
-#define LOG_BYTES (4 << 20) /* a little more than COPY_PAGES take */
+#define LOG_BYTES (4 << 20) /* a little more than COPY_PAGES need */
 
 /* ---- copying ---- */
 
@@ -32,8 +32,8 @@ copy(sqlite3 *db)
 }
 
 /*
- * Who begins to read when all is copied reads from the database alone, and the next commit can
- * begin the log anew.
+ * A reader that starts when everything is copied reads only from the database, so the next commit
+ * can start the log again.
  */
 static void
 copy_without_readers(struct sqlite_log *log, sqlite3 *db)
@@ -51,9 +51,9 @@ begin(struct sqlite_log *log)
 }
 
 /*
- * Called behind each commit. What is committed is durable already, so nothing that goes wrong here
- * concerns the writer: it is tried again later, and if the log can neither be copied nor grow (a
- * full disk) a commit will say so.
+ * Called after each commit. The commit is already durable, so a failure here does not concern the
+ * writer: it is tried again later, and if the log can be neither copied nor extended (a full disk),
+ * a commit will report it.
  */
 static int
 look_at_log(void *argument, sqlite3 *db, const char *name, int pages)
@@ -76,7 +76,7 @@ look_at_log(void *argument, sqlite3 *db, const char *name, int pages)
 
 /* ---- switching on ---- */
 
-/* SQLite does not call it an error when it keeps another mode. */
+/* SQLite does not report an error if it keeps another mode. */
 static struct error *
 switch_on(struct sqlite_connection *connection)
 {
@@ -94,8 +94,8 @@ switch_on(struct sqlite_connection *connection)
 }
 
 /*
- * SQLite takes zeros behind the last page of the log for the end of it. A log that stays short is
- * only slower.
+ * SQLite takes zeros after the last page of the log for its end. If this fails, the log is only
+ * slower.
  */
 static void
 extend_log(const char *database)

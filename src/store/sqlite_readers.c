@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to read with: a few, so that a read never waits for the disk to finish a commit, nor
- * a short one for a long one. They are made when they are needed, and the one used last is used
- * first.
+ * Connections for reading: a few, so that a read waits neither for the disk to finish a commit nor
+ * for a long read. They are opened on demand, and the most recently used one is used first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,7 +55,7 @@ open_reader(struct sqlite_readers *readers, struct sqlite_connection **out)
     return error;
 }
 
-/* A free one; NULL: a new one may be made, and is counted. */
+/* A free one; NULL: a new one may be opened, and has been counted. */
 static struct sqlite_connection *
 find_free(struct sqlite_readers *readers)
 {
@@ -72,7 +71,7 @@ find_free(struct sqlite_readers *readers)
     return reader;
 }
 
-/* `reader` NULL: it could not be made. */
+/* `reader` NULL: it could not be opened. */
 void
 sqlite_readers_give_back(struct sqlite_readers *readers, struct sqlite_connection *reader)
 {
@@ -82,7 +81,7 @@ sqlite_readers_give_back(struct sqlite_readers *readers, struct sqlite_connectio
     else
         readers->count--;
     if (readers->is_paused)
-        pthread_cond_broadcast(&readers->changed); /* who pauses them is among those who wait */
+        pthread_cond_broadcast(&readers->changed); /* sqlite_readers_pause may wait too */
     else
         pthread_cond_signal(&readers->changed);
     pthread_mutex_unlock(&readers->lock);

@@ -2,10 +2,10 @@
 /*
  * The tables and their versions.
  *
- * DESIGN. The key is not the b-tree's own key (WITHOUT ROWID): then whole entries would stand in
- * the inner pages, and one of more than a kilobyte would take pages of its own. The revision
- * counter is a row of its own, written with each commit, because the highest revision among the
- * entries goes down when that entry is deleted.
+ * The key is not the b-tree's own key (WITHOUT ROWID): then the inner pages would contain whole
+ * entries, and one of more than a kilobyte would need pages of its own. The revision counter is a
+ * row of its own, written with each commit, because the highest revision among the entries
+ * decreases when that entry is deleted.
  */
 #include <stdio.h>
 
@@ -59,7 +59,7 @@ sqlite_schema_check(struct sqlite_connection *connection, size_t step_count)
 }
 
 /*
- * The tables and their version change in one transaction: a crash leaves the old or the new ones.
+ * Changes the tables and their version in one transaction: a crash leaves the old or the new ones.
  */
 static struct error *
 take_step(struct sqlite_connection *connection, const char *step, size_t version)

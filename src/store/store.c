@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way to every store: finds it by its URL, checks what all stores have in common, and passes
- * on. See store.h.
+ * The common part of all stores: selects the store by its URL, checks arguments and passes them on.
+ * See store.h.
  */
 #include "store/store.h"
 
@@ -30,7 +30,7 @@ unknown_store(const char *url)
     return error_new(CODE_INVALID_ARGUMENT, "\"%s\" is no store: say %s", url, buffer_text(&forms));
 }
 
-/* `*place`: what stands behind the colon. NULL: it names no store. */
+/* `*place`: the text after the colon. NULL: there is no such store. */
 static const struct store_ops *
 find_store(const char *url, const char **place)
 {
@@ -97,8 +97,8 @@ check_change(const struct store_change *change)
 }
 
 /*
- * Two changes of one key would make the order inside a write matter, which etcd for one does not
- * offer.
+ * With two changes of one key, their order inside a write would matter, which etcd for one does not
+ * support.
  */
 static struct error *
 check_distinct(const struct store_change *changes, size_t count)
@@ -177,7 +177,7 @@ store_list(struct store *store, const char *prefix, const char *after, size_t li
         error = check_bound("key to go on after", after);
     if (error)
         return error;
-    /* Before the first key with the prefix there is nothing to pass over. */
+    /* There is nothing to skip before the first key with the prefix. */
     if (after && strcmp(after, prefix) < 0)
         after = NULL;
     return store->ops->list(store, prefix, after, limit, arena, out);

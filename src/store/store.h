@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What exists, durably: keys and values with revisions. The store is the truth about volumes,
- * snapshots and operations; data without an entry here is rubbish, and an entry is believed.
+ * The durable record of what exists: keys and values with revisions. The store is the authority on
+ * volumes, snapshots and operations: data without an entry is garbage, and an entry is trusted.
  *
  * Keys are text, ordered byte by byte ("volume/01h...", at most 512 bytes). Values are bytes, at
- * most 1 MiB. Every write gets the next revision of the whole store; an entry carries the revision
- * of the write that made it.
+ * most 1 MiB. Every write gets the next revision of the whole store; an entry has the revision of
+ * the write that made it.
  *
- * All functions may be called from any thread but the loop's, and may block. A write is durable
- * when it returns: a crash right after it loses nothing. Writes that come at the same time share
- * one commit.
+ * All functions may be called from any thread except the loop's, and may block. A write is durable
+ * when it returns: a crash right after it loses nothing. Concurrent writes share one commit.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -37,38 +36,38 @@ struct store_entry {
     uint64_t revision;
 };
 
-/* What a change expects of the entry that stands under its key. */
-#define STORE_ANY UINT64_MAX /* nothing */
-#define STORE_ABSENT 0       /* that there is none */
+/* What a change expects of the entry with its key. */
+#define STORE_ANY UINT64_MAX /* anything */
+#define STORE_ABSENT 0       /* no entry */
 
 struct store_change {
     const char *key;
-    const uint8_t *value; /* NULL: delete */
+    const uint8_t *value; /* NULL: deletes */
     size_t value_size;
     uint64_t expected; /* STORE_ANY, STORE_ABSENT, or the revision that it must have */
 };
 
-/* What a store that is reached over the network needs; NULL: none will be opened. */
+/* What a store on the network needs; NULL: none will be opened. */
 struct store_options {
     struct runtime *runtime;
     struct tls_context *tls; /* NULL: plaintext. Must outlive the store. */
 };
 
 /*
- * "sqlite:DIRECTORY" (made if missing), "memory:", or "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]",
- * which needs options. FAILED_PRECONDITION when it is damaged, of a newer program, or in use by
- * another process; the message tells what to do. PERMISSION_DENIED and others: etcd answers, and
- * refuses us.
+ * "sqlite:DIRECTORY" (created if missing), "memory:", or
+ * "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", which needs options. FAILED_PRECONDITION if it is
+ * damaged, written by a newer program, or in use by another process; the message tells what to do.
+ * PERMISSION_DENIED and others: etcd answers, and refuses us.
  *
- * A store on etcd opens also while no member answers: everything is UNAVAILABLE then, at once,
- * until one does. What could not be found out yet, the first call that is answered finds.
+ * A store on etcd opens even while no member answers: then everything is UNAVAILABLE, at once,
+ * until one does. Checks that were not possible yet are made with the first answer.
  */
 MUST_CHECK struct error *store_open(const char *url, const struct store_options *options,
                                     struct store **out);
 void store_close(struct store *store);
 
 /*
- * Whoever waits for etcd goes on with UNAVAILABLE, now and from now on: before threads are joined
+ * Calls that wait for etcd return UNAVAILABLE, now and from now on. Called before joining threads
  * that may be waiting. Any thread. NULL is fine.
  */
 void store_stop(struct store *store);
@@ -77,34 +76,34 @@ void store_stop(struct store *store);
 MUST_CHECK struct error *store_get(struct store *store, const char *key, struct arena *arena,
                                    struct store_entry *out);
 
-/* The same for what need not be there: `*found` says whether it is. */
+/* The same for an entry that may be missing: `*found` tells. */
 MUST_CHECK struct error *store_find(struct store *store, const char *key, struct arena *arena,
                                     struct store_entry *out, bool *found);
 
 /*
- * All of the changes or none; each of another key. ABORTED when one of them finds something else
- * than it expects: read again and try again. To delete what is not there is no error and no change.
+ * Makes all of the changes or none; each has another key. ABORTED if one of them does not find what
+ * it expects: read again and retry. Deleting a missing entry is neither an error nor a change.
  * `*revision` (may be NULL) is that of the write.
  *
  * RESOURCE_EXHAUSTED: no space left; nothing is changed, and the same write succeeds once there is
- * space. INTERNAL: an I/O error, the message names the file; whether the write outlasts a power
- * failure is not known, before that it is not seen. DATA_LOSS: the store has turned out to be
- * damaged. UNAVAILABLE: etcd cannot be reached, or has not answered; if the error is in_doubt the
- * write may have been made, or may yet be.
+ * space. INTERNAL: an I/O error, the message names the file; the write is not visible, but may
+ * appear after a power failure. DATA_LOSS: the store is damaged. UNAVAILABLE: etcd cannot be
+ * reached, or has not answered; if the error is in_doubt, the write may have been made or may yet
+ * be.
  */
 MUST_CHECK struct error *store_write(struct store *store, const struct store_change *changes,
                                      size_t count, uint64_t *revision);
 
 struct store_list {
-    struct store_entry *entries; /* by key */
+    struct store_entry *entries; /* sorted by key */
     size_t count;
     bool has_more;
 };
 
 /*
  * Entries whose key begins with `prefix` and is greater than `after` (NULL: from the first), at
- * most `limit` (0: all). To go on, call again with the last key: entries that come or go in between
- * disturb nothing else.
+ * most `limit` (0: all). To continue, call again with the last key; entries that appear or
+ * disappear in between do not affect the others.
  */
 MUST_CHECK struct error *store_list(struct store *store, const char *prefix, const char *after,
                                     size_t limit, struct arena *arena, struct store_list *out);
@@ -114,44 +113,43 @@ MUST_CHECK struct error *store_list(struct store *store, const char *prefix, con
 struct store_watch;
 
 /*
- * Changes of keys with the prefix, in order, from the revision after `since` on. OUT_OF_RANGE: that
- * is too long ago (only the latest are kept, and none from before the store was opened), or of
- * another store; list anew. To miss nothing: ask for the revision, list, watch since that revision;
- * a change made in between comes twice.
+ * Watches changes of keys with the prefix, in order, from the revision after `since` on.
+ * OUT_OF_RANGE: that is too long ago (only the latest are kept, and none from before the store was
+ * opened), or of another store; list again. To miss nothing: read the revision, list, and watch
+ * since that revision; a change made in between comes twice.
  *
- * Changes come when they are made, except with etcd: from there they come a little later, those of
- * this process too.
+ * Changes arrive when they are made, except with etcd: there they arrive a little later, even those
+ * of this process.
  *
- * A watch is for one thread at a time and is closed before its store.
+ * A watch is for one thread at a time, and must be closed before its store.
  */
 MUST_CHECK struct error *store_watch_open(struct store *store, const char *prefix, uint64_t since,
                                           struct store_watch **out);
 
 /*
- * Waits for the next change, at most so long; DEADLINE_EXCEEDED if none came. A deleted entry has
- * value NULL. OUT_OF_RANGE: the watch has fallen too far behind; close it and list anew.
- * UNAVAILABLE: none came, and etcd is not heard at the moment; the watch is good, and goes on when
- * it is.
+ * Waits for the next change, for at most `timeout_ms`; DEADLINE_EXCEEDED if there was none. A
+ * deleted entry has value NULL. OUT_OF_RANGE: the watch has fallen too far behind; close it and
+ * list again. UNAVAILABLE: there was none, and etcd does not answer at the moment; the watch is
+ * valid, and continues when it does.
  */
 MUST_CHECK struct error *store_watch_next(struct store_watch *watch, uint32_t timeout_ms,
                                           struct arena *arena, struct store_entry *out);
 void store_watch_close(struct store_watch *watch);
 
-/* The revision of the last write, also after a restart; 0: nothing was ever written here. */
+/* The revision of the last write, also after a restart; 0: nothing was ever written. */
 MUST_CHECK struct error *store_revision(struct store *store, uint64_t *revision);
 
 /* ---- for skycap doctor ---- */
 
 /*
- * Reads everything, however long that takes (opening looks for a moment only). DATA_LOSS says what
- * is wrong.
+ * Reads everything, however long that takes (opening makes only a brief check). DATA_LOSS tells
+ * what is wrong.
  */
 MUST_CHECK struct error *store_check(struct store *store);
 
 /*
- * Puts what is there of a store that nobody has open out of the way, whatever its state, so that
- * store_open makes a new one. `*moved_to`: where it is now, in the arena; NULL if there was
- * nothing.
+ * Renames the files of a store that nobody has open, whatever its state, so that store_open makes a
+ * new one. `*moved_to`: where it is now, in the arena; NULL if there was nothing.
  */
 MUST_CHECK struct error *store_set_aside(const char *url, struct arena *arena,
                                          const char **moved_to);

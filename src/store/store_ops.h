@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store is made of, for this room only. A store is one file that ends in a `const struct
+ * The interface of a store, for this room only. A store is one file that ends in a `const struct
  * store_ops`, and one line in the table of store.c.
  *
- * Keys, values and counts have been checked by store.c before a function here is called. All are
- * called from many threads at the same time.
+ * store.c checks keys, values and counts before it calls a function here. All may be called from
+ * many threads at the same time.
  */
 #ifndef STORE_STORE_OPS_H
 #define STORE_STORE_OPS_H
@@ -16,9 +16,9 @@
 
 struct store_ops {
     const char *scheme;
-    const char *form; /* of its URLs, for messages */
+    const char *form; /* the form of its URLs, for messages */
 
-    /* `place` is what stands behind the colon. */
+    /* `place` is the text after the colon. */
     struct error *(*open)(const char *place, const struct store_options *options,
                           struct store **out);
     void (*close)(struct store *store);
@@ -26,14 +26,14 @@ struct store_ops {
     struct error *(*get)(struct store *store, const char *key, struct arena *arena,
                          struct store_entry *out);
     /*
-     * What it changed is published in the store's history, in the order of revisions: before it
-     * returns, or soon after where others write too.
+     * Its changes are published in the store's history, in the order of revisions: before it
+     * returns, or soon after if others write too.
      */
     struct error *(*write)(struct store *store, const struct store_change *changes, size_t count,
                            uint64_t *revision);
     struct error *(*list)(struct store *store, const char *prefix, const char *after, size_t limit,
                           struct arena *arena, struct store_list *out);
-    /* Never less than that of an entry which has been read before. */
+    /* Never less than that of an entry that was read before. */
     struct error *(*revision)(struct store *store, uint64_t *revision);
 
     /* NULL: there is nothing that could be damaged. */
@@ -53,17 +53,17 @@ extern const struct store_ops etcd_store_ops;
 
 /* ---- store_ops.c: for the stores ---- */
 
-/* An entry in the arena. `value` may be NULL if its size is 0: the copy is not. */
+/* Copies an entry to the arena. `value` may be NULL if its size is 0: that of the copy is not. */
 struct store_entry store_copy_entry(struct arena *arena, const char *key, size_t key_size,
                                     const void *value, size_t value_size, uint64_t revision);
 
-/* A list that grows in the arena. `capacity` starts as 0. */
+/* A list that grows in the arena. `capacity` starts at 0. */
 void store_append_entry(struct arena *arena, struct store_list *list, size_t *capacity,
                         struct store_entry entry);
 
 MUST_CHECK NEVER_NULL struct error *store_error_not_found(const char *key);
 
-/* NULL, or ABORTED when `found` (STORE_ABSENT: none) is not what the change expects. */
+/* ABORTED if `found` (STORE_ABSENT: none) is not what the change expects. */
 MUST_CHECK struct error *store_check_expected(const struct store_change *change, uint64_t found);
 
 #endif

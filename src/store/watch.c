@@ -2,10 +2,10 @@
 /*
  * Watching a store: see store.h and history.h.
  *
- * DESIGN. A ring of the latest changes under one lock, and a number in each watch that says how far
- * it has come. A queue for each watch was rejected: it costs each writer something for each watch,
- * and a watch that nobody reads would have to be bounded and cut off anyway. Here a slow watch
- * costs nothing; it finds out by itself that its place in the ring is gone.
+ * A ring of the latest changes under one lock, and in each watch the number of its next change. A
+ * queue per watch was rejected: it costs each writer something for each watch, and a watch that
+ * nobody reads would have to be bounded and cut off anyway. Here a slow watch costs nothing; it
+ * notices by itself that its place in the ring is gone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,8 +30,8 @@ struct change {
 struct store_watch {
     struct history *history;
     char *prefix;
-    uint64_t next;  /* number of the change to look at next */
-    uint64_t since; /* changes up to this revision are passed over */
+    uint64_t next;  /* the number of the change to look at next */
+    uint64_t since; /* changes up to this revision are skipped */
 };
 
 /* ---- changes ---- */
@@ -117,7 +117,7 @@ history_clear(struct history *history)
     pthread_mutex_destroy(&history->lock);
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static void
 remember(struct history *history, struct change *change)
 {
@@ -145,7 +145,7 @@ history_publish(struct history *history, struct change_list *list)
     pthread_mutex_unlock(&history->lock);
 }
 
-/* A number is left out, so that also a watch that has seen all there was finds its place gone. */
+/* Skips a number, so that even a watch that has seen everything finds its place gone. */
 void
 history_forget(struct history *history, uint64_t revision)
 {
@@ -207,7 +207,7 @@ concerns(const struct store_watch *watch, const struct change *change)
            !memcmp(change->bytes, watch->prefix, size);
 }
 
-/* The next change for the watch, or NULL. With the lock held. */
+/* The next change for the watch, or NULL. The lock is held. */
 static const struct change *
 find_next(struct store_watch *watch)
 {
@@ -230,7 +230,7 @@ entry_of(const struct change *change, struct arena *arena)
     return entry;
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static struct error *
 wait_for_next(struct store_watch *watch, uint32_t timeout_ms, struct arena *arena,
               struct store_entry *out)
