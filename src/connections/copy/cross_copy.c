@@ -204,7 +204,7 @@ cross_copy_drop_plan(struct call *call, const struct connection_set *set,
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
     struct name_lock *lock AUTO(name_lock_release) = NULL;
-    struct copy_row found;
+    struct copy_row found = {0};
     if (!atomic_load(&router->plans))
         return NULL;
     struct error *error = name_lock_take(&router->choosing, "volume", name, &lock);

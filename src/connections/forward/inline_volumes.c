@@ -171,7 +171,7 @@ struct error *
 inline_volumes_note(const struct router *router, const ProtobufCMessage *request)
 {
     struct arena arena AUTO(arena_clear);
-    struct row row;
+    struct row row = {0};
     char key[KEY_SIZE];
     arena_init(&arena, NULL, 0, SIZE_MAX);
     if (request->descriptor != &csi__v1__node_unpublish_volume_request__descriptor)

@@ -73,6 +73,7 @@ ask_source(struct call *call, void *context)
     struct source *source = context;
     struct merged_list list = *source->list;
     list.call = call;
+    /* cppcheck-suppress returnDanglingLifetime ; an error does not point to the list */
     return list.ask(&list, source->connection, source->token, source->most, &source->page);
 }
 
