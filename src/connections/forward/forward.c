@@ -103,7 +103,7 @@ static struct error *
 conclude_on_worker(struct call *call, const void *request, void *reply)
 {
     (void)request;
-    struct forward *f = call_kept(call);
+    struct forward *f = call_data(call);
     f->reply = reply;
     return conclude(f, NULL);
 }
@@ -142,7 +142,7 @@ forward_init(struct forward *out, struct call *call, const struct rule *rule, co
         .request = (ProtobufCMessage *)request,
         .reply = reply,
     };
-    call_keep(call, out, release);
+    call_set_data(call, out, release);
 }
 
 bool

@@ -126,7 +126,7 @@ static struct error *
 run_on_worker(struct call *call, const void *request, void *reply)
 {
     (void)reply;
-    struct forward *f = call_kept(call);
+    struct forward *f = call_data(call);
     if (f->inline_id) {
         struct error *error = inline_volumes_find(f->router, f->set, request, &f->connection);
         if (error || !f->connection)

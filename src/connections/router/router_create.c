@@ -215,7 +215,7 @@ static struct error *
 create_on_worker(struct call *call, const void *in, void *out)
 {
     const create_request *request = in;
-    struct creation *creation = call_kept(call);
+    struct creation *creation = call_data(call);
     const struct connection_set *set = creation->forward.set;
     struct connection *source = creation->source;
     struct choice *choice = &creation->choice;

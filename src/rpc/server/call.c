@@ -29,18 +29,18 @@ call_method(const struct call *call)
 }
 
 void
-call_keep(struct call *call, void *kept, void (*release)(void *kept))
+call_set_data(struct call *call, void *data, void (*release)(void *data))
 {
-    if (call->release_kept)
-        call->release_kept(call->kept);
-    call->kept = kept;
-    call->release_kept = release;
+    if (call->release_data)
+        call->release_data(call->data);
+    call->data = data;
+    call->release_data = release;
 }
 
 void *
-call_kept(const struct call *call)
+call_data(const struct call *call)
 {
-    return call->kept;
+    return call->data;
 }
 
 const struct peer *

@@ -36,12 +36,11 @@ const char *call_path(const struct call *call);
 const struct method *call_method(const struct call *call);
 
 /*
- * A pointer of the handler's own, kept from one of its functions to the next (call_continue); NULL
- * at first. `release` (may be NULL) is called with it on the loop, before the arena is freed or
- * when another pointer is kept.
+ * A pointer of the handler's own, for its next function (call_continue); NULL at first. `release`
+ * (may be NULL) is called with it on the loop, before the arena is freed or another pointer is set.
  */
-void call_keep(struct call *call, void *kept, void (*release)(void *kept));
-void *call_kept(const struct call *call);
+void call_set_data(struct call *call, void *data, void (*release)(void *data));
+void *call_data(const struct call *call);
 
 const struct peer *call_peer(const struct call *call);
 

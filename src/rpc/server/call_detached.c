@@ -139,7 +139,7 @@ static void
 free_on_loop(struct task *task)
 {
     struct call *call = CONTAINER_OF(task, struct call, finished);
-    call_keep(call, NULL, NULL);
+    call_set_data(call, NULL, NULL);
     arena_clear(&call->arena);
     charge_clear(&call->decoded);
     sem_destroy(&((struct detached *)call)->relay_ended);

@@ -109,8 +109,8 @@ struct call {
     ProtobufCMessage *output; /* the answer's message; NULL if the method's kind has none */
     struct continuation continuation;
     struct next_step next;
-    void *kept; /* set by call_keep */
-    void (*release_kept)(void *kept);
+    void *data; /* set by call_set_data */
+    void (*release_data)(void *data);
     struct metadata reply_headers;
     struct metadata reply_trailers;
     bool sent_any;

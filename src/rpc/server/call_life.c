@@ -209,7 +209,7 @@ free_call(struct call *call)
         mailbox_clear(&call->mailbox, call->budget);
     field_block_release(&call->fields);
     budget_give_back(call->budget, call->header_charged);
-    call_keep(call, NULL, NULL);
+    call_set_data(call, NULL, NULL);
     arena_clear(&call->arena);
     arena_clear(&call->wire_arena);
     arena_clear(&call->message_arena);

@@ -71,7 +71,7 @@ check(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request,
 static void
 remove_watcher(struct call *call)
 {
-    struct watcher *watcher = call_kept(call);
+    struct watcher *watcher = call_data(call);
     struct health *health = watcher->health;
     *watcher->link = watcher->next;
     if (watcher->next)
@@ -132,7 +132,7 @@ watch(struct call *call, const Grpc__Health__V1__HealthCheckRequest *request)
     notify(watcher);
     if (health->is_down)
         return shutdown_error();
-    call_keep(call, watcher, NULL);
+    call_set_data(call, watcher, NULL);
     call_park(call, remove_watcher);
     add_watcher(health, watcher);
     return NULL;
