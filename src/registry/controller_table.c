@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "registry/path.h"
 
@@ -33,13 +34,10 @@ controller_address(const struct controller *controller)
     return controller->text + controller->id_size + 1;
 }
 
-/* FNV-1a. */
 static uint32_t
 hash_of(const char *id, size_t size)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)id[i]) * UINT64_C(1099511628211);
+    uint64_t hash = hash_bytes(id, size);
     return (uint32_t)(hash >> 32) ^ (uint32_t)hash;
 }
 

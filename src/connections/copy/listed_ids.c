@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "connections/forward/driver_list.h"
 #include "connections/request/global_id.h"
 #include "connections/request/handles.h"
@@ -29,7 +30,7 @@ add(struct reading *reading, const char *handle)
             memcpy(hashes, ids->hashes, ids->count * sizeof *hashes);
         ids->hashes = hashes;
     }
-    ids->hashes[ids->count++] = handles_hash(handle);
+    ids->hashes[ids->count++] = hash_text(handle);
 }
 
 static struct error *
@@ -92,7 +93,7 @@ listed_ids_find(struct router *router, struct call *call, const struct listed_id
     struct error *error = handles_read(router->shared, id, &parts, call_arena(call), &handle);
     if (error)
         return error;
-    uint64_t wanted = handles_hash(handle);
+    uint64_t wanted = hash_text(handle);
     for (size_t i = 0; i < ids->count && !*found; i++)
         *found = ids->hashes[i] == wanted;
     return NULL;

@@ -10,7 +10,7 @@
 
 struct listed_ids {
     bool is_known;    /* false: the driver has no list, or it is too long or unreadable */
-    uint64_t *hashes; /* of the driver's own ids (handles_hash), in the call's arena */
+    uint64_t *hashes; /* of the driver's own ids (hash_text), in the call's arena */
     size_t count;
 };
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/hash.h"
+
 #define SHORT_MARK '~'
 #define SHORT_SIZE 17
 #define MAX_COLLISIONS 100
@@ -29,16 +31,6 @@ bool
 handles_needs_row(const char *connection, const char *handle)
 {
     return handles_is_short(handle) || strlen(connection) + strlen(handle) + 3 > GLOBAL_ID_MAX;
-}
-
-/* FNV-1a. */
-uint64_t
-handles_hash(const char *text)
-{
-    uint64_t value = 0xcbf29ce484222325;
-    for (; *text; text++)
-        value = (value ^ (unsigned char)*text) * 0x100000001b3;
-    return value;
 }
 
 static char *
@@ -93,7 +85,7 @@ handles_print_id(struct store *store, enum id_kind kind, const char *connection,
         *id = global_id_print(kind, connection, handle, arena);
         return NULL;
     }
-    uint64_t number = handles_hash(handle);
+    uint64_t number = hash_text(handle);
     for (unsigned i = 0; i < MAX_COLLISIONS; i++, number++) {
         bool is_other;
         *id = print_short(kind, connection, number, arena);
@@ -144,7 +136,7 @@ handles_match(const struct global_id *parts, const char *handle)
 {
     if (!handles_needs_row(parts->connection, handle))
         return HANDLES_DIFFER;
-    uint64_t behind = strtoull(parts->handle + 1, NULL, 16) - handles_hash(handle);
+    uint64_t behind = strtoull(parts->handle + 1, NULL, 16) - hash_text(handle);
     return behind == 0               ? HANDLES_MATCH
            : behind < MAX_COLLISIONS ? HANDLES_MAY_MATCH
                                      : HANDLES_DIFFER;

@@ -13,9 +13,6 @@
 #include "connections/request/global_id.h"
 #include "store/store.h"
 
-/* Must never change between versions: short handles are made of it. */
-uint64_t handles_hash(const char *handle);
-
 /* Is it a short handle, for which a row must be read? */
 bool handles_is_short(const char *handle);
 
