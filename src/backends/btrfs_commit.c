@@ -23,11 +23,10 @@ btrfs_commit(const struct btrfs_backend *btrfs)
 }
 
 static void *
-start_sync(void *context)
+start_sync(void *root)
 {
-    const struct btrfs_backend *btrfs = context;
     uint64_t ignored;
-    btrfs_util_start_sync_fd(btrfs->base.root, &ignored);
+    btrfs_util_start_sync_fd((int)(intptr_t)root, &ignored);
     return NULL;
 }
 
@@ -41,7 +40,8 @@ btrfs_start_commit(struct btrfs_backend *btrfs)
 {
     pthread_t thread;
     struct timespec late = clock_after_ms(START_MS);
-    bool has_thread = pthread_create(&thread, NULL, start_sync, btrfs) == 0;
+    void *root = (void *)(intptr_t)btrfs->base.root;
+    bool has_thread = pthread_create(&thread, NULL, start_sync, root) == 0;
     if (has_thread && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &late) == 0)
         return;
     btrfs_util_sync_fd(btrfs->base.root);

@@ -89,5 +89,8 @@ class Server:
     def lines(self):
         return self.log.read_text(errors="replace").splitlines()
 
+    def warnings(self):
+        return [line for line in self.lines() if " WARN " in line or " ERROR " in line][-12:]
+
     def tail(self):
         return self.lines()[-12:]

@@ -440,6 +440,7 @@ def check_stopped(guest):
             exit_code=done.returncode,
             findings=findings[:8],
             stderr=done.stderr[-500:],
+            warnings=guest.server.warnings(),
         )
     wait_until(lambda: not loop_files(guest))
     if mounts(guest) or loop_files(guest):

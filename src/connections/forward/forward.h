@@ -35,8 +35,8 @@ struct forward {
 
 /*
  * Prepares a call that a handler on the loop has received: sets everything but the connection,
- * takes a reference to the set in force, and keeps `out` with the call (call_set_data) for a worker.
- * `out` must be in the call's arena, or the first member of an object there.
+ * takes a reference to the set in force, and attaches `out` to the call (call_set_data) for a
+ * worker. `out` must be in the call's arena, or the first member of an object there.
  */
 void forward_init(struct forward *out, struct call *call, const struct rule *rule,
                   const void *request, void *reply);
