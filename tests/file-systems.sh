@@ -41,7 +41,7 @@ what_is_left() {
 undo_mounts() {
     local name
     for name in $(loops_below "$1"); do
-        losetup --detach "$name" 2>/dev/null || true
+        detach_loop "$name"
     done
     for name in $(mounts_below "$1"); do
         umount "$name" 2>/dev/null || umount --lazy "$name" 2>/dev/null || true

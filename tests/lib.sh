@@ -49,6 +49,13 @@ requires() {
     done
 }
 
+# detach_loop DEVICE: not one that goes with its last user, because by now it may be another process's.
+detach_loop() {
+    local autoclear
+    autoclear=$(cat "/sys/block/${1#/dev/}/loop/autoclear" 2>/dev/null) || return 0
+    [ "$autoclear" = 1 ] || losetup --detach "$1" 2>/dev/null || true
+}
+
 # wait_for SECONDS COMMAND...: tries until the command succeeds; fails when the time is over.
 wait_for() {
     local deadline=$((SECONDS + $1 + 1))

@@ -49,7 +49,7 @@ undo_storage() {
             umount "$point" 2>/dev/null || { [ "$tries" -lt 4 ] || umount --lazy "$point" || true; }
         done < <(mounts_below "$1")
         while read -r device; do
-            losetup --detach "$device" 2>/dev/null || true
+            detach_loop "$device"
         done < <(loops_below "$1")
         [ -n "$(mounts_below "$1")$(loops_below "$1")" ] || return 0
         sleep 0.2

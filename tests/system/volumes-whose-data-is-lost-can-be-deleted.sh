@@ -55,7 +55,7 @@ undo_mounts_of() { # undo_mounts_of ID: as a reboot does
     umount "$(target_of "$1")"
     umount "$(staging_of "$1")" 2>/dev/null || true
     for device in $(losetup --list --noheadings --raw --output NAME,BACK-FILE | awk -v handle="/${1##*/}/" 'index($2, handle) { print $1 }'); do
-        losetup --detach "$device"
+        detach_loop "$device"
     done
     wait_for 5 has_no_device "$1" || fail "the device of $1 does not go"
 }
