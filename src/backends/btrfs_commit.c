@@ -3,6 +3,7 @@
 #include <btrfsutil.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "backends/btrfs.h"
 #include "base/clock.h"
@@ -22,11 +23,18 @@ btrfs_commit(const struct btrfs_backend *btrfs)
     return NULL;
 }
 
+struct start {
+    int root;
+    sem_t has_begun;
+};
+
 static void *
-start_sync(void *root)
+start_sync(void *context)
 {
+    struct start *start = context;
     uint64_t ignored;
-    btrfs_util_start_sync_fd((int)(intptr_t)root, &ignored);
+    btrfs_util_start_sync_fd(start->root, &ignored);
+    sem_post(&start->has_begun);
     return NULL;
 }
 
@@ -38,13 +46,14 @@ start_sync(void *root)
 void
 btrfs_start_commit(struct btrfs_backend *btrfs)
 {
-    pthread_t thread;
+    struct start start = {.root = btrfs->base.root};
     struct timespec late = clock_after_ms(START_MS);
-    void *root = (void *)(intptr_t)btrfs->base.root;
-    bool has_thread = pthread_create(&thread, NULL, start_sync, root) == 0;
-    if (has_thread && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &late) == 0)
-        return;
-    btrfs_util_sync_fd(btrfs->base.root);
+    pthread_t thread;
+    sem_init(&start.has_begun, 0, 0);
+    bool has_thread = pthread_create(&thread, NULL, start_sync, &start) == 0;
+    if (!has_thread || sem_clockwait(&start.has_begun, CLOCK_MONOTONIC, &late) != 0)
+        btrfs_util_sync_fd(start.root);
     if (has_thread)
         pthread_join(thread, NULL);
+    sem_destroy(&start.has_begun);
 }
