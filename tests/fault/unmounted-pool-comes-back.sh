@@ -53,8 +53,8 @@ expect_whole "unmounted when nothing was in use"
 # Something else is in its place.
 umount --lazy "$data/pool"
 mount -t tmpfs tmpfs "$data/pool"
-refuses "Probe with something else in the pool's place" FAILED_PRECONDITION "something else .* unmount it" rpc Identity/Probe '{}'
-refuses "a create with something else in the pool's place" FAILED_PRECONDITION "something else .* unmount it" \
+refuses "Probe with something else in the pool's place" FAILED_PRECONDITION "something other than .* unmount it" rpc Identity/Probe '{}'
+refuses "a create with something else in the pool's place" FAILED_PRECONDITION "something other than .* unmount it" \
     rpc Controller/CreateVolume "$(volume_request lost tree)"
 rpc Node/NodeGetStorageHealth '{}' | grep -q BackendUnreachable || fail "no word about the pool in the storage's health"
 expect_equal "volumes while the pool is away" "$(volumes | wc -l)" 2

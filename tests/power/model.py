@@ -70,7 +70,8 @@ class Model:
             method(event)
 
     def there(self, things):
-        return [name for name, thing in things.items() if thing["state"] == "there"]
+        # A copy: other workers add things meanwhile.
+        return [name for name, thing in list(things.items()) if thing["state"] == "there"]
 
     # ---- volumes ----
 
@@ -221,13 +222,13 @@ class Model:
     def forget_group(self, group):
         self.snapshots = {
             name: snapshot
-            for name, snapshot in self.snapshots.items()
+            for name, snapshot in list(self.snapshots.items())
             if snapshot["group"] != group
         }
         self.groups.pop(group, None)
 
     def members(self, group):
-        return [snapshot for snapshot in self.snapshots.values() if snapshot["group"] == group]
+        return [snapshot for snapshot in list(self.snapshots.values()) if snapshot["group"] == group]
 
     # ---- what the checks found of what was only begun ----
 
