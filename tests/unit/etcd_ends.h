@@ -113,6 +113,14 @@ start_etcd(void)
     }
 }
 
+/* Returns when none of its threads runs any more, until SIGCONT. */
+static inline void
+freeze_etcd(void)
+{
+    kill(etcd_process, SIGSTOP);
+    waitpid(etcd_process, NULL, WUNTRACED);
+}
+
 static inline void
 stop_etcd(void)
 {

@@ -83,7 +83,7 @@ a_store_goes_on_when_etcd_has_answered(void)
     struct store_watch *watch = NULL;
     struct arena arena;
     struct store_list list;
-    kill(etcd_process, SIGSTOP);
+    freeze_etcd();
     CHECK_OK(try_etcd_store("late", &store));
     arena_init(&arena, NULL, 0, 0);
     CHECK_SAYS(store_list(store, "", NULL, 0, &arena, &list), CODE_UNAVAILABLE, "does not answer");
@@ -120,7 +120,7 @@ a_store_of_a_newer_program_is_refused_also_later(void)
 {
     struct store *around = open_etcd_store("around");
     CHECK_OK(put(around, "late/", "2", STORE_ANY, NULL));
-    kill(etcd_process, SIGSTOP);
+    freeze_etcd();
     CHECK_OK(try_etcd_store("around/late", &store));
     kill(etcd_process, SIGCONT);
     CHECK_NUMBER(first_answer(store), CODE_FAILED_PRECONDITION);
@@ -143,7 +143,7 @@ who_waits_for_etcd_is_sent_on(void)
 {
     pthread_t thread;
     store = open_etcd_store("stopped");
-    kill(etcd_process, SIGSTOP);
+    freeze_etcd();
     CHECK(!pthread_create(&thread, NULL, stop_soon, NULL));
     double start = now_ms();
     CHECK_SAYS(put(store, "a", "1", STORE_ANY, NULL), CODE_UNAVAILABLE, "does not answer");
@@ -346,7 +346,7 @@ closing_is_prompt_when_etcd_hangs(void)
 {
     store = open_etcd_store("hangs");
     sleep_ms(50);
-    kill(etcd_process, SIGSTOP);
+    freeze_etcd();
     double start = now_ms();
     CHECK_SAYS(put(store, "a", "1", STORE_ANY, NULL), CODE_UNAVAILABLE, "does not answer");
     CHECK(now_ms() - start < 3000);
