@@ -257,25 +257,29 @@ format_set_label(const char *mount_path, const char *fs_type, const char *label)
 /* ---- growing a file ---- */
 
 /*
- * Copies the compression that was set on the image itself after it was made. Ignores failures:
- * without the attribute there is nothing to keep.
+ * Gives the copy the compression of the image, which may have changed since it was made: the copy
+ * has inherited that of the directory. File systems without compression have no such attribute.
  */
-static void
-keep_compression(int from, int to)
+static struct error *
+copy_compression(int from, int to)
 {
     static const char attribute[] = "btrfs.compression";
     char value[16];
     ssize_t size = fgetxattr(from, attribute, value, sizeof value);
-    if (size > 0 && fsetxattr(to, attribute, value, (size_t)size, 0) != 0)
-        return;
+    int failed =
+        size > 0 ? fsetxattr(to, attribute, value, (size_t)size, 0) : fremovexattr(to, attribute);
+    if (failed && errno != ENODATA && errno != ENOTSUP)
+        return error_from_errno(errno, "copy the compression of an image");
+    return NULL;
 }
 
 static struct error *
 grow_copy(int from, int to, const char *copy)
 {
     struct copy_job job = {0};
-    keep_compression(from, to);
-    struct error *error = file_copy(&job, from, to);
+    struct error *error = copy_compression(from, to);
+    if (!error)
+        error = file_copy(&job, from, to);
     if (!error)
         error = resize_unmounted(copy);
     if (!error && fsync(to) != 0)

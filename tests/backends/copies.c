@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
+#include "backends/format.h"
 #include "facts.h"
 
 /* ---- everything that a tree can have ---- */
@@ -521,6 +522,35 @@ compression_and_nocow_are_set_and_inherited(void)
     SUCCEEDS(drop(cow));
 }
 
+static void
+check_growth_keeps(const char *first, const char *then)
+{
+    struct data image = IMAGE("growing");
+    struct data_settings before = {.size_bytes = 32 * MIB, .compression = first};
+    struct data_settings after = {.size_bytes = 64 * MIB, .compression = then};
+    bool differs = true;
+    SUCCEEDS(backend_create(scene.backend, &image, &before));
+    SUCCEEDS(format_ensure(path_of(image, NULL), "ext4", NULL));
+    SUCCEEDS(backend_change(scene.backend, &image, &after));
+    SUCCEEDS(format_grow_file(path_of(image, NULL)));
+    SUCCEEDS(backend_differs(scene.backend, &image, &after, &differs));
+    EXPECT(!differs);
+    SUCCEEDS(drop(image));
+}
+
+/* The file system grows in a new file, which inherits what the image had when it was made. */
+static void
+a_changed_compression_outlives_the_growth_of_the_file_system(void)
+{
+    if (!scene.backend->ops->compresses) {
+        scene.not_for_this = "it cannot compress";
+        return;
+    }
+    check_growth_keeps("zstd", "none");
+    check_growth_keeps("none", "zstd");
+    check_growth_keeps("zstd", "lzo");
+}
+
 /* ---- between back ends ---- */
 
 static void
@@ -575,6 +605,8 @@ const struct fact facts_of_copies[] = {
     {"a copy of an image with or without copy on write is of one instant",
      a_copy_of_an_image_without_copy_on_write_is_of_one_instant},
     {"compression and nocow are set and inherited", compression_and_nocow_are_set_and_inherited},
+    {"a changed compression outlives the growth of the file system",
+     a_changed_compression_outlives_the_growth_of_the_file_system},
     {"a volume can be copied into another back end", a_volume_can_be_copied_into_another_back_end},
     {NULL, NULL},
 };
