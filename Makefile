@@ -30,7 +30,7 @@ endif
 export TIME_FACTOR := 4
 export ASAN_OPTIONS := detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1
-export TSAN_OPTIONS := halt_on_error=1:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/tsan-suppressions
+export TSAN_OPTIONS := halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=$(CURDIR)/tests/tsan-suppressions
 endif
 MESON_OPTIONS := -Dbuildtype=debugoptimized $(if $(SAN),$(SANITIZE_$(SAN)) -Db_lundef=false)
 
