@@ -428,6 +428,7 @@ def check_data(guest):
 
 def check_stopped(guest):
     """The server is stopped, nothing is published: doctor finds nothing, nothing is mounted."""
+    wait_until(lambda: not loop_files(guest))  # whoever looks at a device keeps it for that long
     done = subprocess.run(
         [guest.task["skycap"], "doctor", "--data", guest.data, "-o", "json"],
         capture_output=True,
@@ -442,7 +443,6 @@ def check_stopped(guest):
             stderr=done.stderr[-500:],
             warnings=guest.server.warnings(),
         )
-    wait_until(lambda: not loop_files(guest))
     if mounts(guest) or loop_files(guest):
         guest.problem(
             "mounts or loop devices leaked", mounts=mounts(guest)[:8], loops=loop_files(guest)[:8]
