@@ -35,7 +35,7 @@ measure_tree(struct btrfs_backend *btrfs, const struct data *data, struct data_u
 {
     int holder AUTO(files_close) = -1;
     int tree AUTO(files_close) = -1;
-    struct btrfs_quota_usage quota;
+    struct btrfs_quota_usage quota = {0};
     struct error *error = layout_open_content(btrfs->base.root, data, &tree);
     if (!error)
         error = layout_open_holder(btrfs->base.root, data, &holder);

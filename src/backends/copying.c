@@ -87,7 +87,7 @@ copying_create(const struct copying *copying, struct backend *backend, const str
     if (!error)
         error = copying->make(backend, holder, data, settings->size_bytes, &content);
     if (error || data->kind == KIND_TREE)
-        return error;
+        return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
     int image AUTO(files_close) =
         openat(content, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (image < 0)

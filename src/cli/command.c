@@ -127,7 +127,7 @@ run(const struct command *command, const char *name, const char *unimplemented, 
     if (!error && !helped)
         error = command->run(&client);
     *exit_code = error ? client.exit_code : client.has_failed ? EXIT_FAILED : EXIT_OK;
-    return error;
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
 }
 
 /* ---- both ---- */

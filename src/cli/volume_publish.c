@@ -335,7 +335,7 @@ const struct command volume_publish_command = {
 static struct error *
 unpublish(struct client *client)
 {
-    volume_info *volume;
+    volume_info *volume = NULL;
     char *path, *node_id;
     struct error *error = real_path(client->words[1], &client->arena, &path);
     if (!error)

@@ -94,7 +94,7 @@ wait_for_copies(struct engine *engine, const volume_record *volume, const struct
 {
     struct backing backing AUTO(backing_clear) = BACKING_NONE;
     bool is_blank = volume->fs_type[0] && !volume->formatted_bytes;
-    bool is_mounted;
+    bool is_mounted = false;
     struct data data = volume_data(volume);
     if (!is_image(volume) || (!is_blank && backend_cuts_images(engine->backend, &data, NULL)))
         return NULL;

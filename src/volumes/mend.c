@@ -119,7 +119,7 @@ mend_snapshot(struct engine *engine, snapshot_record *snapshot, struct arena *ar
 {
     struct mend_need need;
     struct data data = snapshot_data(snapshot);
-    struct data_note note;
+    struct data_note note = {0};
     struct error *error = mend_look_at_snapshot(engine, snapshot, arena, &need);
     if (!error && need.note != NOTE_GOOD)
         error = note_of_snapshot(engine, snapshot, arena, &note);

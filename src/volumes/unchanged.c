@@ -69,8 +69,8 @@ is_recent(int64_t changed_ns)
 struct error *
 unchanged_begin(struct engine *engine, const struct data *tree, struct unchanged *out)
 {
-    bool is_used;
-    struct tree_size size;
+    bool is_used = false;
+    struct tree_size size = {0};
     struct error *error = backend_path(engine->backend, tree, out->path, sizeof out->path);
     if (!error)
         error = is_in_use(engine, tree->handle, &is_used);

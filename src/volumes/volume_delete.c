@@ -19,7 +19,7 @@ check_unused(struct engine *engine, const volume_record *volume, struct arena *a
     if (!error && uses.count)
         error = error_new(CODE_FAILED_PRECONDITION,
                           "the volume is in use at %s: unpublish it first", uses.records[0]->path);
-    return error;
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the list */
 }
 
 /* One durable write, then the data is removed. The next start removes what a crash leaves of it. */
