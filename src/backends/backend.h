@@ -117,6 +117,7 @@ struct backend_entry {
 typedef struct error *backend_found(void *context, const struct backend_entry *entry);
 
 struct backend;
+struct copying;
 
 struct backend_options {
     const char *directory; /* for all its data; exists */
@@ -135,6 +136,7 @@ struct backend_ops {
     const char *name;
     bool is_volatile; /* its data is lost when the machine goes down */
     bool compresses;
+    const struct copying *copying; /* if it copies file by file: copying.h; or NULL */
     /* The directory is locked (flock) during these two. */
     struct error *(*open)(const struct backend_options *options, struct backend **out);
     void (*close)(struct backend *backend);

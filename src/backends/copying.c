@@ -76,7 +76,7 @@ copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
 }
 
 struct error *
-copying_create(const struct copying *copying, struct backend *backend, const struct data *data,
+copying_create(struct backend *backend, const struct data *data,
                const struct data_settings *settings)
 {
     int holder AUTO(files_close) = -1;
@@ -85,7 +85,7 @@ copying_create(const struct copying *copying, struct backend *backend, const str
     if (!error)
         error = layout_put_note(holder, &settings->note);
     if (!error)
-        error = copying->make(backend, holder, data, settings->size_bytes, &content);
+        error = backend->ops->copying->make(backend, holder, data, settings->size_bytes, &content);
     if (error || data->kind == KIND_TREE)
         return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
     int image AUTO(files_close) =
@@ -138,10 +138,11 @@ move_to_place(int root, const struct data *to, const char *making)
 }
 
 static struct error *
-make_and_fill(const struct copying *copying, struct backend *backend, const struct data *from,
-              const struct data *to, const char *making, const struct data_settings *settings,
+make_and_fill(struct backend *backend, const struct data *from, const struct data *to,
+              const char *making, const struct data_settings *settings,
               const struct progress *progress)
 {
+    const struct copying *copying = backend->ops->copying;
     int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
     struct error *error = files_make_directory(backend->root, making, &holder);
@@ -157,10 +158,10 @@ make_and_fill(const struct copying *copying, struct backend *backend, const stru
 }
 
 struct error *
-copying_run(const struct copying *copying, struct backend *backend, const struct data *from,
-            const struct data *to, const struct data_settings *settings,
-            const struct progress *progress)
+copying_run(struct backend *backend, const struct data *from, const struct data *to,
+            const struct data_settings *settings, const struct progress *progress)
 {
+    const struct copying *copying = backend->ops->copying;
     char making[LAYOUT_PATH_SIZE];
     int there AUTO(files_close) = -1;
     struct error *error = layout_open_content(backend->root, to, &there);
@@ -170,7 +171,7 @@ copying_run(const struct copying *copying, struct backend *backend, const struct
     layout_print_making(to, making, sizeof making);
     error = copying->drop(backend, making);
     if (!error)
-        error = make_and_fill(copying, backend, from, to, making, settings, progress);
+        error = make_and_fill(backend, from, to, making, settings, progress);
     if (!error)
         error = move_to_place(backend->root, to, making);
     if (error)
@@ -179,8 +180,9 @@ copying_run(const struct copying *copying, struct backend *backend, const struct
 }
 
 struct error *
-copying_remove(const struct copying *copying, struct backend *backend, const struct data *data)
+copying_remove(struct backend *backend, const struct data *data)
 {
+    const struct copying *copying = backend->ops->copying;
     char path[LAYOUT_PATH_SIZE];
     layout_print_making(data, path, sizeof path);
     struct error *error = copying->drop(backend, path);

@@ -8,7 +8,7 @@
 
 #include "backends/backend.h"
 
-/* What differs between the back ends. */
+/* What differs between the back ends that copy file by file: their ops->copying. */
 struct copying {
     /* Makes the empty content (layout.h) in the holder and opens it; `size_bytes` is its limit. */
     struct error *(*make)(struct backend *backend, int holder, const struct data *data,
@@ -20,18 +20,14 @@ struct copying {
     bool seals; /* snapshots are made read-only file by file */
 };
 
-MUST_CHECK struct error *copying_create(const struct copying *copying, struct backend *backend,
-                                        const struct data *data,
+/* The create, copy and remove of these back ends. */
+MUST_CHECK struct error *copying_create(struct backend *backend, const struct data *data,
                                         const struct data_settings *settings);
-
-MUST_CHECK struct error *copying_run(const struct copying *copying, struct backend *backend,
-                                     const struct data *from, const struct data *to,
-                                     const struct data_settings *settings,
+MUST_CHECK struct error *copying_run(struct backend *backend, const struct data *from,
+                                     const struct data *to, const struct data_settings *settings,
                                      const struct progress *progress);
-
 /* Removes incomplete copies too. */
-MUST_CHECK struct error *copying_remove(const struct copying *copying, struct backend *backend,
-                                        const struct data *data);
+MUST_CHECK struct error *copying_remove(struct backend *backend, const struct data *data);
 
 /*
  * Fills the image `to` from `from`, and grows it to `size_bytes` if that is more; durable when it

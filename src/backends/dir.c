@@ -87,26 +87,7 @@ drop_holder(struct backend *backend, const char *path)
     return tree_remove(backend->root, path);
 }
 
-static const struct copying methods = {.make = make_content, .drop = drop_holder, .seals = true};
-
-static struct error *
-create(struct backend *backend, const struct data *data, const struct data_settings *settings)
-{
-    return copying_create(&methods, backend, data, settings);
-}
-
-static struct error *
-copy(struct backend *backend, const struct data *from, const struct data *to,
-     const struct data_settings *settings, const struct progress *progress)
-{
-    return copying_run(&methods, backend, from, to, settings, progress);
-}
-
-static struct error *
-remove_data(struct backend *backend, const struct data *data)
-{
-    return copying_remove(&methods, backend, data);
-}
+static const struct copying copying = {.make = make_content, .drop = drop_holder, .seals = true};
 
 /* ---- changing ---- */
 
@@ -274,9 +255,10 @@ const struct backend_ops backend_dir = {
     .open = open_backend,
     .close = close_backend,
     .sync = layout_sync,
-    .create = create,
-    .copy = copy,
-    .remove = remove_data,
+    .create = copying_create,
+    .copy = copying_run,
+    .remove = copying_remove,
+    .copying = &copying,
     .change = change,
     .differs = differs,
     .usage = measure,

@@ -111,27 +111,8 @@ drop_holder(struct backend *backend, const char *path)
 
 /* ---- data ---- */
 
-static const struct copying methods = {
+static const struct copying copying = {
     .make = make_content, .drop = drop_holder, .finish = finish_copy};
-
-static struct error *
-create(struct backend *backend, const struct data *data, const struct data_settings *settings)
-{
-    return copying_create(&methods, backend, data, settings);
-}
-
-static struct error *
-copy(struct backend *backend, const struct data *from, const struct data *to,
-     const struct data_settings *settings, const struct progress *progress)
-{
-    return copying_run(&methods, backend, from, to, settings, progress);
-}
-
-static struct error *
-remove_data(struct backend *backend, const struct data *data)
-{
-    return copying_remove(&methods, backend, data);
-}
 
 /* The image is as large as the tmpfs around it, which limits it. */
 static struct error *
@@ -275,9 +256,10 @@ const struct backend_ops backend_memory = {
     .is_volatile = true,
     .open = open_backend,
     .close = layout_close, /* does not unmount: the mounts are the data */
-    .create = create,
-    .copy = copy,
-    .remove = remove_data,
+    .create = copying_create,
+    .copy = copying_run,
+    .remove = copying_remove,
+    .copying = &copying,
     .change = change,
     .usage = measure,
     .capacity = capacity,

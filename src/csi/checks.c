@@ -159,6 +159,19 @@ checks_capabilities(Csi__V1__VolumeCapability *const *capabilities, size_t count
 }
 
 struct error *
+checks_create(const Csi__V1__CreateVolumeRequest *request)
+{
+    struct error *error = checks_maps(&request->base);
+    if (!error)
+        error = checks_name("name", request->name);
+    if (!error)
+        error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
+    if (!error)
+        error = checks_capacity(request->capacity_range);
+    return error;
+}
+
+struct error *
 checks_stage(const Csi__V1__NodeStageVolumeRequest *request)
 {
     struct error *error = checks_maps(&request->base);

@@ -34,6 +34,8 @@ MUST_CHECK struct error *checks_capability(const Csi__V1__VolumeCapability *capa
 MUST_CHECK struct error *checks_capabilities(Csi__V1__VolumeCapability *const *capabilities,
                                              size_t count);
 
+/* Everything but the parameters and the source. */
+MUST_CHECK struct error *checks_create(const Csi__V1__CreateVolumeRequest *request);
 MUST_CHECK struct error *checks_stage(const Csi__V1__NodeStageVolumeRequest *request);
 MUST_CHECK struct error *checks_publish(const Csi__V1__NodePublishVolumeRequest *request);
 

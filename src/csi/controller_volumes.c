@@ -53,13 +53,7 @@ read_request(const Csi__V1__CreateVolumeRequest *request, struct arena *arena,
         out->required_bytes = request->capacity_range->required_bytes;
         out->limit_bytes = request->capacity_range->limit_bytes;
     }
-    struct error *error = checks_maps(&request->base);
-    if (!error)
-        error = checks_name("name", request->name);
-    if (!error)
-        error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
-    if (!error)
-        error = checks_capacity(request->capacity_range);
+    struct error *error = checks_create(request);
     if (!error)
         error = read_source(request->volume_content_source, out);
     return error;

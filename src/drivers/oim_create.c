@@ -97,13 +97,7 @@ static struct error *
 check_create(struct oim_driver *oim, const Csi__V1__CreateVolumeRequest *request,
              struct arena *arena)
 {
-    struct error *error = checks_maps(&request->base);
-    if (!error)
-        error = checks_name("name", request->name);
-    if (!error)
-        error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
-    if (!error)
-        error = checks_capacity(request->capacity_range);
+    struct error *error = checks_create(request);
     if (!error)
         error = check_parameters(request, arena);
     for (size_t i = 0; i < request->n_volume_capabilities && !error; i++)

@@ -74,7 +74,8 @@ struct fact {
     const char *name;
     void (*show)(void);
 };
-extern const struct fact facts_of_life[], facts_of_copies[], facts_of_sizes[], facts_of_extents[],
-    facts_of_groups[], facts_of_nested[], facts_of_pools[], facts_of_devices[];
+extern const struct fact facts_of_life[], facts_of_copies[], facts_of_properties[],
+    facts_of_sizes[], facts_of_extents[], facts_of_groups[], facts_of_nested[], facts_of_pools[],
+    facts_of_devices[];
 
 #endif

@@ -265,6 +265,7 @@ main(int count, char **arguments)
             return 1;
         show_all(facts_of_life);
         show_all(facts_of_copies);
+        show_all(facts_of_properties);
         show_all(facts_of_sizes);
         show_all(facts_of_extents);
         show_all(facts_of_groups);

@@ -2,93 +2,14 @@
 /* src/rpc/proxy/proxy.c: a client, a server that passes calls on, and the server behind it. */
 #include <malloc.h>
 
-#include "rpc/proxy/proxy.h"
-
 #include "proto/goplugin.rpc.h"
 #include "proto/velero_v1.rpc.h"
+#include "proxy_path.h"
 #include "raw_peer.h"
-#include "rpc_ends.h"
 
 #define PIECE 10000u
 #define LARGE_FIELD 10000u
 #define MORE_THAN_ANYTHING_HOLDS ((size_t)8 << 20)
-
-struct seen {
-    struct gate entered;
-    struct gate may_go_on;
-    struct gate left;
-    struct gate messages;
-    enum code code;
-    uint64_t time_left;
-    char path[64];
-};
-
-/* The proxy's way to the server behind, as its fallback's context. */
-struct way {
-    struct channel *channel;
-    struct gate asked;
-    struct gate passed;
-    bool is_held; /* until it may pass */
-    struct gate may_pass;
-    struct loop *loop_to_starve; /* of a test that takes all memory away */
-};
-
-struct path {
-    struct ends behind;
-    struct ends front; /* the proxy, and the client's channel to it */
-    struct way way;
-    struct seen seen;
-};
-
-static void
-starve(void *loop)
-{
-    ((struct loop *)loop)->admission.bytes.limit = 0;
-}
-
-static struct error *
-pass_on(struct call *call)
-{
-    struct way *way = call_context(call);
-    gate_pass(&way->asked);
-    if (way->is_held)
-        gate_wait(&way->may_pass, 1);
-    if (way->loop_to_starve)
-        loop_run(way->loop_to_starve, starve, way->loop_to_starve);
-    rpc_proxy(call, way->channel);
-    gate_pass(&way->passed);
-    return NULL;
-}
-
-static void
-path_open(struct path *path, const struct service *service, const void *handlers)
-{
-    *path = (struct path){
-        .way = {.asked = GATE_INIT, .passed = GATE_INIT, .may_pass = GATE_INIT},
-        .seen = {GATE_INIT, GATE_INIT, GATE_INIT, GATE_INIT},
-    };
-    ends_open(&path->behind, &(struct ends_setup){
-                                 .service = service, .handlers = handlers, .context = &path->seen});
-    ends_open(&path->front,
-              &(struct ends_setup){.fallback = {.run = pass_on, .context = &path->way}});
-    succeed(channel_open(path->front.runtime, path->behind.address, &(struct channel_options){0},
-                         &path->way.channel));
-}
-
-static void
-path_close(struct path *path)
-{
-    ends_close(&path->front);
-    ends_close(&path->behind);
-}
-
-/* The channel belongs to the front's runtime: it goes before that does. */
-static void
-path_end(struct path *path)
-{
-    channel_close(STEAL(path->way.channel));
-    path_close(path);
-}
 
 /* ---- unary ---- */
 
@@ -541,103 +462,6 @@ a_reset_from_behind_becomes_a_status(void)
     close(listener);
 }
 
-/* ---- malformed requests ---- */
-
-/* What a client sends, and the server behind gets: frames by hand at both ends. */
-struct raw_path {
-    struct path path;
-    int listener, client, behind;
-};
-
-static void
-raw_path_open(struct raw_path *raw, const char *content_length)
-{
-    static const struct csi_v1_identity handlers = {.probe = {answer_probe}};
-    char address[96];
-    struct raw_frame frame;
-    struct buffer more AUTO(buffer_clear) = {0};
-    path_open(&raw->path, &csi_v1_identity_service, &handlers);
-    channel_close(raw->path.way.channel);
-    ends_choose_address(address);
-    raw->listener = raw_listen(address);
-    succeed(channel_open(raw->path.front.runtime, address, &(struct channel_options){0},
-                         &raw->path.way.channel));
-    raw->client = raw_connect(raw->path.front.address);
-    raw_send_preface(raw->client);
-    if (content_length)
-        raw_add_field(&more, "content-length", content_length);
-    raw_send_request(raw->client, 1, "/csi.v1.Identity/Probe", &more, false);
-    raw->behind = raw_accept(raw->listener, 2000);
-    CHECK(raw_greet_client(raw->behind, NULL, 0));
-    CHECK(raw_wait_for_frame(raw->behind, NGHTTP2_HEADERS, 1, &frame, 2000));
-}
-
-static void
-raw_path_close(struct raw_path *raw)
-{
-    path_end(&raw->path);
-    close(raw->client);
-    close(raw->behind);
-    close(raw->listener);
-}
-
-/* The frame that ends the request at the server behind: a reset, or the one with END_STREAM. */
-static bool
-request_ends_by_reset(struct raw_path *raw)
-{
-    struct raw_frame frame;
-    while (raw_read_frame(raw->behind, &frame, 2000))
-        if (frame.stream == 1 &&
-            (frame.type == NGHTTP2_RST_STREAM || frame.flags & NGHTTP2_FLAG_END_STREAM))
-            return frame.type == NGHTTP2_RST_STREAM;
-    CHECK(!"the request has ended");
-    return false;
-}
-
-static void
-check_refused(struct raw_path *raw)
-{
-    struct raw_frame frame;
-    CHECK(raw_wait_for_frame(raw->client, NGHTTP2_RST_STREAM, 1, &frame, 2000));
-    CHECK_NUMBER(frame.payload[3], NGHTTP2_PROTOCOL_ERROR);
-    CHECK(request_ends_by_reset(raw));
-    raw_path_close(raw);
-}
-
-static void
-malformed_trailers_do_not_complete_a_request(void)
-{
-    static const char *const bad[][2] = {
-        {"Upper", "x"}, {":path", "/"}, {"connection", "close"}, {"x-key", "value "}};
-    for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        struct raw_path raw;
-        struct buffer block AUTO(buffer_clear) = {0};
-        raw_path_open(&raw, NULL);
-        raw_send_empty_message(raw.client, 1, false);
-        raw_add_field(&block, bad[i][0], bad[i][1]);
-        raw_send_frame(raw.client, NGHTTP2_HEADERS,
-                       NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1, block.bytes,
-                       block.size);
-        check_refused(&raw);
-    }
-}
-
-static void
-a_body_must_be_as_long_as_content_length_says(void)
-{
-    struct raw_path raw;
-    raw_path_open(&raw, "6");
-    raw_send_empty_message(raw.client, 1, true);
-    check_refused(&raw);
-    raw_path_open(&raw, "4");
-    raw_send_empty_message(raw.client, 1, false);
-    check_refused(&raw);
-    raw_path_open(&raw, "5");
-    raw_send_empty_message(raw.client, 1, true);
-    CHECK(!request_ends_by_reset(&raw));
-    raw_path_close(&raw);
-}
-
 static void
 a_channel_of_another_runtime_is_refused(void)
 {
@@ -670,8 +494,6 @@ main(void)
     the_head_of_an_answer_is_counted_in_the_budget();
     a_client_that_does_not_receive_makes_the_server_behind_wait();
     a_reset_from_behind_becomes_a_status();
-    malformed_trailers_do_not_complete_a_request();
-    a_body_must_be_as_long_as_content_length_says();
     a_channel_of_another_runtime_is_refused();
     a_body_that_comes_byte_by_byte_takes_little_more_than_its_bytes();
     a_call_for_which_there_is_no_memory_is_refused_and_not_passed_on();
