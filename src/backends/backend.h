@@ -122,7 +122,8 @@ struct copying;
 struct backend_options {
     const char *directory; /* for all its data; exists */
     const struct log *log;
-    uint64_t pool_bytes; /* size of the btrfs pool; 0: chooses */
+    const char *pool_device; /* block device for the btrfs pool; NULL: a file */
+    uint64_t pool_bytes;     /* size of the file; 0: chooses */
     bool is_known;       /* its data was in the directory before; set by backend_open.c */
     /*
      * Allows switching on quotas even if the directory is on a btrfs that is not skycap's. Simple

@@ -187,7 +187,12 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
                  LOG_TEXT("directory", btrfs->base.path));
         return NULL;
     }
-    struct pool_options pool = {options->pool_bytes, options->is_known, options->log};
+    struct pool_options pool = {
+        .device = options->pool_device,
+        .size_bytes = options->pool_bytes,
+        .must_exist = options->is_known,
+        .log = options->log,
+    };
     struct error *error = pool_open(absolute, &pool, &btrfs->pool);
     if (!error)
         btrfs->base.path = memory_string(pool_path(btrfs->pool));

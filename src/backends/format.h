@@ -32,6 +32,9 @@ uint64_t format_smallest_bytes(const char *fs_type);
  */
 MUST_CHECK struct error *format_probe(const char *device, char *found, size_t size);
 
+/* The UUID of the file system on the device; "" if it has none. */
+MUST_CHECK struct error *format_read_uuid(const char *device, char *uuid, size_t size);
+
 /*
  * Makes the file system if the device is empty: libblkid finds nothing and both ends are zero.
  * Success if there is one of this type. Anything else is FAILED_PRECONDITION and is not touched.

@@ -58,9 +58,8 @@ take_value(blkid_probe probe, const char *name, char *found, size_t size)
         snprintf(found, size, "%s", value);
 }
 
-/* Two signatures are an answer too: a person must decide what the device is. */
 static struct error *
-ask_blkid(int fd, char *found, size_t size)
+start_probe(int fd, int flags, blkid_probe *out)
 {
     blkid_probe probe = blkid_new_probe();
     if (!probe || blkid_probe_set_device(probe, fd, 0, 0) != 0) {
@@ -68,7 +67,19 @@ ask_blkid(int fd, char *found, size_t size)
         return error_new(CODE_INTERNAL, "libblkid does not take the device");
     }
     blkid_probe_enable_superblocks(probe, 1);
-    blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_BADCSUM);
+    blkid_probe_set_superblocks_flags(probe, flags);
+    *out = probe;
+    return NULL;
+}
+
+/* Two signatures are an answer too: a person must decide what the device is. */
+static struct error *
+ask_blkid(int fd, char *found, size_t size)
+{
+    blkid_probe probe;
+    struct error *error = start_probe(fd, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_BADCSUM, &probe);
+    if (error)
+        return error;
     blkid_probe_enable_partitions(probe, 1);
     int result = blkid_do_safeprobe(probe);
     if (result == 0) {
@@ -98,5 +109,22 @@ format_probe(const char *device, char *found, size_t size)
         return error_wrap(error, "find out what is on %s", device);
     if (!found[0] && !zero)
         snprintf(found, size, "unknown data");
+    return NULL;
+}
+
+struct error *
+format_read_uuid(const char *device, char *uuid, size_t size)
+{
+    blkid_probe probe;
+    uuid[0] = 0;
+    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_from_errno(errno, "open %s", device);
+    struct error *error = start_probe(fd, BLKID_SUBLKS_UUID, &probe);
+    if (error)
+        return error;
+    if (blkid_do_safeprobe(probe) == 0)
+        take_value(probe, "UUID", uuid, size);
+    blkid_free_probe(probe);
     return NULL;
 }

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -16,6 +19,12 @@
 #include "base/memory.h"
 
 #define LONGEST_PAUSE_SECONDS 60
+
+const char *
+pool_name(const struct pool *pool)
+{
+    return pool->device ? pool->device : pool->image;
+}
 
 const char *
 pool_path(const struct pool *pool)
@@ -43,7 +52,7 @@ pool_check_writable(const struct pool *pool)
                      "the pool %s is read-only, after an error of the disk below it: look at the "
                      "kernel's log and at the disk's free space; skycap remounts the pool when "
                      "none of its volumes is in use",
-                     pool->image);
+                     pool_name(pool));
 }
 
 static bool
@@ -70,15 +79,18 @@ recover(struct pool *pool, struct error *why)
     if (!error)
         error = pool_check_writable(pool);
     if (!error) {
-        log_info(pool->log, "the pool can be written to again", LOG_TEXT("file", pool->image));
+        log_info(pool->log, "the pool can be written to again", LOG_TEXT("pool", pool_name(pool)));
         pool->pause_seconds = 0;
     }
     return error;
 }
 
+/* The room of a block device is its own. */
 static struct error *
 keep_room(struct pool *pool)
 {
+    if (pool->device)
+        return NULL;
     struct error *error = pool_room_take_metadata(pool->root, pool->image, &pool->next_chunk);
     return error ? error : pool_room_set_reserve(pool->root, pool->directory);
 }
@@ -96,13 +108,49 @@ struct error *
 pool_limit_available(const struct pool *pool, uint64_t *available_bytes, bool *is_limited)
 {
     uint64_t bytes = 0;
-    struct error *error = pool_room_on_disk(pool->directory, &bytes);
-    if (error)
+    *is_limited = false;
+    struct error *error = pool->device ? NULL : pool_room_on_disk(pool->directory, &bytes);
+    if (error || pool->device)
         return error;
     *is_limited = bytes < *available_bytes || pool_room_has_reserve(pool->root);
     if (bytes < *available_bytes)
         *available_bytes = bytes;
     return NULL;
+}
+
+/* ---- growing ---- */
+
+struct error *
+pool_grow_file_system(const struct pool *pool)
+{
+    struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
+    strcpy(whole->name, "max");
+    if (ioctl(pool->root, BTRFS_IOC_RESIZE, whole) != 0)
+        return error_from_errno(errno, "resize the file system");
+    return NULL;
+}
+
+static struct error *
+grow_on_device(const struct pool *pool, uint64_t size_bytes)
+{
+    int device AUTO(files_close) = open(pool->device, O_RDONLY | O_CLOEXEC);
+    off_t size = device < 0 ? -1 : lseek(device, 0, SEEK_END);
+    if (size < 0)
+        return error_from_errno(errno, "ask for the size of %s", pool->device);
+    if ((uint64_t)size < size_bytes)
+        return error_new(CODE_OUT_OF_RANGE, "%s has %lld bytes: make the device larger first",
+                         pool->device, (long long)size);
+    return pool_grow_file_system(pool);
+}
+
+struct error *
+pool_grow(struct pool *pool, uint64_t size_bytes)
+{
+    struct error *error =
+        pool->device ? grow_on_device(pool, size_bytes) : pool_image_grow(pool, size_bytes);
+    if (!error)
+        log_info(pool->log, "the pool has grown", LOG_NUMBER("bytes", size_bytes));
+    return error_wrap(error, "grow the pool");
 }
 
 /* ---- life ---- */
@@ -127,6 +175,7 @@ free_pool(struct pool *pool)
     files_close(&pool->directory);
     pthread_mutex_destroy(&pool->mounting);
     free(pool->image);
+    free(pool->device);
     free(pool->path);
     free(pool);
 }
@@ -145,30 +194,30 @@ make_and_mount(struct pool *pool, uint64_t size_bytes)
 }
 
 static struct error *
-make_or_mount(struct pool *pool, uint64_t size_bytes, bool must_exist)
+make_or_mount(struct pool *pool, const struct pool_options *options)
 {
-    if (mkdir(pool->path, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make %s", pool->path);
-    pool_image_remove_unfinished(pool);
-    bool is_there = access(pool->image, F_OK) == 0;
-    if (!is_there && must_exist)
+    bool is_there = pool->device || access(pool->image, F_OK) == 0;
+    if (!is_there && options->must_exist)
         return error_new(
             CODE_DATA_LOSS,
             "%s is missing, and the volumes that were made here are in it: put it "
             "back (is its disk mounted?); to start without them, use another data directory",
             pool->image);
-    if (!is_there)
-        return make_and_mount(pool, size_bytes);
-    struct error *error = pool_mount_open(pool, &pool->root);
-    if (error)
-        return error;
-    error = pool_check_writable(pool);
-    if (error)
+    return is_there ? pool_mount_open(pool, &pool->root) : make_and_mount(pool, options->size_bytes);
+}
+
+/* A pool that does not grow can be used as it is. */
+static void
+grow_at_open(struct pool *pool, uint64_t size_bytes)
+{
+    struct error *error AUTO(error_cleanup) = pool_check_writable(pool);
+    if (error) {
         log_error(pool->log, "the pool is read-only", LOG_TEXT("error", error->message));
-    else
-        pool_image_grow_at_open(pool, size_bytes);
-    error_free(error);
-    return NULL;
+        return;
+    }
+    error = pool->device ? pool_grow_file_system(pool) : pool_image_grow_at_open(pool, size_bytes);
+    if (error)
+        log_warn(pool->log, "the pool does not grow", LOG_TEXT("error", error->message));
 }
 
 static struct error *
@@ -177,9 +226,16 @@ open_pool(struct pool *pool, const char *directory, const struct pool_options *o
     pool->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (pool->directory < 0)
         return error_from_errno(errno, "open %s", directory);
-    struct error *error = make_or_mount(pool, options->size_bytes, options->must_exist);
+    if (mkdir(pool->path, 0700) != 0 && errno != EEXIST)
+        return error_from_errno(errno, "make %s", pool->path);
+    pool_image_remove_unfinished(pool);
+    struct error *error = pool_device_open(pool, options->device, options->must_exist);
+    if (!error)
+        error = make_or_mount(pool, options);
     if (!error && fstat(pool->root, &pool->mounted) != 0)
         error = error_from_errno(errno, "look at %s", pool->path);
+    if (!error)
+        grow_at_open(pool, options->size_bytes);
     return error;
 }
 

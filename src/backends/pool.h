@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool: a btrfs in a sparse file, for data directories whose file system has no copy on write.
+ * The pool: a btrfs on a block device or in a sparse file, for data directories whose file system
+ * has no copy on write.
  *
- *     DIRECTORY/pool.img    the file
- *     DIRECTORY/pool        where it is mounted
+ *     DIRECTORY/pool.img       the file, or
+ *     DIRECTORY/pool.device    the UUID of the file system on the device
+ *     DIRECTORY/pool           where it is mounted
  *
  * The file is made under another name and renamed when it is complete. Its loop device disappears
  * with the last mount, so there is nothing to clean up after a crash; an existing mount or device
- * is found and used. Needs root and mkfs.btrfs.
+ * is found and used. A block device is formatted only if it is blank, and is found again by the
+ * UUID if it has another name after a reboot. Needs root and mkfs.btrfs.
  */
 #ifndef BACKENDS_POOL_H
 #define BACKENDS_POOL_H
@@ -20,7 +23,8 @@
 struct pool;
 
 struct pool_options {
-    uint64_t size_bytes; /* minimum; 0: half of what the disk can give */
+    const char *device;  /* a block device; NULL: the one that it is on already, or a file */
+    uint64_t size_bytes; /* of the file, minimum; 0: half of what the disk can give */
     bool must_exist;     /* DATA_LOSS if it is missing */
     const struct log *log;
 };
@@ -61,7 +65,10 @@ MUST_CHECK struct error *pool_check_writable(const struct pool *pool);
  */
 MUST_CHECK struct error *pool_tend(struct pool *pool);
 
-/* Grows it while it is in use. A smaller size is OUT_OF_RANGE. */
+/*
+ * Grows it while it is in use. A smaller size is OUT_OF_RANGE, and so is one that its block device
+ * does not have.
+ */
 MUST_CHECK struct error *pool_grow(struct pool *pool, uint64_t size_bytes);
 
 /* Limits the available bytes to what the disk below can give. */

@@ -3,11 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/btrfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -102,21 +100,17 @@ static struct error *
 resize(struct pool *pool, uint64_t size_bytes)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
-    strcpy(whole->name, "max");
     if (truncate(pool->image, (off_t)size_bytes) != 0)
         return error_from_errno(errno, "give %s %llu bytes", pool->image,
                                 (unsigned long long)size_bytes);
     struct error *error = loop_find(pool->image, &device);
     if (!error)
         error = loop_resize(&device);
-    if (!error && ioctl(pool->root, BTRFS_IOC_RESIZE, whole) != 0)
-        error = error_from_errno(errno, "resize the file system");
-    return error;
+    return error ? error : pool_grow_file_system(pool);
 }
 
 struct error *
-pool_grow(struct pool *pool, uint64_t size_bytes)
+pool_image_grow(struct pool *pool, uint64_t size_bytes)
 {
     struct stat image;
     if (stat(pool->image, &image) != 0)
@@ -124,10 +118,7 @@ pool_grow(struct pool *pool, uint64_t size_bytes)
     if (size_bytes < (uint64_t)image.st_size)
         return error_new(CODE_OUT_OF_RANGE, "the pool has %lld bytes and does not shrink",
                          (long long)image.st_size);
-    struct error *error = resize(pool, size_bytes);
-    if (!error)
-        log_info(pool->log, "the pool has grown", LOG_NUMBER("bytes", size_bytes));
-    return error_wrap(error, "grow the pool");
+    return resize(pool, size_bytes);
 }
 
 /* Without a size asked for, grows only by a tenth or more: a disk's free space always changes. */
@@ -147,13 +138,10 @@ find_new_size(const struct pool *pool, uint64_t asked_bytes, uint64_t *out)
     return NULL;
 }
 
-void
+struct error *
 pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes)
 {
     uint64_t new_bytes = 0;
-    struct error *error AUTO(error_cleanup) = find_new_size(pool, size_bytes, &new_bytes);
-    if (!error)
-        error = resize(pool, new_bytes);
-    if (error)
-        log_warn(pool->log, "the pool does not grow", LOG_TEXT("error", error->message));
+    struct error *error = find_new_size(pool, size_bytes, &new_bytes);
+    return error ? error : resize(pool, new_bytes);
 }

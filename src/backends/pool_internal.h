@@ -11,7 +11,8 @@
 
 struct pool {
     int directory; /* the one that pool.img is in */
-    char *image;
+    char *image;   /* NULL: it is on a block device */
+    char *device;  /* NULL: it is in a file */
     char *path;
     int root;                 /* the pool's; while it is open, nobody can unmount the pool */
     struct stat mounted;      /* of the root */
@@ -22,6 +23,24 @@ struct pool {
     const struct log *log;
 };
 
+#define POOL_UUID_SIZE 40
+
+/* ---- pool.c ---- */
+
+/* What it is on, for messages: the device, or the file. */
+const char *pool_name(const struct pool *pool);
+
+/* Grows the file system to the size of its device. */
+MUST_CHECK struct error *pool_grow_file_system(const struct pool *pool);
+
+/* ---- pool_device.c ---- */
+
+/*
+ * Finds the pool's block device, or makes a pool on the given one, which may be NULL. Sets `device`
+ * if the pool is on a block device.
+ */
+MUST_CHECK struct error *pool_device_open(struct pool *pool, const char *given, bool must_exist);
+
 /* ---- pool_image.c ---- */
 
 /* Makes the file with a new file system in it. `size_bytes` 0: chooses a size. */
@@ -30,11 +49,11 @@ MUST_CHECK struct error *pool_image_make(struct pool *pool, uint64_t size_bytes)
 /* Removes the files that interrupted attempts have left. */
 void pool_image_remove_unfinished(const struct pool *pool);
 
-/*
- * Grows a mounted pool to `size_bytes`, or where that is 0, to the size that a new one would get.
- * A failure is only logged.
- */
-void pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes);
+/* Grows a mounted pool to `size_bytes`, or where that is 0, to the size that a new one would get. */
+MUST_CHECK struct error *pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes);
+
+/* Grows a mounted pool to `size_bytes`, which is not less than it has. */
+MUST_CHECK struct error *pool_image_grow(struct pool *pool, uint64_t size_bytes);
 
 /* ---- pool_mount.c ---- */
 

@@ -27,6 +27,15 @@ is_btrfs(int fd)
     return fstatfs(fd, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC;
 }
 
+/* Devices of the device mapper have several paths. */
+static bool
+is_same_device(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && S_ISBLK(one.st_mode) &&
+           one.st_rdev == other.st_rdev;
+}
+
 static bool
 has_device(int mounted, const char *device)
 {
@@ -37,19 +46,23 @@ has_device(int mounted, const char *device)
     for (uint64_t id = 1; id <= file_system.max_id; id++) {
         *info = (struct btrfs_ioctl_dev_info_args){.devid = id};
         if (ioctl(mounted, BTRFS_IOC_DEV_INFO, info) == 0 &&
-            !strcmp((const char *)info->path, device))
+            is_same_device((const char *)info->path, device))
             return true;
     }
     return false;
 }
 
-/* Whether the file system mounted there is in our file. */
+/* Whether the file system mounted there is on our device or in our file. */
 static bool
 is_ours(const struct pool *pool, int mounted)
 {
-    struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    struct error *error AUTO(error_cleanup) = loop_find(pool->image, &device);
-    return !error && is_btrfs(mounted) && has_device(mounted, device.path);
+    struct loop_device loop AUTO(loop_release) = LOOP_NONE;
+    if (!is_btrfs(mounted))
+        return false;
+    if (pool->device)
+        return has_device(mounted, pool->device);
+    struct error *error AUTO(error_cleanup) = loop_find(pool->image, &loop);
+    return !error && has_device(mounted, loop.path);
 }
 
 /*
@@ -67,7 +80,7 @@ open_mounted(const struct pool *pool, int *root)
         return NULL;
     if (!is_ours(pool, fd))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "something other than %s is mounted at %s; unmount it", pool->image,
+                         "something other than %s is mounted at %s; unmount it", pool_name(pool),
                          pool->path);
     *root = files_keep(&fd);
     return NULL;
@@ -90,17 +103,23 @@ mount_device(const char *device, const char *path)
 }
 
 static struct error *
+mount_from(const struct pool *pool, const char *device)
+{
+    if (mount_device(device, pool->path) != 0)
+        return error_from_errno(errno, "mount %s (%s) at %s", device, pool_name(pool), pool->path);
+    log_info(pool->log, "mounted the pool", LOG_TEXT("pool", pool_name(pool)),
+             LOG_TEXT("device", device));
+    return NULL;
+}
+
+static struct error *
 mount_pool(const struct pool *pool)
 {
-    struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    struct error *error = loop_attach(pool->image, LOOP_DIRECT_IO | LOOP_AUTOCLEAR, &device);
-    if (error)
-        return error;
-    if (mount_device(device.path, pool->path) != 0)
-        return error_from_errno(errno, "mount %s (%s) at %s", device.path, pool->image, pool->path);
-    log_info(pool->log, "mounted the pool", LOG_TEXT("file", pool->image),
-             LOG_TEXT("device", device.path));
-    return NULL;
+    struct loop_device loop AUTO(loop_release) = LOOP_NONE;
+    if (pool->device)
+        return mount_from(pool, pool->device);
+    struct error *error = loop_attach(pool->image, LOOP_DIRECT_IO | LOOP_AUTOCLEAR, &loop);
+    return error ? error : mount_from(pool, loop.path);
 }
 
 struct error *

@@ -52,6 +52,9 @@ const struct option serve_settings_flags[] = {
     {"connections", 0, "DIR", OPTION_TEXT, &settings.connections,
      "serve the storage systems described by DIR/NAME.yaml; changes take effect at once; see "
      "docs/connections.md"},
+    {"pool-device", 0, "DEVICE", OPTION_TEXT, &settings.storage.pool_device,
+     "blank block device to create the btrfs pool on; without it, the pool is a file in --data, "
+     "which is slower"},
     {"pool-size", 0, "SIZE", OPTION_TEXT, &settings.storage.pool_size,
      "maximum size of the btrfs pool created if --data has no copy on write; default: half of "
      "the free disk space"},
@@ -199,6 +202,7 @@ check_roles(void)
     } rules[] = {
         {"connections", settings.connections, ROLES_OF_CSI, "node or controller"},
         {"backend", settings.storage.backends.count, ROLES_OF_CSI, "node or controller"},
+        {"pool-device", settings.storage.pool_device, ROLES_OF_CSI, "node or controller"},
         {"pool-size", settings.storage.pool_size, ROLES_OF_CSI, "node or controller"},
         {"max-volumes", settings.max_volumes, ROLE_NODE, "node"},
         {"overprovisioning", settings.overprovisioning, ROLE_CONTROLLER, "controller"},

@@ -29,8 +29,8 @@ struct local {
     struct csi_service services[SERVICES_ALL_COUNT];
 };
 
-static const char *const known_keys[] = {"data",        "backend",          "pool-size", "quotas",
-                                         "max-volumes", "overprovisioning", NULL};
+static const char *const known_keys[] = {"data",   "backend",     "pool-device",      "pool-size",
+                                         "quotas", "max-volumes", "overprovisioning", NULL};
 
 struct limits {
     int64_t max_volumes;
@@ -46,6 +46,8 @@ read_options(const struct setting *settings, struct arena *arena, struct storage
         error = settings_read_text(settings, "data", &out->directory);
     if (!error)
         error = settings_read_list(settings, "backend", arena, &out->backends);
+    if (!error)
+        error = settings_read_text(settings, "pool-device", &out->pool_device);
     if (!error)
         error = settings_read_text(settings, "pool-size", &out->pool_size);
     if (!error)

@@ -64,6 +64,7 @@ storage_open_parts(const struct storage_options *options, struct storage *out)
     struct backend_options parts = {
         .directory = place.directory,
         .log = options->log,
+        .pool_device = options->pool_device,
         .pool_bytes = (uint64_t)pool_bytes,
         .may_switch_quotas_on = options->may_switch_quotas_on,
     };

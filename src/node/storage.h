@@ -11,6 +11,7 @@
 struct storage_options {
     const char *directory;     /* created if missing */
     struct text_list backends; /* names, or "auto"; none: "auto". The first is the default */
+    const char *pool_device;   /* NULL: the one that the pool is on already, or a file */
     const char *pool_size;     /* NULL: chooses; else a size such as 100Gi */
     bool may_switch_quotas_on;
     const char *node_id;

@@ -62,6 +62,7 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
     record->formatted_bytes = source->formatted_bytes;
     record->blank = source->blank;
     record->sector_bytes = source->sector_bytes;
+    record->nocow = volume_settings(source, arena).nocow;
     record->created_ns = clock_unix_ns();
     message_map_write(parameters, arena,
                       &skycap__records__snapshot_record__parameters_entry__descriptor,

@@ -103,7 +103,7 @@ volume_settings(const volume_record *volume, struct arena *arena)
     return (struct data_settings){
         .size_bytes = (uint64_t)volume->size_bytes,
         .compression = text_map_find(&parameters, "compression"),
-        .nocow = nocow && strcmp(nocow, "true") == 0,
+        .nocow = volume->nocow || (nocow && strcmp(nocow, "true") == 0),
     };
 }
 

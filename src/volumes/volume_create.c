@@ -32,6 +32,7 @@ struct source {
     int64_t formatted_bytes;
     bool blank;
     uint32_t sector_bytes;
+    bool nocow;
     struct name_lock *held; /* the lock on it, so that nobody deletes it meanwhile */
 };
 
@@ -121,6 +122,7 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
     out->formatted_bytes = volume->formatted_bytes;
     out->blank = volume->blank;
     out->sector_bytes = volume->sector_bytes;
+    out->nocow = volume_settings(volume, arena).nocow;
     return NULL;
 }
 
@@ -144,6 +146,7 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     out->formatted_bytes = snapshot->formatted_bytes;
     out->blank = snapshot->blank;
     out->sector_bytes = snapshot->sector_bytes;
+    out->nocow = snapshot->nocow;
     return NULL;
 }
 
@@ -224,6 +227,7 @@ make_record(const struct engine *engine, const struct volume_request *request,
     record->size_bytes = spec->size_bytes;
     record->fs_type = (char *)spec->fs_type;
     record->sector_bytes = spec->sector_bytes;
+    record->nocow = spec->settings.nocow;
     record->asked_capacity = arena_alloc(arena, sizeof *record->asked_capacity);
     csi__v1__capacity_range__init(record->asked_capacity);
     record->asked_capacity->required_bytes = request->required_bytes;
@@ -265,6 +269,23 @@ inherit(volume_record *record, const struct source *source)
 }
 
 /* ---- making it ---- */
+
+/*
+ * Whether the data is written in place, without checksums, if the request does not say. A new image
+ * is: copy on write makes random writes in it several times slower (docs/backends.md). A copy is as
+ * its source, because only then can they share data.
+ */
+static void
+choose_nocow(const struct volume_request *request, const struct source *source,
+             struct volume_spec *spec)
+{
+    const char *compression = spec->settings.compression;
+    bool is_compressed = compression && strcmp(compression, "none") != 0;
+    if (text_map_find(&request->parameters, "nocow") || is_compressed)
+        return;
+    spec->settings.nocow =
+        source->kind == SOURCE_NONE ? spec->kind == KIND_IMAGE : source->nocow;
+}
 
 /* The requested one, else that of the source, where a copy is cheapest. */
 static struct error *
@@ -323,6 +344,7 @@ make_volume(struct engine *engine, const struct volume_request *request, struct 
         error = choose_backend(engine, request, &source, &home);
     if (error)
         return error;
+    choose_nocow(request, &source, &spec);
     *out = make_record(engine, request, &spec, home, arena);
     inherit(*out, &source);
     if (is_made_at_once(engine, *out, &source))
