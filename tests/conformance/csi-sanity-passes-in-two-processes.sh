@@ -64,7 +64,7 @@ run_split() {
         change_files
     ) &
     changer=$!
-    run_csi_sanity "$route" "$NODE_SOCKET" "$access" "compression: zstd" --csi.controllerendpoint "unix://$CONTROLLER_SOCKET"
+    run_csi_sanity "$route" "$NODE_SOCKET" "$access" "label: other" --csi.controllerendpoint "unix://$CONTROLLER_SOCKET"
     touch "$SKYCAP_TMP/enough"
     wait "$changer" || fail "$route: the files could not be changed"
     echo "$route: files changed $(cat "$SKYCAP_TMP/rounds") times meanwhile"

@@ -87,11 +87,10 @@ class Worker:
         return self.calls.unpublish(name)
 
     def parameters(self):
-        return (
-            {"compression": "zstd"}
-            if self.guest.task["compresses"] and self.rng.random() < 0.2
-            else {}
-        )
+        """Images are written in place without any of these."""
+        if not self.guest.task["compresses"] or self.rng.random() < 0.6:
+            return {}
+        return self.rng.choice([{"compression": "zstd"}, {"nocow": "false"}])
 
     # ---- operations on all ----
 
@@ -181,8 +180,10 @@ class Worker:
                 name, volume["size"] + self.rng.choice([4, 32]) * MIB, name in self.published
             )
 
-    def modify(self, name, _):
-        if self.guest.task["compresses"]:
+    def modify(self, name, volume):
+        asked = volume["parameters"]
+        is_in_place = volume["kind"] != "tree" and not ("compression" in asked or "nocow" in asked)
+        if self.guest.task["compresses"] and not is_in_place:
             self.calls.modify(name, {"compression": self.rng.choice(["zstd", "lzo", "none"])})
         else:
             self.calls.modify(name, {"label": f"label-{self.rng.randrange(1000)}"})
