@@ -122,8 +122,9 @@ struct copying;
 struct backend_options {
     const char *directory; /* for all its data; exists */
     const struct log *log;
-    const char *pool_device; /* block device for the btrfs pool; NULL: a file */
+    const char *pool_device; /* block device for the pool; NULL: a file */
     uint64_t pool_bytes;     /* size of the file; 0: chooses */
+    bool pool_is_allocated;  /* the file gets all its blocks at once */
     bool is_known;       /* its data was in the directory before; set by backend_open.c */
     /*
      * Allows switching on quotas even if the directory is on a btrfs that is not skycap's. Simple

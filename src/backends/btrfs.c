@@ -21,6 +21,7 @@
 #include "backends/extents.h"
 #include "backends/files.h"
 #include "backends/layout.h"
+#include "backends/pool_fs.h"
 #include "base/memory.h"
 
 #define MANY_SUBVOLUMES 2000
@@ -180,7 +181,7 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
     char *absolute AUTO(memory_cleanup) = realpath(options->directory, NULL);
     if (!absolute)
         return error_from_errno(errno, "find %s", options->directory);
-    if (is_btrfs(absolute)) {
+    if (is_btrfs(absolute) && !options->pool_device && !pool_is_on_device(absolute)) {
         btrfs->base.path = STEAL(absolute);
         log_info(options->log,
                  "volumes are btrfs subvolumes of the data directory's own file system",
@@ -188,8 +189,10 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
         return NULL;
     }
     struct pool_options pool = {
+        .fs = &pool_btrfs,
         .device = options->pool_device,
         .size_bytes = options->pool_bytes,
+        .is_allocated = options->pool_is_allocated,
         .must_exist = options->is_known,
         .log = options->log,
     };

@@ -4,10 +4,13 @@
  * root. Copies share extents if the file system supports that (xfs, btrfs); otherwise they take
  * time in proportion to the data. The size of an image is always enforced, that of a tree only if
  * the file system has project quotas. Snapshots are sealed with the immutable flag if possible.
+ *
+ * The xfs back end is the same on an xfs: the data directory's own, or a pool (pool.h).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +24,8 @@
 #include "backends/extents.h"
 #include "backends/files.h"
 #include "backends/layout.h"
+#include "backends/pool.h"
+#include "backends/pool_fs.h"
 #include "backends/project_quota.h"
 #include "backends/tree.h"
 #include "base/memory.h"
@@ -28,6 +33,7 @@
 struct dir_backend {
     struct backend base;      /* must be first */
     pthread_mutex_t projects; /* locked while a project number is chosen */
+    struct pool *pool;        /* NULL: the data directory itself */
 };
 
 static struct dir_backend *
@@ -195,6 +201,9 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
 static void
 close_backend(struct backend *backend)
 {
+    if (of(backend)->pool)
+        backend->root = -1; /* it belongs to the pool */
+    pool_close(of(backend)->pool, false);
     pthread_mutex_destroy(&of(backend)->projects);
     layout_close(backend);
 }
@@ -221,11 +230,10 @@ tell(const struct dir_backend *dir, const struct log *log)
 }
 
 static struct error *
-open_root(struct backend *base, const char *directory)
+open_root(struct dir_backend *dir)
 {
-    base->path = realpath(directory, NULL);
-    if (!base->path)
-        return error_from_errno(errno, "find %s", directory);
+    struct backend *base = &dir->base;
+    base->root = dir->pool ? pool_root(dir->pool) : -1;
     struct error *error = layout_open(base);
     if (error)
         return error;
@@ -234,13 +242,17 @@ open_root(struct backend *base, const char *directory)
     return NULL;
 }
 
+typedef struct error *find_directory(struct dir_backend *dir, const struct backend_options *options);
+
 static struct error *
-open_backend(const struct backend_options *options, struct backend **out)
+open_in(find_directory *find, const struct backend_options *options, struct backend **out)
 {
     struct dir_backend *dir = memory_zeroed(sizeof *dir);
     pthread_mutex_init(&dir->projects, NULL);
     dir->base.root = -1;
-    struct error *error = open_root(&dir->base, options->directory);
+    struct error *error = find(dir, options);
+    if (!error)
+        error = open_root(dir);
     if (error) {
         close_backend(&dir->base);
         return error;
@@ -250,22 +262,103 @@ open_backend(const struct backend_options *options, struct backend **out)
     return NULL;
 }
 
-const struct backend_ops backend_dir = {
-    .name = "dir",
-    .open = open_backend,
-    .close = close_backend,
-    .sync = layout_sync,
-    .create = copying_create,
-    .copy = copying_run,
-    .remove = copying_remove,
-    .copying = &copying,
-    .change = change,
-    .differs = differs,
-    .usage = measure,
-    .capacity = layout_capacity,
-    .path = layout_find_path,
-    .list = layout_list,
-    .extents = extents,
-    .write_note = layout_write_note,
-    .read_note = layout_read_note,
-};
+static struct error *
+use_directory(struct dir_backend *dir, const struct backend_options *options)
+{
+    dir->base.path = realpath(options->directory, NULL);
+    return dir->base.path ? NULL : error_from_errno(errno, "find %s", options->directory);
+}
+
+static struct error *
+open_dir(const struct backend_options *options, struct backend **out)
+{
+    if (options->pool_device)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "the dir back end has no pool: for a device, use btrfs or xfs");
+    return open_in(use_directory, options, out);
+}
+
+/* ---- on xfs ---- */
+
+static bool
+is_xfs(const char *directory)
+{
+    struct statfs status;
+    return statfs(directory, &status) == 0 && status.f_type == XFS_SUPER_MAGIC;
+}
+
+static struct error *
+use_xfs(struct dir_backend *dir, const struct backend_options *options)
+{
+    char *absolute AUTO(memory_cleanup) = realpath(options->directory, NULL);
+    if (!absolute)
+        return error_from_errno(errno, "find %s", options->directory);
+    bool is_ours = options->pool_device || pool_is_on_device(absolute);
+    if (!is_ours && is_xfs(absolute) && shares_extents(absolute)) {
+        dir->base.path = STEAL(absolute);
+        return NULL;
+    }
+    struct pool_options pool = {
+        .fs = &pool_xfs,
+        .device = options->pool_device,
+        .size_bytes = options->pool_bytes,
+        .must_exist = options->is_known,
+        .log = options->log,
+    };
+    struct error *error = pool_open(absolute, &pool, &dir->pool);
+    if (!error)
+        dir->base.path = memory_string(pool_path(dir->pool));
+    return error;
+}
+
+static struct error *
+open_xfs(const struct backend_options *options, struct backend **out)
+{
+    if (geteuid() != 0)
+        return error_new(CODE_PERMISSION_DENIED, "the xfs back end needs root");
+    return open_in(use_xfs, options, out);
+}
+
+static struct error *
+wake(struct backend *backend)
+{
+    return of(backend)->pool ? pool_check(of(backend)->pool) : NULL;
+}
+
+static struct error *
+check(struct backend *backend)
+{
+    return of(backend)->pool ? pool_check_writable(of(backend)->pool) : NULL;
+}
+
+static struct error *
+grow(struct backend *backend, uint64_t size_bytes)
+{
+    if (!of(backend)->pool)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s is on an xfs of its own, which skycap does not resize",
+                         backend->path);
+    return pool_grow(of(backend)->pool, size_bytes);
+}
+
+static struct error *
+tend(struct backend *backend)
+{
+    return of(backend)->pool ? pool_tend(of(backend)->pool) : NULL;
+}
+
+#define COMMON_FUNCTIONS                                                                           \
+    .close = close_backend, .sync = layout_sync, .create = copying_create, .copy = copying_run,    \
+    .remove = copying_remove, .copying = &copying, .change = change, .differs = differs,           \
+    .usage = measure, .capacity = layout_capacity, .path = layout_find_path, .list = layout_list,  \
+    .extents = extents, .write_note = layout_write_note, .read_note = layout_read_note
+
+const struct backend_ops backend_dir = {.name = "dir", .open = open_dir, COMMON_FUNCTIONS};
+
+const struct backend_ops backend_xfs = {.name = "xfs",
+                                        .open = open_xfs,
+                                        .wake = wake,
+                                        .check = check,
+                                        .grow = grow,
+                                        .tend = tend,
+                                        COMMON_FUNCTIONS};

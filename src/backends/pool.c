@@ -4,11 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/btrfs.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -40,19 +37,22 @@ pool_root(const struct pool *pool)
 
 /* ---- a pool that has become read-only ---- */
 
+/* An xfs that has stopped because of an error fails everything with EIO. */
 struct error *
 pool_check_writable(const struct pool *pool)
 {
     struct statvfs status;
-    if (fstatvfs(pool->root, &status) != 0)
+    struct stat root;
+    bool has_stopped = fstat(pool->root, &root) != 0 && errno == EIO;
+    if (!has_stopped && fstatvfs(pool->root, &status) != 0)
         return error_from_errno(errno, "look at the pool at %s", pool->path);
-    if (!(status.f_flag & ST_RDONLY))
+    if (!has_stopped && !(status.f_flag & ST_RDONLY))
         return NULL;
     return error_new(CODE_UNAVAILABLE,
-                     "the pool %s is read-only, after an error of the disk below it: look at the "
-                     "kernel's log and at the disk's free space; skycap remounts the pool when "
-                     "none of its volumes is in use",
-                     pool_name(pool));
+                     "the pool %s %s, after an error of the disk below it: look at the kernel's "
+                     "log and at the disk's free space; skycap remounts the pool when none of its "
+                     "volumes is in use",
+                     pool_name(pool), has_stopped ? "has stopped" : "is read-only");
 }
 
 static bool
@@ -85,11 +85,11 @@ recover(struct pool *pool, struct error *why)
     return error;
 }
 
-/* The room of a block device is its own. */
+/* A pool that has its blocks for itself needs no more. */
 static struct error *
 keep_room(struct pool *pool)
 {
-    if (pool->device)
+    if (pool->is_allocated)
         return NULL;
     struct error *error = pool_room_take_metadata(pool->root, pool->image, &pool->next_chunk);
     return error ? error : pool_room_set_reserve(pool->root, pool->directory);
@@ -109,8 +109,8 @@ pool_limit_available(const struct pool *pool, uint64_t *available_bytes, bool *i
 {
     uint64_t bytes = 0;
     *is_limited = false;
-    struct error *error = pool->device ? NULL : pool_room_on_disk(pool->directory, &bytes);
-    if (error || pool->device)
+    struct error *error = pool->is_allocated ? NULL : pool_room_on_disk(pool->directory, &bytes);
+    if (error || pool->is_allocated)
         return error;
     *is_limited = bytes < *available_bytes || pool_room_has_reserve(pool->root);
     if (bytes < *available_bytes)
@@ -119,16 +119,6 @@ pool_limit_available(const struct pool *pool, uint64_t *available_bytes, bool *i
 }
 
 /* ---- growing ---- */
-
-struct error *
-pool_grow_file_system(const struct pool *pool)
-{
-    struct btrfs_ioctl_vol_args *whole AUTO(memory_cleanup) = memory_zeroed(sizeof *whole);
-    strcpy(whole->name, "max");
-    if (ioctl(pool->root, BTRFS_IOC_RESIZE, whole) != 0)
-        return error_from_errno(errno, "resize the file system");
-    return NULL;
-}
 
 static struct error *
 grow_on_device(const struct pool *pool, uint64_t size_bytes)
@@ -140,7 +130,7 @@ grow_on_device(const struct pool *pool, uint64_t size_bytes)
     if ((uint64_t)size < size_bytes)
         return error_new(CODE_OUT_OF_RANGE, "%s has %lld bytes: make the device larger first",
                          pool->device, (long long)size);
-    return pool_grow_file_system(pool);
+    return pool->fs->grow(pool->root, pool->path);
 }
 
 struct error *
@@ -156,11 +146,13 @@ pool_grow(struct pool *pool, uint64_t size_bytes)
 /* ---- life ---- */
 
 static struct pool *
-new_pool(const char *directory, const struct log *log)
+new_pool(const char *directory, const struct pool_options *options)
 {
     struct pool *pool = memory_zeroed(sizeof *pool);
     pool->directory = pool->root = -1;
-    pool->log = log;
+    pool->fs = options->fs;
+    pool->is_allocated = options->is_allocated || options->fs->is_allocated;
+    pool->log = options->log;
     pthread_mutex_init(&pool->mounting, NULL);
     if (asprintf(&pool->image, "%s/pool.img", directory) < 0 ||
         asprintf(&pool->path, "%s/pool", directory) < 0)
@@ -203,7 +195,10 @@ make_or_mount(struct pool *pool, const struct pool_options *options)
             "%s is missing, and the volumes that were made here are in it: put it "
             "back (is its disk mounted?); to start without them, use another data directory",
             pool->image);
-    return is_there ? pool_mount_open(pool, &pool->root) : make_and_mount(pool, options->size_bytes);
+    if (!is_there)
+        return make_and_mount(pool, options->size_bytes);
+    struct error *error = pool->device ? NULL : pool_image_allocate(pool);
+    return error ? error : pool_mount_open(pool, &pool->root);
 }
 
 /* A pool that does not grow can be used as it is. */
@@ -212,10 +207,11 @@ grow_at_open(struct pool *pool, uint64_t size_bytes)
 {
     struct error *error AUTO(error_cleanup) = pool_check_writable(pool);
     if (error) {
-        log_error(pool->log, "the pool is read-only", LOG_TEXT("error", error->message));
+        log_error(pool->log, "the pool cannot be written to", LOG_TEXT("error", error->message));
         return;
     }
-    error = pool->device ? pool_grow_file_system(pool) : pool_image_grow_at_open(pool, size_bytes);
+    error = pool->device ? pool->fs->grow(pool->root, pool->path)
+                         : pool_image_grow_at_open(pool, size_bytes);
     if (error)
         log_warn(pool->log, "the pool does not grow", LOG_TEXT("error", error->message));
 }
@@ -255,7 +251,7 @@ begin(struct pool *pool)
 struct error *
 pool_open(const char *directory, const struct pool_options *options, struct pool **out)
 {
-    struct pool *pool = new_pool(directory, options->log);
+    struct pool *pool = new_pool(directory, options);
     struct error *error = open_pool(pool, directory, options);
     if (!error)
         *out = begin(pool);

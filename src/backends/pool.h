@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool: a btrfs on a block device or in a sparse file, for data directories whose file system
- * has no copy on write.
+ * The pool: a btrfs or an xfs on a block device or in a file, for data directories whose file
+ * system cannot share data between files.
  *
  *     DIRECTORY/pool.img       the file, or
  *     DIRECTORY/pool.device    the UUID of the file system on the device
@@ -10,7 +10,7 @@
  * The file is made under another name and renamed when it is complete. Its loop device disappears
  * with the last mount, so there is nothing to clean up after a crash; an existing mount or device
  * is found and used. A block device is formatted only if it is blank, and is found again by the
- * UUID if it has another name after a reboot. Needs root and mkfs.btrfs.
+ * UUID if it has another name after a reboot. Needs root and mkfs.btrfs or mkfs.xfs.
  */
 #ifndef BACKENDS_POOL_H
 #define BACKENDS_POOL_H
@@ -21,13 +21,19 @@
 #include "base/log.h"
 
 struct pool;
+struct pool_fs;
 
 struct pool_options {
+    const struct pool_fs *fs;
     const char *device;  /* a block device; NULL: the one that it is on already, or a file */
     uint64_t size_bytes; /* of the file, minimum; 0: half of what the disk can give */
+    bool is_allocated;   /* the file gets all its blocks at once; it has them for ever */
     bool must_exist;     /* DATA_LOSS if it is missing */
     const struct log *log;
 };
+
+/* Whether the pool of this directory is on a block device. */
+bool pool_is_on_device(const char *directory);
 
 /*
  * Makes the pool if there is none, mounts it, and grows it if it is smaller than requested. Opens

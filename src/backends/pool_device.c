@@ -6,6 +6,8 @@
  */
 #include <blkid/blkid.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,10 +16,16 @@
 #include "backends/format.h"
 #include "backends/pool_internal.h"
 #include "base/memory.h"
-#include "base/process.h"
 
 #define MARK "pool.device"
-#define MKFS_TIMEOUT_MS 600000
+
+bool
+pool_is_on_device(const char *directory)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" MARK, directory);
+    return access(path, F_OK) == 0;
+}
 
 static struct error *
 read_mark(const struct pool *pool, char uuid[POOL_UUID_SIZE])
@@ -86,9 +94,7 @@ check_blank(const char *device)
 static struct error *
 make_file_system(const struct pool *pool, const char *device, const char *uuid)
 {
-    const char *const mkfs[] = {"mkfs.btrfs",  "--quiet", "--uuid", uuid, "--label",
-                                "skycap-pool", device,    NULL};
-    struct error *error = process_run(mkfs, MKFS_TIMEOUT_MS, NULL, NULL);
+    struct error *error = pool->fs->make(device, uuid);
     if (!error)
         log_info(pool->log, "made a pool", LOG_TEXT("device", device), LOG_TEXT("uuid", uuid));
     return error;
@@ -139,14 +145,15 @@ pool_device_open(struct pool *pool, const char *given, bool must_exist)
                          "device: use another data directory",
                          pool->image);
     if (must_exist && !uuid[0])
-        return error_new(CODE_DATA_LOSS,
-                         "%s is missing, which says on which device the volumes are: put it back; "
-                         "to start without them, use another data directory",
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volumes of this data directory are not on a device (it has no file "
+                         "%s): put the file back if it is lost, or use another data directory",
                          MARK);
     error = uuid[0] ? find(pool, given, uuid) : NULL;
     if (!must_exist && given && !pool->device) {
         error_free(error);
         error = make(pool, given, uuid);
     }
+    pool->is_allocated = true;
     return error;
 }

@@ -13,11 +13,8 @@
 #include "backends/loop.h"
 #include "backends/pool_internal.h"
 #include "base/memory.h"
-#include "base/process.h"
 
-#define SMALLEST_BYTES (256ull << 20)
 #define ROUND_BYTES (16ull << 20)
-#define MKFS_TIMEOUT_MS 120000
 #define UNFINISHED ".new."
 
 /*
@@ -38,13 +35,24 @@ choose_size(const struct pool *pool, uint64_t *out)
     return NULL;
 }
 
+/* Blocks that are allocated already stay as they are. */
 static struct error *
-make_file_system(int fd, const char *file, uint64_t size_bytes)
+set_size(const struct pool *pool, int fd, uint64_t size_bytes)
 {
-    if (ftruncate(fd, (off_t)size_bytes) != 0)
-        return error_from_errno(errno, "give %s %llu bytes", file, (unsigned long long)size_bytes);
-    const char *const mkfs[] = {"mkfs.btrfs", "--quiet", "--label", "skycap-pool", file, NULL};
-    struct error *error = process_run(mkfs, MKFS_TIMEOUT_MS, NULL, NULL);
+    if (ftruncate(fd, (off_t)size_bytes) != 0 ||
+        (pool->is_allocated && fallocate(fd, 0, 0, (off_t)size_bytes) != 0))
+        return error_from_errno(errno, "give %s %llu bytes%s", pool->image,
+                                (unsigned long long)size_bytes,
+                                pool->is_allocated ? " of the disk" : "");
+    return NULL;
+}
+
+static struct error *
+make_file_system(const struct pool *pool, int fd, const char *file, uint64_t size_bytes)
+{
+    struct error *error = set_size(pool, fd, size_bytes);
+    if (!error)
+        error = pool->fs->make(file, NULL);
     if (!error && fsync(fd) != 0)
         error = error_from_errno(errno, "make %s durable", file);
     return error;
@@ -60,14 +68,15 @@ pool_image_make(struct pool *pool, uint64_t size_bytes)
         return error;
     if (asprintf(&temporary, "%s" UNFINISHED "XXXXXX", pool->image) < 0)
         memory_exhausted();
-    if (size_bytes < SMALLEST_BYTES)
+    if (size_bytes < pool->fs->smallest_bytes)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "a pool needs %llu MiB, and there would be only %llu",
-                         SMALLEST_BYTES >> 20, (unsigned long long)size_bytes >> 20);
+                         (unsigned long long)pool->fs->smallest_bytes >> 20,
+                         (unsigned long long)size_bytes >> 20);
     int fd AUTO(files_close) = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
         return error_from_errno(errno, "make %s", temporary);
-    error = make_file_system(fd, temporary, size_bytes);
+    error = make_file_system(pool, fd, temporary, size_bytes);
     if (!error && (rename(temporary, pool->image) != 0 || fsync(pool->directory) != 0))
         error = error_from_errno(errno, "rename %s to %s", temporary, pool->image);
     if (error)
@@ -76,6 +85,20 @@ pool_image_make(struct pool *pool, uint64_t size_bytes)
         log_info(pool->log, "made a pool", LOG_TEXT("file", pool->image),
                  LOG_NUMBER("bytes", size_bytes));
     return error;
+}
+
+struct error *
+pool_image_allocate(struct pool *pool)
+{
+    struct stat status;
+    int file AUTO(files_close) = open(pool->image, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0 || fstat(file, &status) != 0)
+        return error_from_errno(errno, "open %s", pool->image);
+    bool has_all = (uint64_t)status.st_blocks * 512 >= (uint64_t)status.st_size;
+    if (pool->is_allocated && !has_all)
+        return set_size(pool, file, (uint64_t)status.st_size);
+    pool->is_allocated = has_all;
+    return NULL;
 }
 
 void
@@ -100,13 +123,15 @@ static struct error *
 resize(struct pool *pool, uint64_t size_bytes)
 {
     struct loop_device device AUTO(loop_release) = LOOP_NONE;
-    if (truncate(pool->image, (off_t)size_bytes) != 0)
-        return error_from_errno(errno, "give %s %llu bytes", pool->image,
-                                (unsigned long long)size_bytes);
-    struct error *error = loop_find(pool->image, &device);
+    int file AUTO(files_close) = open(pool->image, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return error_from_errno(errno, "open %s", pool->image);
+    struct error *error = set_size(pool, file, size_bytes);
+    if (!error)
+        error = loop_find(pool->image, &device);
     if (!error)
         error = loop_resize(&device);
-    return error ? error : pool_grow_file_system(pool);
+    return error ? error : pool->fs->grow(pool->root, pool->path);
 }
 
 struct error *
@@ -121,13 +146,17 @@ pool_image_grow(struct pool *pool, uint64_t size_bytes)
     return resize(pool, size_bytes);
 }
 
-/* Without a size asked for, grows only by a tenth or more: a disk's free space always changes. */
+/*
+ * Without a size asked for, grows only by a tenth or more: a disk's free space always changes. A
+ * file that takes all its blocks from others at once does not grow by itself.
+ */
 static struct error *
 find_new_size(const struct pool *pool, uint64_t asked_bytes, uint64_t *out)
 {
     struct stat image;
     uint64_t wanted = asked_bytes;
-    struct error *error = asked_bytes ? NULL : choose_size(pool, &wanted);
+    struct error *error =
+        asked_bytes || pool->is_allocated ? NULL : choose_size(pool, &wanted);
     if (error)
         return error;
     if (stat(pool->image, &image) != 0)

@@ -8,11 +8,14 @@
 #include <time.h>
 
 #include "backends/pool.h"
+#include "backends/pool_fs.h"
 
 struct pool {
-    int directory; /* the one that pool.img is in */
-    char *image;   /* NULL: it is on a block device */
-    char *device;  /* NULL: it is in a file */
+    const struct pool_fs *fs;
+    int directory;     /* the one that pool.img is in */
+    char *image;       /* the file, if it is in one */
+    char *device;      /* NULL: it is in a file */
+    bool is_allocated; /* its blocks are its own: it is on a device, or its file has them all */
     char *path;
     int root;                 /* the pool's; while it is open, nobody can unmount the pool */
     struct stat mounted;      /* of the root */
@@ -30,9 +33,6 @@ struct pool {
 /* What it is on, for messages: the device, or the file. */
 const char *pool_name(const struct pool *pool);
 
-/* Grows the file system to the size of its device. */
-MUST_CHECK struct error *pool_grow_file_system(const struct pool *pool);
-
 /* ---- pool_device.c ---- */
 
 /*
@@ -43,8 +43,14 @@ MUST_CHECK struct error *pool_device_open(struct pool *pool, const char *given, 
 
 /* ---- pool_image.c ---- */
 
-/* Makes the file with a new file system in it. `size_bytes` 0: chooses a size. */
+/*
+ * Makes the file with a new file system in it. `size_bytes` 0: chooses a size. Allocates all its
+ * blocks if `is_allocated` says so.
+ */
 MUST_CHECK struct error *pool_image_make(struct pool *pool, uint64_t size_bytes);
+
+/* Allocates all blocks of the file if `is_allocated` says so, or says so if it has them all. */
+MUST_CHECK struct error *pool_image_allocate(struct pool *pool);
 
 /* Removes the files that interrupted attempts have left. */
 void pool_image_remove_unfinished(const struct pool *pool);

@@ -2,12 +2,9 @@
 /* Mounting and unmounting the pool: see pool.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/btrfs.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -17,39 +14,11 @@
 #include "backends/pool_internal.h"
 #include "base/memory.h"
 
-/* Deleted data goes back to the disk below. */
-#define MOUNT_OPTIONS "discard=async"
-
 static bool
-is_btrfs(int fd)
+has_type(const struct pool *pool, int fd)
 {
     struct statfs status;
-    return fstatfs(fd, &status) == 0 && status.f_type == BTRFS_SUPER_MAGIC;
-}
-
-/* Devices of the device mapper have several paths. */
-static bool
-is_same_device(const char *a, const char *b)
-{
-    struct stat one, other;
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && S_ISBLK(one.st_mode) &&
-           one.st_rdev == other.st_rdev;
-}
-
-static bool
-has_device(int mounted, const char *device)
-{
-    struct btrfs_ioctl_fs_info_args file_system = {0};
-    struct btrfs_ioctl_dev_info_args *info AUTO(memory_cleanup) = memory_zeroed(sizeof *info);
-    if (ioctl(mounted, BTRFS_IOC_FS_INFO, &file_system) != 0)
-        return false;
-    for (uint64_t id = 1; id <= file_system.max_id; id++) {
-        *info = (struct btrfs_ioctl_dev_info_args){.devid = id};
-        if (ioctl(mounted, BTRFS_IOC_DEV_INFO, info) == 0 &&
-            is_same_device((const char *)info->path, device))
-            return true;
-    }
-    return false;
+    return fstatfs(fd, &status) == 0 && status.f_type == pool->fs->magic;
 }
 
 /* Whether the file system mounted there is on our device or in our file. */
@@ -57,12 +26,12 @@ static bool
 is_ours(const struct pool *pool, int mounted)
 {
     struct loop_device loop AUTO(loop_release) = LOOP_NONE;
-    if (!is_btrfs(mounted))
+    if (!has_type(pool, mounted))
         return false;
     if (pool->device)
-        return has_device(mounted, pool->device);
+        return pool->fs->is_on(mounted, pool->device);
     struct error *error AUTO(error_cleanup) = loop_find(pool->image, &loop);
-    return !error && has_device(mounted, loop.path);
+    return !error && pool->fs->is_on(mounted, loop.path);
 }
 
 /*
@@ -87,17 +56,20 @@ open_mounted(const struct pool *pool, int *root)
 }
 
 /*
- * Kernels before 5.6 do not know the option. A btrfs that has become read-only and is still in use
- * can only be mounted read-only; the same may be true if the disk below is full.
+ * Kernels without the options mount it without. A btrfs that has become read-only and is still in
+ * use can only be mounted read-only; the same may be true if the disk below is full.
  */
 static int
-mount_device(const char *device, const char *path)
+mount_device(const struct pool *pool, const char *device)
 {
-    if (mount(device, path, "btrfs", MS_NOATIME, MOUNT_OPTIONS) == 0 ||
-        (errno == EINVAL && mount(device, path, "btrfs", MS_NOATIME, NULL) == 0))
+    const char *fs = pool->fs->name;
+    bool keeps_blocks = pool->is_allocated && !pool->device;
+    const char *options = keeps_blocks ? pool->fs->allocated_options : pool->fs->options;
+    if (mount(device, pool->path, fs, MS_NOATIME, options) == 0 ||
+        (errno == EINVAL && mount(device, pool->path, fs, MS_NOATIME, NULL) == 0))
         return 0;
     int failed = errno;
-    int result = mount(device, path, "btrfs", MS_NOATIME | MS_RDONLY, NULL);
+    int result = mount(device, pool->path, fs, MS_NOATIME | MS_RDONLY, NULL);
     errno = failed;
     return result;
 }
@@ -105,7 +77,7 @@ mount_device(const char *device, const char *path)
 static struct error *
 mount_from(const struct pool *pool, const char *device)
 {
-    if (mount_device(device, pool->path) != 0)
+    if (mount_device(pool, device) != 0)
         return error_from_errno(errno, "mount %s (%s) at %s", device, pool_name(pool), pool->path);
     log_info(pool->log, "mounted the pool", LOG_TEXT("pool", pool_name(pool)),
              LOG_TEXT("device", device));
@@ -173,10 +145,14 @@ pool_check(struct pool *pool)
     struct stat here;
     struct error *error = NULL;
     pthread_mutex_lock(&pool->mounting);
-    if (fstatat(pool->directory, "pool", &here, 0) != 0 || !is_same(&here, &pool->mounted))
-        error = mount_again(pool);
+    int failed = fstatat(pool->directory, "pool", &here, 0) == 0 ? 0 : errno;
+    if (failed == EIO)
+        error = pool_check_writable(pool);
+    else if (failed || !is_same(&here, &pool->mounted))
+        error = error_wrap(mount_again(pool),
+                           "mount the pool again after somebody has unmounted it");
     pthread_mutex_unlock(&pool->mounting);
-    return error_wrap(error, "mount the pool again after somebody has unmounted it");
+    return error;
 }
 
 struct mount_line {

@@ -79,7 +79,7 @@ check_addition(struct backend *first, const char *name)
     if (!backend_find_ops(name))
         return error_new(
             CODE_INVALID_ARGUMENT,
-            "there is no back end \"%.32s\"; beside the first, use btrfs, dir or memory", name);
+            "there is no back end \"%.32s\"; beside the first, use btrfs, dir, xfs or memory", name);
     if (find(first, name))
         return error_new(CODE_INVALID_ARGUMENT, "the back end %s is named twice", name);
     if (first->ops->is_volatile)
@@ -113,6 +113,7 @@ add(struct backend *first, const char *name, const struct backend_options *optio
     if (error)
         return error;
     own.directory = directory;
+    own.pool_device = NULL; /* it is the first one's */
     while (last->next)
         last = last->next;
     error = backend_open(name, &own, &last->next);

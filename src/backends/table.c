@@ -4,11 +4,13 @@
 
 extern const struct backend_ops backend_btrfs;
 extern const struct backend_ops backend_dir;
+extern const struct backend_ops backend_xfs;
 extern const struct backend_ops backend_memory;
 
 const struct backend_ops *const all_backends[] = {
     &backend_btrfs,
     &backend_dir,
+    &backend_xfs,
     &backend_memory,
     NULL,
 };

@@ -47,17 +47,19 @@ const struct option serve_settings_flags[] = {
     {"data", 0, "DIR", OPTION_TEXT, &settings.storage.directory,
      "directory for volumes and state, created if missing; default " DEFAULT_DATA},
     {"backend", 0, "NAME", OPTION_LIST, &settings.storage.backends,
-     "btrfs, dir, memory, or auto: the best that works in --data; default auto; may be given "
-     "several times, the first is the default for volumes"},
+     "btrfs, xfs, dir, memory, or auto: btrfs or dir, the best that works in --data; default auto; "
+     "may be given several times, the first is the default for volumes"},
     {"connections", 0, "DIR", OPTION_TEXT, &settings.connections,
      "serve the storage systems described by DIR/NAME.yaml; changes take effect at once; see "
      "docs/connections.md"},
     {"pool-device", 0, "DEVICE", OPTION_TEXT, &settings.storage.pool_device,
-     "blank block device to create the btrfs pool on; without it, the pool is a file in --data, "
-     "which is slower"},
+     "blank block device to create the pool of btrfs or xfs on; default: the one that it is on, "
+     "or a file in --data, which is slower"},
     {"pool-size", 0, "SIZE", OPTION_TEXT, &settings.storage.pool_size,
-     "maximum size of the btrfs pool created if --data has no copy on write; default: half of "
-     "the free disk space"},
+     "maximum size of the file for the pool; default: half of the free disk space"},
+    {"pool-preallocate", 0, NULL, OPTION_FLAG, &settings.storage.pool_is_allocated,
+     "take the whole size of a btrfs pool's file from the disk at once, and keep it; a pool of xfs "
+     "always does"},
     {"quotas", 0, NULL, OPTION_FLAG, &settings.storage.may_switch_quotas_on,
      "enable quotas if --data is on an existing btrfs; kernels before 6.7 can then no longer "
      "mount it"},
@@ -204,6 +206,8 @@ check_roles(void)
         {"backend", settings.storage.backends.count, ROLES_OF_CSI, "node or controller"},
         {"pool-device", settings.storage.pool_device, ROLES_OF_CSI, "node or controller"},
         {"pool-size", settings.storage.pool_size, ROLES_OF_CSI, "node or controller"},
+        {"pool-preallocate", settings.storage.pool_is_allocated, ROLES_OF_CSI,
+         "node or controller"},
         {"max-volumes", settings.max_volumes, ROLE_NODE, "node"},
         {"overprovisioning", settings.overprovisioning, ROLE_CONTROLLER, "controller"},
         {"kubelet-registration-dir", settings.registration_directory, ROLE_NODE, "node"},

@@ -29,8 +29,9 @@ struct local {
     struct csi_service services[SERVICES_ALL_COUNT];
 };
 
-static const char *const known_keys[] = {"data",   "backend",     "pool-device",      "pool-size",
-                                         "quotas", "max-volumes", "overprovisioning", NULL};
+static const char *const known_keys[] = {
+    "data",   "backend",     "pool-device",      "pool-size", "pool-preallocate",
+    "quotas", "max-volumes", "overprovisioning", NULL};
 
 struct limits {
     int64_t max_volumes;
@@ -50,6 +51,8 @@ read_options(const struct setting *settings, struct arena *arena, struct storage
         error = settings_read_text(settings, "pool-device", &out->pool_device);
     if (!error)
         error = settings_read_text(settings, "pool-size", &out->pool_size);
+    if (!error)
+        error = settings_read_flag(settings, "pool-preallocate", &out->pool_is_allocated);
     if (!error)
         error = settings_read_flag(settings, "quotas", &out->may_switch_quotas_on);
     if (!error)

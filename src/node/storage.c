@@ -66,6 +66,7 @@ storage_open_parts(const struct storage_options *options, struct storage *out)
         .log = options->log,
         .pool_device = options->pool_device,
         .pool_bytes = (uint64_t)pool_bytes,
+        .pool_is_allocated = options->pool_is_allocated,
         .may_switch_quotas_on = options->may_switch_quotas_on,
     };
     static const char *const best[] = {"auto"};

@@ -13,6 +13,7 @@ struct storage_options {
     struct text_list backends; /* names, or "auto"; none: "auto". The first is the default */
     const char *pool_device;   /* NULL: the one that the pool is on already, or a file */
     const char *pool_size;     /* NULL: chooses; else a size such as 100Gi */
+    bool pool_is_allocated;
     bool may_switch_quotas_on;
     const char *node_id;
     const struct log *log;

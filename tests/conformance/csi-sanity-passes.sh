@@ -39,6 +39,7 @@ mkdir "$SKYCAP_TMP/plain"
 # A block device is written in place, and so cannot be compressed later.
 run_sanity btrfs "$SKYCAP_TMP/plain" mount "compression: zstd" --backend btrfs --pool-size 4Gi
 run_sanity btrfs "$SKYCAP_TMP/plain" block "label: other" --backend btrfs --pool-size 4Gi
+run_both xfs "$SKYCAP_TMP/plain" "label: other" --backend xfs --pool-size 4Gi
 run_both memory "$SKYCAP_TMP/plain" "label: other" --backend memory
 make_mount xfs xfs -m reflink=1
 make_mount ext4 ext4

@@ -41,6 +41,7 @@ STACKS = {
     "btrfs": Stack(
         "btrfs", serve=("--quotas",), compresses=True, limits_trees=True, modes=WHOLE_BLOCKS
     ),
+    "xfs-pool": Stack("ext4", serve=("--backend", "xfs", "--pool-size", "4Gi")),
     "dir-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir")),
     "dir-ext4": Stack("ext4", serve=("--backend", "dir")),
 }

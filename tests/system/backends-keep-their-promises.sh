@@ -40,7 +40,7 @@ make_mount btrfs btrfs
 make_mount classic btrfs
 make_mount foreign btrfs
 btrfs quota enable "$SKYCAP_TMP/classic"
-mkdir "$SKYCAP_TMP"/ext4/{dir,pool,memory,devices,auto}
+mkdir "$SKYCAP_TMP"/ext4/{dir,pool,xfs-pool,memory,devices,auto} "$SKYCAP_TMP"/xfs/{dir,itself}
 install -d -o 65534 -g 65534 "$SKYCAP_TMP"/ext4/{nobody,auto-nobody}
 
 run_facts "btrfs, with simple quotas where the kernel has them" env EXPECT_LIMITS=1 "$FACTS" btrfs "$SKYCAP_TMP/btrfs"
@@ -48,7 +48,9 @@ run_facts "btrfs, with classic quotas" env EXPECT_LIMITS=1 "$FACTS" btrfs "$SKYC
 run_facts "btrfs that is not ours, without quotas" \
     env LEAVE_QUOTAS_OFF=1 "$FACTS" btrfs "$SKYCAP_TMP/foreign"
 run_facts "btrfs in a pool on ext4" env EXPECT_LIMITS=1 "$FACTS" btrfs "$SKYCAP_TMP/ext4/pool" 1024
-run_facts "dir on xfs" "$FACTS" dir "$SKYCAP_TMP/xfs"
+run_facts "dir on xfs" "$FACTS" dir "$SKYCAP_TMP/xfs/dir"
+run_facts "xfs on xfs" "$FACTS" xfs "$SKYCAP_TMP/xfs/itself"
+run_facts "xfs in a pool on ext4" "$FACTS" xfs "$SKYCAP_TMP/ext4/xfs-pool" 1024
 run_facts "dir on ext4" "$FACTS" dir "$SKYCAP_TMP/ext4/dir"
 run_with_project_quotas xfs-projects xfs
 run_with_project_quotas ext4-projects ext4 -O quota,project -E quotatype=prjquota
