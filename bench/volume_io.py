@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import tarfile
@@ -19,14 +20,16 @@ import time
 from dataclasses import dataclass
 
 from csi import unmount_below
-from harness import TICKS, NotMeasured, Noise, Process, print_table, run_program
+from harness import NotMeasured, Noise, Process, print_table, run_program, times
 
 FILE_BYTES = 512 << 20
 VOLUME_SIZE = "4Gi"
-DISK_BYTES = 12 << 30
-POOL_SIZE = "12G"
+DISK_BYTES = 8 << 30
+POOL_SIZE = "8Gi"
 SMALL_FILES, SMALL_FILE_BYTES = 50_000, 700
 WANTED = 0.95  # of the same stack by hand
+OURS, BY_HAND, PLAIN = "skycap, ", "by hand, ", "plain ext4"
+RANDOM, FLUSHED, SEQUENTIAL = "rand write 16", "8k + fdatasync", "seq write"
 
 # What fio does; how the figure is printed, and whether more of it is better.
 WORKLOADS = {
@@ -81,6 +84,10 @@ ON_BTRFS = [TREE, NOCOW_TREE, EXT4, COW_EXT4, XFS, BLOCK]
 ELSEWHERE = [TREE, EXT4, XFS, BLOCK]
 
 
+def file_name(label, kind):
+    return f"{label}-{kind.name}".translate(str.maketrans(" =", "--", ","))
+
+
 def on_btrfs(path):
     return run_program(["stat", "--file-system", "--format=%T", path], 10).strip() == "btrfs"
 
@@ -91,7 +98,6 @@ class Bench:
     def __init__(self, build, arguments, directory, stack):
         self.skycap = build / "skycap"
         self.repeats, self.seconds = arguments.repeats, arguments.seconds
-        self.hostpath, self.peers = arguments.hostpath, build / "peers"
         self.directory, self.stack = directory, stack
         stack.callback(unmount_below, directory)
 
@@ -121,7 +127,7 @@ class Bench:
     # By hand.
 
     def make(self, base, kind, label):
-        name = f"{label}-{kind.name}".translate(str.maketrans(" =", "--", ","))
+        name = file_name(label, kind)
         holder = base / f"hand-{name}"
         holder.mkdir()
         if on_btrfs(base) and kind.is_nocow():
@@ -145,18 +151,25 @@ class Bench:
         return lambda *words: run_program([self.skycap, *words, "--endpoint", f"unix:{socket}"], 120)
 
     def publish(self, call, kind, label):
-        name = f"{label}-{kind.name}".translate(str.maketrans(" =", "--", ","))
+        name = file_name(label, kind)
         path = self.directory / f"volume-{name}"
         call("volume", "create", name, *kind.flags(), "--publish", path)
-        self.stack.callback(call, "volume", "unpublish", name, path)
+        self.undo(call, "volume", "unpublish", name, path)
         return path
+
+    def undo(self, function, *arguments):
+        """Later, and whether it succeeds or not: what fails must not hide why the stack ended."""
+        def run():
+            with contextlib.suppress(NotMeasured):
+                function(*arguments)
+        self.stack.callback(run)
 
     def pairs(self, label, call, base, kinds):
         """Ours and by hand, kind by kind."""
         places = []
         for kind in kinds:
-            places.append(Place(f"skycap, {kind.name}", self.publish(call, kind, label)))
-            places.append(Place(f"by hand, {kind.name}", self.make(base, kind, label)))
+            places.append(Place(OURS + kind.name, self.publish(call, kind, label)))
+            places.append(Place(BY_HAND + kind.name, self.make(base, kind, label)))
         return places
 
 
@@ -165,22 +178,26 @@ class Bench:
 
 def host_stack(bench):
     bench.directory.joinpath("host").mkdir()
-    return [Place("host directory", bench.directory / "host"), Place("disk", bench.disk("disk"))]
+    return [Place("directory (host-path, local-path)", bench.directory / "host"), Place("disk", bench.disk("disk"))]
 
 
-def pool_stack(bench):
-    call = bench.serve("pool", "--backend", "btrfs", "--pool-size", POOL_SIZE)
-    base = bench.mount(bench.disk("by-hand", preallocate=False), "by-hand-pool", "btrfs", "-o", "noatime")
-    return bench.pairs("pool", call, base, ON_BTRFS)
-
-
-def given_stack(fs, kinds):
+def file_stack(fs, kinds):
+    """A pool in a file of the host's file system."""
     def stack(bench):
-        base = bench.mount(bench.disk("ours"), "given", fs, "-o", "noatime")
-        other = bench.mount(bench.disk("by-hand"), "given-by-hand", fs, "-o", "noatime")
-        bench.directory.joinpath("given-data").symlink_to(base)
-        call = bench.serve("given", "--backend", "btrfs" if fs == "btrfs" else "dir")
-        return [Place(f"plain {fs}", other), *bench.pairs("given", call, other, kinds)]
+        call = bench.serve("pool", "--backend", fs, "--pool-size", POOL_SIZE)
+        device = bench.disk("by-hand", preallocate=fs == "xfs")
+        base = bench.mount(device, "by-hand-pool", fs, "-o", "noatime")
+        return bench.pairs("pool", call, base, kinds)
+    return stack
+
+
+def disk_stack(fs, kinds):
+    """A pool on a disk, beside two other disks: one with the same file system made by hand, one with ext4."""
+    def stack(bench):
+        call = bench.serve("disk", "--backend", fs, "--pool-device", bench.disk("ours"))
+        base = bench.mount(bench.disk("by-hand"), "by-hand-disk", fs, "-o", "noatime")
+        plain = bench.mount(bench.disk("plain"), "plain-ext4", "ext4", "-o", "noatime")
+        return [Place(PLAIN, plain), *bench.pairs("disk", call, base, kinds)]
     return stack
 
 
@@ -193,9 +210,10 @@ def directory_stack(bench):
 
 STACKS = {
     "the host": host_stack,
-    "the default: a pool file": pool_stack,
-    "btrfs on a disk": given_stack("btrfs", ON_BTRFS),
-    "xfs on a disk": given_stack("xfs", ELSEWHERE),
+    "btrfs in a file (the default)": file_stack("btrfs", ON_BTRFS),
+    "xfs in a file": file_stack("xfs", ELSEWHERE),
+    "btrfs on a disk": disk_stack("btrfs", ON_BTRFS),
+    "xfs on a disk": disk_stack("xfs", ELSEWHERE),
     "dir on the host's file system": directory_stack,
 }
 
@@ -213,7 +231,7 @@ def run_fio(place, workload, seconds):
     flags, unit = WORKLOADS[workload]
     before = Noise.busy_seconds()
     output = run_program(["fio", "--name=bench", f"--filename={place.file()}", f"--size={FILE_BYTES}", "--direct=1",
-                          "--ioengine=libaio", "--time_based", f"--runtime={seconds}", "--randrepeat=0",
+                          "--ioengine=libaio", "--time_based", f"--runtime={seconds * 1000:.0f}ms", "--randrepeat=0",
                           "--output-format=json", *flags], seconds + 120)
     used = Noise.busy_seconds() - before
     job = json.loads(output[output.index("{"):])["jobs"][0]
@@ -291,18 +309,124 @@ def print_stack(title, places, runs, files):
                  for place in places])
 
 
-def compare_stack(report, title, places, runs):
-    """Our volumes beside the same stack by hand, turn by turn."""
+def ratio(runs, place, other, workload):
+    """How much of the other's figure, turn by turn."""
+    return times([run.figure for run in runs[place, workload]], [run.figure for run in runs[other, workload]])
+
+
+def compare_by_hand(report, title, places, runs):
     for place in places:
-        other = place.name.replace("skycap, ", "by hand, ")
-        if other == place.name:
+        if not place.name.startswith(OURS):
             continue
-        ratios = {workload: statistics.median(one.figure / two.figure for one, two in
-                                              zip(runs[place.name, workload], runs[other, workload]))
-                  for workload in WORKLOADS}
+        other = BY_HAND + place.name.removeprefix(OURS)
+        ratios = {workload: ratio(runs, place.name, other, workload) for workload in WORKLOADS}
         least = min(ratios, key=ratios.get)
         report.bar(ratios[least] >= WANTED, f"{title}: {place.name} at least {WANTED} of the same by hand",
                    f"least {ratios[least]:.2f} ({least})")
+
+
+def compare_with_plain(report, title, places, runs):
+    """Images on a disk beside a plain ext4 there."""
+    for name in (OURS + kind.name for kind in (EXT4, XFS)):
+        writes, flushes = (ratio(runs, name, PLAIN, workload) for workload in (RANDOM, FLUSHED))
+        report.bar(writes >= 0.8, f"{title}: {name}, random writes at least 0.8 of {PLAIN}", f"{writes:.2f}")
+        report.bar(1 / flushes <= 1.5, f"{title}: {name}, fdatasync at most 1.5 times {PLAIN}", f"{1 / flushes:.2f} times")
+
+
+def compare_with_cow(report, title, runs):
+    """What writing in place gives the images of the default pool."""
+    ours, cow = OURS + EXT4.name, OURS + COW_EXT4.name
+    for workload, wanted in ((RANDOM, 4), (FLUSHED, 2), (SEQUENTIAL, 4)):
+        found = ratio(runs, ours, cow, workload)
+        report.bar(found >= wanted, f"{title}: {ours}, {workload} at least {wanted} times that of nocow=false", f"{found:.1f}")
+
+
+def compare(report, title, places, runs):
+    names = [place.name for place in places]
+    compare_by_hand(report, title, places, runs)
+    if PLAIN in names:
+        compare_with_plain(report, title, places, runs)
+    if OURS + COW_EXT4.name in names and PLAIN not in names:
+        compare_with_cow(report, title, runs)
+
+
+# ---- a busy neighbour ----
+
+QUIET = ["--rw=randwrite", "--bs=8k", "--ioengine=psync", "--fdatasync=1", "--direct=0", "--rate_iops=100"]
+BUSY = ["--rw=randwrite", "--bs=64k", "--ioengine=psync", "--fdatasync=1", "--direct=0", "--numjobs=4"]
+LIMIT = "write-operations-per-second"
+LIMITED_TO = 200
+POD = "5bca5d8a-0000-4000-8000-736b79636170"
+NEIGHBOUR_SECONDS = 4
+
+
+class Group:
+    """A control group like that of a container, version 2 or 1."""
+
+    def __init__(self, stack):
+        root = pathlib.Path("/sys/fs/cgroup")
+        self.pod = (root if (root / "cgroup.controllers").exists() else root / "blkio") / "kubepods" / f"pod{POD}"
+        self.path = self.pod / "busy"
+        stack.callback(self.remove, self.pod.parent.exists())
+        try:
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise NotMeasured(f"{self.path} cannot be made: {error.strerror}") from None
+
+    def remove(self, keeps_parent):
+        for path in (self.path, self.pod) if keeps_parent else (self.path, self.pod, self.pod.parent):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+    def join(self):
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def flush_p99_ms(path, flags, seconds):
+    output = run_program(["fio", "--name=quiet", f"--filename={path / 'fio'}", "--size=64M", "--time_based",
+                          f"--runtime={seconds * 1000:.0f}ms", "--output-format=json", *flags], seconds + 60)
+    sync = json.loads(output[output.index("{"):])["jobs"][0]["sync"]["lat_ns"]
+    return sync["percentile"]["99.000000"] / 1e6
+
+
+@contextlib.contextmanager
+def busy_writer(path, group):
+    """Flushes all the time, in a group of its own."""
+    command = ["fio", "--name=busy", f"--directory={path}", "--size=64M", "--time_based", "--runtime=60", *BUSY]
+    writer = subprocess.Popen(command, preexec_fn=group.join, start_new_session=True, stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(3)  # limits reach a new process within two seconds
+        yield
+    finally:
+        os.killpg(writer.pid, signal.SIGTERM)
+        writer.wait()
+
+
+def neighbour(bench, report):
+    call = bench.serve("neighbour", "--backend", "btrfs", "--pool-size", POOL_SIZE)
+    group = Group(bench.stack)
+    pods = bench.directory / "pods" / POD
+    pods.mkdir(parents=True)
+    paths = {}
+    for name, flags in {"quiet": [], "busy": [], "limited": ["--parameter", f"{LIMIT}={LIMITED_TO}"]}.items():
+        paths[name] = bench.directory / "quiet" if name == "quiet" else pods / name
+        call("volume", "create", name, "--size", "2Gi", "--fs", "ext4", *flags, "--publish", paths[name])
+        bench.undo(call, "volume", "unpublish", name, paths[name])
+    found = {"alone": [], "beside a busy one": [], f"beside a busy one of {LIMITED_TO} writes/s": []}
+    alone, beside, limited = found.values()
+    for _ in range(min(bench.repeats, 3)):
+        alone.append(flush_p99_ms(paths["quiet"], QUIET, NEIGHBOUR_SECONDS))
+        with busy_writer(paths["busy"], group):
+            beside.append(flush_p99_ms(paths["quiet"], QUIET, NEIGHBOUR_SECONDS))
+        with busy_writer(paths["limited"], group):
+            limited.append(flush_p99_ms(paths["quiet"], QUIET, NEIGHBOUR_SECONDS))
+    print_table("a busy neighbour: fdatasync in a quiet volume of the default pool, 100 per second", ["", "p99 ms"],
+                [[name, f"{statistics.median(values):.2f}"] for name, values in found.items()])
+    gain = times(beside, limited)
+    report.bar(gain > 1, "a busy neighbour: a limit lowers the p99 of others", f"{gain:.1f} times")
+
+
+# ---- the part ----
 
 
 def measure(_root, build, arguments, report):
@@ -311,11 +435,13 @@ def measure(_root, build, arguments, report):
     with tempfile.TemporaryDirectory(prefix="skycap-io-", dir=arguments.directory) as name:
         archive = pathlib.Path(name) / "small.tar"
         make_archive(archive)
-        for title, stack in STACKS.items():
+        for title in [*STACKS, "a busy neighbour"]:
             with report.topic(f"io, {title}"), contextlib.ExitStack() as cleanup:
-                directory = pathlib.Path(tempfile.mkdtemp(dir=name))
-                bench = Bench(build, arguments, directory, cleanup)
-                places = stack(bench)
+                bench = Bench(build, arguments, pathlib.Path(tempfile.mkdtemp(dir=name)), cleanup)
+                if title not in STACKS:
+                    neighbour(bench, report)
+                    continue
+                places = STACKS[title](bench)
                 runs, files = measure_places(bench, places, archive)
                 print_stack(f"{title} ({arguments.repeats} rounds of {arguments.seconds} s)", places, runs, files)
-                compare_stack(report, title, places, runs)
+                compare(report, title, places, runs)

@@ -125,7 +125,7 @@ struct backend_options {
     const char *pool_device; /* block device for the pool; NULL: a file */
     uint64_t pool_bytes;     /* size of the file; 0: chooses */
     bool pool_is_allocated;  /* the file gets all its blocks at once */
-    bool is_known;       /* its data was in the directory before; set by backend_open.c */
+    bool is_known;           /* its data was in the directory before; set by backend_open.c */
     /*
      * Allows switching on quotas even if the directory is on a btrfs that is not skycap's. Simple
      * quotas change the file system permanently: kernels before 6.7 cannot mount it any more. If

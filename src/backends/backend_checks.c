@@ -30,7 +30,7 @@ check_compression(const struct backend *backend, const struct data_settings *set
         return error_new(CODE_INVALID_ARGUMENT, "the %s back end cannot compress",
                          backend->ops->name);
     if (settings->nocow)
-        return error_new(CODE_INVALID_ARGUMENT, 
+        return error_new(CODE_INVALID_ARGUMENT,
                          "data that is written in place (nocow) cannot be compressed: create the "
                          "volume with nocow=false");
     for (size_t i = 0; i < COUNT_OF(known); i++) {

@@ -124,7 +124,8 @@ backend_open(const char *name, const struct backend_options *options, struct bac
 {
     if (!backend_find_ops(name) && strcmp(name, "auto") != 0)
         return error_new(CODE_INVALID_ARGUMENT,
-                         "there is no back end \"%.32s\"; use auto, btrfs, dir, xfs or memory", name);
+                         "there is no back end \"%.32s\"; use auto, btrfs, dir, xfs or memory",
+                         name);
     int directory AUTO(files_close) = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return error_from_errno(errno, "open the data directory %s", options->directory);

@@ -242,7 +242,8 @@ open_root(struct dir_backend *dir)
     return NULL;
 }
 
-typedef struct error *find_directory(struct dir_backend *dir, const struct backend_options *options);
+typedef struct error *find_directory(struct dir_backend *dir,
+                                     const struct backend_options *options);
 
 static struct error *
 open_in(find_directory *find, const struct backend_options *options, struct backend **out)
@@ -336,8 +337,7 @@ grow(struct backend *backend, uint64_t size_bytes)
 {
     if (!of(backend)->pool)
         return error_new(CODE_FAILED_PRECONDITION,
-                         "%s is on an xfs of its own, which skycap does not resize",
-                         backend->path);
+                         "%s is on an xfs of its own, which skycap does not resize", backend->path);
     return pool_grow(of(backend)->pool, size_bytes);
 }
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "backends/files.h"
@@ -16,12 +15,6 @@
 #include "base/memory.h"
 
 #define LONGEST_PAUSE_SECONDS 60
-
-const char *
-pool_name(const struct pool *pool)
-{
-    return pool->device ? pool->device : pool->image;
-}
 
 const char *
 pool_path(const struct pool *pool)
@@ -36,24 +29,6 @@ pool_root(const struct pool *pool)
 }
 
 /* ---- a pool that has become read-only ---- */
-
-/* An xfs that has stopped because of an error fails everything with EIO. */
-struct error *
-pool_check_writable(const struct pool *pool)
-{
-    struct statvfs status;
-    struct stat root;
-    bool has_stopped = fstat(pool->root, &root) != 0 && errno == EIO;
-    if (!has_stopped && fstatvfs(pool->root, &status) != 0)
-        return error_from_errno(errno, "look at the pool at %s", pool->path);
-    if (!has_stopped && !(status.f_flag & ST_RDONLY))
-        return NULL;
-    return error_new(CODE_UNAVAILABLE,
-                     "the pool %s %s, after an error of the disk below it: look at the kernel's "
-                     "log and at the disk's free space; skycap remounts the pool when none of its "
-                     "volumes is in use",
-                     pool_name(pool), has_stopped ? "has stopped" : "is read-only");
-}
 
 static bool
 is_time_to_try(struct pool *pool)
@@ -230,9 +205,13 @@ open_pool(struct pool *pool, const char *directory, const struct pool_options *o
         error = make_or_mount(pool, options);
     if (!error && fstat(pool->root, &pool->mounted) != 0)
         error = error_from_errno(errno, "look at %s", pool->path);
-    if (!error)
-        grow_at_open(pool, options->size_bytes);
-    return error;
+    if (error)
+        return error;
+    if (!pool->device)
+        log_info(pool->log, "volumes are in a file; on a block device they would be faster",
+                 LOG_TEXT("file", pool->image), LOG_TEXT("see", "--pool-device"));
+    grow_at_open(pool, options->size_bytes);
+    return NULL;
 }
 
 /* pool_tend retries what fails now. */

@@ -155,8 +155,7 @@ find_new_size(const struct pool *pool, uint64_t asked_bytes, uint64_t *out)
 {
     struct stat image;
     uint64_t wanted = asked_bytes;
-    struct error *error =
-        asked_bytes || pool->is_allocated ? NULL : choose_size(pool, &wanted);
+    struct error *error = asked_bytes || pool->is_allocated ? NULL : choose_size(pool, &wanted);
     if (error)
         return error;
     if (stat(pool->image, &image) != 0)

@@ -28,11 +28,6 @@ struct pool {
 
 #define POOL_UUID_SIZE 40
 
-/* ---- pool.c ---- */
-
-/* What it is on, for messages: the device, or the file. */
-const char *pool_name(const struct pool *pool);
-
 /* ---- pool_device.c ---- */
 
 /*
@@ -55,13 +50,16 @@ MUST_CHECK struct error *pool_image_allocate(struct pool *pool);
 /* Removes the files that interrupted attempts have left. */
 void pool_image_remove_unfinished(const struct pool *pool);
 
-/* Grows a mounted pool to `size_bytes`, or where that is 0, to the size that a new one would get. */
+/* Grows a mounted pool to `size_bytes`; 0: to the size that a new one would get. */
 MUST_CHECK struct error *pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes);
 
 /* Grows a mounted pool to `size_bytes`, which is not less than it has. */
 MUST_CHECK struct error *pool_image_grow(struct pool *pool, uint64_t size_bytes);
 
 /* ---- pool_mount.c ---- */
+
+/* What it is on, for messages: the device, or the file. */
+const char *pool_name(const struct pool *pool);
 
 /* Opens the root of the pool, and mounts the pool first if it is not mounted. */
 MUST_CHECK struct error *pool_mount_open(const struct pool *pool, int *root);

@@ -7,12 +7,19 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "backends/files.h"
 #include "backends/loop.h"
 #include "backends/pool_internal.h"
 #include "base/memory.h"
+
+const char *
+pool_name(const struct pool *pool)
+{
+    return pool->device ? pool->device : pool->image;
+}
 
 static bool
 has_type(const struct pool *pool, int fd)
@@ -111,6 +118,24 @@ pool_mount_open(const struct pool *pool, int *root)
     return error;
 }
 
+/* An xfs that has stopped because of an error fails everything with EIO. */
+struct error *
+pool_check_writable(const struct pool *pool)
+{
+    struct statvfs status;
+    struct stat root;
+    bool has_stopped = fstat(pool->root, &root) != 0 && errno == EIO;
+    if (!has_stopped && fstatvfs(pool->root, &status) != 0)
+        return error_from_errno(errno, "look at the pool at %s", pool->path);
+    if (!has_stopped && !(status.f_flag & ST_RDONLY))
+        return NULL;
+    return error_new(CODE_UNAVAILABLE,
+                     "the pool %s %s, after an error of the disk below it: look at the kernel's "
+                     "log and at the disk's free space; skycap remounts the pool when none of its "
+                     "volumes is in use",
+                     pool_name(pool), has_stopped ? "has stopped" : "is read-only");
+}
+
 static bool
 is_same(const struct stat *a, const struct stat *b)
 {
@@ -149,8 +174,8 @@ pool_check(struct pool *pool)
     if (failed == EIO)
         error = pool_check_writable(pool);
     else if (failed || !is_same(&here, &pool->mounted))
-        error = error_wrap(mount_again(pool),
-                           "mount the pool again after somebody has unmounted it");
+        error =
+            error_wrap(mount_again(pool), "mount the pool again after somebody has unmounted it");
     pthread_mutex_unlock(&pool->mounting);
     return error;
 }

@@ -79,7 +79,8 @@ check_addition(struct backend *first, const char *name)
     if (!backend_find_ops(name))
         return error_new(
             CODE_INVALID_ARGUMENT,
-            "there is no back end \"%.32s\"; beside the first, use btrfs, dir, xfs or memory", name);
+            "there is no back end \"%.32s\"; beside the first, use btrfs, dir, xfs or memory",
+            name);
     if (find(first, name))
         return error_new(CODE_INVALID_ARGUMENT, "the back end %s is named twice", name);
     if (first->ops->is_volatile)

@@ -8,9 +8,5 @@ extern const struct backend_ops backend_xfs;
 extern const struct backend_ops backend_memory;
 
 const struct backend_ops *const all_backends[] = {
-    &backend_btrfs,
-    &backend_dir,
-    &backend_xfs,
-    &backend_memory,
-    NULL,
+    &backend_btrfs, &backend_dir, &backend_xfs, &backend_memory, NULL,
 };

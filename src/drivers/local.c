@@ -29,9 +29,9 @@ struct local {
     struct csi_service services[SERVICES_ALL_COUNT];
 };
 
-static const char *const known_keys[] = {
-    "data",   "backend",     "pool-device",      "pool-size", "pool-preallocate",
-    "quotas", "max-volumes", "overprovisioning", NULL};
+static const char *const known_keys[] = {"data",        "backend",          "pool-device",
+                                         "pool-size",   "pool-preallocate", "quotas",
+                                         "max-volumes", "overprovisioning", NULL};
 
 struct limits {
     int64_t max_volumes;

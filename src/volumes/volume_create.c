@@ -283,8 +283,7 @@ choose_nocow(const struct volume_request *request, const struct source *source,
     bool is_compressed = compression && strcmp(compression, "none") != 0;
     if (text_map_find(&request->parameters, "nocow") || is_compressed)
         return;
-    spec->settings.nocow =
-        source->kind == SOURCE_NONE ? spec->kind == KIND_IMAGE : source->nocow;
+    spec->settings.nocow = source->kind == SOURCE_NONE ? spec->kind == KIND_IMAGE : source->nocow;
 }
 
 /* The requested one, else that of the source, where a copy is cheapest. */
