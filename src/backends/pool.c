@@ -221,9 +221,10 @@ begin(struct pool *pool)
     struct error *error AUTO(error_cleanup) = pool_check_writable(pool);
     if (error)
         return pool;
-    error = keep_room(pool);
+    error = pool->is_allocated ? pool_room_drop_reserve(pool->root) : keep_room(pool);
     if (error)
-        log_warn(pool->log, "the pool has no reserve yet", LOG_TEXT("error", error->message));
+        log_warn(pool->log, "the pool's reserve is not as it should be",
+                 LOG_TEXT("error", error->message));
     return pool;
 }
 

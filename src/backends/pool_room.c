@@ -149,14 +149,19 @@ grow(int file, uint64_t from_bytes, uint64_t to_bytes)
     return NULL;
 }
 
+struct error *
+pool_room_drop_reserve(int root)
+{
+    if (unlinkat(root, RESERVE_FILE, 0) == 0)
+        return files_sync(root);
+    return errno == ENOENT ? NULL : error_from_errno(errno, "remove the pool's reserve");
+}
+
 static struct error *
 resize(int root, uint64_t have_bytes, uint64_t want_bytes)
 {
-    if (!want_bytes) {
-        if (unlinkat(root, RESERVE_FILE, 0) != 0 && errno != ENOENT)
-            return error_from_errno(errno, "remove the pool's reserve");
-        return NULL;
-    }
+    if (!want_bytes)
+        return pool_room_drop_reserve(root);
     int file AUTO(files_close) =
         openat(root, RESERVE_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)

@@ -34,6 +34,9 @@ MUST_CHECK struct error *pool_room_take_metadata(int root, const char *image, ui
 /* Gives the reserve file of the pool at `root` the size that the disk of `directory` requires. */
 MUST_CHECK struct error *pool_room_set_reserve(int root, int directory);
 
+/* Removes the reserve file, if there is one. Its space can be used when this returns. */
+MUST_CHECK struct error *pool_room_drop_reserve(int root);
+
 /* Whether there is a reserve file: the disk limits the pool. */
 bool pool_room_has_reserve(int root);
 
