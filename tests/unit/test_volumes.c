@@ -55,6 +55,28 @@ a_limit_alone_is_a_limit(void)
     bench_close(&bench);
 }
 
+/* A row of before has no mark, and its image was copied on write unless it asked not to be. */
+static void
+images_are_written_in_place_unless_they_are_older(void)
+{
+    struct bench bench;
+    bench_open(&bench);
+    volume_record *volume, *asked;
+    struct volume_request request = request_for(&bench, "image", 1 << 20);
+    text_map_set(&request.parameters, &bench.arena, "kind", "image");
+    must(volume_create(bench.engine, &request, &bench.arena, &volume));
+    CHECK(volume_settings(volume, &bench.arena).nocow);
+    volume->nocow = false;
+    CHECK(!volume_settings(volume, &bench.arena).nocow);
+    request.name = "asked";
+    text_map_set(&request.parameters, &bench.arena, "nocow", "true");
+    must(volume_create(bench.engine, &request, &bench.arena, &asked));
+    asked->nocow = false;
+    CHECK(volume_settings(asked, &bench.arena).nocow);
+    CHECK(!volume_settings(create(&bench, "directory"), &bench.arena).nocow);
+    bench_close(&bench);
+}
+
 static void
 unknown_parameters_are_refused(void)
 {
@@ -323,6 +345,7 @@ main(void)
     the_same_name_gives_the_same_volume();
     the_same_name_with_other_wishes_is_refused();
     a_limit_alone_is_a_limit();
+    images_are_written_in_place_unless_they_are_older();
     unknown_parameters_are_refused();
     a_clone_is_a_copy_and_can_be_asked_for_again();
     a_snapshot_outlives_its_volume();
