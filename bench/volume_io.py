@@ -284,7 +284,7 @@ def measure_places(bench, places, archive):
         for workload in WORKLOADS:
             for place in places:
                 runs[place.name, workload].append(run_fio(place, workload, bench.seconds))
-    for place in places * min(bench.repeats, 3):
+    for place in places * min(bench.repeats, 2):
         if place.name in files:
             files[place.name].append(time_small_files(place, archive))
     return runs, files
