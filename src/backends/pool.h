@@ -27,7 +27,7 @@ struct pool_options {
     const struct pool_fs *fs;
     const char *device;  /* a block device; NULL: the one that it is on already, or a file */
     uint64_t size_bytes; /* of the file, minimum; 0: half of what the disk can give */
-    bool is_allocated;   /* the file gets all its blocks at once; it has them for ever */
+    bool is_allocated;   /* the file gets all its blocks at once, and keeps them */
     bool must_exist;     /* DATA_LOSS if it is missing */
     const struct log *log;
 };

@@ -88,17 +88,15 @@ pool_image_make(struct pool *pool, uint64_t size_bytes)
 }
 
 struct error *
-pool_image_allocate(struct pool *pool)
+pool_image_allocate(const struct pool *pool)
 {
     struct stat status;
+    if (!pool->is_allocated)
+        return NULL;
     int file AUTO(files_close) = open(pool->image, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0 || fstat(file, &status) != 0)
         return error_from_errno(errno, "open %s", pool->image);
-    bool has_all = (uint64_t)status.st_blocks * 512 >= (uint64_t)status.st_size;
-    if (pool->is_allocated && !has_all)
-        return set_size(pool, file, (uint64_t)status.st_size);
-    pool->is_allocated = has_all;
-    return NULL;
+    return set_size(pool, file, (uint64_t)status.st_size);
 }
 
 void

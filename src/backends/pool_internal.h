@@ -44,8 +44,8 @@ MUST_CHECK struct error *pool_device_open(struct pool *pool, const char *given, 
  */
 MUST_CHECK struct error *pool_image_make(struct pool *pool, uint64_t size_bytes);
 
-/* Allocates all blocks of the file if `is_allocated` says so, or says so if it has them all. */
-MUST_CHECK struct error *pool_image_allocate(struct pool *pool);
+/* Allocates the blocks that the file does not have yet, if `is_allocated` says so. */
+MUST_CHECK struct error *pool_image_allocate(const struct pool *pool);
 
 /* Removes the files that interrupted attempts have left. */
 void pool_image_remove_unfinished(const struct pool *pool);
