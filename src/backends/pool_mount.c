@@ -171,9 +171,8 @@ pool_check(struct pool *pool)
     struct error *error = NULL;
     pthread_mutex_lock(&pool->mounting);
     int failed = fstatat(pool->directory, "pool", &here, 0) == 0 ? 0 : errno;
-    if (failed == EIO)
-        error = pool_check_writable(pool);
-    else if (failed || !is_same(&here, &pool->mounted))
+    bool has_stopped = failed == EIO; /* it is mounted: see pool_check_writable */
+    if (!has_stopped && (failed || !is_same(&here, &pool->mounted)))
         error =
             error_wrap(mount_again(pool), "mount the pool again after somebody has unmounted it");
     pthread_mutex_unlock(&pool->mounting);

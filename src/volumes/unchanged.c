@@ -71,7 +71,9 @@ unchanged_begin(struct engine *engine, const struct data *tree, struct unchanged
 {
     bool is_used = false;
     struct tree_size size = {0};
-    struct error *error = backend_path(engine->backend, tree, out->path, sizeof out->path);
+    struct error *error = backend_check(backend_of(engine->backend, tree->handle));
+    if (!error)
+        error = backend_path(engine->backend, tree, out->path, sizeof out->path);
     if (!error)
         error = is_in_use(engine, tree->handle, &is_used);
     if (!error)
