@@ -90,11 +90,11 @@ longest=$(sed -n 's/^UNAVAILABLE after \([0-9]*\) ms.*/\1/p' "$notices" "$SKYCAP
 "$STORE_HAMMER" check "$url" "$threads" <"$answers" >"$SKYCAP_TMP/found" 2>"$SKYCAP_TMP/why" ||
     fail "$(cat "$SKYCAP_TMP/why")"
 
-# What was told last is what is there.
+# What was told last is what is there: of a change, or of a list after some were missed.
 knows_last() {
     local n
     for ((n = 0; n < threads; n++)); do
-        [ "$(grep "^[+=] count/$n " "$told" | tail -n 1)" = "+ count/$n $("$STORE_TOOL" get "$url" "count/$n")" ] || return 1
+        [ "$(grep "^[+=] count/$n " "$told" | tail -n 1 | cut -c 3-)" = "count/$n $("$STORE_TOOL" get "$url" "count/$n")" ] || return 1
     done
 }
 wait_for 10 knows_last || fail "the one that watches has missed the last changes"
