@@ -29,21 +29,26 @@ class Stack:
     serve: tuple = ()
     compresses: bool = False
     limits_trees: bool = False
-    modes: tuple = ("drop", "drop", "blocks", "sectors")
+    modes: tuple = ("drop", "drop", "blocks")
+    kinds: tuple = ("tree", "tree", "ext4", "xfs", "block")
 
 
-# The superblock of btrfs has 4 KiB: when a disk tears it into sectors, nothing can be mounted.
-WHOLE_BLOCKS = ("drop", "drop", "blocks")
+# A superblock has a checksum and more than one sector, with btrfs and in every image: when a disk tears it into sectors,
+# nothing can be mounted. So sectors are torn only where there are neither.
+TORN = ("drop", "drop", "blocks", "sectors")
+WITHOUT_FILE_SYSTEMS = ("tree", "tree", "block")
 STACKS = {
     "pool": Stack(
-        "ext4", serve=("--backend", "btrfs"), compresses=True, limits_trees=True, modes=WHOLE_BLOCKS
+        "ext4", serve=("--backend", "btrfs"), compresses=True, limits_trees=True
     ),
     "btrfs": Stack(
-        "btrfs", serve=("--quotas",), compresses=True, limits_trees=True, modes=WHOLE_BLOCKS
+        "btrfs", serve=("--quotas",), compresses=True, limits_trees=True
     ),
     "xfs-pool": Stack("ext4", serve=("--backend", "xfs", "--pool-size", "4Gi")),
     "dir-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir")),
-    "dir-ext4": Stack("ext4", serve=("--backend", "dir")),
+    "dir-ext4": Stack(
+        "ext4", serve=("--backend", "dir"), modes=TORN, kinds=WITHOUT_FILE_SYSTEMS
+    ),
 }
 
 
@@ -136,7 +141,7 @@ class Series:
             limits_trees=self.stack.limits_trees,
             grows_ext4=self.machine.grows_ext4,
             slowness=self.machine.slowness * TIME_FACTOR,
-            kinds=["tree", "tree", "ext4", "xfs", "block"],
+            kinds=self.stack.kinds,
             restarts=True,
             works=True,
             syncs=False,
