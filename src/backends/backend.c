@@ -293,13 +293,6 @@ backend_sync(struct backend *backend)
     return error;
 }
 
-struct error *
-backend_grow(struct backend *backend, uint64_t size_bytes)
-{
-    struct error *error = require(backend, backend->ops->grow, "grow");
-    return error ? error : backend->ops->grow(backend, size_bytes);
-}
-
 bool
 backend_needs_tending(const struct backend *backend)
 {

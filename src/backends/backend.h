@@ -201,8 +201,6 @@ struct backend_ops {
      * durable.
      */
     struct error *(*sync)(struct backend *backend);
-    /* Makes the back end itself larger, if it has a size of its own. It never shrinks. */
-    struct error *(*grow)(struct backend *backend, uint64_t size_bytes);
     /* Background work, called every other second by one thread at a time. NULL: none. */
     struct error *(*tend)(struct backend *backend);
 };
@@ -237,7 +235,7 @@ void backend_close(struct backend *backend);
  * used there is opened again even if it is not named.
  *
  * The result is the first back end and stands for all of them: every function below finds the back
- * end by the handle. Handles of the others end in "-NAME". The flags, `ops`, capacity and grow are
+ * end by the handle. Handles of the others end in "-NAME". The flags, `ops` and capacity are
  * those of the first. FAILED_PRECONDITION: the first is volatile.
  */
 MUST_CHECK struct error *backend_open_several(const char *const *names, size_t count,
@@ -300,7 +298,6 @@ MUST_CHECK struct error *backend_write_note(struct backend *backend, const struc
 MUST_CHECK struct error *backend_read_note(struct backend *backend, const struct data *data,
                                            void *note, size_t room, size_t *size);
 MUST_CHECK struct error *backend_sync(struct backend *backend);
-MUST_CHECK struct error *backend_grow(struct backend *backend, uint64_t size_bytes);
 
 /* Whether any of them has background work. */
 bool backend_needs_tending(const struct backend *backend);

@@ -126,16 +126,6 @@ extents(struct backend *backend, const struct data *data, const struct data *bas
 /* ---- opening ---- */
 
 static struct error *
-grow(struct backend *backend, uint64_t size_bytes)
-{
-    if (!btrfs_of(backend)->pool)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "%s is on a btrfs of its own, which skycap does not resize",
-                         backend->path);
-    return pool_grow(btrfs_of(backend)->pool, size_bytes);
-}
-
-static struct error *
 count_entry(void *context, const struct backend_entry *entry)
 {
     (void)entry;
@@ -181,22 +171,14 @@ find_directory(struct btrfs_backend *btrfs, const struct backend_options *option
     char *absolute AUTO(memory_cleanup) = realpath(options->directory, NULL);
     if (!absolute)
         return error_from_errno(errno, "find %s", options->directory);
-    if (is_btrfs(absolute) && !options->pool_device && !pool_is_on_device(absolute)) {
+    if (is_btrfs(absolute) && !options->pool_device && !pool_exists(absolute)) {
         btrfs->base.path = STEAL(absolute);
         log_info(options->log,
                  "volumes are btrfs subvolumes of the data directory's own file system",
                  LOG_TEXT("directory", btrfs->base.path));
         return NULL;
     }
-    struct pool_options pool = {
-        .fs = &pool_btrfs,
-        .device = options->pool_device,
-        .size_bytes = options->pool_bytes,
-        .is_allocated = options->pool_is_allocated,
-        .must_exist = options->is_known,
-        .log = options->log,
-    };
-    struct error *error = pool_open(absolute, &pool, &btrfs->pool);
+    struct error *error = pool_open(absolute, &pool_btrfs, options, &btrfs->pool);
     if (!error)
         btrfs->base.path = memory_string(pool_path(btrfs->pool));
     return error;
@@ -296,6 +278,5 @@ const struct backend_ops backend_btrfs = {
     .write_note = btrfs_write_note,
     .read_note = btrfs_read_note,
     .sync = layout_sync,
-    .grow = grow,
     .tend = tend,
 };

@@ -294,19 +294,12 @@ use_xfs(struct dir_backend *dir, const struct backend_options *options)
     char *absolute AUTO(memory_cleanup) = realpath(options->directory, NULL);
     if (!absolute)
         return error_from_errno(errno, "find %s", options->directory);
-    bool is_ours = options->pool_device || pool_is_on_device(absolute);
-    if (!is_ours && is_xfs(absolute) && shares_extents(absolute)) {
+    bool has_pool = options->pool_device || pool_exists(absolute);
+    if (!has_pool && is_xfs(absolute) && shares_extents(absolute)) {
         dir->base.path = STEAL(absolute);
         return NULL;
     }
-    struct pool_options pool = {
-        .fs = &pool_xfs,
-        .device = options->pool_device,
-        .size_bytes = options->pool_bytes,
-        .must_exist = options->is_known,
-        .log = options->log,
-    };
-    struct error *error = pool_open(absolute, &pool, &dir->pool);
+    struct error *error = pool_open(absolute, &pool_xfs, options, &dir->pool);
     if (!error)
         dir->base.path = memory_string(pool_path(dir->pool));
     return error;
@@ -333,15 +326,6 @@ check(struct backend *backend)
 }
 
 static struct error *
-grow(struct backend *backend, uint64_t size_bytes)
-{
-    if (!of(backend)->pool)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "%s is on an xfs of its own, which skycap does not resize", backend->path);
-    return pool_grow(of(backend)->pool, size_bytes);
-}
-
-static struct error *
 tend(struct backend *backend)
 {
     return of(backend)->pool ? pool_tend(of(backend)->pool) : NULL;
@@ -355,10 +339,5 @@ tend(struct backend *backend)
 
 const struct backend_ops backend_dir = {.name = "dir", .open = open_dir, COMMON_FUNCTIONS};
 
-const struct backend_ops backend_xfs = {.name = "xfs",
-                                        .open = open_xfs,
-                                        .wake = wake,
-                                        .check = check,
-                                        .grow = grow,
-                                        .tend = tend,
-                                        COMMON_FUNCTIONS};
+const struct backend_ops backend_xfs = {
+    .name = "xfs", .open = open_xfs, .wake = wake, .check = check, .tend = tend, COMMON_FUNCTIONS};

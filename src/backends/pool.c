@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ pool_root(const struct pool *pool)
     return pool->root;
 }
 
-/* ---- a pool that has become read-only ---- */
+/* ---- a pool that cannot be written to ---- */
 
 static bool
 is_time_to_try(struct pool *pool)
@@ -43,7 +44,10 @@ is_time_to_try(struct pool *pool)
     return true;
 }
 
-/* After an error, a btrfs stays read-only until it has been unmounted everywhere. */
+/*
+ * After an error, a btrfs stays read-only, and an xfs fails everything, until it has been unmounted
+ * everywhere.
+ */
 static struct error *
 recover(struct pool *pool, struct error *why)
 {
@@ -93,43 +97,32 @@ pool_limit_available(const struct pool *pool, uint64_t *available_bytes, bool *i
     return NULL;
 }
 
-/* ---- growing ---- */
-
-static struct error *
-grow_on_device(const struct pool *pool, uint64_t size_bytes)
-{
-    int device AUTO(files_close) = open(pool->device, O_RDONLY | O_CLOEXEC);
-    off_t size = device < 0 ? -1 : lseek(device, 0, SEEK_END);
-    if (size < 0)
-        return error_from_errno(errno, "ask for the size of %s", pool->device);
-    if ((uint64_t)size < size_bytes)
-        return error_new(CODE_OUT_OF_RANGE, "%s has %lld bytes: make the device larger first",
-                         pool->device, (long long)size);
-    return pool->fs->grow(pool->root, pool->path);
-}
-
-struct error *
-pool_grow(struct pool *pool, uint64_t size_bytes)
-{
-    struct error *error =
-        pool->device ? grow_on_device(pool, size_bytes) : pool_image_grow(pool, size_bytes);
-    if (!error)
-        log_info(pool->log, "the pool has grown", LOG_NUMBER("bytes", size_bytes));
-    return error_wrap(error, "grow the pool");
-}
-
 /* ---- life ---- */
 
+static bool
+has_file(const char *directory, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return access(path, F_OK) == 0;
+}
+
+bool
+pool_exists(const char *directory)
+{
+    return has_file(directory, POOL_IMAGE_FILE) || has_file(directory, POOL_DEVICE_FILE);
+}
+
 static struct pool *
-new_pool(const char *directory, const struct pool_options *options)
+new_pool(const char *directory, const struct pool_fs *fs, const struct backend_options *options)
 {
     struct pool *pool = memory_zeroed(sizeof *pool);
     pool->directory = pool->root = -1;
-    pool->fs = options->fs;
-    pool->is_allocated = options->is_allocated || options->fs->is_allocated;
+    pool->fs = fs;
+    pool->is_allocated = options->pool_is_allocated || fs->is_allocated;
     pool->log = options->log;
     pthread_mutex_init(&pool->mounting, NULL);
-    if (asprintf(&pool->image, "%s/pool.img", directory) < 0 ||
+    if (asprintf(&pool->image, "%s/" POOL_IMAGE_FILE, directory) < 0 ||
         asprintf(&pool->path, "%s/pool", directory) < 0)
         memory_exhausted();
     return pool;
@@ -161,17 +154,17 @@ make_and_mount(struct pool *pool, uint64_t size_bytes)
 }
 
 static struct error *
-make_or_mount(struct pool *pool, const struct pool_options *options)
+make_or_mount(struct pool *pool, const struct backend_options *options)
 {
     bool is_there = pool->device || access(pool->image, F_OK) == 0;
-    if (!is_there && options->must_exist)
+    if (!is_there && options->is_known)
         return error_new(
             CODE_DATA_LOSS,
             "%s is missing, and the volumes that were made here are in it: put it "
             "back (is its disk mounted?); to start without them, use another data directory",
             pool->image);
     if (!is_there)
-        return make_and_mount(pool, options->size_bytes);
+        return make_and_mount(pool, options->pool_bytes);
     struct error *error = pool->device ? NULL : pool_image_allocate(pool);
     return error ? error : pool_mount_open(pool, &pool->root);
 }
@@ -185,14 +178,14 @@ grow_at_open(struct pool *pool, uint64_t size_bytes)
         log_error(pool->log, "the pool cannot be written to", LOG_TEXT("error", error->message));
         return;
     }
-    error = pool->device ? pool->fs->grow(pool->root, pool->path)
-                         : pool_image_grow_at_open(pool, size_bytes);
+    error =
+        pool->device ? pool->fs->grow(pool->root, pool->path) : pool_image_grow(pool, size_bytes);
     if (error)
         log_warn(pool->log, "the pool does not grow", LOG_TEXT("error", error->message));
 }
 
 static struct error *
-open_pool(struct pool *pool, const char *directory, const struct pool_options *options)
+open_pool(struct pool *pool, const char *directory, const struct backend_options *options)
 {
     pool->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (pool->directory < 0)
@@ -200,7 +193,7 @@ open_pool(struct pool *pool, const char *directory, const struct pool_options *o
     if (mkdir(pool->path, 0700) != 0 && errno != EEXIST)
         return error_from_errno(errno, "make %s", pool->path);
     pool_image_remove_unfinished(pool);
-    struct error *error = pool_device_open(pool, options->device, options->must_exist);
+    struct error *error = pool_device_open(pool, options->pool_device, options->is_known);
     if (!error)
         error = make_or_mount(pool, options);
     if (!error && fstat(pool->root, &pool->mounted) != 0)
@@ -210,7 +203,7 @@ open_pool(struct pool *pool, const char *directory, const struct pool_options *o
     if (!pool->device)
         log_info(pool->log, "volumes are in a file; on a block device they would be faster",
                  LOG_TEXT("file", pool->image), LOG_TEXT("see", "--pool-device"));
-    grow_at_open(pool, options->size_bytes);
+    grow_at_open(pool, options->pool_bytes);
     return NULL;
 }
 
@@ -229,9 +222,10 @@ begin(struct pool *pool)
 }
 
 struct error *
-pool_open(const char *directory, const struct pool_options *options, struct pool **out)
+pool_open(const char *directory, const struct pool_fs *fs, const struct backend_options *options,
+          struct pool **out)
 {
-    struct pool *pool = new_pool(directory, options);
+    struct pool *pool = new_pool(directory, fs, options);
     struct error *error = open_pool(pool, directory, options);
     if (!error)
         *out = begin(pool);

@@ -15,25 +15,13 @@
 #ifndef BACKENDS_POOL_H
 #define BACKENDS_POOL_H
 
-#include <stdbool.h>
-
-#include "base/error.h"
-#include "base/log.h"
+#include "backends/backend.h"
 
 struct pool;
 struct pool_fs;
 
-struct pool_options {
-    const struct pool_fs *fs;
-    const char *device;  /* a block device; NULL: the one that it is on already, or a file */
-    uint64_t size_bytes; /* of the file, minimum; 0: half of what the disk can give */
-    bool is_allocated;   /* the file gets all its blocks at once, and keeps them */
-    bool must_exist;     /* DATA_LOSS if it is missing */
-    const struct log *log;
-};
-
-/* Whether the pool of this directory is on a block device. */
-bool pool_is_on_device(const char *directory);
+/* Whether the directory has a pool, in a file or on a block device. */
+bool pool_exists(const char *directory);
 
 /*
  * Makes the pool if there is none, mounts it, and grows it if it is smaller than requested. Opens
@@ -43,8 +31,8 @@ bool pool_is_on_device(const char *directory);
  * Otherwise one could find the pool mounted and, after another has unmounted it, open the empty
  * directory below.
  */
-MUST_CHECK struct error *pool_open(const char *directory, const struct pool_options *options,
-                                   struct pool **out);
+MUST_CHECK struct error *pool_open(const char *directory, const struct pool_fs *fs,
+                                   const struct backend_options *options, struct pool **out);
 
 /* Unmounts it unless it is to stay mounted or is in use: published volumes stay. */
 void pool_close(struct pool *pool, bool stays_mounted);
@@ -70,12 +58,6 @@ MUST_CHECK struct error *pool_check_writable(const struct pool *pool);
  * (pool_room.h). Remounts a pool that has become read-only when none of its volumes is in use.
  */
 MUST_CHECK struct error *pool_tend(struct pool *pool);
-
-/*
- * Grows it while it is in use. A smaller size is OUT_OF_RANGE, and so is one that its block device
- * does not have.
- */
-MUST_CHECK struct error *pool_grow(struct pool *pool, uint64_t size_bytes);
 
 /* Limits the available bytes to what the disk below can give. */
 MUST_CHECK struct error *pool_limit_available(const struct pool *pool, uint64_t *available_bytes,

@@ -6,8 +6,6 @@
  */
 #include <blkid/blkid.h>
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,30 +15,23 @@
 #include "backends/pool_internal.h"
 #include "base/memory.h"
 
-#define MARK "pool.device"
-
-bool
-pool_is_on_device(const char *directory)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/" MARK, directory);
-    return access(path, F_OK) == 0;
-}
+#define MARK POOL_DEVICE_FILE
+#define UUID_SIZE 40
 
 static struct error *
-read_mark(const struct pool *pool, char uuid[POOL_UUID_SIZE])
+read_mark(const struct pool *pool, char uuid[UUID_SIZE])
 {
     size_t size = 0;
-    struct error *error = files_read(pool->directory, MARK, uuid, POOL_UUID_SIZE - 1, &size);
+    struct error *error = files_read(pool->directory, MARK, uuid, UUID_SIZE - 1, &size);
     uuid[error ? 0 : size] = 0;
     uuid[strcspn(uuid, "\n")] = 0;
     return error_wrap(error_forgive(error, CODE_NOT_FOUND), "read %s", MARK);
 }
 
 static struct error *
-write_mark(const struct pool *pool, char uuid[POOL_UUID_SIZE])
+write_mark(const struct pool *pool, char uuid[UUID_SIZE])
 {
-    int failed = files_read_line("/proc/sys/kernel/random/uuid", uuid, POOL_UUID_SIZE);
+    int failed = files_read_line("/proc/sys/kernel/random/uuid", uuid, UUID_SIZE);
     if (failed)
         return error_from_errno(failed, "make a UUID");
     struct error *error = files_replace(pool->directory, MARK, uuid, strlen(uuid));
@@ -52,7 +43,7 @@ write_mark(const struct pool *pool, char uuid[POOL_UUID_SIZE])
 static bool
 has_uuid(const char *device, const char *uuid)
 {
-    char found[POOL_UUID_SIZE] = "";
+    char found[UUID_SIZE] = "";
     struct error *error AUTO(error_cleanup) = format_read_uuid(device, found, sizeof found);
     return !error && !strcmp(found, uuid);
 }
@@ -91,27 +82,20 @@ check_blank(const char *device)
     return error;
 }
 
-static struct error *
-make_file_system(const struct pool *pool, const char *device, const char *uuid)
-{
-    struct error *error = pool->fs->make(device, uuid);
-    if (!error)
-        log_info(pool->log, "made a pool", LOG_TEXT("device", device), LOG_TEXT("uuid", uuid));
-    return error;
-}
-
 /* The first start on this device, or the first after one that was interrupted. */
 static struct error *
-make(struct pool *pool, const char *given, char uuid[POOL_UUID_SIZE])
+make(struct pool *pool, const char *given, char uuid[UUID_SIZE])
 {
     struct error *error = check_blank(given);
     if (!error && !uuid[0])
         error = write_mark(pool, uuid);
     if (!error)
-        error = make_file_system(pool, given, uuid);
-    if (!error)
-        pool->device = memory_string(given);
-    return error;
+        error = pool->fs->make(given, uuid);
+    if (error)
+        return error;
+    log_info(pool->log, "made a pool", LOG_TEXT("device", given), LOG_TEXT("uuid", uuid));
+    pool->device = memory_string(given);
+    return NULL;
 }
 
 static struct error *
@@ -135,7 +119,7 @@ find(struct pool *pool, const char *given, const char *uuid)
 struct error *
 pool_device_open(struct pool *pool, const char *given, bool must_exist)
 {
-    char uuid[POOL_UUID_SIZE];
+    char uuid[UUID_SIZE];
     struct error *error = read_mark(pool, uuid);
     if (error || (!given && !uuid[0]))
         return error;

@@ -107,7 +107,7 @@ is_xfs_on(int root, const char *device)
            mounted.st_dev == status.st_rdev;
 }
 
-/* An xfs whose log or metadata cannot be written to a full disk stops working. */
+/* If its log cannot be written because the disk below is full, an xfs stops. */
 const struct pool_fs pool_xfs = {
     .name = "xfs",
     .magic = XFS_SUPER_MAGIC,

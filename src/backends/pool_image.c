@@ -102,7 +102,7 @@ pool_image_allocate(const struct pool *pool)
 void
 pool_image_remove_unfinished(const struct pool *pool)
 {
-    static const char start[] = "pool.img" UNFINISHED;
+    static const char start[] = POOL_IMAGE_FILE UNFINISHED;
     int copy = fcntl(pool->directory, F_DUPFD_CLOEXEC, 0);
     DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
     struct dirent *entry;
@@ -132,18 +132,6 @@ resize(struct pool *pool, uint64_t size_bytes)
     return error ? error : pool->fs->grow(pool->root, pool->path);
 }
 
-struct error *
-pool_image_grow(struct pool *pool, uint64_t size_bytes)
-{
-    struct stat image;
-    if (stat(pool->image, &image) != 0)
-        return error_from_errno(errno, "look at %s", pool->image);
-    if (size_bytes < (uint64_t)image.st_size)
-        return error_new(CODE_OUT_OF_RANGE, "the pool has %lld bytes and does not shrink",
-                         (long long)image.st_size);
-    return resize(pool, size_bytes);
-}
-
 /*
  * Without a size asked for, grows only by a tenth or more: a disk's free space always changes. A
  * file that takes all its blocks from others at once does not grow by itself.
@@ -165,7 +153,7 @@ find_new_size(const struct pool *pool, uint64_t asked_bytes, uint64_t *out)
 }
 
 struct error *
-pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes)
+pool_image_grow(struct pool *pool, uint64_t size_bytes)
 {
     uint64_t new_bytes = 0;
     struct error *error = find_new_size(pool, size_bytes, &new_bytes);

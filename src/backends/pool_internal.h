@@ -26,7 +26,8 @@ struct pool {
     const struct log *log;
 };
 
-#define POOL_UUID_SIZE 40
+#define POOL_IMAGE_FILE "pool.img"
+#define POOL_DEVICE_FILE "pool.device"
 
 /* ---- pool_device.c ---- */
 
@@ -50,10 +51,7 @@ MUST_CHECK struct error *pool_image_allocate(const struct pool *pool);
 /* Removes the files that interrupted attempts have left. */
 void pool_image_remove_unfinished(const struct pool *pool);
 
-/* Grows a mounted pool to `size_bytes`; 0: to the size that a new one would get. */
-MUST_CHECK struct error *pool_image_grow_at_open(struct pool *pool, uint64_t size_bytes);
-
-/* Grows a mounted pool to `size_bytes`, which is not less than it has. */
+/* Grows a mounted pool to `size_bytes` if it has less; 0: to the size of a new one. */
 MUST_CHECK struct error *pool_image_grow(struct pool *pool, uint64_t size_bytes);
 
 /* ---- pool_mount.c ---- */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of back ends. To add one, add its file, its declaration and its entry here. */
+/*
+ * The list of back ends. To add one, add its file, its declaration and its entry here. The xfs back
+ * end is in dir.c.
+ */
 #include "backends/backend.h"
 
 extern const struct backend_ops backend_btrfs;

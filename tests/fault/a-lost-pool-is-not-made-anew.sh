@@ -23,3 +23,13 @@ start_skycap --backend btrfs --pool-size 300Mi
 expect_equal "the volumes afterwards" "$(volumes)" "$id"
 use "$id" tree
 unuse "$id"
+stop_server "$SERVER"
+
+# A pool's file stays the pool when its directory moves to a file system that needs none.
+source "$(dirname "$0")/../file-systems.sh"
+mount_size=1G make_mount moved btrfs
+cp --recursive --sparse=always "$data" "$SKYCAP_TMP/moved/data"
+start_skycap --data "$SKYCAP_TMP/moved/data" --backend btrfs
+expect_equal "the volumes of a directory that has moved to btrfs" "$(volumes)" "$id"
+use "$id" tree
+unuse "$id"
