@@ -41,7 +41,7 @@ choose_controller(struct client *client)
         return NULL;
     flags->endpoint = registry;
     if (flags->tls.ca_file && !flags->tls_name)
-        flags->tls_name = RIGHTS_REGISTRY;
+        flags->tls_name = REGISTRY_NAME;
     client->metadata = &controller_header;
     return error_wrap(metadata_add(&controller_header, &client->arena, "controllerid", controller,
                                    strlen(controller)),

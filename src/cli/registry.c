@@ -8,7 +8,7 @@
 #include "message/message_json.h"
 #include "proto/oim.pb-c.h"
 #include "proto/registry.pb-c.h"
-#include "registry/path.h"
+#include "registry/client/path.h"
 
 typedef Skycap__V1__RegistryEntry entry_message;
 

@@ -47,7 +47,7 @@ check(struct call *call, void *context, bool *to_fallback)
         call_method(call) ? checks_itself(call_path(call)) : guard->registry != NULL;
     if (guard->is_open || is_checked_later || is_for_own(guard, call))
         return NULL;
-    return rights_check_is(call_peer(call), RIGHTS_REGISTRY);
+    return rights_check_is(call_peer(call), REGISTRY_NAME);
 }
 
 void

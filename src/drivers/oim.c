@@ -17,10 +17,10 @@
 #include "csi/services.h"
 #include "drivers/oim_internal.h"
 #include "drivers/own_directory.h"
+#include "registry/client/registry_name.h"
 #include "volumes/handle.h"
 
 #define PLUGIN_NAME "oim.skycap.dev"
-#define REGISTRY_NAME "component.registry"
 #define CONTROLLER_KEY "controllerid"
 
 extern const struct driver_ops driver_oim;

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "oim/accelerator.h"
-#include "oim/announcer.h"
 #include "proto/oim.rpc.h"
-#include "registry/path.h"
+#include "registry/client/announcer.h"
+#include "registry/client/path.h"
 #include "rpc/server/call.h"
 #include "volumes/name_locks.h"
 

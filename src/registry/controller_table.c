@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "registry/path.h"
+#include "registry/client/path.h"
 
 #define FIRST_BUCKETS 1024u
 

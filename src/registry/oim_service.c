@@ -2,7 +2,7 @@
 /* oim.v0.Registry. */
 #include <string.h>
 
-#include "registry/path.h"
+#include "registry/client/path.h"
 #include "registry/registry_internal.h"
 
 /* ---- lists that grow in the call's arena ---- */

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "message/message_time.h"
-#include "registry/path.h"
+#include "registry/client/path.h"
 #include "registry/registry_internal.h"
 #include "registry/rights.h"
 #include "rpc/http2/address.h"

@@ -82,7 +82,7 @@ rights_check_set(const struct peer *peer, const char *path)
 struct error *
 rights_check_read(const struct peer *peer, const char *const *readers)
 {
-    if (is_local(peer) || has_name(peer, "user.admin") || has_name(peer, RIGHTS_REGISTRY))
+    if (is_local(peer) || has_name(peer, "user.admin") || has_name(peer, REGISTRY_NAME))
         return NULL;
     struct error *error = check_identity(peer);
     if (error)

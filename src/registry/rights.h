@@ -19,9 +19,8 @@
 #define REGISTRY_RIGHTS_H
 
 #include "base/error.h"
+#include "registry/client/registry_name.h"
 #include "rpc/http2/peer.h"
-
-#define RIGHTS_REGISTRY "component.registry"
 
 /* Set, remove or renew the entry at the normalized path. */
 MUST_CHECK struct error *rights_check_set(const struct peer *peer, const char *path);

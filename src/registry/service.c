@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "registry/path.h"
+#include "registry/client/path.h"
 #include "registry/registry_internal.h"
 
 #define MAX_ENTRIES 1000

@@ -6,7 +6,7 @@
  * revision, are skipped.
  */
 #include "base/clock.h"
-#include "registry/path.h"
+#include "registry/client/path.h"
 #include "registry/registry_internal.h"
 
 /* How often to check whether the client has gone. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "registry/path.h"
+#include "registry/client/path.h"
 #include "require.h"
 
 static void

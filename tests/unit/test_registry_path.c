@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/registry/path.c: the normal form, ids, and what is below what. */
-#include "registry/path.h"
+/* src/registry/client/path.c: the normal form, ids, and what is below what. */
+#include "registry/client/path.h"
 
 #include "store_ends.h"
 

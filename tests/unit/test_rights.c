@@ -20,7 +20,7 @@ user_admin_sets_and_reads_everything_and_is_passed_on_to_nobody(void)
     CHECK_OK(rights_check_set(&admin, "anything"));
     CHECK_OK(rights_check_read(&admin, nobody));
     CHECK_SAYS(rights_check_forward(&admin, "host-0"), CODE_PERMISSION_DENIED, "host.host-0");
-    CHECK_CODE(rights_check_is(&admin, RIGHTS_REGISTRY), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_is(&admin, REGISTRY_NAME), CODE_PERMISSION_DENIED);
 }
 
 static void
@@ -58,11 +58,11 @@ static void
 the_registry_is_what_a_controller_takes_calls_of(void)
 {
     struct peer registry = PEER("component.registry"), other = PEER("component.registry.x");
-    CHECK_OK(rights_check_is(&registry, RIGHTS_REGISTRY));
+    CHECK_OK(rights_check_is(&registry, REGISTRY_NAME));
     CHECK_OK(rights_check_read(&registry, nobody));
     CHECK_CODE(rights_check_set(&registry, "host-0/address"), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_forward(&registry, "host-0"), CODE_PERMISSION_DENIED);
-    CHECK_SAYS(rights_check_is(&other, RIGHTS_REGISTRY), CODE_PERMISSION_DENIED,
+    CHECK_SAYS(rights_check_is(&other, REGISTRY_NAME), CODE_PERMISSION_DENIED,
                "component.registry");
 }
 
@@ -97,7 +97,7 @@ without_a_name_nobody_is_known(void)
     CHECK_SAYS(rights_check_set(&peer, "host-0/address"), CODE_UNAUTHENTICATED, "no name");
     CHECK_CODE(rights_check_read(&peer, (const char *const[]){"*", NULL}), CODE_UNAUTHENTICATED);
     CHECK_CODE(rights_check_forward(&peer, "host-0"), CODE_UNAUTHENTICATED);
-    CHECK_CODE(rights_check_is(&peer, RIGHTS_REGISTRY), CODE_UNAUTHENTICATED);
+    CHECK_CODE(rights_check_is(&peer, REGISTRY_NAME), CODE_UNAUTHENTICATED);
 }
 
 /* Who comes through a unix socket with a certificate is whom the certificate names. */
@@ -109,7 +109,7 @@ a_unix_socket_is_right_enough_unless_there_is_a_name(void)
     CHECK_OK(rights_check_set(&local, "host-0/address"));
     CHECK_OK(rights_check_read(&local, nobody));
     CHECK_OK(rights_check_forward(&local, "host-0"));
-    CHECK_OK(rights_check_is(&local, RIGHTS_REGISTRY));
+    CHECK_OK(rights_check_is(&local, REGISTRY_NAME));
     CHECK_CODE(rights_check_set(&named, "host-0/address"), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_forward(&named, "host-0"), CODE_PERMISSION_DENIED);
 }

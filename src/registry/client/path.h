@@ -3,8 +3,8 @@
  * Paths in the registry: elements separated by slashes. "ID/address" holds the address of the
  * controller ID.
  */
-#ifndef REGISTRY_PATH_H
-#define REGISTRY_PATH_H
+#ifndef REGISTRY_CLIENT_PATH_H
+#define REGISTRY_CLIENT_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * It calls skycap.v1.Registry/Announce. If the registry does not know that, it uses the older
  * RegisterController, or sets the path "<id>/address"; such entries never expire.
  */
-#ifndef OIM_ANNOUNCER_H
-#define OIM_ANNOUNCER_H
+#ifndef REGISTRY_CLIENT_ANNOUNCER_H
+#define REGISTRY_CLIENT_ANNOUNCER_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths in the registry: see path.h. */
-#include "registry/path.h"
+#include "registry/client/path.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller's entry in the registry: see announcer.h. One thread, one call at a time. */
-#include "oim/announcer.h"
+#include "registry/client/announcer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
-#include "registry/rights.h"
+#include "registry/client/registry_name.h"
 #include "rpc/server/call.h"
 
 #define FIRST_PAUSE_MS 1000u
@@ -204,7 +204,7 @@ announcer_open(const struct announcer_options *options, struct announcer **out)
     announcer->options = *options;
     /* The thread pauses between attempts, so the channel need not. */
     const struct channel_options channel = {.tls = options->tls,
-                                            .tls_name = options->tls ? RIGHTS_REGISTRY : NULL,
+                                            .tls_name = options->tls ? REGISTRY_NAME : NULL,
                                             .max_backoff_ms = FIRST_PAUSE_MS / 2};
     struct error *error =
         channel_open(options->runtime, options->registry, &channel, &announcer->channel);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A controller's entry in the registry: told at once, renewed, told again to a registry that comes back, in whichever way that one knows. */
-#include "oim/announcer.h"
+#include "registry/client/announcer.h"
 
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
