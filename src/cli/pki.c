@@ -103,6 +103,7 @@ static const struct {
     {"controller.", "skycap serve --roles oim-controller --registry HOST:PORT --listen HOST:PORT "
                     "--controller-address HOST:PORT --controller-id "},
     {"host.", "skycap call HOST:PORT METHOD --tls-name component.registry --controller "},
+    {"node.", "skycap registry list nodes --endpoint HOST:PORT --tls-name component.registry"},
     {"user.", "skycap registry list --endpoint HOST:PORT --tls-name component.registry"},
 };
 
@@ -128,8 +129,8 @@ print_next(const struct pki_made *made)
     size_t form = form_of(request.name, &id);
     if (form == COUNT_OF(forms)) {
         fprintf(stderr,
-                "skycap: warning: \"%s\" is none of component.registry, controller.ID, host.ID and "
-                "user.NAME: such a name has no rights of its own at a registry\n",
+                "skycap: warning: \"%s\" is none of component.registry, controller.ID, host.ID, "
+                "node.ID and user.NAME: such a name has no rights of its own at a registry\n",
                 request.name);
         printf("next: give --tls-ca %s/ca.crt --tls-cert %s --tls-key %s\n", request.authority,
                made->certificate_file, made->key_file);
@@ -164,8 +165,8 @@ static const struct command issue_command = {
     .summary = "create a key and a certificate for one name",
     .words = "NAME",
     .help = "Creates a key and a certificate, NAME.key and NAME.crt, for servers and for clients. "
-            "Names that a\nregistry knows: component.registry, controller.ID, host.ID, user.admin, "
-            "user.NAME.",
+            "Names that a\nregistry knows: component.registry, controller.ID, host.ID, node.ID, "
+            "user.admin, user.NAME.",
     .flags = issue_flags,
     .more_flags = COMMAND_NO_FLAGS,
     .run = issue,

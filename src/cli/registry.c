@@ -92,7 +92,8 @@ static unsigned long time_to_live_s;
 
 static const struct option set_flags[] = {
     {"ttl", 0, "SECONDS", OPTION_NUMBER, &time_to_live_s,
-     "for ID/address: expires after this time unless it is set again; default 0: never"},
+     "for ID/address and nodes/ID/address: expires after this time unless it is set again; default "
+     "0: never"},
     {0},
 };
 
@@ -119,13 +120,15 @@ announce(struct client *client, const char *text, const char *address)
     struct error *error = path_normalize(text, &client->arena, &path);
     if (error)
         return error;
-    if (!path_is_address(path, &id_size))
+    const char *node = path_find_node(path, &id_size);
+    if (!node && !path_is_address(path, &id_size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "--ttl: only a controller's address can have one, and \"%s\" is not "
-                         "ID/address",
+                         "--ttl: only the address of a controller or a node can have one, and "
+                         "\"%s\" is neither ID/address nor " PATH_NODES "/ID/address",
                          path);
     time_to_live.seconds = (int64_t)time_to_live_s;
-    request.controller_id = arena_copy(&client->arena, path, id_size);
+    *(node ? &request.node_id : &request.controller_id) =
+        arena_copy(&client->arena, node ? node : path, id_size);
     request.address = (char *)address;
     request.time_to_live = &time_to_live;
     return client_ask(client, "skycap.v1.Registry/Announce", &request, &reply);
@@ -143,7 +146,7 @@ static const struct command set_command = {
     .summary = "set the value at a path, or remove it",
     .words = "PATH VALUE",
     .help = "Sets the value at PATH; an empty one removes it. ID/address is the address of the "
-            "controller ID:\nhost:port or unix:///path.",
+            "controller ID,\nnodes/ID/address that of the node ID: host:port or unix:///path.",
     .flags = set_flags,
     .run = set,
 };
@@ -166,6 +169,9 @@ print_change(const Skycap__V1__WatchReply *change, struct arena *arena)
         break;
     case SKYCAP__V1__WATCH_REPLY__WHAT_IS_COMPLETE:
         puts("complete");
+        break;
+    case SKYCAP__V1__WATCH_REPLY__WHAT_IS_ANEW:
+        puts("anew");
         break;
     default:
         break;
@@ -200,8 +206,9 @@ static const struct command watch_command = {
     .summary = "show each change",
     .words = "[PATH]",
     .help = "Prints the entry at PATH and all below it, then `complete`, then each change as it "
-            "happens, until it is\ninterrupted. After another `complete`, what was not printed "
-            "since the last one is gone.",
+            "happens, until it is\ninterrupted. A renewal is no change. If changes were missed: "
+            "`anew`, all entries again, and another\n`complete`; what was not printed in between "
+            "is gone.",
     .run = watch,
 };
 
@@ -209,8 +216,8 @@ static const struct command watch_command = {
 
 const struct command registry_command = {
     .name = "registry",
-    .summary = "show and set the addresses of controllers",
-    .help = "Works with the entries of a registry: the addresses of controllers.",
+    .summary = "show and set the addresses of controllers and nodes",
+    .help = "Works with the entries of a registry: the addresses of controllers and nodes.",
     .below = (const struct command *const[]){&list_command, &get_command, &set_command,
                                              &watch_command, NULL},
     .unimplemented = "is not a registry: start it with --roles registry",

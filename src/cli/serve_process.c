@@ -135,7 +135,7 @@ open_registry_store(struct process *process, const struct serve_settings *settin
 static const char *const *
 list_readers(struct process *process, const struct text_list *asked)
 {
-    static const char *const usual[] = {"host.*", "controller.*", "user.*", NULL};
+    static const char *const usual[] = {"host.*", "controller.*", "node.*", "user.*", NULL};
     if (!asked->count)
         return usual;
     process->readers = memory_zeroed((asked->count + 1) * sizeof *process->readers);

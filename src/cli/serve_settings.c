@@ -86,7 +86,7 @@ const struct option serve_settings_flags[] = {
     {"store-key", 0, "FILE", OPTION_TEXT, &settings.store_tls.key_file, "its private key, PEM"},
     {"registry-readers", 0, "NAME", OPTION_LIST, &settings.readers,
      "certificate name that may read the registry, besides user.admin; a trailing * matches "
-     "any suffix; may be given several times; default host.*, controller.*, user.*"},
+     "any suffix; may be given several times; default host.*, controller.*, node.*, user.*"},
     {"registry", 0, "ADDR", OPTION_TEXT, &settings.oim.registry,
      "register the OIM controller there; default: nowhere"},
     {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &settings.registry_delay_s,

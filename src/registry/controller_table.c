@@ -28,10 +28,19 @@ controller_table_free(struct controller_table *table)
     free(table->buckets);
 }
 
-const char *
-controller_address(const struct controller *controller)
+struct announced
+controller_announced(const struct controller *controller)
 {
-    return controller->text + controller->id_size + 1;
+    const char *address = controller->text + controller->id_size + 1;
+    return (struct announced){address, (const uint8_t *)address + strlen(address) + 1,
+                              controller->attributes_size};
+}
+
+/* Ids have no slash. */
+bool
+controller_is_node(const struct controller *controller)
+{
+    return memchr(controller->text, '/', controller->id_size) != NULL;
 }
 
 static uint32_t
@@ -96,25 +105,40 @@ drop(struct controller_table *table, struct controller **place)
 }
 
 static struct controller *
-make(const char *id, size_t id_size, const char *address)
+make(const char *id, size_t id_size, const struct announced *announced)
 {
-    size_t address_size = strlen(address);
-    struct controller *made = memory_zeroed(sizeof *made + id_size + address_size + 2);
+    size_t address_size = strlen(announced->address) + 1;
+    struct controller *made =
+        memory_zeroed(sizeof *made + id_size + 1 + address_size + announced->attributes_size);
+    char *address = made->text + id_size + 1;
     made->hash = hash_of(id, id_size);
     made->id_size = (uint8_t)id_size;
+    made->attributes_size = (uint32_t)announced->attributes_size;
     memcpy(made->text, id, id_size);
-    memcpy(made->text + id_size + 1, address, address_size);
+    memcpy(address, announced->address, address_size);
+    if (announced->attributes_size)
+        memcpy(address + address_size, announced->attributes, announced->attributes_size);
     return made;
+}
+
+static bool
+is_same(const struct controller *controller, const struct announced *announced)
+{
+    struct announced known = controller_announced(controller);
+    return !strcmp(known.address, announced->address) &&
+           known.attributes_size == announced->attributes_size &&
+           (!known.attributes_size ||
+            !memcmp(known.attributes, announced->attributes, known.attributes_size));
 }
 
 struct controller *
 controller_table_put(struct controller_table *table, const char *id, size_t id_size,
-                     const char *address)
+                     const struct announced *announced)
 {
     struct controller **place = find_place(table, id, id_size);
-    if (*place && strcmp(controller_address(*place), address) == 0)
+    if (*place && is_same(*place, announced))
         return *place;
-    struct controller *made = make(id, id_size, address);
+    struct controller *made = make(id, id_size, announced);
     if (*place)
         drop(table, place);
     made->next = *place;

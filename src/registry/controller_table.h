@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of controllers by id. One thread at a time. */
+/*
+ * A hash table of controllers by id, and of nodes by "nodes/ID": what their paths have before
+ * "/address". One thread at a time.
+ */
 #ifndef REGISTRY_CONTROLLER_TABLE_H
 #define REGISTRY_CONTROLLER_TABLE_H
 
@@ -22,7 +25,16 @@ struct controller {
     bool is_expiry_told;
     bool has_news; /* something was heard of it since the last call */
     uint8_t id_size;
-    char text[]; /* the id, then the address, each with a terminating NUL */
+    uint32_t attributes_size;
+    uint64_t told; /* what watches were told of it last, as a hash; 0: nothing, or its expiry */
+    char text[];   /* the id, then the address, each with a terminating NUL, then the attributes */
+};
+
+/* What it has announced. */
+struct announced {
+    const char *address;
+    const uint8_t *attributes; /* packed; compared byte by byte */
+    size_t attributes_size;
 };
 
 struct controller_table {
@@ -36,15 +48,16 @@ void controller_table_init(struct controller_table *table);
 /* The table must be empty. */
 void controller_table_free(struct controller_table *table);
 
-const char *controller_address(const struct controller *controller);
+struct announced controller_announced(const struct controller *controller);
+bool controller_is_node(const struct controller *controller);
 
 /* NULL: there is none. */
 struct controller *controller_table_find(const struct controller_table *table, const char *id,
                                          size_t id_size);
 
-/* Finds the controller or inserts one. One with another address is replaced by a new one. */
+/* Finds the controller or inserts one. One that has announced something else is replaced. */
 struct controller *controller_table_put(struct controller_table *table, const char *id,
-                                        size_t id_size, const char *address);
+                                        size_t id_size, const struct announced *announced);
 
 /* Drops the controllers for which `visit` returns true. */
 void controller_table_walk(struct controller_table *table,

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "message/message_time.h"
 #include "registry/client/path.h"
@@ -82,30 +83,99 @@ take(struct controller *controller, const struct entry *entry)
     controller->has_news = true;
 }
 
-static void
-note(struct controllers *controllers, const struct entry *entry, bool is_listed)
+/* Its attributes are packed in the arena. */
+static struct announced
+announced_of(const struct entry *entry, struct arena *arena)
+{
+    struct announced announced = {.address = entry->value};
+    const struct entry attributes = {.attributes = entry->attributes};
+    if (entry->attributes.count)
+        announced.attributes = entries_pack(&attributes, arena, &announced.attributes_size);
+    return announced;
+}
+
+/* What watches are told of, without the times. 0: it was removed. */
+static uint64_t
+hash_of(const struct entry *entry, const struct announced *announced)
+{
+    uint64_t hash = hash_text(announced->address) * 31 +
+                    hash_bytes((const char *)announced->attributes, announced->attributes_size);
+    return entry->value[0] ? (hash << 2) + (entry->expires_ms ? 3 : 1) : 0;
+}
+
+/* "ID/address", or "nodes/ID/address": `*id_size` is the length of what is before "/address". */
+static bool
+is_announced(const char *path, size_t *id_size)
+{
+    const char *node = path_find_node(path, id_size);
+    if (node)
+        *id_size += (size_t)(node - path);
+    return (node || path_is_address(path, id_size)) && *id_size <= PATH_MAX_ID_BYTES;
+}
+
+/*
+ * A watch that has listed the entry since it expired knows it as expired, even if the sweep has not
+ * told of it yet.
+ */
+static uint64_t
+told_of(const struct controller *controller)
+{
+    bool is_past = controller && controller->expires_ms && !controller->is_tombstone &&
+                   controller->expires_ms <= clock_unix_ms();
+    return controller && !is_past ? controller->told : 0;
+}
+
+/* The lock is held. */
+static struct controller *
+put(struct controller_table *table, const struct entry *entry, size_t id_size,
+    const struct announced *announced)
+{
+    struct controller *controller = controller_table_find(table, entry->path, id_size);
+    if (controller && entry->revision && controller->revision >= entry->revision)
+        return controller;
+    uint64_t revision = controller ? controller->revision : 0;
+    uint64_t told = told_of(controller);
+    controller = controller_table_put(table, entry->path, id_size, announced);
+    controller->revision = revision;
+    controller->told = told;
+    take(controller, entry);
+    return controller;
+}
+
+enum source { FROM_WRITER, FROM_CHANGES, FROM_LIST };
+
+/* True: watches have to be told. */
+static bool
+note(struct controllers *controllers, const struct entry *entry, enum source source)
 {
     size_t id_size;
-    if (!path_is_address(entry->path, &id_size) || id_size > PATH_MAX_ID_BYTES)
-        return;
-    struct controller_table *table = &controllers->table;
+    if (!is_announced(entry->path, &id_size))
+        return true;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct announced announced = announced_of(entry, &arena);
+    uint64_t hash = hash_of(entry, &announced);
     pthread_mutex_lock(&controllers->lock);
-    struct controller *controller = controller_table_find(table, entry->path, id_size);
-    if (!controller || !entry->revision || controller->revision < entry->revision) {
-        uint64_t revision = controller ? controller->revision : 0;
-        controller = controller_table_put(table, entry->path, id_size, entry->value);
-        controller->revision = revision;
-        take(controller, entry);
-    }
-    if (is_listed)
+    struct controller *controller = put(&controllers->table, entry, id_size, &announced);
+    bool is_news = !hash || hash != controller->told;
+    if (source != FROM_WRITER)
+        controller->told = hash;
+    if (source == FROM_LIST)
         controller->list = controllers->list;
     pthread_mutex_unlock(&controllers->lock);
+    return is_news;
 }
 
 void
 controllers_note(struct controllers *controllers, const struct entry *entry)
 {
-    note(controllers, entry, false);
+    note(controllers, entry, FROM_WRITER);
+}
+
+bool
+controllers_note_change(struct controllers *controllers, const struct entry *entry)
+{
+    return note(controllers, entry, FROM_CHANGES);
 }
 
 void
@@ -113,7 +183,7 @@ controllers_note_unstored(struct controllers *controllers, const struct entry *e
 {
     struct entry unstored = *entry;
     unstored.revision = 0;
-    note(controllers, &unstored, false);
+    note(controllers, &unstored, FROM_WRITER);
 }
 
 void
@@ -149,7 +219,7 @@ controllers_begin_list(struct controllers *controllers)
 void
 controllers_note_listed(struct controllers *controllers, const struct entry *entry)
 {
-    note(controllers, entry, true);
+    note(controllers, entry, FROM_LIST);
 }
 
 struct listed {
@@ -174,15 +244,20 @@ static void
 tell_expired(struct controllers_sweep *sweep, struct controller *controller)
 {
     char path[PATH_MAX_BYTES + 1];
-    struct entry entry = {
-        .path = path,
-        .value = controller_address(controller),
-        .registered_ms = controller->registered_ms,
-        .expires_ms = controller->expires_ms,
-        .revision = controller->revision,
-    };
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct announced announced = controller_announced(controller);
+    struct entry entry;
+    if (!entries_unpack(announced.attributes, announced.attributes_size, &arena, &entry))
+        entry.attributes = (struct text_map){0};
+    entry.path = path;
+    entry.value = announced.address;
+    entry.registered_ms = controller->registered_ms;
+    entry.expires_ms = controller->expires_ms;
+    entry.revision = controller->revision;
     snprintf(path, sizeof path, "%s/address", controller->text);
     controller->is_expiry_told = true;
+    controller->told = 0;
     sweep->tell(sweep->context, &entry);
 }
 
@@ -227,9 +302,12 @@ static bool
 count_one(void *context, struct controller *controller)
 {
     struct counting *counting = context;
-    counting->counts.registered += !controller->is_tombstone;
-    counting->counts.expired += is_expired(counting->controllers, controller, counting->now_ms);
-    counting->counts.channels += controller->channel != NULL;
+    struct controllers_counts *counts = &counting->counts;
+    bool is_node = controller_is_node(controller);
+    *(is_node ? &counts->nodes : &counts->registered) += !controller->is_tombstone;
+    *(is_node ? &counts->nodes_expired : &counts->expired) +=
+        is_expired(counting->controllers, controller, counting->now_ms);
+    counts->channels += controller->channel != NULL;
     return false;
 }
 
@@ -247,15 +325,16 @@ static struct error *
 open_channel(struct controllers *controllers, struct controller *controller)
 {
     char name[sizeof "controller." + PATH_MAX_ID_BYTES];
+    const char *text = controller_announced(controller).address;
     struct address address;
-    struct error *error = address_parse(controller_address(controller), &address);
+    struct error *error = address_parse(text, &address);
     if (error)
         return error;
     if (!controllers->tls && !controllers->is_open && !address_is_local(&address))
         return error_new(CODE_UNAVAILABLE,
                          "%s is not a unix socket, and the registry has neither certificates nor "
                          "--insecure",
-                         controller_address(controller));
+                         text);
     snprintf(name, sizeof name, "controller.%s", controller->text);
     struct channel_options options = {
         .tls = controllers->tls,
@@ -263,8 +342,7 @@ open_channel(struct controllers *controllers, struct controller *controller)
         .max_backoff_ms = LONGEST_PAUSE_MS,
         .keepalive_ms = address_is_local(&address) ? 0 : KEEPALIVE_MS,
     };
-    return channel_open(controllers->runtime, controller_address(controller), &options,
-                        &controller->channel);
+    return channel_open(controllers->runtime, text, &options, &controller->channel);
 }
 
 static struct error *
@@ -304,7 +382,7 @@ controllers_forward(struct controllers *controllers, const char *id, struct call
     pthread_mutex_lock(&controllers->lock);
     struct controller *controller = controller_table_find(&controllers->table, id, strlen(id));
     struct error *error =
-        controller && !controller->is_tombstone
+        controller && !controller->is_tombstone && !controller_is_node(controller)
             ? forward(controllers, controller, call)
             : error_new(CODE_UNAVAILABLE, "controller \"%s\" is not registered", id);
     pthread_mutex_unlock(&controllers->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All registered controllers in memory: the address of each, when it expires, and its channel.
- * Forwarding a call needs nothing else.
+ * All registered controllers and nodes in memory: the address of each, when it expires, and the
+ * channel of a controller. Forwarding a call needs nothing else; no call is forwarded to a node.
  *
  * Changes come from the registry's own writes and from the store's watch, in any order: the higher
  * revision wins. Functions may be called from any thread, unless stated otherwise; none blocks.
@@ -29,8 +29,18 @@ struct controllers *controllers_new(struct runtime *runtime, struct tls_context 
 /* Ends forwarded calls. From a thread that may block. */
 void controllers_free(struct controllers *controllers);
 
-/* A controller's address was set, or removed (value ""). Entries at other paths are ignored. */
+/*
+ * An address of a controller or a node was set, or removed (value ""). Entries at other paths are
+ * ignored.
+ */
 void controllers_note(struct controllers *controllers, const struct entry *entry);
+
+/*
+ * The same for each change of the store, in the order of revisions, by one thread. True: watches
+ * have to be told. False: it is a mere renewal of what they know. An entry that has expired is no
+ * longer known.
+ */
+bool controllers_note_change(struct controllers *controllers, const struct entry *entry);
 
 /*
  * The same for an entry that could not be written to the store: it is valid until the next change
@@ -47,8 +57,8 @@ void controllers_store_lost(struct controllers *controllers, int64_t since_ms);
 void controllers_store_found(struct controllers *controllers);
 
 /*
- * Between begin and end, all existing controllers are noted. Those that were not, and are not newer
- * than `revision`, are removed. One thread.
+ * Between begin and end, all existing controllers are noted, in the thread of
+ * controllers_note_change. Those that were not, and are not newer than `revision`, are removed.
  */
 void controllers_begin_list(struct controllers *controllers);
 void controllers_note_listed(struct controllers *controllers, const struct entry *entry);
@@ -75,9 +85,11 @@ struct controllers_sweep {
 void controllers_sweep(struct controllers *controllers, struct controllers_sweep *sweep);
 
 struct controllers_counts {
-    size_t registered; /* includes expired ones */
+    size_t registered; /* controllers, includes expired ones */
     size_t expired;
     size_t channels;
+    size_t nodes; /* includes expired ones */
+    size_t nodes_expired;
 };
 struct controllers_counts controllers_count(struct controllers *controllers);
 

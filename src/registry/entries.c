@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "message/message_bytes.h"
+#include "message/message_map.h"
 #include "proto/records.pb-c.h"
 
 #define PAGE 500
@@ -19,36 +20,52 @@ key_of(const char *path, struct arena *arena)
 
 /* ---- one ---- */
 
+uint8_t *
+entries_pack(const struct entry *entry, struct arena *arena, size_t *size)
+{
+    registry_record record = SKYCAP__RECORDS__REGISTRY_RECORD__INIT;
+    record.value = (char *)entry->value;
+    record.registered_ms = entry->registered_ms;
+    record.expires_ms = entry->expires_ms;
+    message_map_write(&entry->attributes, arena,
+                      &skycap__records__registry_record__attributes_entry__descriptor,
+                      &record.attributes, &record.n_attributes);
+    return message_bytes_pack(&record.base, arena, size);
+}
+
+bool
+entries_unpack(const uint8_t *bytes, size_t size, struct arena *arena, struct entry *out)
+{
+    const registry_record *record = (const registry_record *)message_bytes_unpack(
+        &skycap__records__registry_record__descriptor, bytes, size, arena);
+    if (!record)
+        return false;
+    out->value = record->value;
+    out->attributes = message_map_read(record->attributes, record->n_attributes, arena);
+    out->registered_ms = record->registered_ms;
+    out->expires_ms = record->expires_ms;
+    return true;
+}
+
 struct error *
 entries_set(struct store *store, struct entry *entry)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    registry_record record = SKYCAP__RECORDS__REGISTRY_RECORD__INIT;
-    record.value = (char *)entry->value;
-    record.registered_ms = entry->registered_ms;
-    record.expires_ms = entry->expires_ms;
     struct store_change change = {.key = key_of(entry->path, &arena), .expected = STORE_ANY};
     if (entry->value[0])
-        change.value = message_bytes_pack(&record.base, &arena, &change.value_size);
+        change.value = entries_pack(entry, &arena, &change.value_size);
     return store_write(store, &change, 1, &entry->revision);
 }
 
 struct error *
-entries_unpack(const struct store_entry *row, struct arena *arena, struct entry *out)
+entries_read(const struct store_entry *row, struct arena *arena, struct entry *out)
 {
     *out = (struct entry){
         .path = row->key + strlen(ENTRIES_PREFIX), .value = "", .revision = row->revision};
-    if (!row->value)
+    if (!row->value || entries_unpack(row->value, row->value_size, arena, out))
         return NULL;
-    const registry_record *record = (const registry_record *)message_bytes_unpack(
-        &skycap__records__registry_record__descriptor, row->value, row->value_size, arena);
-    if (!record)
-        return error_new(CODE_DATA_LOSS, "the record %s is damaged", row->key);
-    out->value = record->value;
-    out->registered_ms = record->registered_ms;
-    out->expires_ms = record->expires_ms;
-    return NULL;
+    return error_new(CODE_DATA_LOSS, "the record %s is damaged", row->key);
 }
 
 /* ---- many ---- */
@@ -56,7 +73,7 @@ entries_unpack(const struct store_entry *row, struct arena *arena, struct entry 
 static struct error *
 append(struct entry_page *page, const struct store_entry *row, struct arena *arena)
 {
-    struct error *error = entries_unpack(row, arena, &page->entries[page->count]);
+    struct error *error = entries_read(row, arena, &page->entries[page->count]);
     if (!error)
         page->count++;
     return error;

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/text_map.h"
 #include "store/store.h"
 
 #define ENTRIES_PREFIX "registry/"
@@ -21,8 +22,9 @@
 struct entry {
     const char *path;
     const char *value;
-    int64_t registered_ms; /* since 1970: when it was last set or renewed */
-    int64_t expires_ms;    /* 0: never */
+    struct text_map attributes; /* what others should know of the controller or node */
+    int64_t registered_ms;      /* since 1970: when it was last set or renewed */
+    int64_t expires_ms;         /* 0: never */
     uint64_t revision;
 };
 
@@ -35,9 +37,15 @@ entry_is_expired(const struct entry *entry, int64_t now_ms)
 /* Durable when it returns. An empty value removes the entry. Sets the revision. */
 MUST_CHECK struct error *entries_set(struct store *store, struct entry *entry);
 
+/* The record of an entry: all of it but the path and the revision. */
+uint8_t *entries_pack(const struct entry *entry, struct arena *arena, size_t *size);
+
+/* Reads a record. False: it is damaged. Does not set path and revision. Refers to the arena. */
+bool entries_unpack(const uint8_t *record, size_t size, struct arena *arena, struct entry *out);
+
 /* Reads a row, or a change: a removed entry has the value "". Refers to the row and the arena. */
-MUST_CHECK struct error *entries_unpack(const struct store_entry *row, struct arena *arena,
-                                        struct entry *out);
+MUST_CHECK struct error *entries_read(const struct store_entry *row, struct arena *arena,
+                                      struct entry *out);
 
 struct entry_page {
     struct entry *entries; /* by path, byte by byte */

@@ -7,10 +7,8 @@
 /* The value of a change in the history; its key is the path. */
 struct piece {
     enum news_kind kind;
-    int64_t registered_ms;
-    int64_t expires_ms;
     uint64_t revision;
-    char value[];
+    uint8_t record[];
 };
 
 void
@@ -32,11 +30,12 @@ feed_publish(struct feed *feed, const struct news *news)
     const struct entry *entry = &news->entry;
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    const char *value = entry->value ? entry->value : "";
-    size_t size = strlen(value) + 1;
+    size_t size;
+    const uint8_t *record = entries_pack(entry, &arena, &size);
     struct piece *piece = arena_alloc(&arena, sizeof *piece + size);
-    *piece = (struct piece){news->kind, entry->registered_ms, entry->expires_ms, entry->revision};
-    memcpy(piece->value, value, size);
+    *piece = (struct piece){news->kind, entry->revision};
+    if (size)
+        memcpy(piece->record, record, size);
     struct store_change change = {.key = entry->path ? entry->path : "",
                                   .value = (const uint8_t *)piece,
                                   .value_size = sizeof *piece + size};
@@ -66,8 +65,9 @@ feed_next(struct store_watch *watch, uint32_t timeout_ms, struct arena *arena, s
     if (error)
         return error;
     const struct piece *piece = (const void *)change.value;
-    *out = (struct news){
-        piece->kind,
-        {change.key, piece->value, piece->registered_ms, piece->expires_ms, piece->revision}};
+    *out =
+        (struct news){piece->kind, {.path = change.key, .value = "", .revision = piece->revision}};
+    if (!entries_unpack(piece->record, change.value_size - sizeof *piece, arena, &out->entry))
+        return error_new(CODE_INTERNAL, "a change of \"%s\" cannot be read", change.key);
     return NULL;
 }

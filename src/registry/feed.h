@@ -17,7 +17,7 @@ struct feed {
 };
 
 enum news_kind {
-    NEWS_SET,     /* or renewed */
+    NEWS_SET,     /* or renewed after it had expired */
     NEWS_REMOVED, /* the entry has only a path */
     NEWS_EXPIRED,
     NEWS_ANEW, /* changes have been missed: list everything, and watch again */

@@ -2,6 +2,8 @@
 /*
  * Follows the store: see follower.h.
  *
+ * Renewals are not published: thousands of nodes renew all the time, and no watch needs to know.
+ *
  * Expiry: forwarding compares times itself; only watches must be notified. So there is no heap of
  * expiry times. When the earliest has passed, but at most once per second, all controllers are
  * swept (1 ms for 100,000). The same sweep closes idle channels.
@@ -108,14 +110,15 @@ take_change(struct follower *follower, const struct store_entry *row, struct are
 {
     struct entry entry;
     follower->seen = row->revision;
-    struct error *error AUTO(error_cleanup) = entries_unpack(row, arena, &entry);
+    struct error *error AUTO(error_cleanup) = entries_read(row, arena, &entry);
     if (error) {
         log_error(follower->options.log, "registry", LOG_TEXT("error", error->message));
         return;
     }
-    controllers_note(follower->options.controllers, &entry);
+    bool is_news = controllers_note_change(follower->options.controllers, &entry);
     note_expiry(follower, &entry);
-    publish(follower, row->value ? NEWS_SET : NEWS_REMOVED, &entry);
+    if (is_news)
+        publish(follower, row->value ? NEWS_SET : NEWS_REMOVED, &entry);
 }
 
 /* Until the next sweep, at most LOOK_MS. */

@@ -50,7 +50,12 @@ register_controller(struct call *call, const Oim__V0__RegisterControllerRequest 
                     Oim__V0__RegisterControllerReply *reply)
 {
     (void)reply;
-    return requests_register(call, request->controller_id, request->address, 0);
+    struct error *error = path_check_id(request->controller_id);
+    if (error)
+        return error;
+    const struct entry entry = {.path = path_of_address(request->controller_id, call_arena(call)),
+                                .value = request->address};
+    return requests_set(call, &entry);
 }
 
 static struct error *
@@ -75,7 +80,7 @@ get_controllers(struct call *call, const Oim__V0__GetControllerRequest *request,
     (void)request;
     const struct registry *registry = call_context(call);
     struct messages messages = {.arena = call_arena(call)};
-    struct error *error = requests_check_reader(call);
+    struct error *error = requests_check_reader(call, "");
     if (!error)
         error = entries_walk(registry->options.store, "", add_controller, &messages);
     reply->entries = (Oim__V0__DBEntry **)messages.items;
@@ -91,7 +96,8 @@ set_value(struct call *call, const Oim__V0__SetValueRequest *request, Oim__V0__S
     (void)reply;
     if (!request->value)
         return error_new(CODE_INVALID_ARGUMENT, "the value is missing");
-    return requests_set(call, request->value->path, request->value->value, 0);
+    const struct entry entry = {.path = request->value->path, .value = request->value->value};
+    return requests_set(call, &entry);
 }
 
 static struct error *
@@ -113,9 +119,9 @@ get_values(struct call *call, const Oim__V0__GetValuesRequest *request,
     const struct registry *registry = call_context(call);
     struct messages messages = {.arena = call_arena(call)};
     const char *path;
-    struct error *error = requests_check_reader(call);
+    struct error *error = path_normalize(request->path, call_arena(call), &path);
     if (!error)
-        error = path_normalize(request->path, call_arena(call), &path);
+        error = requests_check_reader(call, path);
     if (!error)
         error = entries_walk(registry->options.store, path, add_value, &messages);
     reply->values = (Oim__V0__Value **)messages.items;

@@ -73,6 +73,10 @@ registry_print_metrics(struct registry *registry, struct buffer *out)
                 counts.registered);
     print_gauge(out, "skycap_registry_controllers_expired",
                 "Those of them that have not renewed their registration in time.", counts.expired);
+    print_gauge(out, "skycap_registry_nodes", "Nodes that are registered.", counts.nodes);
+    print_gauge(out, "skycap_registry_nodes_expired",
+                "Those of them that have not renewed their registration in time.",
+                counts.nodes_expired);
     print_gauge(out, "skycap_registry_channels", "Controllers with an open channel.",
                 counts.channels);
     print_gauge(out, "skycap_registry_watches", "Clients that watch.",

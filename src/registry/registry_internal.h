@@ -23,19 +23,14 @@ struct registry {
 
 /* ---- requests.c ---- */
 
-/* NULL: the caller may read. */
-MUST_CHECK struct error *requests_check_reader(struct call *call);
+/* NULL: the caller may read what is at the normalized path, and below it. */
+MUST_CHECK struct error *requests_check_reader(struct call *call, const char *path);
 
 /*
- * Checks the caller and the request, and writes the entry. An empty value removes it. `expires_ms`
- * 0: never.
+ * Checks the caller and the request, and writes the entry: its path, which need not be normalized,
+ * its value, attributes and expiry. An empty value removes it.
  */
-MUST_CHECK struct error *requests_set(struct call *call, const char *path, const char *value,
-                                      int64_t expires_ms);
-
-/* Sets the address of the controller. */
-MUST_CHECK struct error *requests_register(struct call *call, const char *id, const char *address,
-                                           int64_t expires_ms);
+MUST_CHECK struct error *requests_set(struct call *call, const struct entry *wanted);
 
 /* NULL for 0. */
 Google__Protobuf__Timestamp *requests_make_time(int64_t unix_ms, struct arena *arena);

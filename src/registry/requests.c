@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "message/message_map.h"
 #include "message/message_time.h"
 #include "registry/client/path.h"
 #include "registry/registry_internal.h"
@@ -16,12 +17,12 @@
 #define MAX_VALUE_BYTES 4096
 
 struct error *
-requests_check_reader(struct call *call)
+requests_check_reader(struct call *call, const char *path)
 {
     const struct registry *registry = call_context(call);
     if (registry->options.is_open)
         return NULL;
-    return rights_check_read(call_peer(call), registry->options.readers);
+    return rights_check_read(call_peer(call), registry->options.readers, path);
 }
 
 static struct error *
@@ -53,9 +54,11 @@ check_value(const char *path, const char *value, struct arena *arena)
                          MAX_VALUE_BYTES);
     if (!utf8_is_valid(value, size))
         return error_new(CODE_INVALID_ARGUMENT, "the value is not valid UTF-8");
-    if (!path_is_address(path, &id_size))
+    const char *node = path_find_node(path, &id_size);
+    if (!node && !path_is_address(path, &id_size))
         return NULL;
-    struct error *error = path_check_id(arena_copy(arena, path, id_size));
+    struct error *error = node ? path_check_node_id(arena_copy(arena, node, id_size))
+                               : path_check_id(arena_copy(arena, path, id_size));
     return error || !size ? error : check_address(value);
 }
 
@@ -76,27 +79,19 @@ set(struct registry *registry, struct entry *entry)
 }
 
 struct error *
-requests_set(struct call *call, const char *path, const char *value, int64_t expires_ms)
+requests_set(struct call *call, const struct entry *wanted)
 {
     struct registry *registry = call_context(call);
-    struct entry entry = {
-        .value = value, .registered_ms = clock_unix_ms(), .expires_ms = expires_ms};
-    struct error *error = path_normalize(path, call_arena(call), &entry.path);
+    struct entry entry = *wanted;
+    entry.registered_ms = clock_unix_ms();
+    struct error *error = path_normalize(wanted->path, call_arena(call), &entry.path);
     if (!error && !entry.path[0])
         error = error_new(CODE_INVALID_ARGUMENT, "the path is empty");
     if (!error)
         error = check_writer(call, entry.path);
     if (!error)
-        error = check_value(entry.path, value, call_arena(call));
+        error = check_value(entry.path, entry.value, call_arena(call));
     return error ? error : set(registry, &entry);
-}
-
-struct error *
-requests_register(struct call *call, const char *id, const char *address, int64_t expires_ms)
-{
-    struct error *error = path_check_id(id);
-    return error ? error
-                 : requests_set(call, path_of_address(id, call_arena(call)), address, expires_ms);
 }
 
 /* ---- messages ---- */
@@ -117,4 +112,7 @@ requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, i
     out->registered = requests_make_time(entry->registered_ms, arena);
     out->expires = requests_make_time(entry->expires_ms, arena);
     out->is_expired = entry_is_expired(entry, now_ms);
+    message_map_write(&entry->attributes, arena,
+                      &skycap__v1__registry_entry__attributes_entry__descriptor, &out->attributes,
+                      &out->n_attributes);
 }

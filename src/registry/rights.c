@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "registry/client/path.h"
+
 /* On a unix socket, the permissions of the socket decide. */
 static bool
 is_local(const struct peer *peer)
@@ -32,6 +34,16 @@ has_name_of(const struct peer *peer, const char *prefix, const char *id, size_t 
             !memcmp(name + prefix_size, id, id_size))
             return true;
     }
+    return false;
+}
+
+/* "node.ID", of any node. */
+static bool
+is_node(const struct peer *peer)
+{
+    for (size_t i = 0; i < peer->name_count; i++)
+        if (!strncmp(peer->names[i], "node.", 5) && peer->names[i][5])
+            return true;
     return false;
 }
 
@@ -64,29 +76,33 @@ matches(const char *pattern, const char *name)
 struct error *
 rights_check_set(const struct peer *peer, const char *path)
 {
-    const char *slash = strchr(path, '/');
+    size_t id_size;
     if (is_local(peer) || has_name(peer, "user.admin"))
         return NULL;
     struct error *error = check_identity(peer);
     if (error)
         return error;
-    if (slash && !strcmp(slash, "/address") &&
-        has_name_of(peer, "controller.", path, (size_t)(slash - path)))
+    if (path_is_address(path, &id_size) && has_name_of(peer, "controller.", path, id_size))
+        return NULL;
+    const char *node = path_find_node(path, &id_size);
+    if (node && id_size && has_name_of(peer, "node.", node, id_size))
         return NULL;
     return error_new(CODE_PERMISSION_DENIED,
-                     "caller \"%s\" is not allowed to set \"%s\": user.admin is, and controller.ID "
-                     "for ID/address",
+                     "caller \"%s\" is not allowed to set \"%s\": user.admin is, controller.ID for "
+                     "ID/address, and node.ID for " PATH_NODES "/ID/address",
                      first_name(peer), path);
 }
 
 struct error *
-rights_check_read(const struct peer *peer, const char *const *readers)
+rights_check_read(const struct peer *peer, const char *const *readers, const char *path)
 {
     if (is_local(peer) || has_name(peer, "user.admin") || has_name(peer, REGISTRY_NAME))
         return NULL;
     struct error *error = check_identity(peer);
     if (error)
         return error;
+    if (is_node(peer) && path_is_below(path, PATH_NODES))
+        return NULL;
     for (size_t i = 0; readers && readers[i]; i++)
         for (size_t j = 0; j < peer->name_count; j++)
             if (matches(readers[i], peer->names[j]))

@@ -8,6 +8,7 @@
  *     user.NAME            reads, if --registry-readers allows it
  *     controller.ID        sets and renews ID/address
  *     host.ID              may call controller ID
+ *     node.ID              sets and renews nodes/ID/address, reads entries below nodes
  *
  * A peer on a unix socket may do everything, because the socket has permissions of its own. With
  * --insecure, every peer may. Other peers without a name get UNAUTHENTICATED; peers that are not
@@ -26,10 +27,12 @@
 MUST_CHECK struct error *rights_check_set(const struct peer *peer, const char *path);
 
 /*
- * Read entries. `readers` ends with NULL; a name that ends in '*' matches any suffix ("host.*",
- * "*"). user.admin and component.registry are always allowed.
+ * Read the entries at and below the normalized path. `readers` ends with NULL; a name that ends in
+ * '*' matches any suffix ("host.*", "*"). user.admin and component.registry are always allowed, and
+ * nodes below PATH_NODES.
  */
-MUST_CHECK struct error *rights_check_read(const struct peer *peer, const char *const *readers);
+MUST_CHECK struct error *rights_check_read(const struct peer *peer, const char *const *readers,
+                                           const char *path);
 
 /* Have calls forwarded to the controller. */
 MUST_CHECK struct error *rights_check_forward(const struct peer *peer, const char *controller_id);

@@ -47,6 +47,10 @@ check_path(const char *path, struct arena *arena)
     check_below(path, arena);
     if (path_is_address(path, &id_size))
         REQUIRE(!strcmp(path_of_address(arena_copy(arena, path, id_size), arena), path));
+    const char *node = path_find_node(path, &id_size);
+    if (node)
+        REQUIRE(!strcmp(path_of_node(arena_copy(arena, node, id_size), arena), path) &&
+                path_is_below(path, PATH_NODES));
 }
 
 int
@@ -61,9 +65,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path;
     struct error *error AUTO(error_cleanup) = path_normalize(text, &arena, &path);
     struct error *id_error AUTO(error_cleanup) = path_check_id(text);
+    struct error *node_error AUTO(error_cleanup) = path_check_node_id(text);
     if (!error)
         check_path(path, &arena);
     if (!id_error)
         REQUIRE(!error && !strcmp(path, text) && !strchr(path, '/'));
+    if (!node_error)
+        REQUIRE(!id_error && strlen(text) <= PATH_MAX_NODE_ID_BYTES);
     return 0;
 }

@@ -4,6 +4,7 @@
  *
  *     registry-load fill ADDRESS COUNT TARGET     registers so many controllers (c-0, c-1, ...), all at TARGET, 32 at a time; prints
  *                                                 the id of each that was answered
+ *     registry-load nodes ADDRESS COUNT TARGET    announces so many nodes (n-0, n-1, ...) for ten minutes, or renews them, likewise
  *     registry-load pass ADDRESS COUNT CALLS      passes so many calls on, one after the other, to ten of the first COUNT controllers,
  *                                                 in an order that chance chooses; prints "p50_us p99_us"
  *     registry-load beside ADDRESS COUNT CALLS    the same, while two threads ask for all controllers, and one for page after page
@@ -31,6 +32,7 @@ struct load {
     const char *address;
     unsigned long count;
     const char *target;
+    void (*add)(struct load *load, unsigned long number);
     atomic_ulong next;
     atomic_bool is_over;
     atomic_ulong asked;
@@ -89,19 +91,43 @@ register_one(struct load *load, unsigned long number)
     tell_answered(request.controller_id);
 }
 
+static void
+announce_one(struct load *load, unsigned long number)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    Skycap__V1__AnnounceRequest request = SKYCAP__V1__ANNOUNCE_REQUEST__INIT;
+    Skycap__V1__AnnounceReply *reply;
+    Google__Protobuf__Duration life = GOOGLE__PROTOBUF__DURATION__INIT;
+    Skycap__V1__AnnounceRequest__AttributesEntry zone =
+        SKYCAP__V1__ANNOUNCE_REQUEST__ATTRIBUTES_ENTRY__INIT;
+    life.seconds = 600;
+    zone.key = (char *)"zone";
+    zone.value = (char *)"somewhere";
+    request.node_id = arena_print(&arena, "n-%lu", number);
+    request.address = (char *)load->target;
+    request.time_to_live = &life;
+    request.n_attributes = 1;
+    request.attributes = (Skycap__V1__AnnounceRequest__AttributesEntry *[]){&zone};
+    end_on_error(
+        call(load->channel, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base, NULL, &arena, &reply));
+    tell_answered(request.node_id);
+}
+
 static void *
 register_many(void *argument)
 {
     struct load *load = argument;
     unsigned long number;
     while ((number = atomic_fetch_add(&load->next, 1)) < load->count)
-        register_one(load, number);
+        load->add(load, number);
     return NULL;
 }
 
 static void
-fill(struct load *load)
+fill(struct load *load, void (*add)(struct load *load, unsigned long number))
 {
+    load->add = add;
     pthread_t threads[WRITERS];
     for (int i = 0; i < WRITERS; i++)
         pthread_create(&threads[i], NULL, register_many, load);
@@ -206,7 +232,8 @@ int
 main(int count, char **arguments)
 {
     if (count != 5) {
-        fprintf(stderr, "usage: %s fill|pass|beside ADDRESS COUNT TARGET|CALLS\n", arguments[0]);
+        fprintf(stderr, "usage: %s fill|nodes|pass|beside ADDRESS COUNT TARGET|CALLS\n",
+                arguments[0]);
         return 2;
     }
     struct log log = {.level = LOG_ERROR, .fd = 2};
@@ -216,7 +243,9 @@ main(int count, char **arguments)
     end_on_error(runtime_open(&(struct runtime_options){.log = &log}, &load.runtime));
     load.channel = open_channel(&load);
     if (!strcmp(arguments[1], "fill"))
-        fill(&load);
+        fill(&load, register_one);
+    else if (!strcmp(arguments[1], "nodes"))
+        fill(&load, announce_one);
     else if (!strcmp(arguments[1], "pass"))
         pass(&load, calls);
     else

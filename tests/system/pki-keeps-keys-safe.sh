@@ -46,7 +46,7 @@ refused "no days" 'the validity must be 1 to 36500 days' "$SKYCAP" pki issue hos
 refused "no authority there" 'cannot read "empty/ca.crt"' "$SKYCAP" pki issue host.a --pki empty
 refused "no directory for the files" 'cannot make "away/host.a' "$SKYCAP" pki issue host.a --out away
 
-for name in controller.host-0 host.host-0 user.admin user.someone; do
+for name in controller.host-0 host.host-0 node.worker-1 user.admin user.someone; do
     "$SKYCAP" pki issue "$name" >issue.out 2>&1
     check "$name is known" "$(grep -c warning issue.out || true)" 0
     check "$name: the next command" "$(grep -c "^next: skycap .*--tls-cert pki/$name.crt" issue.out)" 1
@@ -55,7 +55,7 @@ for name in controller.host-0 host.host-0 user.admin user.someone; do
 done
 check "an id where one is needed" "$("$SKYCAP" pki issue host.node-7 | grep -oE -- '--controller [^ ]+')" "--controller node-7"
 check "and else none" "$("$SKYCAP" pki issue user.seven | grep -c seven.crt)" 2
-for name in host. component.other user somebody; do
+for name in host. node. component.other user somebody; do
     "$SKYCAP" pki issue "$name" >issue.out 2>warning.out
     check "$name has no rights" "$(grep -c 'warning.*no rights' warning.out)" 1
     check "$name is made" "$(grep -c '^wrote' issue.out)" 2

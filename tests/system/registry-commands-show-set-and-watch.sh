@@ -64,7 +64,7 @@ fails "something below is not there" 'nothing at "host-0"' registry get host-0
 fails "dots" 'may not have the element "\.\."' registry set a/../b x
 fails "an empty path" 'the path is empty' registry set / x
 fails "no address" 'HOST:PORT' registry set h/address nonsense
-fails_with 2 "a time to live of a value" 'only a controller' registry set h/pci x --ttl 5
+fails_with 2 "a time to live of a value" 'only the address of a controller or a node' registry set h/pci x --ttl 5
 fails "a server without the role" 'is not a registry' registry list --endpoint "unix:$SKYCAP_TMP/other.sock"
 
 # ---- the same, by the RPCs of OIM ----
@@ -86,6 +86,14 @@ fails "a call to it" "UNAVAILABLE: .*expired at 20" call --controller host-2 "$C
 "$SKYCAP" registry set host-2/address 127.0.0.1:1 --ttl 600
 expect_equal "renewed" "$(list host-2)" "host-2/address 127.0.0.1:1 good"
 
+"$SKYCAP" registry set host-2/address 127.0.0.1:1 --ttl 700 # no news: it is only renewed
+
+# ---- a node ----
+
+"$SKYCAP" registry set nodes/n-0/address 127.0.0.1:2 --ttl 600
+expect_equal "a node" "$(list nodes)" "nodes/n-0/address 127.0.0.1:2 good"
+expect_equal "a node is no controller" "$(call oim.v0.Registry/GetControllers '{}' | grep -c n-0 || true)" 0
+
 # ---- what was watched ----
 
 "$SKYCAP" registry set host-0/pci ''
@@ -98,6 +106,7 @@ removed host-00/address
 set host-2/address 127.0.0.1:1
 expired host-2/address 127.0.0.1:1
 set host-2/address 127.0.0.1:1
+set nodes/n-0/address 127.0.0.1:2
 removed host-0/pci"
 kill "$watcher"
 wait "$watcher" || true

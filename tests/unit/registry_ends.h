@@ -3,6 +3,7 @@
 #ifndef UNIT_REGISTRY_ENDS_H
 #define UNIT_REGISTRY_ENDS_H
 
+#include "message/message_map.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "registry/registry.h"
@@ -107,6 +108,39 @@ announce(struct office *office, const char *id, const char *address, int64_t ms,
     request.address = (char *)address;
     request.time_to_live = &time_to_live;
     return ask(office, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base, reply);
+}
+
+/* `pairs`: key, value, key, value, then NULL. */
+static inline struct error *
+announce_node(struct office *office, const char *id, const char *address, int64_t ms,
+              const char *const *pairs)
+{
+    Google__Protobuf__Duration time_to_live = GOOGLE__PROTOBUF__DURATION__INIT;
+    Skycap__V1__AnnounceRequest request = SKYCAP__V1__ANNOUNCE_REQUEST__INIT;
+    Skycap__V1__AnnounceReply *reply;
+    struct text_map attributes = {0};
+    for (; pairs && pairs[0]; pairs += 2)
+        text_map_set(&attributes, &office->arena, pairs[0], pairs[1]);
+    time_to_live.seconds = ms / 1000;
+    time_to_live.nanos = (int32_t)(ms % 1000) * 1000000;
+    request.node_id = (char *)id;
+    request.address = (char *)address;
+    request.time_to_live = &time_to_live;
+    message_map_write(&attributes, &office->arena,
+                      &skycap__v1__announce_request__attributes_entry__descriptor,
+                      &request.attributes, &request.n_attributes);
+    return ask(office, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base, &reply);
+}
+
+/* " key=value" of each, in the order of the keys. */
+static inline const char *
+attributes_of(struct office *office, const Skycap__V1__RegistryEntry *entry)
+{
+    const char *text = "";
+    struct text_map map = message_map_read(entry->attributes, entry->n_attributes, &office->arena);
+    for (size_t i = 0; i < map.count; i++)
+        text = arena_print(&office->arena, "%s %s=%s", text, map.pairs[i].key, map.pairs[i].value);
+    return text;
 }
 
 /* "path=value path=value", in the order in which they came; the name of the code if there was an error. */

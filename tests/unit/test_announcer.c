@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller's entry in the registry: told at once, renewed, told again to a registry that comes back, in whichever way that one knows. */
+/* The entry of a controller or a node in the registry: told at once, renewed, told again to a registry that comes back, in whichever way that one knows. */
 #include "registry/client/announcer.h"
 
 #include "proto/oim.rpc.h"
@@ -34,7 +34,12 @@ announce(struct call *call, const Skycap__V1__AnnounceRequest *request,
          Skycap__V1__AnnounceReply *reply)
 {
     (void)reply;
-    return note(call, "announce", request->controller_id, request->address,
+    char who[64];
+    snprintf(who, sizeof who, "%s%s%s%s", request->node_id[0] ? "node " : "",
+             request->node_id[0] ? request->node_id : request->controller_id,
+             request->n_attributes ? " " : "",
+             request->n_attributes ? request->attributes[0]->value : "");
+    return note(call, "announce", who, request->address,
                 request->time_to_live->seconds * 1000 + request->time_to_live->nanos / 1000000);
 }
 
@@ -125,6 +130,63 @@ test_renewed(void)
         uint64_t pause_ms = (setup.notebook.at[i] - setup.notebook.at[i - 1]) / MS;
         CHECK(pause_ms >= 355 && pause_ms < 1000);
     }
+    setup_close(&setup);
+}
+
+static void
+open_node_announcer(struct setup *setup, uint32_t delay_ms)
+{
+    const struct announcer_options options = {.registry = setup->ends.address,
+                                              .id = "n-0",
+                                              .is_node = true,
+                                              .address = "10.0.0.1:1",
+                                              .delay_ms = delay_ms,
+                                              .runtime = setup->ends.runtime,
+                                              .log = &setup->ends.log};
+    succeed(announcer_open(&options, &setup->announcer));
+}
+
+static void
+set_zone(struct setup *setup, const char *zone)
+{
+    struct text_pair pair = {"zone", zone};
+    announcer_set_attributes(setup->announcer, &(struct text_map){&pair, 1, 1});
+}
+
+/* New attributes are told at once; the same ones are not told again. */
+static void
+test_node(void)
+{
+    struct setup setup;
+    setup_open(&setup);
+    open_registry(&setup, &skycap_v1_registry_service, &newest);
+    open_node_announcer(&setup, 60000);
+    set_zone(&setup, "a");
+    announcer_begin(setup.announcer);
+    CHECK(gate_wait(&setup.notebook.told, 1));
+    CHECK_TEXT(setup.notebook.last, "announce node n-0 a 10.0.0.1:1 180000");
+    uint64_t start = timers_now();
+    set_zone(&setup, "b");
+    CHECK(gate_wait(&setup.notebook.told, 2));
+    CHECK(ms_since(start) < 2000);
+    CHECK_TEXT(setup.notebook.last, "announce node n-0 b 10.0.0.1:1 180000");
+    set_zone(&setup, "b");
+    sleep_ms(300);
+    CHECK_NUMBER(gate_count(&setup.notebook.told), 2);
+    setup_close(&setup);
+}
+
+/* OIM's registry has no nodes, and must not take one for a controller. */
+static void
+test_node_of_older_registries(void)
+{
+    struct setup setup;
+    setup_open(&setup);
+    open_registry(&setup, &oim_v0_registry_service, &seed);
+    open_node_announcer(&setup, 60000);
+    announcer_begin(setup.announcer);
+    sleep_ms(500);
+    CHECK_NUMBER(gate_count(&setup.notebook.told), 0);
     setup_close(&setup);
 }
 
@@ -231,11 +293,13 @@ int
 main(void)
 {
     test_renewed();
+    test_node();
+    test_node_of_older_registries();
     test_shortest_life();
     test_older_registries();
     test_registry_comes_back();
     test_back_off();
     test_end();
     test_bad_address();
-    return check_report("oim_announcer");
+    return check_report("announcer");
 }

@@ -110,6 +110,62 @@ an_expiry_is_told_once_and_the_next_one_is_known(void)
     controllers_free(controllers);
 }
 
+static bool
+change(struct controllers *controllers, const char *value, uint64_t revision, int64_t expires_ms)
+{
+    struct entry entry = {
+        .path = "nodes/n/address", .value = value, .revision = revision, .expires_ms = expires_ms};
+    return controllers_note_change(controllers, &entry);
+}
+
+/* Whether the writer notes it before the change comes, or after it, or not at all. */
+static void
+only_what_differs_from_the_last_change_is_news(void)
+{
+    const int64_t later = INT64_C(1) << 50;
+    struct controllers *controllers = controllers_new(ends.runtime, NULL, false);
+    CHECK(change(controllers, "x:1", 1, later));
+    CHECK(!change(controllers, "x:1", 2, later + 1));
+    note(controllers, "nodes/n/address", "x:1", 3, later + 2);
+    CHECK(!change(controllers, "x:1", 3, later + 2));
+    note(controllers, "nodes/n/address", "y:1", 4, later);
+    note(controllers, "nodes/n/address", "x:1", 5, later);
+    CHECK(change(controllers, "y:1", 4, later));
+    CHECK(change(controllers, "x:1", 5, later));
+    CHECK(change(controllers, "x:1", 6, 0));
+    note(controllers, "nodes/n/address", "", 7, 0);
+    note(controllers, "nodes/n/address", "x:1", 8, 0);
+    CHECK(change(controllers, "", 7, 0));
+    CHECK(change(controllers, "x:1", 8, 0));
+    CHECK(!change(controllers, "x:1", 9, 0));
+    controllers_free(controllers);
+}
+
+static void
+what_has_expired_is_no_longer_known(void)
+{
+    const int64_t later = INT64_C(1) << 50;
+    struct controllers *controllers = controllers_new(ends.runtime, NULL, false);
+    CHECK(change(controllers, "x:1", 1, 1)); /* long ago */
+    CHECK(change(controllers, "x:1", 2, later));
+    CHECK(!change(controllers, "x:1", 3, later));
+    CHECK_NUMBER(controllers_count(controllers).nodes, 1);
+    CHECK_NUMBER(controllers_count(controllers).registered, 0);
+    controllers_free(controllers);
+}
+
+static void
+what_was_listed_is_known(void)
+{
+    struct controllers *controllers = controllers_new(ends.runtime, NULL, false);
+    controllers_begin_list(controllers);
+    list(controllers, "nodes/n/address", 1);
+    controllers_end_list(controllers, 1);
+    CHECK(!change(controllers, "x:1", 2, 0));
+    CHECK(change(controllers, "x:2", 3, 0));
+    controllers_free(controllers);
+}
+
 static void
 many_are_found_again(void)
 {
@@ -137,6 +193,9 @@ main(void)
     only_addresses_count();
     what_a_list_does_not_have_is_gone_unless_it_is_younger();
     an_expiry_is_told_once_and_the_next_one_is_known();
+    only_what_differs_from_the_last_change_is_news();
+    what_has_expired_is_no_longer_known();
+    what_was_listed_is_known();
     many_are_found_again();
     ends_close(&ends);
     return check_report("test_controllers");

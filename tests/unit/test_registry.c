@@ -173,6 +173,107 @@ what_has_expired_is_still_listed_and_says_so(void)
     office_close(&office);
 }
 
+/* ---- nodes ---- */
+
+#define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void
+a_node_is_announced_with_its_attributes_and_removed(void)
+{
+    struct office office;
+    office_open(&office);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 60000, PAIRS("zone", "b", "arch", "x")), CODE_OK);
+    Skycap__V1__ListEntriesReply *reply = list(&office, "nodes", 0, "");
+    CHECK_NUMBER(reply->n_entries, 1);
+    CHECK_TEXT(reply->entries[0]->path, "nodes/n/address");
+    CHECK_TEXT(reply->entries[0]->value, "a:1");
+    CHECK_TEXT(attributes_of(&office, reply->entries[0]), " arch=x zone=b");
+    CHECK(reply->entries[0]->expires && !reply->entries[0]->is_expired);
+    CHECK_TEXT(controllers_of(&office), "");
+    CHECK_TEXT(values_of(&office, "nodes"), "nodes/n/address=a:1");
+    CHECK_CODE(announce_node(&office, "n", "a:2", 60000, NULL), CODE_OK);
+    CHECK_TEXT(attributes_of(&office, list(&office, "", 0, "")->entries[0]), "");
+    CHECK_CODE(announce_node(&office, "n", "", 0, NULL), CODE_OK);
+    CHECK_TEXT(values_of(&office, ""), "");
+    office_close(&office);
+}
+
+/* Whatever the header says. */
+static void
+nothing_is_passed_on_to_a_node(void)
+{
+    static const struct csi_v1_identity handlers = {.probe = {answer_probe}};
+    struct office office;
+    struct ends behind;
+    office_open(&office);
+    ends_open(&behind,
+              &(struct ends_setup){.service = &csi_v1_identity_service, .handlers = &handlers});
+    CHECK_CODE(announce_node(&office, "n", behind.address, 60000, NULL), CODE_OK);
+    CHECK_CODE(probe_controller(&office, "n"), CODE_UNAVAILABLE);
+    CHECK_CODE(probe_controller(&office, "nodes/n"), CODE_UNAVAILABLE);
+    CHECK_CODE(probe_controller(&office, "nodes/n/address"), CODE_UNAVAILABLE);
+    CHECK_CODE(register_controller(&office, "n", behind.address), CODE_OK);
+    CHECK_CODE(probe_controller(&office, "n"), CODE_OK);
+    CHECK_CODE(probe_controller(&office, "nodes/n"), CODE_UNAVAILABLE);
+    office_close(&office);
+    ends_close(&behind);
+}
+
+static void
+bad_announcements_of_nodes_are_invalid(void)
+{
+    static char long_id[130], long_key[130], long_value[4097];
+    struct office office;
+    Skycap__V1__AnnounceRequest both = SKYCAP__V1__ANNOUNCE_REQUEST__INIT;
+    Skycap__V1__AnnounceReply *reply;
+    memset(long_id, 'i', sizeof long_id - 1);
+    memset(long_key, 'k', sizeof long_key - 1);
+    memset(long_value, 'v', sizeof long_value - 1);
+    office_open(&office);
+    both.address = (char *)"a:1";
+    CHECK_CODE(ask(&office, SKYCAP_V1_REGISTRY_ANNOUNCE, &both.base, &reply),
+               CODE_INVALID_ARGUMENT);
+    both.controller_id = both.node_id = (char *)"n";
+    CHECK_CODE(ask(&office, SKYCAP_V1_REGISTRY_ANNOUNCE, &both.base, &reply),
+               CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "a/b", "a:1", 0, NULL), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "..", "a:1", 0, NULL), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, long_id, "a:1", 0, NULL), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "nonsense", 0, NULL), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(set_value(&office, "nodes/n/address", "nonsense"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 999, NULL), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, PAIRS("", "x")), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, PAIRS("a\n", "x")), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, PAIRS("\303\264", "x")),
+               CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, PAIRS(long_key, "x")), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, PAIRS("k", long_value)),
+               CODE_INVALID_ARGUMENT);
+    CHECK_TEXT(values_of(&office, ""), "");
+    long_id[128] = long_key[128] = long_value[4096 - 128] = '\0';
+    CHECK_CODE(announce_node(&office, long_id, "a:1", 0, PAIRS(long_key, long_value)), CODE_OK);
+    office_close(&office);
+}
+
+static void
+attributes_are_counted(void)
+{
+    static char keys[65][8];
+    const char *pairs[2 * 65 + 1] = {0};
+    struct office office;
+    office_open(&office);
+    for (int i = 0; i < 65; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%02d", i);
+        pairs[2 * i] = keys[i];
+        pairs[2 * i + 1] = "x";
+    }
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, pairs), CODE_INVALID_ARGUMENT);
+    pairs[2 * 64] = NULL;
+    CHECK_CODE(announce_node(&office, "n", "a:1", 0, pairs), CODE_OK);
+    CHECK_NUMBER(list(&office, "nodes", 0, "")->entries[0]->n_attributes, 64);
+    office_close(&office);
+}
+
 /* ---- pages ---- */
 
 static void
@@ -243,7 +344,7 @@ a_token_of_something_else_is_refused(void)
 /* ---- metrics ---- */
 
 static void
-metrics_count_controllers(void)
+metrics_count_controllers_and_nodes(void)
 {
     struct office office;
     struct buffer text AUTO(buffer_clear) = {0};
@@ -253,10 +354,14 @@ metrics_count_controllers(void)
     succeed(register_controller(&office, "b", "a:1"));
     succeed(register_controller(&office, "b", ""));
     succeed(announce(&office, "c", "a:1", 1000, &reply));
+    succeed(announce_node(&office, "n", "a:1", 1000, NULL));
+    succeed(announce_node(&office, "a", "a:1", 0, NULL));
     sleep_ms(1050);
     registry_print_metrics(office.registry, &text);
     CHECK(strstr(buffer_text(&text), "\nskycap_registry_controllers 2\n"));
     CHECK(strstr(buffer_text(&text), "\nskycap_registry_controllers_expired 1\n"));
+    CHECK(strstr(buffer_text(&text), "\nskycap_registry_nodes 2\n"));
+    CHECK(strstr(buffer_text(&text), "\nskycap_registry_nodes_expired 1\n"));
     CHECK(strstr(buffer_text(&text), "\nskycap_registry_channels 0\n"));
     office_close(&office);
 }
@@ -271,9 +376,13 @@ main(void)
     an_address_that_cannot_be_called_is_refused_and_the_forms_are_told();
     a_time_to_live_is_kept_told_and_renewed();
     what_has_expired_is_still_listed_and_says_so();
+    a_node_is_announced_with_its_attributes_and_removed();
+    nothing_is_passed_on_to_a_node();
+    bad_announcements_of_nodes_are_invalid();
+    attributes_are_counted();
     pages_go_on_where_the_last_one_ended_whatever_is_deleted();
     a_page_of_large_values_is_cut();
     a_token_of_something_else_is_refused();
-    metrics_count_controllers();
+    metrics_count_controllers_and_nodes();
     return check_report("test_registry");
 }

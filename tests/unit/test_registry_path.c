@@ -74,6 +74,43 @@ ids_are_one_element_that_fits_a_header(void)
 }
 
 static void
+ids_of_nodes_are_shorter(void)
+{
+    static char longest[PATH_MAX_NODE_ID_BYTES + 2];
+    memset(longest, 'x', PATH_MAX_NODE_ID_BYTES);
+    CHECK_OK(path_check_node_id("node-0"));
+    CHECK_OK(path_check_node_id(longest));
+    longest[PATH_MAX_NODE_ID_BYTES] = 'x';
+    CHECK_OK(path_check_id(longest));
+    CHECK_SAYS(path_check_node_id(longest), CODE_INVALID_ARGUMENT, "the node's id has 129 bytes");
+    CHECK_CODE(path_check_node_id(""), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(path_check_node_id("a/b"), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(path_check_node_id(".."), CODE_INVALID_ARGUMENT);
+    CHECK_CODE(path_check_node_id("a\tb"), CODE_INVALID_ARGUMENT);
+}
+
+static void
+nodes_are_told_from_other_paths(void)
+{
+    size_t size = 0;
+    const char *path = "nodes/n-0/address";
+    CHECK(path_find_node(path, &size) == path + 6);
+    CHECK_NUMBER(size, 3);
+    CHECK(!path_is_address(path, &size));
+    CHECK(!path_find_node("nodes/address", &size)); /* the controller "nodes" */
+    CHECK(path_is_address("nodes/address", &size));
+    CHECK(!path_find_node("nodes", &size));
+    CHECK(!path_find_node("nodes/", &size));
+    CHECK(!path_find_node("node", &size));
+    CHECK(!path_find_node("", &size));
+    CHECK(!path_find_node("nodes/n-0", &size));
+    CHECK(!path_find_node("nodes/n-0/rack", &size));
+    CHECK(!path_find_node("nodes/n-0/address/x", &size));
+    CHECK(!path_find_node("other/n-0/address", &size));
+    CHECK_TEXT(path_of_node("n-0", &arena), path);
+}
+
+static void
 addresses_are_told_from_other_paths(void)
 {
     size_t size = 0;
@@ -106,7 +143,9 @@ main(void)
     dots_are_refused();
     what_is_no_text_or_too_long_is_refused();
     ids_are_one_element_that_fits_a_header();
+    ids_of_nodes_are_shorter();
     addresses_are_told_from_other_paths();
+    nodes_are_told_from_other_paths();
     below_means_whole_elements();
     arena_clear(&arena);
     return check_report("test_registry_path");

@@ -20,7 +20,7 @@ begin_watch(struct office *office, const char *path)
     return call;
 }
 
-/* "set PATH VALUE", "expired PATH VALUE", "removed PATH", "complete", "end". */
+/* "set PATH VALUE[ KEY=VALUE...]", "expired PATH VALUE...", "removed PATH", "complete", "anew", "end". */
 static const char *
 next_line(struct office *office, struct client_call *call)
 {
@@ -29,10 +29,13 @@ next_line(struct office *office, struct client_call *call)
     if (!reply)
         return "end";
     if (reply->what_case == SKYCAP__V1__WATCH_REPLY__WHAT_ENTRY)
-        return arena_print(&office->arena, "%s %s %s", reply->entry->is_expired ? "expired" : "set",
-                           reply->entry->path, reply->entry->value);
+        return arena_print(&office->arena, "%s %s %s%s",
+                           reply->entry->is_expired ? "expired" : "set", reply->entry->path,
+                           reply->entry->value, attributes_of(office, reply->entry));
     if (reply->what_case == SKYCAP__V1__WATCH_REPLY__WHAT_REMOVED)
         return arena_print(&office->arena, "removed %s", reply->removed);
+    if (reply->what_case == SKYCAP__V1__WATCH_REPLY__WHAT_IS_ANEW)
+        return "anew";
     return reply->is_complete ? "complete" : "nothing";
 }
 
@@ -99,6 +102,79 @@ an_expiry_is_told_once_and_a_renewal_is_news(void)
     office_close(&office);
 }
 
+/* Renewals by this registry and by another one. What is told is followed by a mark of our own. */
+static void
+a_mere_renewal_is_no_news(void)
+{
+    static const char *const first[] = {"zone", "a", NULL}, *const other[] = {"zone", "b", NULL};
+    struct office office;
+    office_open(&office);
+    struct client_call *watch = begin_watch(&office, "");
+    CHECK_TEXT(next_line(&office, watch), "complete");
+    succeed(announce_node(&office, "n", "a:1", 60000, first));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:1 zone=a");
+    for (int i = 0; i < 20; i++)
+        succeed(announce_node(&office, "n", "a:1", 60000 + i, first));
+    succeed(set_value(&office, "mark", "1"));
+    CHECK_TEXT(next_line(&office, watch), "set mark 1");
+    succeed(announce_node(&office, "n", "a:1", 60000, other));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:1 zone=b");
+    succeed(announce_node(&office, "n", "a:2", 60000, other));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:2 zone=b");
+    succeed(announce_node(&office, "n", "a:2", 0, other)); /* from now on it never expires */
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:2 zone=b");
+    succeed(announce_node(&office, "n", "", 0, NULL));
+    CHECK_TEXT(next_line(&office, watch), "removed nodes/n/address");
+    succeed(announce_node(&office, "n", "a:2", 0, other));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:2 zone=b");
+    end_watch(watch);
+    office_close(&office);
+}
+
+static void
+a_node_that_expires_is_told_with_its_attributes(void)
+{
+    static const char *const pairs[] = {"zone", "a", NULL};
+    struct office office;
+    office_open(&office);
+    struct client_call *watch = begin_watch(&office, "nodes");
+    CHECK_TEXT(next_line(&office, watch), "complete");
+    succeed(announce_node(&office, "n", "a:1", 1000, pairs));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:1 zone=a");
+    CHECK_TEXT(next_line(&office, watch), "expired nodes/n/address a:1 zone=a");
+    succeed(announce_node(&office, "n", "a:1", 60000, pairs));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/address a:1 zone=a");
+    succeed(set_value(&office, "nodes/n/rack", "7"));
+    CHECK_TEXT(next_line(&office, watch), "set nodes/n/rack 7");
+    end_watch(watch);
+    office_close(&office);
+}
+
+/*
+ * The sweep comes a second after the one before at the earliest: a watch that begins in between lists
+ * an entry as expired of whose expiry nobody was told. Its renewal is told all the same.
+ */
+static void
+a_renewal_of_what_was_listed_as_expired_is_news(void)
+{
+    struct office office;
+    office_open(&office);
+    succeed(announce_node(&office, "a", "a:1", 1000, NULL));
+    sleep_ms(400);
+    succeed(announce_node(&office, "b", "a:1", 1000, NULL));
+    sleep_ms(1010); /* "a" was swept some 400 ms ago */
+    struct client_call *watch = begin_watch(&office, "nodes/b");
+    CHECK_TEXT(next_line(&office, watch), "expired nodes/b/address a:1");
+    CHECK_TEXT(next_line(&office, watch), "complete");
+    succeed(announce_node(&office, "b", "a:1", 60000, NULL));
+    const char *line = next_line(&office, watch);
+    if (!strcmp(line, "expired nodes/b/address a:1")) /* where the sweep was early after all */
+        line = next_line(&office, watch);
+    CHECK_TEXT(line, "set nodes/b/address a:1");
+    end_watch(watch);
+    office_close(&office);
+}
+
 /* One that does not receive is sent everything anew later; the other gets each change in time. */
 static void
 a_slow_watcher_holds_nobody_and_begins_anew(void)
@@ -121,14 +197,16 @@ a_slow_watcher_holds_nobody_and_begins_anew(void)
             CHECK_TEXT("the quick one has missed something", "");
     }
     succeed(set_value(&office, "last", "1"));
-    unsigned marks = 0, lines = 0;
+    unsigned begins = 0, marks = 0, lines = 0;
     bool has_last = false;
     for (; (!marks || !has_last) && lines < 5000; lines++) {
         const char *line = next_line(&office, slow);
+        begins += !strcmp(line, "anew");
         marks += !strcmp(line, "complete");
         has_last |= !strcmp(line, "set last 1");
+        CHECK(marks <= begins);
     }
-    CHECK(marks && has_last);
+    CHECK(begins && marks && has_last);
     CHECK(lines < 4000);
     end_watch(slow);
     end_watch(quick);
@@ -240,6 +318,9 @@ main(void)
 {
     a_watch_tells_what_is_there_then_each_change();
     an_expiry_is_told_once_and_a_renewal_is_news();
+    a_mere_renewal_is_no_news();
+    a_node_that_expires_is_told_with_its_attributes();
+    a_renewal_of_what_was_listed_as_expired_is_news();
     a_slow_watcher_holds_nobody_and_begins_anew();
     watches_end_when_the_registry_stops();
     what_another_registry_writes_counts_here_too();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller's entry in the registry: see announcer.h. One thread, one call at a time. */
+/* An entry in the registry, kept: see announcer.h. One thread, one call at a time. */
 #include "registry/client/announcer.h"
 
 #include <pthread.h>
@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "message/message_map.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "registry/client/registry_name.h"
@@ -22,11 +23,14 @@
 struct announcer {
     struct announcer_options options;
     struct channel *channel;
-    struct call *call; /* parent of the calls to the registry; cancelling it ends them */
-    pthread_mutex_t lock;
+    struct call *call;    /* parent of the calls to the registry; cancelling it ends them */
+    pthread_mutex_t lock; /* for all below */
     pthread_cond_t changed;
-    bool is_stopped; /* with the lock held */
-    bool is_running; /* with the lock held */
+    bool is_stopped;
+    bool is_running;
+    bool has_news; /* the attributes have not been announced yet */
+    struct text_map attributes;
+    struct arena arena; /* of the attributes */
 };
 
 /* ---- one registration ---- */
@@ -42,9 +46,24 @@ ask(struct announcer *announcer, const struct method *method, const ProtobufCMes
     return channel_call(announcer->channel, method, request, &options, &arena, &reply);
 }
 
+static void
+take_attributes(struct announcer *announcer, Skycap__V1__AnnounceRequest *request,
+                struct arena *arena)
+{
+    pthread_mutex_lock(&announcer->lock);
+    struct text_map attributes = text_map_copy(&announcer->attributes, arena);
+    announcer->has_news = false;
+    pthread_mutex_unlock(&announcer->lock);
+    message_map_write(&attributes, arena,
+                      &skycap__v1__announce_request__attributes_entry__descriptor,
+                      &request->attributes, &request->n_attributes);
+}
+
 static struct error *
 announce(struct announcer *announcer)
 {
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
     Skycap__V1__AnnounceRequest request = SKYCAP__V1__ANNOUNCE_REQUEST__INIT;
     Google__Protobuf__Duration life = GOOGLE__PROTOBUF__DURATION__INIT;
     uint64_t life_ms = UINT64_C(3) * announcer->options.delay_ms;
@@ -52,9 +71,11 @@ announce(struct announcer *announcer)
         life_ms = SHORTEST_LIFE_MS;
     life.seconds = (int64_t)(life_ms / 1000);
     life.nanos = (int32_t)(life_ms % 1000 * NS_PER_MS);
-    request.controller_id = (char *)announcer->options.id;
+    *(announcer->options.is_node ? &request.node_id : &request.controller_id) =
+        (char *)announcer->options.id;
     request.address = (char *)announcer->options.address;
     request.time_to_live = &life;
+    take_attributes(announcer, &request, &arena);
     return ask(announcer, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base);
 }
 
@@ -91,7 +112,7 @@ is_unknown_there(const struct error *error)
            (error->code == CODE_UNIMPLEMENTED || error->code == CODE_FAILED_PRECONDITION);
 }
 
-/* Uses the newest method that the registry knows; `*how` becomes its name. */
+/* Uses the newest method that the registry knows; `*how` becomes its name. Only it has nodes. */
 static struct error *
 register_once(struct announcer *announcer, const char **how)
 {
@@ -104,7 +125,8 @@ register_once(struct announcer *announcer, const char **how)
         {"SetValue", set_address},
     };
     struct error *error = NULL;
-    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+    size_t count = announcer->options.is_node ? 1 : COUNT_OF(ways);
+    for (size_t i = 0; i < count; i++) {
         error_free(error);
         *how = ways[i].name;
         error = ways[i].tell(announcer);
@@ -116,7 +138,7 @@ register_once(struct announcer *announcer, const char **how)
 
 /* ---- the thread ---- */
 
-/* Adds jitter of a tenth, so that controllers do not register in lockstep. */
+/* Adds jitter of a tenth, so that they do not register in lockstep. */
 static uint64_t
 vary(uint64_t pause_ms)
 {
@@ -126,13 +148,13 @@ vary(uint64_t pause_ms)
     return pause_ms - pause_ms / 10 + random % (pause_ms / 5 + 1);
 }
 
-/* False: announcer_stop was called. */
+/* False: announcer_stop was called. After a failure, news wait for the next attempt. */
 static bool
-rest(struct announcer *announcer, uint64_t pause_ms)
+rest(struct announcer *announcer, uint64_t pause_ms, bool may_hurry)
 {
     struct timespec end = clock_after_ms(pause_ms);
     pthread_mutex_lock(&announcer->lock);
-    while (!announcer->is_stopped &&
+    while (!announcer->is_stopped && !(announcer->has_news && may_hurry) &&
            pthread_cond_timedwait(&announcer->changed, &announcer->lock, &end) == 0)
         ;
     bool goes_on = !announcer->is_stopped;
@@ -152,16 +174,17 @@ log_change(const struct announcer *announcer, struct state *state, const struct 
            const char *how)
 {
     const struct announcer_options *options = &announcer->options;
+    const char *whose = options->is_node ? "node" : "controller";
     if (!error && !state->is_registered)
         log_info(options->log,
                  state->has_been_registered ? "registered again" : "registered with the registry",
-                 LOG_TEXT("controller", options->id), LOG_TEXT("address", options->address),
+                 LOG_TEXT(whose, options->id), LOG_TEXT("address", options->address),
                  LOG_TEXT("registry", options->registry), LOG_TEXT("by", how));
     else if (error && error->code != state->trouble)
         log_warn(options->log,
                  state->has_been_registered ? "cannot renew the registration; retrying"
                                             : "cannot register; retrying",
-                 LOG_TEXT("controller", options->id), LOG_TEXT("registry", options->registry),
+                 LOG_TEXT(whose, options->id), LOG_TEXT("registry", options->registry),
                  LOG_TEXT("code", error_code_name(error->code)), LOG_TEXT("error", error->message));
     state->is_registered = !error;
     state->has_been_registered |= !error;
@@ -188,7 +211,7 @@ run(void *argument)
             pause_ms = trouble_pause_ms;
             trouble_pause_ms *= 2;
         }
-    } while (rest(announcer, vary(pause_ms)));
+    } while (rest(announcer, vary(pause_ms), state.is_registered));
     pthread_mutex_lock(&announcer->lock);
     announcer->is_running = false;
     pthread_cond_broadcast(&announcer->changed);
@@ -213,6 +236,7 @@ announcer_open(const struct announcer_options *options, struct announcer **out)
         return error_wrap(error, "the registry's address");
     }
     announcer->call = call_new_detached(options->runtime, 0);
+    arena_init(&announcer->arena, NULL, 0, SIZE_MAX);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -221,6 +245,19 @@ announcer_open(const struct announcer_options *options, struct announcer **out)
     pthread_mutex_init(&announcer->lock, NULL);
     *out = announcer;
     return NULL;
+}
+
+void
+announcer_set_attributes(struct announcer *announcer, const struct text_map *attributes)
+{
+    pthread_mutex_lock(&announcer->lock);
+    if (!text_map_equal(&announcer->attributes, attributes)) {
+        arena_clear(&announcer->arena);
+        announcer->attributes = text_map_copy(attributes, &announcer->arena);
+        announcer->has_news = true;
+        pthread_cond_broadcast(&announcer->changed);
+    }
+    pthread_mutex_unlock(&announcer->lock);
 }
 
 void
@@ -254,5 +291,6 @@ announcer_close(struct announcer *announcer)
     call_free_detached(announcer->call);
     pthread_cond_destroy(&announcer->changed);
     pthread_mutex_destroy(&announcer->lock);
+    arena_clear(&announcer->arena);
     free(announcer);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the controller registered: announces its address at once and then every `delay_ms`, with a
- * time to live of three times that. While the registry does not answer, it retries after one
+ * Keeps a controller or a node registered: announces its address at once and then every `delay_ms`,
+ * with a time to live of three times that. While the registry does not answer, it retries after one
  * second, then after longer and longer pauses. Only changes are logged.
  *
- * It calls skycap.v1.Registry/Announce. If the registry does not know that, it uses the older
- * RegisterController, or sets the path "<id>/address"; such entries never expire.
+ * It calls skycap.v1.Registry/Announce. If the registry does not know that, a controller uses the
+ * older RegisterController, or sets the path "<id>/address"; such entries never expire.
+ *
+ * To watch other nodes: node_watcher.h.
  */
 #ifndef REGISTRY_CLIENT_ANNOUNCER_H
 #define REGISTRY_CLIENT_ANNOUNCER_H
@@ -13,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "base/text_map.h"
 #include "rpc/client/channel.h"
 
 struct announcer;
@@ -20,7 +23,8 @@ struct announcer;
 struct announcer_options {
     const char *registry; /* its address */
     const char *id;
-    const char *address; /* of the controller */
+    bool is_node;        /* otherwise it is a controller */
+    const char *address; /* of the controller or node */
     uint32_t delay_ms;
     struct tls_context *tls; /* NULL: plaintext; otherwise the server must be component.registry */
     struct runtime *runtime;
@@ -30,6 +34,13 @@ struct announcer_options {
 /* The texts must outlive it. Sends nothing yet. */
 MUST_CHECK struct error *announcer_open(const struct announcer_options *options,
                                         struct announcer **out);
+
+/*
+ * What others should know of it, from now on; none at first. At most 64 attributes of 4 KiB in
+ * total: the registry refuses more. If they differ from the last ones, they are announced at once.
+ * Copies the map. Any thread; does not block.
+ */
+void announcer_set_attributes(struct announcer *announcer, const struct text_map *attributes);
 
 void announcer_begin(struct announcer *announcer);
 

@@ -6,6 +6,8 @@
 
 #include "base/utf8.h"
 
+#define NODES_PREFIX PATH_NODES "/"
+
 static const char address_suffix[] = "/address";
 
 static bool
@@ -66,24 +68,36 @@ fits_metadata(const char *text, size_t size)
     return true;
 }
 
-struct error *
-path_check_id(const char *id)
+/* `whose`: "controller" or "node". */
+static struct error *
+check_id(const char *id, const char *whose, size_t max_bytes)
 {
     size_t size = strlen(id);
     if (!size)
-        return error_new(CODE_INVALID_ARGUMENT, "the controller's id is empty");
-    if (size > PATH_MAX_ID_BYTES)
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "the controller's id has %zu bytes; the limit is %d", size,
-                         PATH_MAX_ID_BYTES);
+        return error_new(CODE_INVALID_ARGUMENT, "the %s's id is empty", whose);
+    if (size > max_bytes)
+        return error_new(CODE_INVALID_ARGUMENT, "the %s's id has %zu bytes; the limit is %zu",
+                         whose, size, max_bytes);
     if (!fits_metadata(id, size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the controller's id must be printable ASCII without a space at either "
-                         "end: calls name it in a gRPC header");
+                         "the %s's id must be printable ASCII without a space at either end",
+                         whose);
     if (strchr(id, '/') || is_dots(id, size))
         return error_new(CODE_INVALID_ARGUMENT,
-                         "the controller's id \"%s\" has a slash, or is \".\" or \"..\"", id);
+                         "the %s's id \"%s\" has a slash, or is \".\" or \"..\"", whose, id);
     return NULL;
+}
+
+struct error *
+path_check_id(const char *id)
+{
+    return check_id(id, "controller", PATH_MAX_ID_BYTES);
+}
+
+struct error *
+path_check_node_id(const char *id)
+{
+    return check_id(id, "node", PATH_MAX_NODE_ID_BYTES);
 }
 
 bool
@@ -94,6 +108,15 @@ path_is_address(const char *path, size_t *id_size)
         return false;
     *id_size = (size_t)(slash - path);
     return true;
+}
+
+const char *
+path_find_node(const char *path, size_t *id_size)
+{
+    if (strncmp(path, NODES_PREFIX, strlen(NODES_PREFIX)) != 0)
+        return NULL;
+    const char *id = path + strlen(NODES_PREFIX);
+    return path_is_address(id, id_size) ? id : NULL;
 }
 
 bool
@@ -107,4 +130,10 @@ char *
 path_of_address(const char *id, struct arena *arena)
 {
     return arena_print(arena, "%s%s", id, address_suffix);
+}
+
+char *
+path_of_node(const char *id, struct arena *arena)
+{
+    return arena_print(arena, NODES_PREFIX "%s%s", id, address_suffix);
 }
