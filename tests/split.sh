@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# A driver in two processes, as Kubernetes runs it: `--roles controller` here, `--roles node` there, an etcd that both share. To be sourced behind
-# connections.sh.
+# A driver in two processes, as Kubernetes runs it: `--roles controller` here, `--roles node` there, an etcd that both share, or whatever store
+# SHARED_STORE names. To be sourced behind connections.sh.
 #
 #     start_etcd
 #     start_sample deep
@@ -15,12 +15,14 @@ CONTROLLER_FILES=$SKYCAP_TMP/controller-files
 NODE_FILES=$SKYCAP_TMP/node-files
 CONTROLLER_SOCKET=$SKYCAP_TMP/controller.sock
 NODE_SOCKET=$SKYCAP_TMP/node.sock
+SHARED_STORE=
 mkdir -p "$CONTROLLER_FILES" "$NODE_FILES"
 
 start_etcd() {
     new_members 1
     start_member 1
     wait_for_member 1
+    SHARED_STORE=etcd://$MEMBERS/split
 }
 
 # split_driver NAME SOCKET [MEMBER...]: the driver behind the socket is served once more as a controller alone and as a node alone, whose Identity tells
@@ -38,13 +40,13 @@ split_driver() {
 
 start_controller() { # start_controller [FLAG...]
     start_skycap_at "$CONTROLLER_SOCKET" --roles controller --node-id control-plane --connections "$CONTROLLER_FILES" \
-        --store "etcd://$MEMBERS/split" "$@"
+        --store "$SHARED_STORE" "$@"
     # shellcheck disable=SC2034 # for the tests
     CONTROLLER=$SERVER
 }
 
 start_node() { # start_node [FLAG...]
-    start_skycap_at "$NODE_SOCKET" --roles node --node-id worker-1 --connections "$NODE_FILES" --store "etcd://$MEMBERS/split" "$@"
+    start_skycap_at "$NODE_SOCKET" --roles node --node-id worker-1 --connections "$NODE_FILES" --store "$SHARED_STORE" "$@"
     # shellcheck disable=SC2034
     NODE=$SERVER
 }

@@ -103,7 +103,7 @@ static const struct {
     {"controller.", "skycap serve --roles oim-controller --registry HOST:PORT --listen HOST:PORT "
                     "--controller-address HOST:PORT --controller-id "},
     {"host.", "skycap call HOST:PORT METHOD --tls-name component.registry --controller "},
-    {"node.", "skycap registry list nodes --endpoint HOST:PORT --tls-name component.registry"},
+    {"node.", "skycap serve --connections DIR --store registry://HOST:PORT --node-id "},
     {"user.", "skycap registry list --endpoint HOST:PORT --tls-name component.registry"},
 };
 

@@ -17,7 +17,8 @@ static bool
 checks_itself(const char *path)
 {
     static const char *const services[] = {"/oim.v0.Registry/", "/skycap.v1.Registry/",
-                                           "/grpc.health.v1.", "/grpc.reflection."};
+                                           "/skycap.v1.ClusterStore/", "/grpc.health.v1.",
+                                           "/grpc.reflection."};
     for (size_t i = 0; i < COUNT_OF(services); i++)
         if (!strncmp(path, services[i], strlen(services[i])))
             return true;

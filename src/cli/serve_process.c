@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "proto/cluster_store.rpc.h"
 #include "proto/csi.rpc.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
@@ -87,7 +88,10 @@ open_router(struct process *process, const struct serve_settings *settings)
         .log = &process->log,
     };
     struct error *error = open_store_tls(process, settings);
-    options.store_tls = process->store_tls;
+    /* A registry is reached with the certificate of this process, unless there is another. */
+    options.store_tls = process->store_tls                            ? process->store_tls
+                        : serve_settings_has_registry_store(settings) ? process->tls
+                                                                      : NULL;
     return error ? error : router_open(&options, &process->router);
 }
 
@@ -192,7 +196,8 @@ static bool
 can_be_used(void *context, const char *service)
 {
     bool needs_registry = !service[0] || strcmp(service, oim_v0_registry_service.name) == 0 ||
-                          strcmp(service, skycap_v1_registry_service.name) == 0;
+                          strcmp(service, skycap_v1_registry_service.name) == 0 ||
+                          strcmp(service, skycap_v1_cluster_store_service.name) == 0;
     struct error *error AUTO(error_cleanup) =
         needs_registry ? serve_pages_check_registry(context) : NULL;
     return !error;

@@ -9,9 +9,11 @@
 #include "csi/controller.h"
 #include "csi/identity.h"
 #include "rpc/http2/address.h"
+#include "store/registry_store.h"
 
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"
+#define REGISTRY_STORE "registry://"
 
 static struct serve_settings settings = {
     .roles_text = "node,controller",
@@ -77,12 +79,13 @@ const struct option serve_settings_flags[] = {
      "register with the kubelet here, usually /var/lib/kubelet/plugins_registry"},
     {"store", 0, "URL", OPTION_TEXT, &settings.store_url,
      "store of the registry, or of the state shared by processes with --connections: "
-     "etcd://HOST:PORT[,HOST:PORT...][/PREFIX], or sqlite:DIRECTORY for one process; default: "
-     "in --data"},
+     "etcd://HOST:PORT[,HOST:PORT...][/PREFIX], or sqlite:DIRECTORY for one process; with "
+     "--connections also registry://HOST:PORT[/PREFIX]; default: in --data"},
     {"store-ca", 0, "FILE", OPTION_TEXT, &settings.store_tls.ca_file,
-     "PEM certificates of the authorities trusted to sign etcd's; default: no TLS"},
+     "PEM certificates of the authorities trusted to sign the store's; default: no TLS with etcd, "
+     "--tls-ca, --tls-cert and --tls-key with a registry"},
     {"store-cert", 0, "FILE", OPTION_TEXT, &settings.store_tls.certificate_file,
-     "client certificate for etcd, PEM"},
+     "client certificate for the store, PEM"},
     {"store-key", 0, "FILE", OPTION_TEXT, &settings.store_tls.key_file, "its private key, PEM"},
     {"registry-readers", 0, "NAME", OPTION_LIST, &settings.readers,
      "certificate name that may read the registry, besides user.admin; a trailing * matches "
@@ -157,6 +160,12 @@ serve_settings_have_tls(const struct tls_options *tls)
     return tls->ca_file || tls->certificate_file || tls->key_file;
 }
 
+bool
+serve_settings_has_registry_store(const struct serve_settings *of)
+{
+    return of->store_url && !strncmp(of->store_url, REGISTRY_STORE, strlen(REGISTRY_STORE));
+}
+
 static struct error *
 check_tls(void)
 {
@@ -189,6 +198,27 @@ check_protected(const char *flag, const char *text)
                           "it is not a unix socket: give --tls-ca, --tls-cert and --tls-key, or "
                           "--insecure");
     return error_wrap(error, "--%s %s", flag, text);
+}
+
+/* A registry's own entries need watches, which a store on a registry does not have. */
+static struct error *
+check_store(void)
+{
+    if (!serve_settings_has_registry_store(&settings))
+        return NULL;
+    if (settings.roles & ROLE_REGISTRY)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--store %s: a registry keeps its entries in etcd or sqlite, not in "
+                         "another registry",
+                         settings.store_url);
+    bool is_protected = settings.insecure || serve_settings_have_tls(&settings.tls) ||
+                        serve_settings_have_tls(&settings.store_tls);
+    if (registry_store_is_remote(settings.store_url) && !is_protected)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--store %s: it is not a unix socket: give --tls-ca, --tls-cert and "
+                         "--tls-key, or --insecure",
+                         settings.store_url);
+    return NULL;
 }
 
 /* A flag that would have no effect is an error. */
@@ -240,6 +270,8 @@ check_settings(void)
         error = check_roles();
     if (!error)
         error = check_protected("registry", settings.oim.registry);
+    if (!error)
+        error = check_store();
     if (error)
         return error;
     if (id_size == 0 || id_size > 128)

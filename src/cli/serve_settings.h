@@ -54,6 +54,9 @@ MUST_CHECK struct error *serve_settings_read(const struct serve_settings **out);
 /* Whether any of the three files is given; after serve_settings_read all of them are. */
 bool serve_settings_have_tls(const struct tls_options *tls);
 
+/* Whether --store is a registry. */
+bool serve_settings_has_registry_store(const struct serve_settings *of);
+
 MUST_CHECK struct error *serve_settings_init_log(struct log *log);
 
 #endif

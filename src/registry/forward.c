@@ -17,7 +17,8 @@ begins_with(const char *text, const char *beginning)
 static bool
 is_own_method(const char *path)
 {
-    return begins_with(path, "/oim.v0.Registry/") || begins_with(path, "/skycap.v1.Registry/");
+    return begins_with(path, "/oim.v0.Registry/") || begins_with(path, "/skycap.v1.Registry/") ||
+           begins_with(path, "/skycap.v1.ClusterStore/");
 }
 
 static bool

@@ -37,6 +37,7 @@ registry_add(struct registry *registry, struct server *server)
 {
     server_add_service(server, &oim_v0_registry_service, &registry_oim_handlers, registry);
     server_add_service(server, &skycap_v1_registry_service, &registry_handlers, registry);
+    server_add_service(server, &skycap_v1_cluster_store_service, &registry_rows_handlers, registry);
     server_set_fallback(
         server, &(struct fallback){.run = registry_forward, .on_loop = true, .context = registry});
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The registry: stores the addresses of controllers and nodes, and forwards calls to controllers.
- * Serves oim.v0.Registry and skycap.v1.Registry, and forwards calls of all other methods to the
- * controller that the header "controllerid" names.
+ * Serves oim.v0.Registry, skycap.v1.Registry and skycap.v1.ClusterStore, and forwards calls of all
+ * other methods to the controller that the header "controllerid" names.
  *
  * Permissions depend on the names in certificates: see rights.h. Forwarding uses only what is in
  * memory. The store is written when entries change, and watched for changes by other registries.

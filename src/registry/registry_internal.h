@@ -4,6 +4,7 @@
 #define REGISTRY_REGISTRY_INTERNAL_H
 
 #include "drivers/driver.h"
+#include "proto/cluster_store.rpc.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "registry/controllers.h"
@@ -18,6 +19,7 @@ struct registry {
     struct follower *follower;
     char instance[DRIVER_INSTANCE_SIZE]; /* unique; added to forwarded calls, to detect loops */
     atomic_bool is_stopped;
+    atomic_bool has_rows; /* rows of the cluster have been written before */
     atomic_uint watches;
 };
 
@@ -42,6 +44,7 @@ void requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *ent
 
 extern const struct oim_v0_registry registry_oim_handlers;
 extern const struct skycap_v1_registry registry_handlers;
+extern const struct skycap_v1_cluster_store registry_rows_handlers;
 
 /* watch.c */
 struct error *registry_watch(struct call *call, const Skycap__V1__WatchRequest *request);

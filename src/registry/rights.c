@@ -114,6 +114,20 @@ rights_check_read(const struct peer *peer, const char *const *readers, const cha
 }
 
 struct error *
+rights_check_rows(const struct peer *peer)
+{
+    if (is_local(peer) || has_name(peer, "user.admin") || is_node(peer))
+        return NULL;
+    struct error *error = check_identity(peer);
+    if (error)
+        return error;
+    return error_new(CODE_PERMISSION_DENIED,
+                     "caller \"%s\" is not allowed to use the cluster's rows: user.admin and "
+                     "node.ID are",
+                     first_name(peer));
+}
+
+struct error *
 rights_check_forward(const struct peer *peer, const char *controller_id)
 {
     if (is_local(peer) || has_name_of(peer, "host.", controller_id, strlen(controller_id)))

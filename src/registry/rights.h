@@ -8,7 +8,8 @@
  *     user.NAME            reads, if --registry-readers allows it
  *     controller.ID        sets and renews ID/address
  *     host.ID              may call controller ID
- *     node.ID              sets and renews nodes/ID/address, reads entries below nodes
+ *     node.ID              sets and renews nodes/ID/address, reads entries below nodes, and uses
+ *                          the rows of the cluster
  *
  * A peer on a unix socket may do everything, because the socket has permissions of its own. With
  * --insecure, every peer may. Other peers without a name get UNAUTHENTICATED; peers that are not
@@ -33,6 +34,9 @@ MUST_CHECK struct error *rights_check_set(const struct peer *peer, const char *p
  */
 MUST_CHECK struct error *rights_check_read(const struct peer *peer, const char *const *readers,
                                            const char *path);
+
+/* Read and write the rows of the cluster. */
+MUST_CHECK struct error *rights_check_rows(const struct peer *peer);
 
 /* Have calls forwarded to the controller. */
 MUST_CHECK struct error *rights_check_forward(const struct peer *peer, const char *controller_id);

@@ -201,7 +201,7 @@ static struct error *
 try_to_begin(struct etcd_store *store)
 {
     struct error *error = etcd_begin(store);
-    bool may_come = error && error->code == CODE_UNAVAILABLE && !etcd_client_is_refused(error);
+    bool may_come = error && error->code == CODE_UNAVAILABLE && !store_is_refused(error);
     return may_come ? error_forgive(error, CODE_UNAVAILABLE) : error;
 }
 

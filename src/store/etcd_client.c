@@ -161,27 +161,14 @@ explain(const struct etcd_client *client, struct error *error)
     return explained;
 }
 
-bool
-etcd_client_is_refused(const struct error *error)
-{
-    static const char *const signs[] = {"certificate verify failed", "peer presented the name",
-                                        "does not accept our certificate",
-                                        "TLS: the peer ended the connection: alert"};
-    for (size_t i = 0; i < COUNT_OF(signs); i++)
-        if (says(error, signs[i]))
-            return true;
-    return false;
-}
-
 static struct error *
 unavailable(const struct etcd_client *client, bool in_doubt, const struct error *last)
 {
     struct error *error = error_new(
         CODE_UNAVAILABLE, "etcd at %s does not answer: %s. %s%s", client->place->members_text,
         last->message, in_doubt ? "Whether the change was made is not known. " : "",
-        etcd_client_is_refused(last)
-            ? "It needs other certificates, here or there"
-            : "It goes on by itself when most members run and can be reached");
+        store_is_refused(last) ? "It needs other certificates, here or there"
+                               : "It goes on by itself when most members run and can be reached");
     error->in_doubt = in_doubt;
     return error;
 }

@@ -101,9 +101,6 @@ struct etcd_call {
 MUST_CHECK struct error *etcd_client_call(struct etcd_client *client, struct etcd_call *call,
                                           struct arena *arena, void *reply);
 
-/* Whether members do not accept our identity, or we theirs: waiting does not help. */
-bool etcd_client_is_refused(const struct error *error);
-
 /* Whether the member answers at all, soon. */
 bool etcd_client_is_alive(struct etcd_client *client, unsigned member);
 

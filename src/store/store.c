@@ -17,6 +17,7 @@ static const struct store_ops *const stores[] = {
     &sqlite_store_ops,
     &memory_store_ops,
     &etcd_store_ops,
+    &registry_store_ops,
 };
 
 /* ---- which store ---- */
@@ -194,6 +195,9 @@ store_watch_open(struct store *store, const char *prefix, uint64_t since, struct
 {
     uint64_t revision;
     *out = NULL;
+    if (store->ops->is_unwatched)
+        return error_new(CODE_UNIMPLEMENTED, "a store %s cannot be watched: list it again instead",
+                         store->ops->form);
     struct error *error = check_bound("prefix", prefix);
     if (!error)
         error = store_revision(store, &revision);

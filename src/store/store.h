@@ -54,21 +54,25 @@ struct store_options {
 };
 
 /*
- * "sqlite:DIRECTORY" (created if missing), "memory:", or
- * "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", which needs options. FAILED_PRECONDITION if it is
- * damaged, written by a newer program, or in use by another process; the message tells what to do.
- * PERMISSION_DENIED and others: etcd answers, and refuses us.
+ * "sqlite:DIRECTORY" (created if missing), "memory:", or one that needs options:
+ * "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", or "registry://HOST:PORT[/PREFIX]" or
+ * "registry://unix:///PATH", the rows that a registry keeps for the cluster. FAILED_PRECONDITION if
+ * it is damaged, written by a newer program, or in use by another process; the message tells what
+ * to do. PERMISSION_DENIED and others: etcd or the registry answers, and refuses us.
  *
- * A store on etcd opens even while no member answers: then everything is UNAVAILABLE, at once,
- * until one does. Checks that were not possible yet are made with the first answer.
+ * A store on the network opens even while nobody answers: then everything is UNAVAILABLE, at once,
+ * until somebody does. Checks that were not possible yet are made with the first answer.
+ *
+ * A store on a registry has lower limits: keys of 504 bytes with the prefix, values of 64 KiB,
+ * writes of 16 changes. It cannot be watched, and the prefix of a list must be UTF-8.
  */
 MUST_CHECK struct error *store_open(const char *url, const struct store_options *options,
                                     struct store **out);
 void store_close(struct store *store);
 
 /*
- * Calls that wait for etcd return UNAVAILABLE, now and from now on. Called before joining threads
- * that may be waiting. Any thread. NULL is fine.
+ * Calls that wait for the network return UNAVAILABLE, now and from now on. Called before joining
+ * threads that may be waiting. Any thread. NULL is fine.
  */
 void store_stop(struct store *store);
 
@@ -87,9 +91,9 @@ MUST_CHECK struct error *store_find(struct store *store, const char *key, struct
  *
  * RESOURCE_EXHAUSTED: no space left; nothing is changed, and the same write succeeds once there is
  * space. INTERNAL: an I/O error, the message names the file; the write is not visible, but may
- * appear after a power failure. DATA_LOSS: the store is damaged. UNAVAILABLE: etcd cannot be
- * reached, or has not answered; if the error is in_doubt, the write may have been made or may yet
- * be.
+ * appear after a power failure. DATA_LOSS: the store is damaged. UNAVAILABLE: etcd or the registry
+ * cannot be reached, or has not answered; if the error is in_doubt, the write may have been made or
+ * may yet be.
  */
 MUST_CHECK struct error *store_write(struct store *store, const struct store_change *changes,
                                      size_t count, uint64_t *revision);
@@ -121,7 +125,8 @@ struct store_watch;
  * Changes arrive when they are made, except with etcd: there they arrive a little later, even those
  * of this process.
  *
- * A watch is for one thread at a time, and must be closed before its store.
+ * A watch is for one thread at a time, and must be closed before its store. UNIMPLEMENTED: a store
+ * on a registry cannot be watched.
  */
 MUST_CHECK struct error *store_watch_open(struct store *store, const char *prefix, uint64_t since,
                                           struct store_watch **out);

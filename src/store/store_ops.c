@@ -37,6 +37,18 @@ store_error_not_found(const char *key)
     return error_new(CODE_NOT_FOUND, "the store has no \"%s\"", key);
 }
 
+bool
+store_is_refused(const struct error *error)
+{
+    static const char *const signs[] = {"certificate verify failed", "peer presented the name",
+                                        "does not accept our certificate",
+                                        "TLS: the peer ended the connection: alert"};
+    for (size_t i = 0; i < COUNT_OF(signs); i++)
+        if (strstr(error->message, signs[i]))
+            return true;
+    return false;
+}
+
 struct error *
 store_check_expected(const struct store_change *change, uint64_t found)
 {

@@ -16,7 +16,8 @@
 
 struct store_ops {
     const char *scheme;
-    const char *form; /* the form of its URLs, for messages */
+    const char *form;  /* the form of its URLs, for messages */
+    bool is_unwatched; /* its history stays empty: nobody can watch it */
 
     /* `place` is the text after the colon. */
     struct error *(*open)(const char *place, const struct store_options *options,
@@ -50,6 +51,7 @@ struct store {
 extern const struct store_ops sqlite_store_ops;
 extern const struct store_ops memory_store_ops;
 extern const struct store_ops etcd_store_ops;
+extern const struct store_ops registry_store_ops;
 
 /* ---- store_ops.c: for the stores ---- */
 
@@ -62,6 +64,12 @@ void store_append_entry(struct arena *arena, struct store_list *list, size_t *ca
                         struct store_entry entry);
 
 MUST_CHECK NEVER_NULL struct error *store_error_not_found(const char *key);
+
+/*
+ * For a store on the network that does not answer: whether one side does not accept the other's
+ * identity. Then waiting does not help.
+ */
+bool store_is_refused(const struct error *error);
 
 /* ABORTED if `found` (STORE_ABSENT: none) is not what the change expects. */
 MUST_CHECK struct error *store_check_expected(const struct store_change *change, uint64_t found);

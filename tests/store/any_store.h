@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens whatever store a URL names, for programs of tests. A store on etcd is reached with TLS if STORE_CA, STORE_CERT and STORE_KEY (names of
- * files) are in the environment.
+ * Opens whatever store a URL names, for programs of tests. A store on etcd or a registry is reached with TLS if STORE_CA, STORE_CERT and STORE_KEY
+ * (names of files) are in the environment.
  */
 #ifndef STORE_ANY_STORE_H
 #define STORE_ANY_STORE_H
@@ -27,7 +27,7 @@ any_store_open(const char *url, struct any_store *out)
     static const struct log log = {.fd = STDERR_FILENO, .level = LOG_ERROR};
     const struct tls_options files = {getenv("STORE_CA"), getenv("STORE_CERT"),
                                       getenv("STORE_KEY")};
-    if (strncmp(url, "etcd:", 5) != 0)
+    if (strncmp(url, "etcd:", 5) != 0 && strncmp(url, "registry:", 9) != 0)
         return store_open(url, NULL, &out->store);
     struct error *error = runtime_open(&(struct runtime_options){.log = &log}, &out->runtime);
     if (!error && files.ca_file)

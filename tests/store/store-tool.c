@@ -3,6 +3,7 @@
  * Single steps on a store, for shell tests; values are text.
  *
  *     store-tool put URL KEY TEXT       prints the revision
+ *     store-tool add URL KEY TEXT       the same, if there is no such entry
  *     store-tool get URL KEY            prints the text
  *     store-tool follow URL PREFIX      lists ("= KEY TEXT", then "listed REVISION"), then tells each change ("+ KEY TEXT", "- KEY"), until it is
  *                                       killed. When changes have been missed: "missed", and lists anew, again and again while
@@ -38,10 +39,10 @@ must(struct error *error)
 }
 
 static void
-put_text(const char *key, const char *text)
+put_text(const char *key, const char *text, uint64_t expected)
 {
     uint64_t revision;
-    const struct store_change change = {key, (const uint8_t *)text, strlen(text), STORE_ANY};
+    const struct store_change change = {key, (const uint8_t *)text, strlen(text), expected};
     must(store_write(store, &change, 1, &revision));
     printf("%" PRIu64 "\n", revision);
 }
@@ -134,13 +135,15 @@ main(int count, char **arguments)
         must(any_store_open(arguments[2], &opened));
     store = opened.store;
     if (count == 5 && !strcmp(verb, "put"))
-        put_text(arguments[3], arguments[4]);
+        put_text(arguments[3], arguments[4], STORE_ANY);
+    else if (count == 5 && !strcmp(verb, "add"))
+        put_text(arguments[3], arguments[4], STORE_ABSENT);
     else if (count == 4 && !strcmp(verb, "get"))
         get_text(arguments[3]);
     else if (count == 4 && !strcmp(verb, "follow"))
         follow(arguments[3]);
     else
-        must(error_new(CODE_INVALID_ARGUMENT, "say put, get or follow, a URL, and a key"));
+        must(error_new(CODE_INVALID_ARGUMENT, "say put, add, get or follow, a URL, and a key"));
     any_store_close(&opened);
     return 0;
 }

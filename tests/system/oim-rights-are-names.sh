@@ -10,7 +10,8 @@ source "$(dirname "$0")/../oim.sh"
 requires openssl
 
 make_machines registry control-0 control-1 host-0 host-1
-issue component.registry user.admin user.other user.auditor controller.node-0 controller.node-1 host.node-0 host.node-1 host.node-9 somebody
+issue component.registry user.admin user.other user.auditor controller.node-0 controller.node-1 host.node-0 host.node-1 host.node-9 \
+    node.n-0 node.n-1 somebody
 by_openssl nameless /
 by_openssl cn-only /CN=host.node-0
 by_openssl san-only / DNS:host.node-0
@@ -47,7 +48,7 @@ read_all() { # read_all NAME: the worst of all ways to read
     done
     echo "$code"
 }
-for name in user.admin component.registry user.other controller.node-0 host.node-0 cn-only san-only; do
+for name in user.admin component.registry user.other controller.node-0 host.node-0 node.n-0 cn-only san-only; do
     check "$name reads" "$(read_all "$name")" OK
 done
 check "a name of no kind does not watch" "$(registry somebody skycap.v1.Registry/Watch '{}')" PERMISSION_DENIED
@@ -70,6 +71,16 @@ check "controller.node-0 sets its address" "$(set_value controller.node-0 node-0
 check "controller.node-0 registers" "$(registry controller.node-0 oim.v0.Registry/RegisterController "{\"controllerId\":\"node-0\",\"address\":\"$own\"}")" OK
 check "controller.node-0 renews" "$(registry controller.node-0 skycap.v1.Registry/Announce "{\"controllerId\":\"node-0\",\"address\":\"$own\",\"timeToLive\":\"60s\"}")" OK
 
+announce_node() { # announce_node NAME ID [ADDRESS]: without an address it is removed
+    registry "$1" skycap.v1.Registry/Announce "{\"nodeId\":\"$2\",\"address\":\"${3:-}\",\"attributes\":{\"zone\":\"z\"}}"
+}
+for name in node.n-0 user.admin both; do
+    check "$name announces n-0" "$(announce_node "$name" n-0 10.99.0.7:1)" OK
+    check "$name removes n-0" "$(announce_node "$name" n-0)" OK
+done
+check "node.n-0 sets its address" "$(set_value node.n-0 nodes/n-0/address 10.99.0.7:1)" OK
+check "node.n-1 announces itself" "$(announce_node node.n-1 n-1 10.99.0.8:1)" OK
+
 before=$(local_call registry oim.v0.Registry/GetValues '{}')
 denied_set() { # denied_set NAME PATH [CODE]
     check "$1 does not set $2" "$(set_value "$1" "$2" 10.99.0.99:1)" "${3:-PERMISSION_DENIED}"
@@ -81,12 +92,48 @@ for name in user.other host.node-0 component.registry somebody cn-only; do
     denied_set "$name" node-0/address
 done
 denied_set nameless node-0/address UNAUTHENTICATED
+for path in nodes/n-1/address n-0/address nodes/n-0 nodes/n-0/rack nodes/n-0/address/more; do
+    denied_set node.n-0 "$path"
+done
+for name in node.n-1 controller.node-0 host.node-0 user.other component.registry somebody; do
+    check "$name does not announce n-0" "$(announce_node "$name" n-0 10.99.0.99:1)" PERMISSION_DENIED
+    check "$name does not remove n-0" "$(announce_node "$name" n-0)" PERMISSION_DENIED
+done
+check "without a name nobody announces n-0" "$(announce_node nameless n-0 10.99.0.99:1)" UNAUTHENTICATED
+check "node.n-0 announces no controller" "$(registry node.n-0 skycap.v1.Registry/Announce '{"controllerId":"n-0","address":"10.99.0.99:1"}')" PERMISSION_DENIED
 for name in controller.node-0 host.node-1 user.other component.registry; do
     check "$name does not register node-1" "$(registry "$name" oim.v0.Registry/RegisterController '{"controllerId":"node-1","address":"10.99.0.99:1"}')" PERMISSION_DENIED
     check "$name does not remove node-1" "$(registry "$name" oim.v0.Registry/RegisterController '{"controllerId":"node-1"}')" PERMISSION_DENIED
     check "$name does not renew node-1" "$(registry "$name" skycap.v1.Registry/Announce '{"controllerId":"node-1","address":"10.99.0.99:1"}')" PERMISSION_DENIED
 done
 check "nothing of that was done" "$(local_call registry oim.v0.Registry/GetValues '{}')" "$before"
+
+# ---- rows of the cluster ----------------------------------------------------------------------------
+
+use_rows() { # use_rows NAME: the worst of all ways to use them
+    local code words
+    for words in 'Write {"changes":[{"key":"k","value":"YQ=="}]}' 'Get {"key":"k"}' 'List {}' 'GetRevision {}'; do
+        code=$(registry "$1" "skycap.v1.ClusterStore/${words%% *}" "${words#* }")
+        [ "$code" = OK ] || break
+    done
+    echo "$code"
+}
+for name in node.n-0 node.n-1 user.admin both; do
+    check "$name uses rows" "$(use_rows "$name")" OK
+done
+check "a peer on the socket uses rows" "$(local_call registry skycap.v1.ClusterStore/Get '{"key":"k"}' | grep -c YQ==)" 1
+no_rows() { # no_rows NAME CODE
+    local words
+    for words in 'Write {"changes":[{"key":"stolen","value":"YQ=="}]}' 'Get {"key":"k"}' 'List {}' 'GetRevision {}'; do
+        check "$1 has no ${words%% *}" "$(registry "$1" "skycap.v1.ClusterStore/${words%% *}" "${words#* }")" "$2"
+    done
+}
+for name in user.other controller.node-0 host.node-0 component.registry somebody; do
+    no_rows "$name" PERMISSION_DENIED
+done
+no_rows nameless UNAUTHENTICATED
+check "nothing of that was written" "$(local_call registry skycap.v1.ClusterStore/Get '{"key":"stolen"}' | grep -c NOT_FOUND)" 1
+check "rows are no entries" "$(local_call registry oim.v0.Registry/GetValues '{}' | grep -c cluster)" 0
 
 # ---- being passed on ------------------------------------------------------------------------------
 
@@ -100,7 +147,7 @@ done
 check "host.node-1 is passed on to node-1" "$(pass host-1 host.node-1 node-1 "$ASK")" NOT_FOUND
 check "one of several names is passed on" "$(pass host-1 both node-1 "$ASK")" NOT_FOUND
 check "host.node-0 not to node-1" "$(pass host-0 host.node-0 node-1 "$ASK")" PERMISSION_DENIED
-for name in host.node-1 user.admin user.other controller.node-0 component.registry somebody both; do
+for name in host.node-1 user.admin user.other controller.node-0 component.registry node.n-0 somebody both; do
     check "$name not to node-0" "$(pass host-1 "$name" node-0 "$MAKE" '{"bdevName":"stolen","size":1048576}')" PERMISSION_DENIED
 done
 check "nobody without a name" "$(pass host-0 nameless node-0 "$ASK")" UNAUTHENTICATED
@@ -131,6 +178,10 @@ for name in user.other controller.node-0 somebody; do
     check "with --registry-readers: $name does not" "$(read_all "$name")" PERMISSION_DENIED
 done
 wait_until_registered node-0
+check "with --registry-readers: a node reads of nodes" "$(registry node.n-0 skycap.v1.Registry/ListEntries '{"path":"nodes"}')" OK
+check "with --registry-readers: a node reads of one node" "$(registry node.n-0 oim.v0.Registry/GetValues '{"path":"/nodes/n-1/"}')" OK
+check "with --registry-readers: a node reads nothing else" "$(read_all node.n-0)" PERMISSION_DENIED
+check "with --registry-readers: a node does not watch all" "$(registry node.n-0 skycap.v1.Registry/Watch '{}')" PERMISSION_DENIED
 check "passing on asks for no right to read" "$(pass host-0 host.node-0 node-0 "$ASK")" OK
 
 # ---- servers whose name is a common name only, as certstrap makes them, or an alternative name only ---

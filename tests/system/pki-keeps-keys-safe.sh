@@ -54,6 +54,7 @@ for name in controller.host-0 host.host-0 node.worker-1 user.admin user.someone;
     check "$name: with flags that there are" "$(sed -n 's/^next: //p' issue.out | grep -oE -- '--[a-z-]+' | sort -u | comm -23 - known.out | paste -sd ' ')" ""
 done
 check "an id where one is needed" "$("$SKYCAP" pki issue host.node-7 | grep -oE -- '--controller [^ ]+')" "--controller node-7"
+check "the id of a node" "$("$SKYCAP" pki issue node.node-7 | grep -oE -- "--node-id [^ ]+")" "--node-id node-7"
 check "and else none" "$("$SKYCAP" pki issue user.seven | grep -c seven.crt)" 2
 for name in host. node. component.other user somebody; do
     "$SKYCAP" pki issue "$name" >issue.out 2>warning.out

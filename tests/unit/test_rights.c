@@ -55,7 +55,7 @@ a_host_is_passed_on_to_its_own_controller_only(void)
 }
 
 static void
-a_node_sets_its_own_address_and_reads_of_nodes(void)
+a_node_sets_its_own_address_reads_of_nodes_and_uses_rows(void)
 {
     struct peer node = PEER("node.n-0");
     CHECK_OK(rights_check_set(&node, "nodes/n-0/address"));
@@ -73,8 +73,26 @@ a_node_sets_its_own_address_and_reads_of_nodes(void)
     CHECK_OK(rights_check_read(&node, nobody, "nodes/n-1/address"));
     CHECK_CODE(rights_check_read(&node, nobody, ""), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_read(&node, nobody, "nodes-x"), CODE_PERMISSION_DENIED);
+    CHECK_OK(rights_check_rows(&node));
     CHECK_CODE(rights_check_forward(&node, "n-0"), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_is(&node, REGISTRY_NAME), CODE_PERMISSION_DENIED);
+}
+
+static void
+rows_are_for_nodes_and_the_admin(void)
+{
+    struct peer admin = PEER("user.admin"), eve = PEER("user.eve"), host = PEER("host.n-0");
+    struct peer controller = PEER("controller.n-0"), registry = PEER("component.registry");
+    struct peer empty = PEER("node."), other = PEER("nodes.n-0"), several = PEER("x", "node.n-0");
+    CHECK_OK(rights_check_rows(&admin));
+    CHECK_OK(rights_check_rows(&several));
+    CHECK_SAYS(rights_check_rows(&eve), CODE_PERMISSION_DENIED, "user.admin and node.ID are");
+    CHECK_CODE(rights_check_rows(&host), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_rows(&controller), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_rows(&registry), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_rows(&empty), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_rows(&other), CODE_PERMISSION_DENIED);
+    CHECK_CODE(rights_check_set(&empty, "nodes//address"), CODE_PERMISSION_DENIED);
 }
 
 static void
@@ -122,6 +140,7 @@ without_a_name_nobody_is_known(void)
                CODE_UNAUTHENTICATED);
     CHECK_CODE(rights_check_forward(&peer, "host-0"), CODE_UNAUTHENTICATED);
     CHECK_CODE(rights_check_is(&peer, REGISTRY_NAME), CODE_UNAUTHENTICATED);
+    CHECK_CODE(rights_check_rows(&peer), CODE_UNAUTHENTICATED);
 }
 
 /* Who comes through a unix socket with a certificate is whom the certificate names. */
@@ -134,6 +153,8 @@ a_unix_socket_is_right_enough_unless_there_is_a_name(void)
     CHECK_OK(rights_check_read(&local, nobody, ""));
     CHECK_OK(rights_check_forward(&local, "host-0"));
     CHECK_OK(rights_check_is(&local, REGISTRY_NAME));
+    CHECK_OK(rights_check_rows(&local));
+    CHECK_CODE(rights_check_rows(&named), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_set(&named, "host-0/address"), CODE_PERMISSION_DENIED);
     CHECK_CODE(rights_check_forward(&named, "host-0"), CODE_PERMISSION_DENIED);
 }
@@ -144,7 +165,8 @@ main(void)
     user_admin_sets_and_reads_everything_and_is_passed_on_to_nobody();
     a_controller_sets_its_own_address_and_nothing_else();
     a_host_is_passed_on_to_its_own_controller_only();
-    a_node_sets_its_own_address_and_reads_of_nodes();
+    a_node_sets_its_own_address_reads_of_nodes_and_uses_rows();
+    rows_are_for_nodes_and_the_admin();
     the_registry_is_what_a_controller_takes_calls_of();
     readers_are_names_or_beginnings_of_names();
     any_of_several_names_counts();

@@ -23,7 +23,7 @@ struct router_options {
     const char *node_id;
     bool is_node;                  /* the node side is served, not only the controller's */
     const char *store_url;         /* shared by all processes of the driver; NULL: a local store */
-    struct tls_context *store_tls; /* for a store_url of etcd; NULL: plaintext */
+    struct tls_context *store_tls; /* for a store_url on the network; NULL: plaintext */
     bool advertises_csi_1_13;      /* capabilities that came with CSI 1.13 */
     struct runtime *runtime;
     const struct log *log;

@@ -30,12 +30,12 @@ open_store(struct router *router, const char *directory)
 static struct error *
 open_stores(struct router *router, const struct router_options *options)
 {
-    struct store_options etcd = {options->runtime, options->store_tls};
+    struct store_options network = {options->runtime, options->store_tls};
     struct error *error = open_store(router, options->data_directory);
     router->shared = router->store;
     if (error || !options->store_url)
         return error;
-    return error_wrap(store_open(options->store_url, &etcd, &router->shared), "--store");
+    return error_wrap(store_open(options->store_url, &network, &router->shared), "--store");
 }
 
 static struct error *
