@@ -13,7 +13,7 @@
 
 #include "backends/backend_checks.h"
 #include "backends/copying.h"
-#include "backends/files.h"
+#include "base/files.h"
 
 static const struct data_settings as_the_source = {0};
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
-#include "backends/files.h"
+#include "base/files.h"
 
 #define MARK "backend"
 

@@ -19,9 +19,9 @@
 #include "backends/btrfs_family.h"
 #include "backends/btrfs_items.h"
 #include "backends/extents.h"
-#include "backends/files.h"
 #include "backends/layout.h"
 #include "backends/pool_fs.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define MANY_SUBVOLUMES 2000

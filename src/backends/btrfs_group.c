@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 #include "backends/btrfs.h"
-#include "backends/files.h"
 #include "backends/layout.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define MOST_TRIES 20

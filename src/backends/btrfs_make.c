@@ -12,8 +12,8 @@
 
 #include "backends/btrfs_subvolume.h"
 #include "backends/copying.h"
-#include "backends/files.h"
 #include "backends/layout.h"
+#include "base/files.h"
 
 #define COMPRESSION_ATTRIBUTE "btrfs.compression"
 #define TREE_MODE 0755

@@ -25,8 +25,8 @@
 #include "backends/btrfs.h"
 #include "backends/btrfs_family.h"
 #include "backends/btrfs_items.h"
-#include "backends/files.h"
 #include "backends/layout.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define LOOKS_UNTIL_ALL 30 /* a scan every other second: once a minute */

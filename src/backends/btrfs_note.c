@@ -7,8 +7,8 @@
 #include <sys/xattr.h>
 
 #include "backends/btrfs.h"
-#include "backends/files.h"
 #include "backends/layout.h"
+#include "base/files.h"
 
 #define NOTE_ATTRIBUTE "user.skycap.note"
 

@@ -16,7 +16,7 @@
 #include "backends/btrfs_family.h"
 #include "backends/btrfs_items.h"
 #include "backends/btrfs_subvolume.h"
-#include "backends/files.h"
+#include "base/files.h"
 
 /* Newer than Debian's headers. */
 #define QUOTA_CTL_ENABLE_SIMPLE 4

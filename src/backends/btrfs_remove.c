@@ -8,8 +8,8 @@
 
 #include "backends/btrfs.h"
 #include "backends/btrfs_family.h"
-#include "backends/files.h"
 #include "backends/layout.h"
+#include "base/files.h"
 
 #define MOST_TRIES 8u
 #define FULL_PART 16u /* nearly full: less than this part is free */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backends/btrfs_items.h"
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 /*

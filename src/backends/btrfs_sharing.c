@@ -16,9 +16,9 @@
 
 #include "backends/btrfs.h"
 #include "backends/btrfs_items.h"
-#include "backends/files.h"
 #include "backends/layout.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define ORIGIN_ATTRIBUTE "user.skycap.origin"

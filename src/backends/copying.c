@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/layout.h"
 #include "backends/tree.h"
+#include "base/files.h"
 
 struct error *
 copying_grow_image(int image, uint64_t size_bytes)

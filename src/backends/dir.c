@@ -22,12 +22,12 @@
 #include "backends/backend.h"
 #include "backends/copying.h"
 #include "backends/extents.h"
-#include "backends/files.h"
 #include "backends/layout.h"
 #include "backends/pool.h"
 #include "backends/pool_fs.h"
 #include "backends/project_quota.h"
 #include "backends/tree.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 struct dir_backend {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "backends/file_copy.h"
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
 

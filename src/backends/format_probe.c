@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 static bool

@@ -12,7 +12,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 
 static const struct place {
     const char *directory;

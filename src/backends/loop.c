@@ -22,7 +22,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 
 /*
  * The kernel offers the same free device to all who ask at the same time; all but one then find it

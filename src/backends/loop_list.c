@@ -10,8 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/loop.h"
+#include "base/files.h"
 
 struct error *
 loop_list(loop_found *found, void *context)

@@ -19,9 +19,9 @@
 #include "backends/backend.h"
 #include "backends/copying.h"
 #include "backends/extents.h"
-#include "backends/files.h"
 #include "backends/layout.h"
 #include "backends/tree.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define PAGE 4096u

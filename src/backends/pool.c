@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/pool_internal.h"
 #include "backends/pool_room.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define LONGEST_PAUSE_SECONDS 60

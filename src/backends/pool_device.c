@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/format.h"
 #include "backends/pool_internal.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define MARK POOL_DEVICE_FILE

@@ -9,9 +9,9 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/loop.h"
 #include "backends/pool_internal.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define ROUND_BYTES (16ull << 20)

@@ -10,9 +10,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/loop.h"
 #include "backends/pool_internal.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 const char *

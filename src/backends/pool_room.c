@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "backends/btrfs_items.h"
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define RESERVE_FILE "reserve"

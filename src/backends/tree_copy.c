@@ -14,9 +14,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "backends/files.h"
-#include "backends/tree_walk.h"
+#include "backends/tree.h"
+#include "base/files.h"
 #include "base/memory.h"
+#include "base/tree_walk.h"
 
 #define ATTRIBUTES_BYTES (64u << 10) /* the kernel's maximum for a list and for a value */
 

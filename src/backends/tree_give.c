@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "backends/files.h"
-#include "backends/tree_walk.h"
+#include "backends/tree.h"
+#include "base/files.h"
+#include "base/tree_walk.h"
 
 #define DIRECTORY_BITS (S_ISGID | S_IRWXG)
 #define FILE_BITS (S_IRGRP | S_IWGRP)

@@ -4,7 +4,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "backends/tree_walk.h"
+#include "backends/tree.h"
+#include "base/tree_walk.h"
 
 /* The order does not matter. The multiplications spread each bit over all. */
 static void

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "backends/files.h"
-#include "backends/tree_walk.h"
+#include "backends/tree.h"
+#include "base/files.h"
+#include "base/tree_walk.h"
 
 struct removal {
     int top;

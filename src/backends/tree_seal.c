@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-#include "backends/files.h"
-#include "backends/tree_walk.h"
+#include "backends/tree.h"
+#include "base/files.h"
+#include "base/tree_walk.h"
 
 bool
 tree_seal(int fd, bool sealed)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "csi/services.h"

@@ -20,8 +20,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "base/buffer.h"
+#include "base/files.h"
 #include "base/settings.h"
 #include "rpc/loop/timers.h"
 

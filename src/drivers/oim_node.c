@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/loop.h"
+#include "base/files.h"
 #include "csi/checks.h"
 #include "csi/messages.h"
 #include "drivers/oim_internal.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 static bool

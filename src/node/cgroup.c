@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "volumes/io_limits.h"
 
 #define MAX_UID 64

@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "node/use.h"
 
 static struct error *

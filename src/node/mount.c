@@ -10,8 +10,8 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "backends/files.h"
 #include "base/buffer.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define BUSY_TRIES 50u

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "backends/files.h"
 #include "backends/tree.h"
+#include "base/files.h"
 
 static struct error *
 read_group(const char *text, gid_t *out)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/size_text.h"
 #include "node/cgroup.h"
 #include "node/volume_use.h"

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "oim/accelerator.h"
 

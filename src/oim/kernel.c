@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/loop.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "oim/accelerator.h"
 

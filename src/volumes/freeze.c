@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "rpc/loop/timers.h"
 #include "volumes/capability.h"

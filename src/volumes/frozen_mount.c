@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "rpc/loop/timers.h"
 

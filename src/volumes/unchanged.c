@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/tree.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "volumes/mount_rows.h"
 
 #define MOMENT_NS 100000000 /* 0.1 s */

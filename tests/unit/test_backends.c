@@ -14,8 +14,8 @@
 
 #include "backends/backend.h"
 #include "backends/extents.h"
-#include "backends/files.h"
 #include "backends/tree.h"
+#include "base/files.h"
 #include "check.h"
 
 #define NOBODY 65534

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "connections/forward/forward.h"
 #include "connections/request/global_id.h"
 #include "connections/request/map_field.h"

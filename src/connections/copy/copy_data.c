@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/files.h"
 #include "backends/tree.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #define CHUNK_BYTES (1u << 20)

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "connections/copy/attach.h"
 #include "connections/copy/copy_data.h"
 #include "connections/forward/forward.h"

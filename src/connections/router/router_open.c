@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"

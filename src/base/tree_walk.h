@@ -3,15 +3,16 @@
  * Walks a tree without recursion: directories are queued by their path below the root and opened
  * from there, so that depth costs neither stack nor descriptors. Queued directories and files with
  * several names are stored by name, with one path for all that are in the same directory, because
- * the user of the volume determines how many there are. Internal to tree_*.c.
+ * the user of the volume determines how many there are. The times of access stay as they are.
  */
-#ifndef BACKENDS_TREE_WALK_H
-#define BACKENDS_TREE_WALK_H
+#ifndef BASE_TREE_WALK_H
+#define BASE_TREE_WALK_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 
-#include "backends/tree.h"
+#include "base/error.h"
 
 /* The next directory: to be read, or, when everything below it is done, to be left. */
 struct tree_step {

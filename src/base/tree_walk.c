@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walking trees: see tree_walk.h. */
-#include "backends/tree_walk.h"
+#include "base/tree_walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/files.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 /* Shared by all entries in it that are queued or remembered. */
@@ -127,7 +127,7 @@ struct error *
 tree_walk_open(const struct tree_walk *walk, const char *path, DIR **out)
 {
     *out = NULL;
-    int fd = files_open_below(walk->top, path, O_RDONLY | O_DIRECTORY);
+    int fd = files_open_quietly(walk->top, path, O_DIRECTORY);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
         return NULL;
     if (fd < 0 && errno == EXDEV)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors and small files: see files.h. */
-#include "backends/files.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,14 @@ files_open_below(int directory, const char *path, int flags)
     struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
     return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+int
+files_open_quietly(int directory, const char *path, int flags)
+{
+    int fd = files_open_below(directory, path, O_RDONLY | O_NOATIME | flags);
+    /* Only the owner and root may read so. */
+    return fd < 0 && errno == EPERM ? files_open_below(directory, path, O_RDONLY | flags) : fd;
 }
 
 int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers for descriptors and small files. */
-#ifndef BACKENDS_FILES_H
-#define BACKENDS_FILES_H
+#ifndef BASE_FILES_H
+#define BASE_FILES_H
 
 #include <stddef.h>
 
@@ -20,37 +20,34 @@ int files_keep(int *fd);
  */
 int files_open_below(int directory, const char *path, int flags);
 
+/* The same for reading, without a change of the time of access where that is allowed. */
+int files_open_quietly(int directory, const char *path, int flags);
+
 /* Opens a directory without following a link; -1 as openat(2). */
 int files_open_directory(int parent, const char *name);
 
 /* Opens the directory; makes it first if it is missing. */
 MUST_CHECK struct error *files_make_path(const char *path);
 
+/* The same below `parent`; `*out` is its descriptor. */
+MUST_CHECK struct error *files_make_directory(int parent, const char *name, int *out);
+
 /*
  * Replaces the contents of the file in one step: readers see the old or the new ones, also after a
  * power failure.
  */
-MUST_CHECK struct error *files_make_directory(int parent, const char *name, int *out);
-
-/*
- * The file becomes these bytes in one step: readers see the old ones or all of the new ones, and so
- * they do after a power cut.
- */
 MUST_CHECK struct error *files_replace(int directory, const char *name, const void *bytes,
                                        size_t size);
 
-/* Makes everything that was written to the descriptor's file system durable. */
+/* Reads the whole file. OUT_OF_RANGE if it has more than `room` bytes. */
 MUST_CHECK struct error *files_read(int directory, const char *name, void *bytes, size_t room,
                                     size_t *size);
 
-/*
- * The first line of a file in /sys or /proc, without the newline. Returns 0 or the value of errno.
- */
+/* Makes everything that was written to the descriptor's file system durable. */
 MUST_CHECK struct error *files_sync(int fd);
 
 /*
- * The first line of a file of /sys or /proc, without its end. 0 is success, else the value of
- * errno.
+ * The first line of a file in /sys or /proc, without the newline. Returns 0 or the value of errno.
  */
 int files_read_line(const char *path, char *line, size_t size);
 
