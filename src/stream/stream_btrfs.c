@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams of subvolumes: see stream_btrfs.h. The kernel writes to a pipe, on a thread of its own.
+ * Clones refer to the subvolume itself only, so that the target needs no other tree.
+ */
+#include "stream/stream_btrfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "stream/stream_format.h"
+#include "stream/stream_frames.h"
+
+#define PIPE_BYTES (1 << 20)
+
+/* What the thread does. */
+struct sending {
+    int subvolume;
+    int pipe;
+    uint64_t parent_root; /* 0: none */
+    int errnum;           /* its result */
+};
+
+/* What is read from the pipe. */
+struct reading {
+    struct stream_frames frames;
+    const struct stream_position *from;
+    const struct stream_sink *sink;
+};
+
+static struct error *
+find_root_id(int subvolume, uint64_t *out)
+{
+    struct btrfs_ioctl_ino_lookup_args lookup = {.objectid = BTRFS_FIRST_FREE_OBJECTID};
+    if (ioctl(subvolume, BTRFS_IOC_INO_LOOKUP, &lookup) != 0)
+        return error_from_errno(errno, "find the id of a subvolume");
+    *out = lookup.treeid;
+    return NULL;
+}
+
+static void *
+run_send(void *context)
+{
+    struct sending *sending = context;
+    struct btrfs_ioctl_send_args arguments = {.send_fd = sending->pipe,
+                                              .parent_root = sending->parent_root,
+                                              .flags = BTRFS_SEND_FLAG_VERSION,
+                                              .version = STREAM_VERSION};
+    sending->errnum = ioctl(sending->subvolume, BTRFS_IOC_SEND, &arguments) != 0 ? errno : 0;
+    files_close(&sending->pipe); /* the reader sees the end */
+    return NULL;
+}
+
+/* No signal reaches the thread: a reader that gives up must be an error, not SIGPIPE. */
+static struct error *
+start_thread(struct sending *sending, pthread_t *thread)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int errnum = pthread_create(thread, NULL, run_send, sending);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return errnum ? error_from_errno(errnum, "start a thread") : NULL;
+}
+
+/* The stream up to where it continues must be the one that was sent before. */
+static struct error *
+take_frame(void *context, const struct stream_frame *frame)
+{
+    const struct reading *reading = context;
+    const struct stream_position *position = &reading->frames.position;
+    uint64_t from = reading->from->offset;
+    bool is_beyond = position->offset > from && position->offset - frame->size < from;
+    bool is_other = position->offset == from &&
+                    memcmp(position->sum, reading->from->sum, STREAM_SUM_BYTES) != 0;
+    if (is_beyond || is_other)
+        return error_new(CODE_ABORTED, "the subvolume does not give the same stream as before");
+    return NULL;
+}
+
+/* Passes on what comes after the position at which the stream continues. */
+static struct error *
+pass_on(struct reading *reading, const uint8_t *bytes, size_t size, uint64_t offset)
+{
+    const struct stream_frame_sink frames = {take_frame, reading};
+    struct error *error = stream_frames_feed(&reading->frames, bytes, size, &frames);
+    uint64_t from = reading->from->offset;
+    if (error || offset + size <= from)
+        return error;
+    size_t skipped = offset < from ? (size_t)(from - offset) : 0;
+    return reading->sink->write(reading->sink->context, bytes + skipped, size - skipped);
+}
+
+static struct error *
+read_all(struct reading *reading, int pipe)
+{
+    uint8_t *bytes AUTO(memory_cleanup) = memory_new(PIPE_BYTES);
+    struct error *error = NULL;
+    uint64_t offset = 0;
+    for (;;) {
+        ssize_t got = read(pipe, bytes, PIPE_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_from_errno(errno, "read a stream");
+        if (got == 0)
+            return NULL;
+        error = pass_on(reading, bytes, (size_t)got, offset);
+        if (error)
+            return error;
+        offset += (uint64_t)got;
+    }
+}
+
+static struct error *
+explain(int errnum)
+{
+    if (errnum == EINVAL)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the kernel does not send streams of version %u; Linux 6.0 does",
+                         STREAM_VERSION);
+    return error_from_errno(errnum, "send a subvolume");
+}
+
+/* Runs the thread and reads until it has ended. */
+static struct error *
+send_and_read(struct sending *sending, struct reading *reading)
+{
+    pthread_t thread;
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC) != 0)
+        return error_from_errno(errno, "make a pipe");
+    /* A pipe that stays small is only slower. */
+    (void)fcntl(pipes[0], F_SETPIPE_SZ, PIPE_BYTES);
+    sending->pipe = pipes[1];
+    struct error *error = start_thread(sending, &thread);
+    if (error) {
+        close(pipes[0]);
+        close(pipes[1]);
+        return error;
+    }
+    error = read_all(reading, pipes[0]);
+    close(pipes[0]);
+    pthread_join(thread, NULL);
+    if (!error && sending->errnum)
+        error = explain(sending->errnum);
+    return error;
+}
+
+struct error *
+stream_btrfs_send(int subvolume, int parent, const struct stream_position *from,
+                  const struct stream_sink *sink, struct stream_position *end)
+{
+    struct sending sending = {.subvolume = subvolume};
+    struct reading reading = {.from = from, .sink = sink};
+    struct error *error = parent >= 0 ? find_root_id(parent, &sending.parent_root) : NULL;
+    if (!error)
+        error = send_and_read(&sending, &reading);
+    if (!error && !reading.frames.has_ended)
+        error = error_new(CODE_INTERNAL, "the kernel has sent no end of the stream");
+    if (!error && reading.frames.position.offset < from->offset)
+        error = error_new(CODE_ABORTED, "the subvolume gives a shorter stream than before");
+    *end = reading.frames.position;
+    stream_frames_clear(&reading.frames);
+    return error;
+}
