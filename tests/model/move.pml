@@ -76,11 +76,8 @@ mtype word_state[3] = NONE;
 byte word_epoch[3];
 
 /* What users and faults may still do. */
-byte moves = MOVES;
-byte deletions = DELETIONS;
-byte crashes = CRASHES;
-byte deaths = DEATHS;
-byte losses = LOSSES;
+byte moves = MOVES, deletions = DELETIONS, crashes = CRASHES;
+byte deaths = DEATHS, losses = LOSSES;
 bool dead[3];
 
 /* Only for the properties. */
