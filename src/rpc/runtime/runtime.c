@@ -11,12 +11,20 @@
 #define SPAWNED_STACK_BYTES (256u * 1024)
 #define SPAWN_RETRY_NS (UINT64_C(10) * 1000 * 1000)
 
+struct heartbeat {
+    struct timer timer;
+    uint64_t interval_ns;
+    void (*function)(void *argument);
+    void *argument;
+};
+
 struct runtime {
     struct loop *loop;
     struct metrics metrics;
     pthread_mutex_t lock;
     pthread_cond_t none_spawned;
     unsigned spawned; /* threads still running */
+    struct heartbeat heartbeat;
 };
 
 struct error *
@@ -121,6 +129,34 @@ runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *a
     pthread_mutex_unlock(&runtime->lock);
     if (!start_spawned(spawned))
         loop_post(runtime->loop, &spawned->task);
+}
+
+static void
+beat(struct timer *timer)
+{
+    struct runtime *runtime = CONTAINER_OF(timer, struct runtime, heartbeat.timer);
+    struct heartbeat *heartbeat = &runtime->heartbeat;
+    heartbeat->function(heartbeat->argument);
+    loop_arm(runtime->loop, timer, timers_now() + heartbeat->interval_ns);
+}
+
+static void
+start_on_loop(void *argument)
+{
+    beat(argument);
+}
+
+void
+runtime_start_heartbeat(struct runtime *runtime, uint32_t interval_ms,
+                        void (*function)(void *argument), void *argument)
+{
+    runtime->heartbeat = (struct heartbeat){
+        .timer.fire = beat,
+        .interval_ns = (uint64_t)interval_ms * 1000000,
+        .function = function,
+        .argument = argument,
+    };
+    loop_run(runtime->loop, start_on_loop, &runtime->heartbeat.timer);
 }
 
 struct loop *

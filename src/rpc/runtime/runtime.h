@@ -4,6 +4,7 @@
 #define RPC_RUNTIME_RUNTIME_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -30,6 +31,14 @@ void runtime_close(struct runtime *runtime);
 
 /* Any thread. Runs function(argument) on a thread of its own; it may block. */
 void runtime_spawn(struct runtime *runtime, void (*function)(void *argument), void *argument);
+
+/*
+ * Runs function(argument) on the loop thread, now and every `interval_ms`, until runtime_close. It
+ * must not block. It does not run while something else blocks the loop. Any thread but the loop's;
+ * once.
+ */
+void runtime_start_heartbeat(struct runtime *runtime, uint32_t interval_ms,
+                             void (*function)(void *argument), void *argument);
 
 const struct log *runtime_log(const struct runtime *runtime);
 
