@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/notify.h"
 #include "base/version.h"
 #include "cli/client.h"
 #include "cli/serve_process.h"
@@ -28,6 +29,50 @@ log_start(const struct process *process, const struct serve_settings *settings)
              LOG_TEXT("version", SKYCAP_VERSION), LOG_TEXT("roles", settings->roles_text),
              LOG_TEXT("driver", settings->driver_name), LOG_TEXT("node", settings->node_id));
 }
+
+/* ---- the service manager ---- */
+
+static void
+tell_manager(const struct process *process, const struct notify *notify, const char *lines)
+{
+    struct error *error AUTO(error_cleanup) = notify_send(notify, lines);
+    if (error)
+        log_warn(&process->log, "the service manager does not answer",
+                 LOG_TEXT("error", error->message));
+}
+
+static void
+tell_ready(const struct process *process, const struct serve_settings *settings,
+           const struct notify *notify)
+{
+    char text[300];
+    const struct address *address;
+    struct buffer lines AUTO(buffer_clear) = {0};
+    buffer_print(&lines, "READY=1\nSTATUS=serving %s at", settings->roles_text);
+    for (size_t i = 0; (address = server_address(process->server, i)); i++) {
+        address_print(address, text, sizeof text);
+        buffer_print(&lines, "%s %s", i ? "," : "", text);
+    }
+    tell_manager(process, notify, buffer_text(&lines));
+}
+
+static void
+ping(void *argument)
+{
+    notify_ping(argument);
+}
+
+/* The loop's thread pings: a loop that hangs is noticed, even if the rest of the process runs. */
+static void
+start_watchdog(const struct process *process, struct notify *notify)
+{
+    uint64_t half_ms = notify->watchdog_us / 2000;
+    if (notify->watchdog_us)
+        runtime_start_heartbeat(
+            process->runtime, half_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)half_ms, ping, notify);
+}
+
+/* ---- until SIGTERM ---- */
 
 static void
 reload_certificates(struct process *process, struct tls_context *tls)
@@ -66,9 +111,12 @@ static struct error *
 serve(struct client *client)
 {
     (void)client;
+    struct notify notify AUTO(notify_close) = NOTIFY_NONE; /* used until the process is closed */
     struct process process AUTO(serve_process_close) = {0};
     const struct serve_settings *settings;
     struct error *error = serve_settings_read(&settings);
+    if (!error)
+        error = notify_open(&notify);
     if (error)
         return error;
     sigset_t signals;
@@ -83,7 +131,10 @@ serve(struct client *client)
     if (error)
         return error;
     log_start(&process, settings);
+    start_watchdog(&process, &notify);
+    tell_ready(&process, settings, &notify);
     wait_for_end(&process, &signals);
+    tell_manager(&process, &notify, "STOPPING=1\nSTATUS=finishing the calls in progress");
     serve_process_stop(&process);
     return NULL;
 }
