@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# time-limit: 300
+# The manifests of deploy/kubernetes are objects of the Kubernetes API, field by field, and what they say of flags, sockets, names, rights and parameters is so. Each server
+# is started with its arguments.
+source "$(dirname "$0")/../peers.sh"
+source "$(dirname "$0")/../storage.sh"
+need_peers kubernetes
+manifests=$SKYCAP_ROOT/deploy/kubernetes
+
+if [ "$(id -u)" = 0 ] && [ -e /dev/loop-control ]; then
+    need_storage
+    start_skycap --backend btrfs --pool-size 1Gi
+else
+    start_skycap
+fi
+after_servers() { undo_storage "$SKYCAP_TMP" || true; }
+
+# deployment NAME SOCKET: its own files, and those that all have.
+deployment() {
+    local objects=$SKYCAP_TMP/$1.json
+    "$PEERS/manifest-objects" "$manifests"/common/*.yaml "$manifests/$1"/*.yaml "$manifests"/snapshots/*.yaml >"$objects" 2>"$SKYCAP_TMP/$1.errors" ||
+        fail "$1: $(cat "$SKYCAP_TMP/$1.errors")"
+    echo "# $1: $(wc -l <"$objects") objects"
+    "$SKYCAP_ROOT/tests/deployment.py" "$SKYCAP" "$objects" "$2" "$SKYCAP_TMP/$1" || failed=$((failed + 1))
+}
+
+deployment headless "$SOCKET"
+
+# A connection of the same name takes the parameters of a class in place of the real driver.
+mkdir "$SKYCAP_TMP/connections"
+echo "driver: local" >"$SKYCAP_TMP/connections/nas.yaml"
+start_skycap_at "$SKYCAP_TMP/split.sock" --connections "$SKYCAP_TMP/connections"
+deployment split "$SOCKET"
+
+# Strict: each of these mistakes is an error.
+for mistake in 's/attachRequired: true/attachRequred: true/' 's/attachRequired: true/attachRequired: 1.5/' 's/^kind: CSIDriver/kind: CSIDrivers/' \
+    's/attachRequired: true/attachRequired: true\n  attachRequired: false/'; do
+    sed "$mistake" "$manifests/headless/1-driver.yaml" >"$SKYCAP_TMP/mistake.yaml"
+    ! cmp -s "$SKYCAP_TMP/mistake.yaml" "$manifests/headless/1-driver.yaml" || fail "nothing to change: $mistake"
+    ! "$PEERS/manifest-objects" "$SKYCAP_TMP/mistake.yaml" >/dev/null 2>&1 || fail "not noticed: $mistake"
+done
+[ "$failed" = 0 ] || exit 1

@@ -1,0 +1,429 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares manifests and units with each other and with the program: tests/deployment.py SKYCAP OBJECTS SOCKET DIRECTORY
+
+OBJECTS has the objects of one deployment, a line of JSON each, as manifest-objects prints them. SOCKET is that of a server, which is asked to make volumes. DIRECTORY is for
+the servers that are started with the arguments of the manifests. Prints `ok FACT` and `FAILED FACT: WHY`, and counts at the end.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FLAG = re.compile(r"--[a-z][a-z0-9-]*")
+SIDECAR_KEYS = "csi.storage.k8s.io/"
+KUBERNETES_OWN = {"kube-root-ca.crt"}
+# The flags of the sidecars, in the versions that the manifests name.
+COMMON = {"--csi-address", "--leader-election", "--timeout", "--retry-interval-start", "--retry-interval-max", "--feature-gates", "--http-endpoint", "--kube-api-qps",
+          "--kube-api-burst", "--v"}
+SIDECARS = {
+    "csi-provisioner:v6.3.0": COMMON | {"--strict-topology", "--immediate-topology", "--enable-capacity", "--capacity-ownerref-level", "--capacity-poll-interval",
+                                        "--extra-create-metadata", "--default-fstype", "--worker-threads"},
+    "csi-attacher:v4.12.0": COMMON | {"--default-fstype", "--worker-threads", "--reconcile-sync", "--resync"},
+    "csi-resizer:v2.2.1": COMMON | {"--handle-volume-inuse-error", "--workers", "--resync-period"},
+    "csi-snapshotter:v8.6.0": COMMON | {"--extra-create-metadata", "--worker-threads", "--resync-period"},
+}
+# Their leases, named for the driver.
+LEASES = ("{}", "external-attacher-leader-{}", "external-resizer-{}", "external-snapshotter-leader-{}")
+
+
+class Program:
+    def __init__(self, path):
+        self.path = path
+        self.helps = {}
+
+    def run(self, *arguments):
+        return subprocess.run([self.path, *arguments], capture_output=True, text=True, check=False, timeout=30)
+
+    def flags(self, command):
+        if command not in self.helps:
+            self.helps[command] = set(FLAG.findall(self.run(command, "--help").stdout))
+        return self.helps[command]
+
+    def version(self):
+        return json.loads(self.run("version", "-o", "json").stdout)["version"]
+
+    def call(self, socket, method, request):
+        done = self.run("call", "--timeout", "20", f"unix:{socket}", method, json.dumps(request))
+        return (json.loads(done.stdout), "") if done.returncode == 0 else (None, done.stderr.strip())
+
+
+class Deployment:
+    """The objects, and what they say of each other."""
+
+    def __init__(self, path):
+        self.objects = [json.loads(line)["object"] for line in open(path)]
+
+    def of(self, *kinds):
+        return [thing for thing in self.objects if thing["kind"] in kinds]
+
+    def has(self, kind, name, namespace=None):
+        return any(thing["metadata"]["name"] == name and (not namespace or thing["metadata"].get("namespace") == namespace) for thing in self.of(kind))
+
+    def templates(self):
+        """The pods, each with a name for messages."""
+        for thing in self.of("Deployment", "DaemonSet"):
+            yield f"{thing['kind']} {thing['metadata']['name']}", thing["metadata"]["namespace"], thing["spec"]["template"]
+
+    def containers(self):
+        for where, namespace, template in self.templates():
+            for container in template["spec"]["containers"]:
+                yield f"{where}, {container['name']}", namespace, template["spec"], container
+
+    def drivers(self):
+        return [thing["metadata"]["name"] for thing in self.of("CSIDriver")]
+
+
+def is_skycap(container):
+    return "/skycap:" in container["image"]
+
+
+def flags_of(arguments):
+    return {argument.split("=")[0] for argument in arguments if argument.startswith("-")}
+
+
+def value_of(arguments, flag):
+    for argument in arguments:
+        if argument.startswith(flag + "="):
+            return argument.partition("=")[2]
+    return None
+
+
+def probes_of(container):
+    """The commands that probes run."""
+    for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+        if "exec" in container.get(kind, {}):
+            yield container[kind]["exec"]["command"]
+
+
+def place_of(spec, container, path):
+    """What a path is: the source of the volume it is in, and the path below. None: it is in no volume."""
+    sources = {volume["name"]: volume for volume in spec["volumes"]}
+    mounts = [mount for mount in container["volumeMounts"] if (path + "/").startswith(mount["mountPath"] + "/")]
+    if not mounts:
+        return None
+    mount = max(mounts, key=lambda mount: len(mount["mountPath"]))
+    rest = path[len(mount["mountPath"]):].strip("/")
+    source = sources.get(mount["name"], {})
+    if "hostPath" in source:
+        return "host", os.path.join(source["hostPath"]["path"], rest).rstrip("/")
+    return mount["name"], rest
+
+
+# ---- facts: each gives a list of what is wrong -------------------------------------------------------------------------
+
+
+def flags_exist(deployment, program):
+    wrong, seen = [], 0
+    for where, _, _, container in deployment.containers():
+        known = program.flags(container["args"][0]) if is_skycap(container) else SIDECARS.get(container["image"].rpartition("/")[2])
+        if known is not None:
+            seen += 1
+            wrong += [f"{where}: there is no flag {flag}" for flag in sorted(flags_of(container.get("args", [])) - known)]
+        for command in probes_of(container):
+            wrong += [f"{where}: skycap {command[1]} has no flag {flag}" for flag in sorted(flags_of(command) - program.flags(command[1]))]
+    return wrong if seen else ["no container was looked at"]
+
+
+def sidecars_are_known(deployment, _):
+    sidecars = [container["image"] for _, _, _, container in deployment.containers() if "/sig-storage/csi-" in container["image"]]
+    return [f"{image}: this version's flags are not known here" for image in sidecars if image.rpartition("/")[2] not in SIDECARS] + ([] if sidecars else ["none"])
+
+
+def images_are_of_this_version(deployment, program):
+    images = [container["image"] for _, _, _, container in deployment.containers() if is_skycap(container)]
+    wanted = f"registry.example.com/skycap:{program.version()}"
+    return [f"{image}, and not {wanted}" for image in images if image != wanted] + ([] if images else ["none"])
+
+
+def driver_names_agree(deployment, program):
+    socket = sys.argv[3]
+    real = program.call(socket, "csi.v1.Identity/GetPluginInfo", {})[0]["name"]
+    names = [("CSIDriver", name) for name in deployment.drivers()]
+    names += [(f"StorageClass {thing['metadata']['name']}", thing["provisioner"]) for thing in deployment.of("StorageClass")]
+    names += [(thing["kind"], thing["driver"]) for thing in deployment.of("VolumeSnapshotClass", "VolumeGroupSnapshotClass")]
+    kinds = {kind.split()[0] for kind, _ in names}
+    missing = {"CSIDriver", "StorageClass", "VolumeSnapshotClass", "VolumeGroupSnapshotClass"} - kinds
+    return [f"{where}: {name}, and the program says {real}" for where, name in names if name != real] + [f"no {kind}" for kind in sorted(missing)]
+
+
+def names_of_rights_agree(deployment, _):
+    wrong = []
+    for binding in deployment.of("RoleBinding", "ClusterRoleBinding"):
+        where = f"{binding['kind']} {binding['metadata']['name']}"
+        role, namespace = binding["roleRef"], binding["metadata"].get("namespace")
+        if not deployment.has(role["kind"], role["name"], namespace if role["kind"] == "Role" else None):
+            wrong.append(f"{where}: there is no {role['kind']} {role['name']}")
+        for subject in binding["subjects"]:
+            if not deployment.has("ServiceAccount", subject["name"], subject["namespace"]):
+                wrong.append(f"{where}: there is no account {subject['namespace']}/{subject['name']}")
+    bound = {(binding["roleRef"]["kind"], binding["roleRef"]["name"]) for binding in deployment.of("RoleBinding", "ClusterRoleBinding")}
+    wrong += [f"{role['kind']} {role['metadata']['name']} is bound to nobody" for role in deployment.of("Role", "ClusterRole")
+              if (role["kind"], role["metadata"]["name"]) not in bound]
+    for where, namespace, template in deployment.templates():
+        account = template["spec"].get("serviceAccountName")
+        if account and not deployment.has("ServiceAccount", account, namespace):
+            wrong.append(f"{where}: there is no account {account}")
+    return wrong if bound else ["nothing is bound"]
+
+
+def leases_are_those_of_the_driver(deployment, _):
+    named = {name for role in deployment.of("Role") for rule in role["rules"] if rule["resources"] == ["leases"] for name in rule.get("resourceNames", [])}
+    wanted = {form.format(re.sub("[^a-zA-Z0-9-]", "-", name)) for name in deployment.drivers() for form in LEASES}
+    return [f"{name} is in one of rule and driver only" for name in sorted(named ^ wanted)]
+
+
+def tokens_are_for_sidecars(deployment, _):
+    wrong = []
+    for where, _, spec, container in deployment.containers():
+        mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+        has_token = "/var/run/secrets/kubernetes.io/serviceaccount" in mounts
+        if spec.get("automountServiceAccountToken") is not False:
+            wrong.append(f"{where}: every container has a token")
+        if has_token != ("/sig-storage/csi-" in container["image"]):
+            wrong.append(f"{where}: {'a' if has_token else 'no'} token")
+    return wrong
+
+
+def sockets_agree(deployment, _):
+    """Sidecars and probes find the socket of skycap, and so does the kubelet where it registers."""
+    wrong, seen = [], 0
+    for where, _, template in deployment.templates():
+        spec = template["spec"]
+        for skycap in [container for container in spec["containers"] if is_skycap(container)]:
+            endpoint = value_of(skycap["args"], "--endpoint").removeprefix("unix://")
+            place = place_of(spec, skycap, endpoint)
+            for container in spec["containers"]:
+                address = value_of(container.get("args", []), "--csi-address")
+                if address:
+                    seen += 1
+                    if place_of(spec, container, address) != place:
+                        wrong.append(f"{where}, {container['name']}: {address} is not the socket of skycap")
+            for command in probes_of(skycap):
+                if f"unix://{endpoint}" not in [word.removeprefix("--endpoint=") for word in command]:
+                    wrong.append(f"{where}: a probe asks another socket: {command}")
+            registration = value_of(skycap["args"], "--kubelet-registration-dir")
+            if registration:
+                wrong += [f"{where}: the kubelet does not find {path}" for path in (endpoint, registration) if place_of(spec, skycap, path) != ("host", path)]
+                wrong += [f"{where}: {endpoint} is not named for {name}" for name in deployment.drivers() if f"/{name}/" not in endpoint]
+            if place is None:
+                wrong.append(f"{where}: {endpoint} is in no volume")
+    return wrong if seen else ["no sidecar"]
+
+
+def paths_of_arguments_are_mounted(deployment, _):
+    wrong = []
+    for where, _, spec, container in deployment.containers():
+        for argument in container.get("args", []) + container.get("command", []):
+            value = argument.partition("=")[2].removeprefix("unix://")
+            if value.startswith("/") and place_of(spec, container, value) is None:
+                wrong.append(f"{where}: {argument} is in no volume")
+    return wrong
+
+
+def volumes_and_mounts_agree(deployment, _):
+    wrong = []
+    for where, _, template in deployment.templates():
+        spec = template["spec"]
+        given = {volume["name"] for volume in spec["volumes"]}
+        used = {mount["name"] for container in spec["containers"] for mount in container["volumeMounts"]}
+        wrong += [f"{where}: volume {name} is only {'given' if name in given else 'used'}" for name in sorted(given ^ used)]
+    return wrong
+
+
+def what_is_referred_to_exists(deployment, _):
+    """ConfigMaps are in a manifest. Secrets are made by the commands of docs/deploy.md."""
+    page = (ROOT / "docs/deploy.md").read_text()
+    wrong = []
+    for where, namespace, template in deployment.templates():
+        for volume in template["spec"]["volumes"]:
+            sources = [volume, *volume.get("projected", {}).get("sources", [])]
+            maps = {source["configMap"]["name"] for source in sources if "configMap" in source} - KUBERNETES_OWN
+            wrong += [f"{where}: there is no ConfigMap {name}" for name in maps if not deployment.has("ConfigMap", name, namespace)]
+            secret = volume.get("secret", {}).get("secretName")
+            if secret and f"secret generic {secret} " not in page:
+                wrong.append(f"{where}: docs/deploy.md does not make the Secret {secret}")
+    return wrong
+
+
+def services_lead_to_pods(deployment, _):
+    wrong = []
+    for service in deployment.of("Service"):
+        name = service["metadata"]["name"]
+        pods = [template for _, _, template in deployment.templates() if service["spec"]["selector"].items() <= template["metadata"]["labels"].items()]
+        ports = {port["name"] for template in pods for container in template["spec"]["containers"] for port in container.get("ports", [])}
+        wrong += [f"Service {name}: no pod has the port {port['targetPort']}" for port in service["spec"]["ports"] if port["targetPort"] not in ports]
+    for where, _, _, container in deployment.containers():
+        for flag in ("--registry", "--store"):
+            address = value_of(container.get("args", []), flag)
+            if address:
+                host, port = address.removeprefix("etcd://").partition("/")[0].split(":")
+                if not any(host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc" and int(port) in [item["port"] for item in service["spec"]["ports"]]
+                           for service in deployment.of("Service")):
+                    wrong.append(f"{where}: {address} is no Service")
+    return wrong
+
+
+def selectors_match(deployment, _):
+    return [f"{thing['kind']} {thing['metadata']['name']}" for thing in deployment.of("Deployment", "DaemonSet")
+            if not thing["spec"]["selector"]["matchLabels"].items() <= thing["spec"]["template"]["metadata"]["labels"].items()]
+
+
+def only_who_mounts_is_privileged(deployment, _):
+    wrong = []
+    for where, _, _, container in deployment.containers():
+        context = container["securityContext"]
+        mounts_for_host = any(mount.get("mountPropagation") == "Bidirectional" for mount in container["volumeMounts"])
+        if mounts_for_host and not context.get("privileged"):
+            wrong.append(f"{where}: Bidirectional is only for privileged containers")
+        is_locked = context.get("capabilities") == {"drop": ["ALL"]} and context.get("allowPrivilegeEscalation") is False
+        if not context.get("privileged") and not is_locked:
+            wrong.append(f"{where}: keeps capabilities that it does not need")
+        if context.get("privileged") and "/sig-storage/csi-" in container["image"]:
+            wrong.append(f"{where}: is privileged")
+    return wrong
+
+
+# ---- facts of a running program -------------------------------------------------------------------------------------------
+
+
+def ask_for_volume(program, socket, thing):
+    """As the provisioner asks: its own keys become the capability. Returns why it was refused, or ""."""
+    parameters = thing.get("parameters", {})
+    fs_type = parameters.get(SIDECAR_KEYS + "fstype", "")
+    use = {"block": {}} if "-block" in thing["metadata"]["name"] else {"mount": {"fsType": fs_type}}
+    name = "claim-" + thing["metadata"]["name"]
+    reply, why = program.call(socket, "csi.v1.Controller/CreateVolume", {
+        "name": name, "capacityRange": {"requiredBytes": str(512 << 20)}, "volumeCapabilities": [{**use, "accessMode": {"mode": "SINGLE_NODE_WRITER"}}],
+        "parameters": {key: value for key, value in parameters.items() if not key.startswith(SIDECAR_KEYS)}})
+    if reply:
+        why = program.call(socket, "csi.v1.Controller/DeleteVolume", {"volumeId": reply["volume"]["volumeId"]})[1]
+    return why
+
+
+def is_planned(program, thing):
+    """mobility comes with the cluster; a program without it refuses the class."""
+    return "mobility" in thing.get("parameters", {}) and "mobility" not in program.run("volume", "create", "--help").stdout
+
+
+def connection_files_are_good(deployment, program, directory):
+    for thing in deployment.of("ConfigMap"):
+        for name, text in thing["data"].items():
+            pathlib.Path(directory, name).write_text(text)
+    checked = program.run("connection", "check", str(directory))
+    return [] if checked.returncode == 0 else (checked.stdout + checked.stderr).splitlines()
+
+
+class Server:
+    """A server with the arguments of a container; what is in /var, /run and /etc there is in a directory here."""
+
+    def __init__(self, program, directory, deployment, container):
+        self.program, self.directory, self.container = program, pathlib.Path(directory), container
+        self.arguments = [self.translate(argument) for argument in container["args"]]
+        for argument in self.arguments:
+            value = argument.partition("=")[2].removeprefix("unix://")
+            if value.startswith(directory):
+                is_file = pathlib.Path(value).suffix in (".sock", ".crt", ".key")
+                (pathlib.Path(value).parent if is_file else pathlib.Path(value)).mkdir(parents=True, exist_ok=True)
+        self.make_certificates()
+        connections = value_of(self.arguments, "--connections")
+        if connections:
+            for name, text in deployment.of("ConfigMap")[0]["data"].items():
+                pathlib.Path(connections, name).write_text(self.translate(text))
+        elif value_of(self.arguments, "--roles") != "registry":
+            self.arguments.append("--backend=dir")
+
+    def translate(self, text):
+        text = re.sub(r"(?<![\w.])/(?=(var|run|etc)/)", f"{self.directory}/", text)
+        text = re.sub(r"^(--listen|--http)=.*", r"\1=127.0.0.1:0", text)
+        return text.replace("$(NODE_NAME)", "worker-1")
+
+    def make_certificates(self):
+        authority = self.directory / "etc/skycap/pki"
+        for flag in ("--tls-cert", "--store-cert"):
+            path = value_of(self.arguments, flag)
+            if path:
+                self.program.run("pki", "init", str(authority))
+                self.program.run("pki", "issue", pathlib.Path(path).stem, "--pki", str(authority))
+
+    def answers(self, process):
+        for _ in range(200):
+            if process.poll() is not None:
+                return False
+            if all(self.program.run(*[self.translate(word) for word in command[1:]]).returncode == 0 for command in probes_of(self.container) if command[1] == "call"):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def try_it(self):
+        """Why it does not start, answer its probes or end well; "" if it does."""
+        log = self.directory / "server.log"
+        with open(log, "w") as output:
+            process = subprocess.Popen([self.program.path, *self.arguments], stdout=output, stderr=output)
+        answered = self.answers(process)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout=60)
+        return "" if answered and code == 0 else f"exit code {code}: {log.read_text().strip().splitlines()[-1:]}"
+
+
+class Report:
+    def __init__(self):
+        self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+
+    def say(self, fact, wrong):
+        self.counts["failed" if wrong else "passed"] += 1
+        print(f"FAILED {fact}: {'; '.join(wrong)}" if wrong else f"ok {fact}", flush=True)
+
+    def skip(self, fact, why):
+        self.counts["skipped"] += 1
+        print(f"# skipped: {fact}: {why}", flush=True)
+
+    def end(self):
+        print("# result: " + ", ".join(f"{number} {what}" for what, number in self.counts.items()))
+        return 1 if self.counts["failed"] else 0
+
+
+FACTS = (flags_exist, sidecars_are_known, images_are_of_this_version, driver_names_agree, names_of_rights_agree, leases_are_those_of_the_driver, tokens_are_for_sidecars,
+         sockets_agree, paths_of_arguments_are_mounted, volumes_and_mounts_agree, what_is_referred_to_exists, services_lead_to_pods, selectors_match,
+         only_who_mounts_is_privileged)
+
+
+def check_running(report, deployment, program, socket, directory):
+    for thing in deployment.of("StorageClass"):
+        fact = f"CreateVolume takes the parameters of {thing['metadata']['name']}"
+        why = ask_for_volume(program, socket, thing)
+        if why and is_planned(program, thing):
+            report.skip(fact, "this program has no parameter mobility")
+        else:
+            report.say(fact, [why] if why else [])
+    if deployment.of("ConfigMap"):
+        files = pathlib.Path(directory, "connections")
+        files.mkdir(parents=True)
+        report.say("connection files are good", connection_files_are_good(deployment, program, files))
+    for number, (where, _, _, container) in enumerate(deployment.containers()):
+        if not is_skycap(container):
+            continue
+        why = Server(program, f"{directory}/{number}", deployment, container).try_it()
+        if "--registry needs the role oim-controller" in why:
+            report.skip(f"{where} starts", "this program has no cluster")
+        else:
+            report.say(f"{where} starts and answers its probes", [why] if why else [])
+
+
+def main():
+    program, deployment = Program(sys.argv[1]), Deployment(sys.argv[2])
+    report = Report()
+    for fact in FACTS:
+        report.say(fact.__name__.replace("_", " "), fact(deployment, program))
+    check_running(report, deployment, program, sys.argv[3], sys.argv[4])
+    return report.end()
+
+
+sys.exit(main())
