@@ -175,6 +175,39 @@ a_renewal_of_what_was_listed_as_expired_is_news(void)
     office_close(&office);
 }
 
+/*
+ * The client gives 1 MiB of window and receives nothing. What exceeds that, and 256 KiB on the way, waits in the feed, which has as much room. A
+ * change waits there until the entry would have expired if it had not been renewed, which is no news.
+ */
+static void
+a_change_that_waits_does_not_become_an_expiry(void)
+{
+    enum { LARGE_ONES = 345 };
+    static char value[4001];
+    struct office office;
+    unsigned lines = 0;
+    const char *line;
+    office_open(&office);
+    memset(value, 'v', sizeof value - 1);
+    struct client_call *slow = begin_watch(&office, "");
+    CHECK_TEXT(next_line(&office, slow), "complete");
+    for (int i = 0; i < LARGE_ONES; i++) {
+        succeed(set_value(&office, "large", value));
+        sleep_ms(1);
+    }
+    succeed(announce_node(&office, "n", "a:1", 1000, NULL));
+    sleep_ms(500);
+    succeed(announce_node(&office, "n", "a:1", 60000, NULL));
+    sleep_ms(700);
+    do
+        line = next_line(&office, slow);
+    while (!strncmp(line, "set large ", 10) && ++lines <= LARGE_ONES);
+    CHECK_NUMBER(lines, LARGE_ONES);
+    CHECK_TEXT(line, "set nodes/n/address a:1");
+    end_watch(slow);
+    office_close(&office);
+}
+
 /* One that does not receive is sent everything anew later; the other gets each change in time. */
 static void
 a_slow_watcher_holds_nobody_and_begins_anew(void)
@@ -321,6 +354,7 @@ main(void)
     a_mere_renewal_is_no_news();
     a_node_that_expires_is_told_with_its_attributes();
     a_renewal_of_what_was_listed_as_expired_is_news();
+    a_change_that_waits_does_not_become_an_expiry();
     a_slow_watcher_holds_nobody_and_begins_anew();
     watches_end_when_the_registry_stops();
     what_another_registry_writes_counts_here_too();

@@ -8,6 +8,7 @@
 
 static pid_t registry;
 static char registry_socket[600];
+static char registry_listen[64]; /* without TLS */
 static struct runtime *runtime;
 
 /* ---- the process ---- */
@@ -38,7 +39,8 @@ run_registry(const char *data, const char *store_url)
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     execl(program, program, "serve", "--roles", "registry", "--endpoint", endpoint, "--data", data,
-          store_url ? "--store" : NULL, store_url, (char *)NULL);
+          "--listen", registry_listen, "--insecure", store_url ? "--store" : NULL, store_url,
+          (char *)NULL);
     _exit(127);
 }
 
@@ -46,6 +48,7 @@ static void
 start_registry(const char *data, const char *store_url)
 {
     snprintf(registry_socket, sizeof registry_socket, "%s", below("registry.sock"));
+    snprintf(registry_listen, sizeof registry_listen, "127.0.0.1:%u", find_free_port());
     registry = fork();
     if (!registry)
         run_registry(data, store_url);
@@ -213,6 +216,45 @@ a_long_list_comes_whole_and_in_order(void)
     store_close(store);
 }
 
+/* `prefix` with its slash, or "". */
+static struct store *
+open_prefix(const char *prefix)
+{
+    char url[128];
+    struct store *opened = NULL;
+    snprintf(url, sizeof url, "registry://%s%s", registry_listen, prefix);
+    CHECK_OK(store_open(url, &(struct store_options){.runtime = runtime}, &opened));
+    return opened;
+}
+
+static void
+prefixes_are_stores_of_their_own(void)
+{
+    store_close(open_on_sqlite(106));
+    struct store *all = open_prefix(""), *one = open_prefix("/one"), *two = open_prefix("/two/");
+    CHECK_OK(put(one, "a/1", "1", STORE_ABSENT, NULL));
+    CHECK_OK(put(two, "a/1", "2", STORE_ABSENT, NULL));
+    CHECK_OK(put(one, "b", "1", STORE_ABSENT, NULL));
+    CHECK_TEXT(get(one, "a/1"), "1");
+    CHECK_TEXT(get(two, "a/1"), "2");
+    CHECK_TEXT(get(all, "one/a/1"), "1");
+    CHECK_TEXT(get(all, "a/1"), NULL);
+    store = one;
+    CHECK_TEXT(list("", NULL, 0), "a/1,b,");
+    CHECK_TEXT(list("a", NULL, 0), "a/1,");
+    CHECK_TEXT(list("", "a/1", 0), "b,");
+    store = two;
+    CHECK_TEXT(list("", NULL, 0), "a/1,");
+    store = all;
+    CHECK_TEXT(list("", NULL, 2), "one/a/1,one/b,+");
+    CHECK_CODE(put(two, "a/1", "3", STORE_ABSENT, NULL), CODE_ABORTED);
+    CHECK_OK(put(two, "a/1", NULL, STORE_ANY, NULL));
+    CHECK_TEXT(get(one, "a/1"), "1");
+    store_close(all);
+    store_close(one);
+    store_close(two);
+}
+
 static void
 a_store_opens_although_nobody_answers(void)
 {
@@ -273,6 +315,45 @@ a_write_without_an_answer_is_in_doubt(void)
 }
 
 static void *
+kill_soon(void *unused)
+{
+    sleep_ms(200);
+    kill(registry, SIGKILL);
+    return unused;
+}
+
+static void
+a_write_whose_connection_is_lost_is_in_doubt(void)
+{
+    pthread_t thread;
+    store = open_on_sqlite(107);
+    CHECK_OK(put(store, "a", "1", STORE_ABSENT, NULL));
+    kill(registry, SIGSTOP);
+    waitpid(registry, NULL, WUNTRACED);
+    CHECK(!pthread_create(&thread, NULL, kill_soon, NULL));
+    double start = now_ms();
+    struct error *error AUTO(error_cleanup) = put(store, "a", "2", STORE_ANY, NULL);
+    CHECK(error && error->code == CODE_UNAVAILABLE && error->in_doubt);
+    CHECK(now_ms() - start < PROMPT_MS);
+    pthread_join(thread, NULL);
+    store_close(store);
+}
+
+/* The registry answers that it does not know either. */
+static void
+a_write_that_etcd_does_not_answer_is_in_doubt(void)
+{
+    store = open_on_etcd(100);
+    CHECK_OK(put(store, "a", "1", STORE_ABSENT, NULL));
+    freeze_etcd();
+    struct error *error AUTO(error_cleanup) = put(store, "a", "2", STORE_ANY, NULL);
+    CHECK(error && error->code == CODE_UNAVAILABLE && error->in_doubt);
+    CHECK(error && strstr(error->message, "etcd at"));
+    kill(etcd_process, SIGCONT);
+    store_close(store);
+}
+
+static void *
 stop_soon(void *unused)
 {
     sleep_ms(200);
@@ -319,9 +400,11 @@ main(void)
     it_cannot_be_watched();
     revisions_begin_with_the_first_row();
     a_long_list_comes_whole_and_in_order();
+    prefixes_are_stores_of_their_own();
     a_store_opens_although_nobody_answers();
     a_write_waits_while_the_registry_starts_again();
     a_write_without_an_answer_is_in_doubt();
+    a_write_whose_connection_is_lost_is_in_doubt();
     who_waits_for_the_registry_is_sent_on();
     if (has_etcd()) {
         start_etcd();
@@ -329,6 +412,7 @@ main(void)
         meter = open_etcd_store("meter");
         CHECK_OK(put(meter, "a", "1", STORE_ANY, NULL));
         check_facts("a registry on etcd", open_on_etcd);
+        a_write_that_etcd_does_not_answer_is_in_doubt();
         store_close(meter);
         stop_registry(SIGTERM);
         stop_etcd();
