@@ -66,6 +66,7 @@ extern const struct command call_command;
 extern const struct command connection_command;
 extern const struct command connection_check_command;
 extern const struct command doctor_command;
+extern const struct command node_command;
 extern const struct command oim_command;
 extern const struct command op_command;
 extern const struct command pki_command;

@@ -2,10 +2,12 @@
 /* Requests for volumes and snapshots: see inventory.h. */
 #include "cli/inventory.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "base/size_text.h"
 #include "cli/table.h"
+#include "csi/ids.h"
 #include "message/message_json.h"
 
 /* ---- requests ---- */
@@ -119,12 +121,44 @@ source_of(const volume_info *volume)
                : source->snapshot->snapshot_id;
 }
 
+/* "": its driver tells no node of ours. */
+static const char *
+node_of(const volume_info *volume)
+{
+    const Csi__V1__Volume *message = volume->volume;
+    for (size_t i = 0; i < message->n_accessible_topology; i++) {
+        const Csi__V1__Topology *topology = message->accessible_topology[i];
+        for (size_t j = 0; j < topology->n_segments; j++)
+            if (strcmp(topology->segments[j]->key, IDS_TOPOLOGY_NODE) == 0)
+                return topology->segments[j]->value;
+    }
+    return "";
+}
+
+static bool
+are_on_several_nodes(volume_info *const *volumes, size_t count)
+{
+    const char *first = "";
+    for (size_t i = 0; i < count; i++) {
+        const char *node = node_of(volumes[i]);
+        if (node[0] && first[0] && strcmp(node, first) != 0)
+            return true;
+        first = node[0] ? node : first;
+    }
+    return false;
+}
+
+/* Volumes of one node need no column that says so. */
 void
 inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena *arena)
 {
-    static const char *const headings[] = {"NAME", "SIZE", "TYPE", "FROM", "STATE", "ID", "AT"};
+    static const char *const headings[] = {"NAME",  "SIZE", "TYPE", "FROM",
+                                           "STATE", "ID",   "NODE", "AT"};
+    static const char *const without_node[] = {"NAME", "SIZE", "TYPE", "FROM", "STATE", "ID", "AT"};
+    bool has_nodes = are_on_several_nodes(volumes, count);
     struct table table AUTO(table_clear);
-    table_init(&table, headings, COUNT_OF(headings));
+    table_init(&table, has_nodes ? headings : without_node,
+               has_nodes ? COUNT_OF(headings) : COUNT_OF(without_node));
     for (size_t i = 0; i < count; i++) {
         table_add(&table, volumes[i]->name);
         table_add(&table, inventory_size_text(volumes[i]->volume->capacity_bytes, arena));
@@ -132,6 +166,8 @@ inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena 
         table_add(&table, source_of(volumes[i]));
         table_add(&table, state_of(volumes[i]));
         table_add(&table, volumes[i]->volume->volume_id);
+        if (has_nodes)
+            table_add(&table, node_of(volumes[i]));
         table_add(&table, places_of(volumes[i], arena)); /* last, because it may be long */
     }
     table_print(&table);

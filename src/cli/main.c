@@ -14,6 +14,7 @@ static const struct command skycap_command = {
             &snapshot_command,
             &op_command,
             &connection_command,
+            &node_command,
             &registry_command,
             &oim_command,
             &probe_command,

@@ -4,8 +4,9 @@
  *
  * Calls with "controllerid" are forwarded to that controller. The registry's services check their
  * calls themselves, because permissions depend on the path of the entry. Everyone may use health
- * and reflection. Everything else, such as the OIM controller, is only for the registry; this
- * includes unknown methods, which a connection may forward.
+ * and reflection. A node's engines are for other nodes, its CSI services for user.admin. Everything
+ * else, such as the OIM controller, is only for the registry; this includes unknown methods, which
+ * a connection may forward.
  */
 #include "cli/serve_guard.h"
 
@@ -36,6 +37,26 @@ is_for_own(const struct serve_guard *guard, const struct call *call)
     return !error;
 }
 
+static bool
+is_of(const char *path, const char *package)
+{
+    return !strncmp(path, package, strlen(package));
+}
+
+/* What a node serves. */
+static struct error *
+check_node(const struct call *call, bool *is_decided)
+{
+    const char *path = call_path(call);
+    *is_decided = true;
+    if (is_of(path, "/skycap.v1.Peer/") || is_of(path, "/skycap.v1.Transfer/"))
+        return rights_check_node(call_peer(call));
+    if (is_of(path, "/csi.v1.") || is_of(path, "/skycap.v1."))
+        return rights_check_is(call_peer(call), RIGHTS_ADMIN);
+    *is_decided = false;
+    return NULL;
+}
+
 static struct error *
 check(struct call *call, void *context, bool *to_fallback)
 {
@@ -48,6 +69,10 @@ check(struct call *call, void *context, bool *to_fallback)
         call_method(call) ? checks_itself(call_path(call)) : guard->registry != NULL;
     if (guard->is_open || is_checked_later || is_for_own(guard, call))
         return NULL;
+    bool is_decided = false;
+    struct error *error = guard->is_in_cluster ? check_node(call, &is_decided) : NULL;
+    if (is_decided)
+        return error;
     return rights_check_is(call_peer(call), REGISTRY_NAME);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Permissions of callers, for a registry or an OIM controller: see docs/oim.md. A process that only
- * serves CSI accepts every peer whose certificate the CA has signed.
+ * Permissions of callers, for a registry, an OIM controller or a node of a cluster: see
+ * docs/oim.md. A process that only serves CSI accepts every peer whose certificate the CA has
+ * signed.
  */
 #ifndef CLI_SERVE_GUARD_H
 #define CLI_SERVE_GUARD_H
@@ -11,7 +12,8 @@
 struct serve_guard {
     struct registry *registry;  /* NULL: none */
     const char *own_controller; /* the OIM controller's id; NULL: none */
-    bool is_open;               /* --insecure: no permissions */
+    bool is_in_cluster;
+    bool is_open; /* --insecure: no permissions */
 };
 
 /* The guard must outlive the server. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "proto/cluster_store.rpc.h"
 #include "proto/csi.rpc.h"
@@ -73,26 +74,117 @@ open_store_tls(struct process *process, const struct serve_settings *settings)
     return tls_context_open(&settings->store_tls, &process->store_tls);
 }
 
+/* ---- a node of a cluster ---- */
+
+static void
+append_text(struct buffer *out, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    buffer_print(out, ",");
+    json_append_string(out, name, strlen(name));
+    buffer_print(out, ":");
+    json_append_string(out, text, strlen(text));
+}
+
+static void
+append_number(struct buffer *out, const char *name, unsigned long number)
+{
+    if (number)
+        buffer_print(out, ",\"%s\":%lu", name, number);
+}
+
+/*
+ * What --backend and the like say, as the file of a connection. In a cluster there is always a
+ * router, because volumes are also elsewhere.
+ */
+static struct error *
+print_connection(const struct serve_settings *settings, struct buffer *out)
+{
+    const struct storage_options *storage = &settings->storage;
+    char directory[PATH_MAX];
+    struct error *error = storage_find_directory(storage->directory, directory);
+    if (error)
+        return error;
+    buffer_print(out, "{\"driver\":\"local\",\"default\":true,\"options\":{\"data\":");
+    json_append_string(out, directory, strlen(directory));
+    for (size_t i = 0; i < storage->backends.count; i++) {
+        buffer_print(out, i ? "," : ",\"backend\":[");
+        json_append_string(out, storage->backends.items[i], strlen(storage->backends.items[i]));
+    }
+    buffer_print(out, storage->backends.count ? "]" : "");
+    append_text(out, "pool-device", storage->pool_device);
+    append_text(out, "pool-size", storage->pool_size);
+    append_number(out, "max-volumes", settings->max_volumes);
+    append_number(out, "overprovisioning", settings->overprovisioning);
+    buffer_print(out, "%s%s}}", storage->pool_is_allocated ? ",\"pool-preallocate\":true" : "",
+                 storage->may_switch_quotas_on ? ",\"quotas\":true" : "");
+    return NULL;
+}
+
+static struct error *
+read_topology(const struct text_list *given, struct arena *arena, struct text_map *out)
+{
+    for (size_t i = 0; i < given->count; i++) {
+        const char *equals = strchr(given->items[i], '=');
+        if (!equals || equals == given->items[i] || !equals[1])
+            return error_new(CODE_INVALID_ARGUMENT, "--topology %s: give it as KEY=VALUE",
+                             given->items[i]);
+        size_t size = (size_t)(equals - given->items[i]);
+        text_map_set(out, arena, arena_copy(arena, given->items[i], size), equals + 1);
+    }
+    return NULL;
+}
+
+static struct error *
+describe_cluster(struct process *process, const struct serve_settings *settings)
+{
+    process->cluster = (struct router_cluster){
+        .registry = settings->oim.registry,
+        .address = settings->advertise,
+        .renew_ms = (uint32_t)settings->registry_delay_s * 1000,
+        .tls = process->tls,
+    };
+    if (asprintf(&process->cluster_store, "registry://%s", settings->oim.registry) < 0)
+        memory_exhausted();
+    struct error *error =
+        read_topology(&settings->topology, &process->arena, &process->cluster.topology);
+    if (!error && !settings->connections)
+        error = print_connection(settings, &process->connection);
+    return error;
+}
+
+/* ---- storage ---- */
+
 static struct error *
 open_router(struct process *process, const struct serve_settings *settings)
 {
+    bool has_cluster = serve_settings_have_cluster(settings);
+    /* A registry is reached with the certificate of this process, unless there is another. */
+    bool is_registry =
+        settings->store_url ? serve_settings_has_registry_store(settings) : has_cluster;
+    struct error *error = has_cluster ? describe_cluster(process, settings) : NULL;
+    if (!error)
+        error = open_store_tls(process, settings);
+    if (error)
+        return error;
     struct router_options options = {
         .directory = settings->connections,
+        .only = buffer_text(&process->connection),
+        .cluster = has_cluster ? &process->cluster : NULL,
         .data_directory = settings->storage.directory,
         .driver_name = settings->driver_name,
         .node_id = settings->node_id,
         .is_node = settings->roles & ROLE_NODE,
-        .store_url = settings->store_url,
+        .store_url = settings->store_url ? settings->store_url : process->cluster_store,
+        .store_tls = process->store_tls ? process->store_tls
+                     : is_registry      ? process->tls
+                                        : NULL,
         .advertises_csi_1_13 = strcmp(settings->csi_version, "1.13") == 0,
         .runtime = process->runtime,
         .log = &process->log,
     };
-    struct error *error = open_store_tls(process, settings);
-    /* A registry is reached with the certificate of this process, unless there is another. */
-    options.store_tls = process->store_tls                            ? process->store_tls
-                        : serve_settings_has_registry_store(settings) ? process->tls
-                                                                      : NULL;
-    return error ? error : router_open(&options, &process->router);
+    return router_open(&options, &process->router);
 }
 
 static struct error *
@@ -100,7 +192,7 @@ open_storage(struct process *process, const struct serve_settings *settings)
 {
     if (!(settings->roles & ROLES_OF_CSI))
         return NULL;
-    if (settings->connections)
+    if (settings->connections || serve_settings_have_cluster(settings))
         return open_router(process, settings);
     struct storage_options options = settings->storage;
     options.node_id = settings->node_id;
@@ -237,9 +329,10 @@ add_services(struct process *process, const struct serve_settings *settings)
     process->guard = (struct serve_guard){
         .registry = process->registry,
         .own_controller = process->oim_controller ? settings->oim.id : NULL,
+        .is_in_cluster = serve_settings_have_cluster(settings),
         .is_open = settings->insecure,
     };
-    if (process->registry || process->oim_controller)
+    if (process->registry || process->oim_controller || process->guard.is_in_cluster)
         serve_guard_add(&process->guard, process->server);
 }
 
@@ -247,6 +340,7 @@ struct error *
 serve_process_open(struct process *process, const struct serve_settings *settings)
 {
     struct error *error = serve_settings_init_log(&process->log);
+    arena_init(&process->arena, NULL, 0, SIZE_MAX);
     log_never_wait(&process->log, &process->log_losses);
     log_collect(&process->log, &process->log_batch);
     process->driver_name = settings->driver_name;
@@ -266,6 +360,8 @@ serve_process_open(struct process *process, const struct serve_settings *setting
         return error;
     add_services(process, settings);
     server_begin(process->server);
+    if (process->router)
+        router_begin(process->router);
     if (process->oim_controller)
         oim_controller_begin(process->oim_controller);
     return open_registration(process, settings);
@@ -303,5 +399,8 @@ serve_process_close(struct process *process)
     storage_close(&process->storage);
     tls_context_close(process->tls);
     tls_context_close(process->store_tls);
+    free(process->cluster_store);
+    buffer_clear(&process->connection);
+    arena_clear(&process->arena);
     log_end_batch(&process->log);
 }

@@ -25,7 +25,11 @@ struct process {
     struct storage storage;
     struct identity identity;
     struct controller controller;
-    struct router *router; /* with --connections, instead of the three above */
+    struct arena arena;            /* of the cluster's topology */
+    struct router_cluster cluster; /* of the router */
+    char *cluster_store;           /* the URL of its store; NULL: no cluster */
+    struct buffer connection;      /* the router's only connection, if it has no files */
+    struct router *router;         /* with --connections or a cluster, instead of the three above */
     struct store *registry_store;
     struct registry *registry;
     const char **readers; /* of the registry, ends with NULL; NULL: the default ones */

@@ -91,9 +91,15 @@ const struct option serve_settings_flags[] = {
      "certificate name that may read the registry, besides user.admin; a trailing * matches "
      "any suffix; may be given several times; default host.*, controller.*, node.*, user.*"},
     {"registry", 0, "ADDR", OPTION_TEXT, &settings.oim.registry,
-     "register the OIM controller there; default: nowhere"},
+     "registry of the cluster: with --listen, this node joins it; an OIM controller registers "
+     "there, too; default: none"},
     {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &settings.registry_delay_s,
-     "time between registrations; default 60"},
+     "time between registrations; default 10 for a node, 60 for an OIM controller; others notice "
+     "after three times as long that it is gone"},
+    {"advertise", 0, "HOST:PORT", OPTION_TEXT, &settings.advertise,
+     "where other nodes reach this one; default: the first --listen"},
+    {"topology", 0, "KEY=VALUE", OPTION_LIST, &settings.topology,
+     "where this node is, such as topology.kubernetes.io/zone=a; may be given several times"},
     {"controller-id", 0, "ID", OPTION_TEXT, &settings.oim.id,
      "the OIM controller's name in the registry; default: --node-id"},
     {"controller-address", 0, "ADDR", OPTION_TEXT, &settings.oim.address,
@@ -158,6 +164,12 @@ bool
 serve_settings_have_tls(const struct tls_options *tls)
 {
     return tls->ca_file || tls->certificate_file || tls->key_file;
+}
+
+bool
+serve_settings_have_cluster(const struct serve_settings *of)
+{
+    return of->oim.registry && of->listen.count && of->roles & ROLES_OF_CSI;
 }
 
 bool
@@ -246,8 +258,14 @@ check_roles(void)
         {"store-ca", settings.store_tls.ca_file && !settings.connections, ROLE_REGISTRY,
          "registry, or --connections"},
         {"registry-readers", settings.readers.count, ROLE_REGISTRY, "registry"},
-        {"registry", oim->registry, ROLE_OIM_CONTROLLER, "oim-controller"},
-        {"registry-delay", settings.registry_delay_s, ROLE_OIM_CONTROLLER, "oim-controller"},
+        {"registry", oim->registry && !settings.listen.count, ROLE_OIM_CONTROLLER,
+         "oim-controller, or a node with --listen"},
+        {"registry-delay", settings.registry_delay_s && !oim->registry, 0,
+         "oim-controller or node, and --registry"},
+        {"advertise", settings.advertise && !serve_settings_have_cluster(&settings), 0,
+         "node, --registry and --listen"},
+        {"topology", settings.topology.count && !serve_settings_have_cluster(&settings), 0,
+         "node, --registry and --listen"},
         {"controller-address", oim->address, ROLE_OIM_CONTROLLER, "oim-controller"},
         {"accelerator", oim->accelerator, ROLE_OIM_CONTROLLER, "oim-controller"},
         {"spdk", oim->spdk_socket, ROLE_OIM_CONTROLLER, "oim-controller"},
@@ -261,6 +279,24 @@ check_roles(void)
     return NULL;
 }
 
+/* Other nodes must be able to call the address. */
+static struct error *
+check_cluster(void)
+{
+    if (!serve_settings_have_cluster(&settings))
+        return NULL;
+    if (strchr(settings.node_id, '/'))
+        return error_new(CODE_INVALID_ARGUMENT, "--node-id: a node of a cluster has no slash");
+    const char *address = settings.advertise ? settings.advertise : settings.listen.items[0];
+    static const char *const any[] = {"0.0.0.0:", "[::]:", ":"};
+    for (size_t i = 0; i < COUNT_OF(any); i++)
+        if (strncmp(address, any[i], strlen(any[i])) == 0)
+            return error_new(CODE_INVALID_ARGUMENT,
+                             "other nodes cannot call %s: give --advertise HOST:PORT", address);
+    settings.advertise = address;
+    return NULL;
+}
+
 static struct error *
 check_settings(void)
 {
@@ -270,6 +306,8 @@ check_settings(void)
         error = check_roles();
     if (!error)
         error = check_protected("registry", settings.oim.registry);
+    if (!error)
+        error = check_cluster();
     if (!error)
         error = check_store();
     if (error)

@@ -43,6 +43,8 @@ struct serve_settings {
     struct text_list readers;
     unsigned long registry_delay_s;
     struct oim_controller_options oim; /* as far as flags set them */
+    const char *advertise;
+    struct text_list topology; /* KEY=VALUE */
     char host_name[256];
 };
 
@@ -50,6 +52,9 @@ extern const struct option serve_settings_flags[];
 
 /* Sets the defaults and checks the flags. */
 MUST_CHECK struct error *serve_settings_read(const struct serve_settings **out);
+
+/* Whether this process is a node of a cluster. */
+bool serve_settings_have_cluster(const struct serve_settings *of);
 
 /* Whether any of the three files is given; after serve_settings_read all of them are. */
 bool serve_settings_have_tls(const struct tls_options *tls);

@@ -5,6 +5,7 @@
 #include "base/size_text.h"
 #include "cli/progress.h"
 #include "cli/volume.h"
+#include "csi/ids.h"
 #include "message/message_map.h"
 
 #define CREATE_VOLUME "csi.v1.Controller/CreateVolume"
@@ -22,6 +23,7 @@ static struct {
     const char *from_snapshot;   /* id or name */
     const char *path;            /* where to publish it */
     const char *connection;
+    const char *node;
 } wanted;
 
 /* clang-format off */
@@ -34,6 +36,8 @@ static struct {
      "given several times"},                                                                       \
     {"connection", 0, "NAME", OPTION_TEXT, &wanted.connection,                                     \
      "connection to create it in; default: that of the source, or chosen by the server"},          \
+    {"node", 0, "NODE", OPTION_TEXT, &wanted.node,                                                 \
+     "node of a cluster to create it on; default: that of the source, or the one with most room"}, \
     {"publish", 0, "PATH", OPTION_TEXT, &wanted.path, "also publish it at PATH"}
 /* clang-format on */
 
@@ -83,6 +87,25 @@ read_size(struct arena *arena, Csi__V1__CreateVolumeRequest *request)
     csi__v1__capacity_range__init(request->capacity_range);
     return error_wrap(size_text_parse(wanted.size, &request->capacity_range->required_bytes),
                       "--size");
+}
+
+static void
+read_node(struct arena *arena, Csi__V1__CreateVolumeRequest *request)
+{
+    struct text_map segments = {0};
+    if (!wanted.node)
+        return;
+    Csi__V1__TopologyRequirement *requirement = arena_alloc(arena, sizeof *requirement);
+    Csi__V1__Topology **terms = arena_alloc(arena, sizeof *terms);
+    csi__v1__topology_requirement__init(requirement);
+    terms[0] = arena_alloc(arena, sizeof *terms[0]);
+    csi__v1__topology__init(terms[0]);
+    text_map_set(&segments, arena, IDS_TOPOLOGY_NODE, wanted.node);
+    message_map_write(&segments, arena, &csi__v1__topology__segments_entry__descriptor,
+                      &terms[0]->segments, &terms[0]->n_segments);
+    requirement->requisite = terms;
+    requirement->n_requisite = 1;
+    request->accessibility_requirements = requirement;
 }
 
 /* ---- the source ---- */
@@ -161,6 +184,7 @@ make(struct client *client)
         error = find_source(client, &request, &type);
     if (error)
         return error;
+    read_node(&client->arena, &request);
     if (wanted.block || wanted.fs_type)
         type = wanted.block ? "block" : wanted.fs_type;
     Csi__V1__VolumeCapability *capability = volume_capability(type, &client->arena);

@@ -9,7 +9,6 @@
 #include "volumes/engine.h"
 
 #define CONTROLLER_MOST_OVERPROVISIONING 10000
-#define CONTROLLER_TOPOLOGY_KEY "topology.skycap.dev/node"
 
 struct health_report;
 

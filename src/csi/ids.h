@@ -14,6 +14,9 @@
 /* The connection of the node's own volumes. */
 #define IDS_LOCAL "local"
 
+/* The topology key of the node's id. */
+#define IDS_TOPOLOGY_NODE "topology.skycap.dev/node"
+
 enum id_kind { ID_VOLUME = 'v', ID_SNAPSHOT = 's', ID_GROUP = 'g' };
 
 char *ids_print(enum id_kind kind, const char *handle, struct arena *arena);

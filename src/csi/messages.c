@@ -14,7 +14,7 @@ messages_topology(const char *node_id, struct arena *arena)
     Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
     csi__v1__topology__init(topology);
     /* With connections, the engine may be gone when the answer is sent. */
-    text_map_set(&segments, arena, CONTROLLER_TOPOLOGY_KEY, arena_string(arena, node_id));
+    text_map_set(&segments, arena, IDS_TOPOLOGY_NODE, arena_string(arena, node_id));
     message_map_write(&segments, arena, &csi__v1__topology__segments_entry__descriptor,
                       &topology->segments, &topology->n_segments);
     return topology;

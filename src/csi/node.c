@@ -2,8 +2,8 @@
 /* csi.v1.Node: the table of handlers, capabilities and NodeGetInfo. */
 #include "csi/node.h"
 
-#include "csi/messages.h"
 #include "csi/node_internal.h"
+#include "csi/topology.h"
 
 #define RPC(name) CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name
 
@@ -56,7 +56,7 @@ get_info(struct call *call, const Csi__V1__NodeGetInfoRequest *request,
     const struct controller *controller = call_context(call);
     reply->node_id = (char *)controller->engine->node_id;
     reply->max_volumes_per_node = (int64_t)controller->max_volumes_per_node;
-    reply->accessible_topology = messages_topology(controller->engine->node_id, call_arena(call));
+    reply->accessible_topology = topology_of_node(controller->engine, call_arena(call));
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "csi/node.h"
 #include "csi/operations.h"
 #include "csi/snapshot_metadata.h"
+#include "csi/transfer.h"
 #include "proto/csi.rpc.h"
 
 void
@@ -25,6 +26,7 @@ services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COU
     out[5] = (struct csi_service){&skycap_v1_operations_service, &operations_handlers, controller};
     out[6] =
         (struct csi_service){&skycap_v1_inventory_service, &inventory_handlers, controller->engine};
+    out[7] = (struct csi_service){&skycap_v1_transfer_service, &transfer_handlers, controller};
 }
 
 bool
@@ -32,6 +34,8 @@ services_is_of(const struct service *service, unsigned sides)
 {
     static const char *const of_controller[] = {"csi.v1.Controller", "csi.v1.GroupController",
                                                 "csi.v1.SnapshotMetadata"};
+    if (service == &skycap_v1_transfer_service) /* for other nodes: the router serves it */
+        return false;
     if (!strcmp(service->name, "csi.v1.Node"))
         return sides & SERVICES_NODE;
     for (size_t i = 0; i < COUNT_OF(of_controller); i++)

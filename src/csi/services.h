@@ -12,7 +12,7 @@ enum services_side {
 };
 
 #define SERVICES_COUNT 5     /* of CSI */
-#define SERVICES_ALL_COUNT 7 /* and those of skycap.v1 after them */
+#define SERVICES_ALL_COUNT 8 /* and those of skycap.v1 after them */
 
 struct csi_service {
     const struct service *service;
@@ -21,8 +21,8 @@ struct csi_service {
 };
 
 /*
- * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory. `identity`
- * and its controller must outlive the services.
+ * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory, Transfer.
+ * `identity` and its controller must outlive the services.
  */
 void services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COUNT]);
 

@@ -5,16 +5,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csi/controller.h"
+#include "csi/ids.h"
 #include "message/message_map.h"
+
+/* NULL: the node has no such segment. */
+static const char *
+segment_of(const struct engine *engine, const char *key)
+{
+    return strcmp(key, IDS_TOPOLOGY_NODE) == 0 ? engine->node_id
+                                               : text_map_find(&engine->topology, key);
+}
 
 bool
 topology_is_here(const struct engine *engine, const Csi__V1__Topology *topology,
                  struct arena *arena)
 {
     struct text_map segments = message_map_read(topology->segments, topology->n_segments, arena);
-    const char *node = text_map_find(&segments, CONTROLLER_TOPOLOGY_KEY);
-    return node && strcmp(node, engine->node_id) == 0;
+    bool is_known = false;
+    for (size_t i = 0; i < segments.count; i++) {
+        const char *here = segment_of(engine, segments.pairs[i].key);
+        if (here && strcmp(here, segments.pairs[i].value) != 0)
+            return false;
+        is_known |= here != NULL;
+    }
+    return is_known;
+}
+
+Csi__V1__Topology *
+topology_of_node(const struct engine *engine, struct arena *arena)
+{
+    struct text_map segments = text_map_copy(&engine->topology, arena);
+    Csi__V1__Topology *topology = arena_alloc(arena, sizeof *topology);
+    csi__v1__topology__init(topology);
+    text_map_set(&segments, arena, IDS_TOPOLOGY_NODE, arena_string(arena, engine->node_id));
+    message_map_write(&segments, arena, &csi__v1__topology__segments_entry__descriptor,
+                      &topology->segments, &topology->n_segments);
+    return topology;
 }
 
 static int

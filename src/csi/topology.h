@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topology: volumes and snapshots are on this node only. */
+/* Topology: the volumes and snapshots of an engine are on its node only. */
 #ifndef CSI_TOPOLOGY_H
 #define CSI_TOPOLOGY_H
 
@@ -8,8 +8,12 @@
 #include "proto/csi.pb-c.h"
 #include "volumes/engine.h"
 
+/* False also if the node has none of the segments. */
 bool topology_is_here(const struct engine *engine, const Csi__V1__Topology *topology,
                       struct arena *arena);
+
+/* All segments of the node. */
+Csi__V1__Topology *topology_of_node(const struct engine *engine, struct arena *arena);
 
 /*
  * RESOURCE_EXHAUSTED: the requirement excludes this node. INVALID_ARGUMENT: a preferred topology is

@@ -55,6 +55,8 @@ struct driver_options {
     const struct setting *settings;  /* `options:` of its file; NULL: none */
     const char *data_directory;      /* of the process; drivers keep their data below it */
     const char *node_id;             /* of this node, as the orchestrator knows it */
+    const struct text_map *topology; /* of this node, beside its id; NULL: none */
+    bool is_in_cluster;              /* other nodes have connections of the same name */
     const char *instance;            /* of this process, unique; sent with calls to find loops */
     int64_t max_calls;               /* at a time */
     uint32_t timeout_ms;             /* of a call */
@@ -64,6 +66,7 @@ struct driver_options {
     const struct log *log;
 };
 
+struct cluster;
 struct driver;
 struct ops;
 
@@ -121,6 +124,11 @@ struct driver_ops {
      * skycap.v1.Operations and skycap.v1.Inventory by `call`.
      */
     struct ops *(*operations)(struct driver *driver);
+    /*
+     * From now on its engine can copy what other nodes have. May be called repeatedly, by one
+     * thread at a time. NULL: it has no engine.
+     */
+    void (*join)(struct driver *driver, struct cluster *cluster);
 };
 
 /* What all drivers start with. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "cluster/fetch.h"
 #include "csi/services.h"
 #include "drivers/driver.h"
 #include "drivers/facts_reader.h"
@@ -24,6 +25,7 @@ struct local {
     struct driver driver; /* first */
     struct arena arena;
     struct storage storage;
+    struct fetcher *fetcher; /* NULL: in no cluster */
     struct controller controller;
     struct identity identity;
     struct csi_service services[SERVICES_ALL_COUNT];
@@ -87,6 +89,7 @@ close_local(struct driver *driver)
     if (local->storage.engine)
         engine_stop(local->storage.engine);
     storage_close(&local->storage);
+    fetcher_free(local->fetcher);
     arena_clear(&local->arena);
     driver_clear(&local->driver);
     free(local);
@@ -97,8 +100,11 @@ open_storage(struct local *local, const struct driver_options *options)
 {
     struct storage_options storage = {
         .node_id = arena_string(&local->arena, options->node_id),
+        .is_in_cluster = options->is_in_cluster,
         .log = options->log,
     };
+    if (options->topology)
+        storage.topology = text_map_copy(options->topology, &local->arena);
     struct limits limits = {0};
     struct error *error = read_options(options->settings, &local->arena, &storage, &limits);
     if (!error && !storage.directory)
@@ -139,6 +145,16 @@ static struct ops *
 operations_of_local(struct driver *driver)
 {
     return ((struct local *)driver)->storage.engine->ops;
+}
+
+static void
+join_local(struct driver *driver, struct cluster *cluster)
+{
+    struct local *local = (struct local *)driver;
+    if (local->fetcher)
+        return;
+    local->fetcher = fetcher_new(cluster, driver->connection, driver->runtime);
+    engine_join(local->storage.engine, fetcher_data(local->fetcher));
 }
 
 /* ---- facts ---- */
@@ -200,4 +216,5 @@ const struct driver_ops driver_local = {
     .call = call_local,
     .stream = stream_local,
     .operations = operations_of_local,
+    .join = join_local,
 };

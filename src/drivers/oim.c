@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/version.h"
+#include "csi/ids.h"
 #include "csi/services.h"
 #include "drivers/oim_internal.h"
 #include "drivers/own_directory.h"
@@ -70,7 +71,7 @@ set_facts(struct oim_driver *oim)
                             CONTROLLER(GET_VOLUME) | CONTROLLER(SINGLE_NODE_MULTI_WRITER);
     }
     facts->node_id = arena_string(&facts->arena, oim->engine.node_id);
-    text_map_set(&facts->topology, &facts->arena, CONTROLLER_TOPOLOGY_KEY, facts->node_id);
+    text_map_set(&facts->topology, &facts->arena, IDS_TOPOLOGY_NODE, facts->node_id);
     driver_set_facts(&oim->base, facts);
 }
 

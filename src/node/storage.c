@@ -89,6 +89,8 @@ storage_open(const struct storage_options *options, struct storage *out)
         .backend = out->backend,
         .use = &node_volume_use,
         .node_id = options->node_id,
+        .topology = options->topology,
+        .is_in_cluster = options->is_in_cluster,
         .log = options->log,
         .is_passive = options->is_passive,
         .boot_id = out->boot_id,

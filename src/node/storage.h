@@ -16,6 +16,8 @@ struct storage_options {
     bool pool_is_allocated;
     bool may_switch_quotas_on;
     const char *node_id;
+    struct text_map topology; /* of the node, beside its id */
+    bool is_in_cluster;
     const struct log *log;
     bool is_passive; /* removes and repairs nothing */
 };

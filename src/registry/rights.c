@@ -141,6 +141,18 @@ rights_check_forward(const struct peer *peer, const char *controller_id)
 }
 
 struct error *
+rights_check_node(const struct peer *peer)
+{
+    if (is_local(peer) || is_node(peer))
+        return NULL;
+    struct error *error = check_identity(peer);
+    if (error)
+        return error;
+    return error_new(CODE_PERMISSION_DENIED, "caller \"%s\" is not allowed here: node.ID is",
+                     first_name(peer));
+}
+
+struct error *
 rights_check_is(const struct peer *peer, const char *name)
 {
     if (is_local(peer) || has_name(peer, name))

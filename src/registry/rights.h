@@ -41,6 +41,11 @@ MUST_CHECK struct error *rights_check_rows(const struct peer *peer);
 /* Have calls forwarded to the controller. */
 MUST_CHECK struct error *rights_check_forward(const struct peer *peer, const char *controller_id);
 
+#define RIGHTS_ADMIN "user.admin"
+
+/* Be a node of the cluster. */
+MUST_CHECK struct error *rights_check_node(const struct peer *peer);
+
 /* Have this name, for servers that accept only one peer. */
 MUST_CHECK struct error *rights_check_is(const struct peer *peer, const char *name);
 

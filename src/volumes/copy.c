@@ -11,6 +11,8 @@
 #include "volumes/freeze.h"
 #include "volumes/held.h"
 #include "volumes/mount_rows.h"
+#include "volumes/pull.h"
+#include "volumes/remote_data.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/unchanged.h"
@@ -195,6 +197,21 @@ copy_watched_tree(struct copy *copy, const struct data *to, const struct progres
     return error || is_same ? error : unchanged_refuse(&copy->from);
 }
 
+/* The handle of the source on another node; "": it is on this one. */
+static const char *
+remote_snapshot(const struct copy *copy)
+{
+    return copy->kind == &volume_rows ? ((const volume_record *)copy->record)->remote_snapshot : "";
+}
+
+static struct error *
+pull(struct copy *copy, const struct data *to, const struct progress *progress)
+{
+    struct data_settings settings = settings_of(copy);
+    settings.note = rows_note(copy->record, &copy->arena);
+    return pull_data(copy->engine, remote_snapshot(copy), to, &settings, progress);
+}
+
 static struct error *
 run(void *context, const struct progress *progress)
 {
@@ -204,10 +221,24 @@ run(void *context, const struct progress *progress)
     if (progress->cancelled(progress->context))
         return error_new(CODE_CANCELLED, "the copy was cancelled before it began");
     struct data to = target_of(copy);
+    if (remote_snapshot(copy)[0])
+        return pull(copy, &to, progress);
     if (copy->is_watched)
         return copy_watched_tree(copy, &to, progress);
     return must_be_frozen(copy, &to) ? copy_frozen_data(copy, &to, progress)
                                      : copy_data(copy, &to, progress);
+}
+
+/* The other node can forget the copy, and so does the row. */
+static void
+settle_remote(struct copy *copy, const struct data *to, struct arena *arena,
+              struct ops_changes *out)
+{
+    const struct remote_data *remote = atomic_load(&copy->engine->remote);
+    if (remote)
+        remote->close(remote->context, remote_snapshot(copy));
+    ((volume_record *)copy->record)->remote_snapshot = "";
+    out->items[out->count++] = (struct store_change){pull_row(to, arena), NULL, 0, STORE_ANY};
 }
 
 /*
@@ -219,15 +250,17 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
     struct copy *copy = context;
     if (!copy->record)
         return;
+    struct data to = target_of(copy);
+    if (remote_snapshot(copy)[0])
+        settle_remote(copy, &to, arena, out);
     if (!result) {
         /* Nobody else changes a row in the state COPYING. */
         out->items[out->count++] = rows_change(copy->kind, copy->record, STORE_ANY, arena);
         return;
     }
-    struct data to = target_of(copy);
     rows_drop_data(copy->engine, &to);
-    rows_add_delete(copy->kind, copy->record, arena, out->items);
-    out->count = 2;
+    rows_add_delete(copy->kind, copy->record, arena, &out->items[out->count]);
+    out->count += 2;
 }
 
 static struct ops_spec
@@ -293,6 +326,8 @@ find_recorded_source(struct copy *copy)
 {
     if (copy->kind == &snapshot_rows)
         return find_source(copy, &volume_rows, ((snapshot_record *)copy->record)->source_handle);
+    if (remote_snapshot(copy)[0])
+        return NULL;
     const Csi__V1__VolumeContentSource *source = ((volume_record *)copy->record)->source;
     if (!source)
         return error_new(CODE_NOT_FOUND, "the row of the copy names no source");

@@ -10,7 +10,7 @@
  *
  * So the name leads to the copy from the start: a repeated request waits for the copy and never
  * starts another. After a crash the row is still COPYING, and the data is copied again from the
- * beginning.
+ * beginning; a copy from another node continues where it was (pull.h).
  */
 #ifndef VOLUMES_COPY_H
 #define VOLUMES_COPY_H

@@ -68,6 +68,9 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->backend = options->backend;
     engine->use = options->use;
     engine->node_id = options->node_id;
+    engine->topology = options->topology;
+    if (options->is_in_cluster)
+        handle_print_home(options->node_id, engine->home);
     engine->boot_id = options->boot_id ? options->boot_id : "";
     engine->log = options->log;
     name_locks_init(&engine->locks);
@@ -91,6 +94,12 @@ engine_open(const struct engine_options *options, struct engine **out)
         upkeep_start(engine, &engine->upkeep);
     *out = engine;
     return NULL;
+}
+
+void
+engine_join(struct engine *engine, const struct remote_data *remote)
+{
+    atomic_store(&engine->remote, remote);
 }
 
 void

@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text_map.h"
 #include "ops/ops.h"
 #include "proto/records.pb-c.h"
 #include "store/store.h"
@@ -28,10 +29,14 @@
 #include "volumes/name_locks.h"
 #include "volumes/usage_cache.h"
 
+struct remote_data;
+
 typedef Skycap__Records__VolumeRecord volume_record;
 typedef Skycap__Records__SnapshotRecord snapshot_record;
 typedef Skycap__Records__GroupRecord group_record;
 typedef Csi__V1__VolumeCapability volume_capability;
+
+#define HANDLE_HOME_SIZE 9 /* with the NUL; see handle.h */
 
 struct engine {
     struct store *store;
@@ -41,6 +46,8 @@ struct engine {
     struct attached attached;
     struct ops *ops;
     const char *node_id;
+    struct text_map topology;    /* segments of the node beside its id */
+    char home[HANDLE_HOME_SIZE]; /* "": the node is in no cluster; see handle.h */
     const char *boot_id;
     const struct log *log;
     uint64_t started_ms; /* no handle that it makes is older; see handle.h */
@@ -49,6 +56,7 @@ struct engine {
     bool is_first_of_boot;     /* not all is repaired since the last power failure; upkeep.c */
     atomic_bool has_unsettled; /* something new could be undone by a power failure */
     struct upkeep *upkeep;
+    _Atomic(const struct remote_data *) remote; /* NULL: the node is in no cluster, or not yet */
     struct usage_cache usages;
     struct {
         pthread_mutex_t lock;
@@ -69,6 +77,8 @@ struct engine_options {
     bool is_passive; /* no background work: only for reading */
     /* Of the running kernel; NULL: treats each start as one after a power failure. */
     const char *boot_id;
+    struct text_map topology; /* segments of the node beside its id; its texts outlive the engine */
+    bool is_in_cluster;       /* handles contain the node's home */
 };
 
 /*
@@ -77,6 +87,9 @@ struct engine_options {
  * or incomplete.
  */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
+
+/* From now on copies can be made of what other nodes have. `remote` outlives the engine's work. */
+void engine_join(struct engine *engine, const struct remote_data *remote);
 
 /*
  * Called before the server waits for its last calls: calls that wait for a copy return, and copies

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 /* Digits sort before letters, as bytes do. Letters that are easily confused are left out. */
@@ -14,6 +15,8 @@ static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 #define TIME_DIGITS 10
 #define RANDOM_DIGITS 13
+#define HOME_DIGITS (HANDLE_HOME_SIZE - 1)
+#define HOME_BITS (5 * HOME_DIGITS)
 
 #define LATEST_MS (UINT64_C(1) << 48) /* in about nine thousand years; there is room for 50 bits */
 
@@ -55,7 +58,7 @@ void
 handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE])
 {
     char *end = print(out, handle_now_ms(engine), TIME_DIGITS);
-    *print(end, random_number(), RANDOM_DIGITS) = '\0';
+    strcpy(print(end, random_number(), RANDOM_DIGITS), engine->home);
 }
 
 void
@@ -65,6 +68,29 @@ handle_make_for(const struct engine *engine, const struct backend *home,
     handle_make(engine, out);
     backend_mark_handle(engine->backend, home, out);
 }
+
+/* ---- homes ---- */
+
+void
+handle_print_home(const char *node_id, char out[HANDLE_HOME_SIZE])
+{
+    uint64_t hash = hash_text(node_id);
+    /* Spreads names that differ in their last character. Must not change: handles are stored. */
+    hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+    *print(out, hash >> (64 - HOME_BITS), HOME_DIGITS) = '\0';
+}
+
+bool
+handle_read_home(const char *handle, char out[HANDLE_HOME_SIZE])
+{
+    if (strspn(handle, digits) != TIME_DIGITS + RANDOM_DIGITS + HOME_DIGITS)
+        return false;
+    memcpy(out, handle + TIME_DIGITS + RANDOM_DIGITS, HOME_DIGITS);
+    out[HOME_DIGITS] = '\0';
+    return true;
+}
+
+/* ---- times ---- */
 
 void
 handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE])

@@ -9,15 +9,24 @@
 #include "volumes/engine.h"
 
 /*
- * A time in milliseconds and 64 random bits, as 23 letters and digits. A handle is never older than
- * the engine or than any earlier handle, even if the system clock goes back. So data older than the
- * engine is nothing that this engine is creating.
+ * A time in milliseconds and 64 random bits, as 23 letters and digits; in a cluster also the home,
+ * 8 more. A handle is never older than the engine or than any earlier handle, even if the system
+ * clock goes back. So data older than the engine is nothing that this engine is creating.
  */
 void handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE]);
 
 /* The same, for data in one of the engine's back ends (backend_open_several). */
 void handle_make_for(const struct engine *engine, const struct backend *home,
                      char out[BACKEND_HANDLE_SIZE]);
+
+/*
+ * The home of a node: a hash of its id, 40 bits. The handles of a cluster contain that of the node
+ * that made them, so that every node knows where to ask.
+ */
+void handle_print_home(const char *node_id, char out[HANDLE_HOME_SIZE]);
+
+/* The home in a handle. False: it has none, because its node was not in a cluster. */
+bool handle_read_home(const char *handle, char out[HANDLE_HOME_SIZE]);
 
 /* The smallest handle that can be made at this time or later. */
 void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);

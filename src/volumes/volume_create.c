@@ -8,6 +8,7 @@
  * the next start removes. After the row is written, the volume exists whether the answer arrived or
  * not, and a repeated request finds it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "volumes/copy.h"
 #include "volumes/data_lock.h"
 #include "volumes/handle.h"
+#include "volumes/remote_data.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
@@ -34,6 +36,9 @@ struct source {
     uint32_t sector_bytes;
     bool nocow;
     struct name_lock *held; /* the lock on it, so that nobody deletes it meanwhile */
+    /* Of a source on another node, until the copy has started: the handle of the snapshot there. */
+    const char *remote;
+    const struct remote_data *opened_by;
 };
 
 static struct text_map
@@ -150,10 +155,50 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     return NULL;
 }
 
+static bool
+is_elsewhere(const struct engine *engine, const char *handle)
+{
+    char home[HANDLE_HOME_SIZE];
+    return engine->home[0] && handle_read_home(handle, home) && strcmp(home, engine->home) != 0;
+}
+
+/* Copies of a volume on another node are copies of a snapshot of it. */
+static struct error *
+find_remote_source(struct engine *engine, const struct volume_request *request, struct arena *arena,
+                   struct source *out)
+{
+    const struct remote_data *remote = atomic_load(&engine->remote);
+    struct remote_source found;
+    char transfer_id[BACKEND_HANDLE_SIZE];
+    if (!remote)
+        return error_new(CODE_UNAVAILABLE, "this node has not joined its cluster yet");
+    handle_make(engine, transfer_id);
+    struct error *error = remote->open(remote->context, request->source_kind,
+                                       request->source_handle, transfer_id, arena, &found);
+    if (error)
+        return error_wrap(error, "source");
+    *out = (struct source){
+        .kind = request->source_kind,
+        .data = {.kind = found.kind, .role = ROLE_SNAPSHOT},
+        .size_bytes = found.size_bytes,
+        .fs_type = found.fs_type,
+        .formatted_bytes = found.formatted_bytes,
+        .blank = found.blank,
+        .sector_bytes = found.sector_bytes,
+        .nocow = found.nocow,
+        .remote = found.snapshot,
+        .opened_by = remote,
+    };
+    snprintf(out->data.handle, sizeof out->data.handle, "%s", found.snapshot);
+    return NULL;
+}
+
 static struct error *
 find_source(struct engine *engine, const struct volume_request *request, struct arena *arena,
             struct source *out)
 {
+    if (request->source_kind != SOURCE_NONE && is_elsewhere(engine, request->source_handle))
+        return find_remote_source(engine, request, arena, out);
     if (request->source_kind == SOURCE_VOLUME)
         return find_volume_source(engine, request->source_handle, arena, out);
     if (request->source_kind == SOURCE_SNAPSHOT)
@@ -165,6 +210,8 @@ static void
 release_source(struct source *source)
 {
     name_lock_release(&source->held);
+    if (source->remote)
+        source->opened_by->close(source->opened_by->context, source->remote);
 }
 
 static struct error *
@@ -294,7 +341,7 @@ choose_backend(const struct engine *engine, const struct volume_request *request
     const char *name = text_map_find(&request->parameters, "backend");
     if (name)
         return error_wrap(backend_find(engine->backend, name, out), "parameter \"backend\"");
-    *out = backend_of(engine->backend, source->data.handle);
+    *out = source->remote ? engine->backend : backend_of(engine->backend, source->data.handle);
     return NULL;
 }
 
@@ -303,6 +350,8 @@ is_made_at_once(const struct engine *engine, const volume_record *record,
                 const struct source *source)
 {
     struct data data = volume_data(record);
+    if (source->remote)
+        return false;
     return source->kind == SOURCE_NONE ||
            backend_copies_instantly(engine->backend, &source->data, &data);
 }
@@ -346,9 +395,13 @@ make_volume(struct engine *engine, const struct volume_request *request, struct 
     choose_nocow(request, &source, &spec);
     *out = make_record(engine, request, &spec, home, arena);
     inherit(*out, &source);
+    if (source.remote)
+        (*out)->remote_snapshot = (char *)source.remote;
     if (is_made_at_once(engine, *out, &source))
         return make_data(engine, *out, &spec, &source, arena);
     error = copy_start(engine, &volume_rows, &(*out)->base, &source.data, &source.held);
+    if (!error)
+        source.remote = NULL;
     (*out)->state = STATE(COPYING);
     return error;
 }

@@ -2,11 +2,13 @@
 /* Connections and sets of them: see connection.h. */
 #include "connections/config/connection.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "volumes/handle.h"
 
 struct connection *
 connection_new(struct arena *arena, struct connection_spec *spec, struct driver *driver,
@@ -19,6 +21,7 @@ connection_new(struct arena *arena, struct connection_spec *spec, struct driver 
     connection->spec = spec;
     connection->driver = driver;
     connection->counters = counters;
+    connection->place = spec->name;
     connection->loaded_ms = (uint64_t)clock_unix_ms();
     return connection;
 }
@@ -136,6 +139,8 @@ connection_set_release(struct connection_set *set)
         return;
     for (size_t i = 0; i < set->count; i++)
         connection_release(set->slots[i].connection);
+    for (size_t i = 0; i < set->elsewhere_count; i++)
+        connection_release(set->elsewhere[i]);
     arena_clear(&set->arena);
     free(set);
 }
@@ -160,6 +165,45 @@ connection_set_find(const struct connection_set *set, const char *name)
             by_alias = connection;
     }
     return by_alias;
+}
+
+static int
+compare_place(const void *place, const void *item)
+{
+    return strcmp(place, (*(struct connection *const *)item)->place);
+}
+
+struct connection *
+connection_set_find_place(const struct connection_set *set, const char *place)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (connection && strcmp(connection->place, place) == 0)
+            return connection;
+    }
+    struct connection **found =
+        bsearch(place, set->elsewhere, set->elsewhere_count, sizeof *set->elsewhere, compare_place);
+    return found ? *found : NULL;
+}
+
+/* On this node a connection may have former names; on others it has the name that it has here. */
+struct error *
+connection_set_locate(const struct connection_set *set, const char *name, const char *handle,
+                      struct connection **out)
+{
+    char home[HANDLE_HOME_SIZE], place[SPEC_MAX_ALIAS + 1 + sizeof home];
+    *out = connection_set_find(set, name);
+    bool is_ours = *out ? (*out)->spec->driver->speaks_our_ids : spec_is_alias(name);
+    if (!set->home[0] || !is_ours || !handle_read_home(handle, home) ||
+        strcmp(home, set->home) == 0)
+        return NULL;
+    snprintf(place, sizeof place, "%s@%s", *out ? (*out)->spec->name : name, home);
+    *out = connection_set_find_place(set, place);
+    if (*out)
+        return NULL;
+    return error_new(
+        CODE_UNAVAILABLE,
+        "\"%s\" is on a node that is not registered: start it, or see skycap node list", handle);
 }
 
 const struct connection_slot *

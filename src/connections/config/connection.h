@@ -9,6 +9,7 @@
 
 #include "connections/config/spec.h"
 #include "drivers/driver.h"
+#include "volumes/engine.h"
 
 /* Calls to the connection of a name, for metrics; they outlive the connections of that name. */
 struct connection_counters {
@@ -24,8 +25,11 @@ struct connection {
     struct driver *driver;
     struct connection_counters *counters;
     uint64_t loaded_ms; /* Unix time */
-    const char *text;   /* of its file */
+    const char *text;   /* of its file; NULL: it is a connection of another node */
     size_t text_size;
+    /* Unique in its set: the name; in a cluster NAME@HOME, with the home of its node. */
+    const char *place;
+    const char *node_address; /* of another node; NULL: the connection is this node's */
 };
 
 /* Takes the arena's content and the driver. */
@@ -76,8 +80,11 @@ struct connection_slot {
 struct connection_set {
     atomic_uint references;
     struct arena arena;
-    struct connection_slot *slots; /* by name */
+    struct connection_slot *slots; /* of this node, by name */
     size_t count;
+    char home[HANDLE_HOME_SIZE];   /* of this node; "": it is in no cluster */
+    struct connection **elsewhere; /* of other nodes, by place */
+    size_t elsewhere_count;
 };
 
 struct connection_set *connection_set_new(size_t count);
@@ -85,8 +92,19 @@ struct connection_set *connection_set_share(struct connection_set *set);
 void connection_set_release(struct connection_set *set);
 void connection_set_cleanup(struct connection_set **set);
 
-/* By name or alias; NULL: there is none. The set keeps the reference. */
+/* This node's, by name or alias; NULL: there is none. The set keeps the reference. */
 struct connection *connection_set_find(const struct connection_set *set, const char *name);
+
+/* By place, on any node; NULL: there is none. */
+struct connection *connection_set_find_place(const struct connection_set *set, const char *place);
+
+/*
+ * The connection that keeps the handle: that of the name on this node, or, if the handle has
+ * another home, on that node. NULL: there is no connection of the name. UNAVAILABLE: the home is
+ * not a node of the cluster.
+ */
+MUST_CHECK struct error *connection_set_locate(const struct connection_set *set, const char *name,
+                                               const char *handle, struct connection **out);
 
 /* A slot with a valid name for which there was never a good file; NULL: there is none. */
 const struct connection_slot *connection_set_wrong(const struct connection_set *set);

@@ -15,8 +15,11 @@
 #include "base/memory.h"
 #include "connections/config/candidate.h"
 #include "connections/config/connection_metrics.h"
+#include "connections/config/elsewhere.h"
 #include "connections/config/known_drivers.h"
 #include "connections/config/known_facts.h"
+#include "csi/ids.h"
+#include "volumes/handle.h"
 
 #define LOOK_MS 30000 /* interval of loads without an event from the kernel */
 #define NEW_DRIVER_MS 3000
@@ -24,13 +27,18 @@
 
 struct connections {
     struct connections_options options;
-    struct directory *directory;
+    struct directory *directory; /* NULL: there is one connection */
     pthread_t thread;
     bool has_thread;
+    struct fact_changes *members; /* notified when members of the cluster change */
+    pthread_t members_thread;
+    bool has_members_thread;
     atomic_bool is_stopping;
 
     pthread_mutex_t load_lock; /* one load at a time */
     struct connection_metrics metrics;
+    struct cluster *cluster; /* with load_lock held; NULL: none */
+    char home[HANDLE_HOME_SIZE];
 
     pthread_mutex_t lock; /* of the pointer */
     struct connection_set *current;
@@ -75,6 +83,8 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
         .settings = spec->options,
         .data_directory = options->data_directory,
         .node_id = options->node_id,
+        .topology = options->topology,
+        .is_in_cluster = options->is_in_cluster,
         .instance = options->instance,
         .max_calls = spec->max_calls,
         .timeout_ms = spec->timeout_ms,
@@ -107,6 +117,9 @@ open_candidate(struct connections *connections, struct candidate *candidate,
                        connection_metrics_counters(&connections->metrics, file->name));
     connection->text = arena_copy(&connection->arena, file->text, file->size);
     connection->text_size = file->size;
+    if (connections->home[0])
+        connection->place =
+            arena_print(&connection->arena, "%s@%s", candidate->spec->name, connections->home);
     *out = connection;
     return NULL;
 }
@@ -221,6 +234,37 @@ make_set(struct connections *connections, const struct directory_files *files,
     return set;
 }
 
+/* The connections of other nodes; and theirs get ours. */
+static void
+add_elsewhere(struct connections *connections, struct connection_set *set,
+              const struct connection_set *old)
+{
+    struct elsewhere elsewhere = {connections->cluster, &connections->options,
+                                  &connections->metrics};
+    if (!elsewhere.cluster)
+        return;
+    elsewhere_join(&elsewhere, set);
+    elsewhere_add(&elsewhere, set, old);
+    elsewhere_tell(&elsewhere, set);
+}
+
+/* Without a directory there is one connection, which has no file. */
+static struct error *
+read_files(const struct connections *connections, struct arena *arena, struct directory_files *out)
+{
+    if (connections->directory)
+        return directory_read(connections->directory, arena, out);
+    struct directory_file only = {
+        .file = IDS_LOCAL,
+        .name = IDS_LOCAL,
+        .text = connections->options.only,
+        .size = strlen(connections->options.only),
+    };
+    *out =
+        (struct directory_files){(struct directory_file *)arena_copy(arena, &only, sizeof only), 1};
+    return NULL;
+}
+
 static struct error *
 load(struct connections *connections)
 {
@@ -229,12 +273,14 @@ load(struct connections *connections)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     pthread_mutex_lock(&connections->load_lock);
     struct connection_set *old = connections_current(connections);
-    struct error *error = directory_read(connections->directory, &arena, &files);
+    struct error *error = read_files(connections, &arena, &files);
     if (error) {
         log_error(connections->options.log, "the connections' directory cannot be read",
                   LOG_TEXT("error", error->message));
     } else {
         struct connection_set *set = make_set(connections, &files, old, &arena);
+        memcpy(set->home, connections->home, sizeof set->home);
+        add_elsewhere(connections, set, old);
         note_removed(connections, old, set);
         wait_for_drivers(connections, set, old);
         swap(connections, set);
@@ -264,7 +310,7 @@ connections_forget(struct connections *connections, const char *name)
     return error ? error : connections_reload(connections);
 }
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
 
 static void *
 watch(void *argument)
@@ -278,29 +324,85 @@ watch(void *argument)
     }
 }
 
+static void *
+watch_members(void *argument)
+{
+    struct connections *connections = argument;
+    uint64_t seen = 0;
+    while (fact_changes_wait(connections->members, &seen, 0))
+        error_free(load(connections)); /* load has logged it */
+    return NULL;
+}
+
+static struct error *
+start_thread(pthread_t *thread, bool *has_thread, void *(*run)(void *),
+             struct connections *connections)
+{
+    int failed = pthread_create(thread, NULL, run, connections);
+    *has_thread = failed == 0;
+    return failed ? error_from_errno(failed, "start the thread that watches connections") : NULL;
+}
+
+/* A wrong file is no error, but the only connection must be right. */
+static struct error *
+load_first(struct connections *connections)
+{
+    error_free(load(connections));
+    const struct connection_slot *slot = connections->current->slots;
+    if (!connections->directory && slot->trouble)
+        return error_new(CODE_FAILED_PRECONDITION, "%s", slot->trouble);
+    return NULL;
+}
+
+static struct error *
+start(struct connections *connections)
+{
+    const char *directory = connections->options.directory;
+    struct error *error = directory ? directory_open(directory, &connections->directory) : NULL;
+    if (!error)
+        error = load_first(connections);
+    if (!error && directory)
+        error = start_thread(&connections->thread, &connections->has_thread, watch, connections);
+    if (!error && connections->options.is_in_cluster)
+        error = start_thread(&connections->members_thread, &connections->has_members_thread,
+                             watch_members, connections);
+    return error;
+}
+
 struct error *
 connections_open(const struct connections_options *options, struct connections **out)
 {
     struct connections *connections = memory_zeroed(sizeof *connections);
     connections->options = *options;
+    if (options->is_in_cluster)
+        handle_print_home(options->node_id, connections->home);
+    connections->members = fact_changes_new();
     pthread_mutex_init(&connections->load_lock, NULL);
     pthread_mutex_init(&connections->lock, NULL);
     connection_metrics_init(&connections->metrics);
     connections->current = connection_set_new(0);
-    struct error *error = directory_open(options->directory, &connections->directory);
-    if (!error) {
-        error_free(load(connections));
-        int failed = pthread_create(&connections->thread, NULL, watch, connections);
-        connections->has_thread = failed == 0;
-        if (failed)
-            error = error_from_errno(failed, "start the thread that watches connections");
-    }
+    struct error *error = start(connections);
     if (error) {
         connections_close(connections);
         return error;
     }
     *out = connections;
     return NULL;
+}
+
+void
+connections_join(struct connections *connections, struct cluster *cluster)
+{
+    pthread_mutex_lock(&connections->load_lock);
+    connections->cluster = cluster;
+    pthread_mutex_unlock(&connections->load_lock);
+    error_free(load(connections)); /* load has logged it */
+}
+
+void
+connections_note_members(struct connections *connections)
+{
+    fact_changes_note(connections->members);
 }
 
 void
@@ -313,7 +415,12 @@ connections_close(struct connections *connections)
         directory_wake(connections->directory);
         pthread_join(connections->thread, NULL);
     }
-    directory_close(connections->directory);
+    fact_changes_stop(connections->members);
+    if (connections->has_members_thread)
+        pthread_join(connections->members_thread, NULL);
+    fact_changes_release(connections->members);
+    if (connections->directory)
+        directory_close(connections->directory);
     connection_set_release(connections->current);
     connection_metrics_clear(&connections->metrics);
     pthread_mutex_destroy(&connections->load_lock);

@@ -12,12 +12,16 @@
 #include "connections/config/connection.h"
 #include "store/store.h"
 
+struct cluster;
 struct connections;
 
 struct connections_options {
-    const char *directory;      /* of the files */
+    const char *directory;      /* of the files; NULL: there is one connection */
+    const char *only;           /* the text of its file; its name is that of the node's volumes */
     const char *data_directory; /* of this process */
     const char *node_id;
+    const struct text_map *topology; /* of this node, beside its id; NULL: none */
+    bool is_in_cluster;
     const char *instance;         /* of this process, unique */
     struct store *store;          /* remembers the driver of each name */
     struct fact_changes *changes; /* notified when files or drivers change */
@@ -28,6 +32,14 @@ struct connections_options {
 /* Reads all files before it returns; a wrong file is no error here. All texts must outlive it. */
 MUST_CHECK struct error *connections_open(const struct connections_options *options,
                                           struct connections **out);
+
+/*
+ * From now on the set has the connections of the other nodes, too. The cluster must outlive the
+ * connections. Any thread but the loop's.
+ */
+void connections_join(struct connections *connections, struct cluster *cluster);
+/* The members of the cluster have changed. Any thread; never waits. */
+void connections_note_members(struct connections *connections);
 
 /* Drivers close when the last call that uses them ends. */
 void connections_close(struct connections *connections);

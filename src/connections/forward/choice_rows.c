@@ -24,7 +24,9 @@ choice_rows_find(struct router *router, const struct connection_set *set, const 
         return error;
     *revision = entry.revision;
     const char *chosen = arena_copy(arena, entry.value, entry.value_size);
-    *out = connection_set_find(set, chosen);
+    *out = connection_set_find_place(set, chosen);
+    if (!*out)
+        *out = connection_set_find(set, chosen);
     if (*out)
         return NULL;
     return error_new(CODE_UNAVAILABLE,

@@ -18,6 +18,7 @@
 struct search {
     const struct router *router;
     const struct connection_set *set;
+    bool is_for_node; /* a call of the Node service, which is about this node */
     struct route *route;
 };
 
@@ -29,6 +30,20 @@ check_length(enum id_field field, const char *id)
         return NULL;
     return error_new(CODE_INVALID_ARGUMENT, "an id has %zu bytes; at most %zu are allowed", size,
                      most);
+}
+
+static struct error *
+several_error(const char *id, const struct connection *one, const struct connection *other)
+{
+    if (strcmp(one->spec->name, other->spec->name) == 0)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "\"%s\" is on another node than the rest of the request; use ids of one "
+                         "node",
+                         id);
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "\"%s\" belongs to another connection than the rest of the request (\"%s\" "
+                     "and \"%s\"); use ids of one connection",
+                     id, one->spec->name, other->spec->name);
 }
 
 static struct error *
@@ -49,19 +64,32 @@ look_at_id(void *context, enum id_field field, char **id)
             route->unknown_id = *id;
         return NULL;
     }
-    struct connection *found = connection_set_find(search->set, parts.connection);
-    if (!found)
-        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
-                         parts.connection, *id);
+    struct connection *found = NULL;
+    if (search->is_for_node)
+        found = connection_set_find(search->set, parts.connection);
+    else
+        error = connection_set_locate(search->set, parts.connection, parts.handle, &found);
+    if (!error && !found)
+        error = error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
+                          parts.connection, *id);
+    if (error)
+        return error;
     if (route->connection && route->connection != found)
-        return error_new(
-            CODE_INVALID_ARGUMENT,
-            "\"%s\" belongs to another connection than the rest of the request (\"%s\" "
-            "and \"%s\"); use ids of one connection",
-            *id, found->spec->name, route->connection->spec->name);
+        return several_error(*id, found, route->connection);
+    if (!route->handle) {
+        route->kind = csi_fields_kind(field);
+        route->handle = parts.handle;
+    }
     route->connection = found;
     route->needs_thread |= handles_is_short(parts.handle);
     return NULL;
+}
+
+bool
+route_is_for_node(const ProtobufCMessage *message)
+{
+    static const char node[] = "csi.v1.Node";
+    return strncmp(message->descriptor->name, node, sizeof node - 1) == 0;
 }
 
 struct error *
@@ -69,7 +97,7 @@ route_find(const struct router *router, const struct connection_set *set,
            const ProtobufCMessage *message, struct route *out)
 {
     *out = (struct route){0};
-    struct search search = {router, set, out};
+    struct search search = {router, set, route_is_for_node(message), out};
     return csi_fields_walk((ProtobufCMessage *)message,
                            &(struct csi_visitor){&search, look_at_id, NULL});
 }

@@ -12,15 +12,20 @@ struct route {
     struct connection *connection; /* in the set; NULL: no id names one */
     const char *unknown_id;        /* the first id that is not ours; NULL: all are */
     bool needs_thread;             /* the translation of the ids must read rows */
+    enum id_kind kind;             /* of the first id that is ours */
+    const char *handle;            /* of the same; NULL: there is none */
 };
 
 /*
  * Looks at all ids of the message. NOT_FOUND: an id names a connection that does not exist.
- * INVALID_ARGUMENT: the ids are of several connections, or one is longer than CSI allows. Never
- * waits.
+ * UNAVAILABLE: an id is that of a node which is not registered. INVALID_ARGUMENT: the ids are of
+ * several connections or nodes, or one is longer than CSI allows. Never waits.
  */
 MUST_CHECK struct error *route_find(const struct router *router, const struct connection_set *set,
                                     const ProtobufCMessage *message, struct route *out);
+
+/* Is it of the Node service, whose calls are about this node only? */
+bool route_is_for_node(const ProtobufCMessage *message);
 
 /*
  * Ids and topologies of a request become the driver's; in place, texts in the call's arena. Waits

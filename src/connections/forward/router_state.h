@@ -10,6 +10,8 @@
 #include "rpc/server/call.h"
 #include "volumes/name_locks.h"
 
+struct cluster;
+struct homeless;
 struct node_announcer;
 struct router_service;
 struct ops;
@@ -20,6 +22,7 @@ struct router {
     const char *node_id;
     bool is_node;             /* the node side is served */
     bool advertises_csi_1_13; /* capabilities that came with CSI 1.13 */
+    bool has_files;           /* --connections */
     struct runtime *runtime;
     const struct log *log;
     char data_directory[PATH_MAX];
@@ -28,6 +31,8 @@ struct router {
     struct store *shared; /* of all processes: long handles, node ids, choices; may be `store` */
     struct fact_changes *changes;
     struct connections *connections;
+    struct cluster *cluster;   /* NULL: this node is alone */
+    struct homeless *homeless; /* of a cluster */
     struct router_service *services[SERVICES_COUNT];
     struct ops *ops;            /* copies across connections */
     atomic_bool has_choices;    /* there may be rows of choices (choice_rows.h) or of copies */

@@ -52,14 +52,24 @@ agree(const struct text_map *a, const struct text_map *b)
     return true;
 }
 
+/* What another node is told by its registration. */
+static bool
+is_on_node(const struct connection *connection, const struct text_map *wanted)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return agree(&facts->topology, wanted);
+}
+
 bool
 topology_fits(const struct connection *connection, const Csi__V1__Topology *topology,
               struct arena *arena)
 {
     const struct connection_spec *spec = connection->spec;
-    if (!topology || !spec->topology_count)
+    if (!topology || (!spec->topology_count && !connection->node_address))
         return true;
     struct text_map wanted = read_segments(topology, arena);
+    if (connection->node_address)
+        return is_on_node(connection, &wanted);
     for (size_t i = 0; i < spec->topology_count; i++)
         if (agree(&spec->topology[i], &wanted))
             return true;

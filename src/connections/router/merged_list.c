@@ -186,21 +186,35 @@ add_source(struct listing *listing, struct connection *connection, const char *n
     };
 }
 
+static void
+consider(struct listing *listing, struct connection *connection, const struct token *start)
+{
+    const struct merged_list *list = listing->list;
+    if (connection && strcmp(connection->place, start->name) >= 0 && list->can(list, connection))
+        add_source(listing, connection, connection->place, start);
+}
+
+static int
+compare_sources(const void *a, const void *b)
+{
+    return strcmp(((const struct source *)a)->name, ((const struct source *)b)->name);
+}
+
 /* The sources from the token on. */
 static void
 find_sources(struct listing *listing, const struct token *start)
 {
     const struct merged_list *list = listing->list;
-    listing->sources =
-        arena_alloc(listing->arena, (list->set->count + 1) * sizeof *listing->sources);
+    const struct connection_set *set = list->set;
+    listing->sources = arena_alloc(listing->arena, (set->count + set->elsewhere_count + 1) *
+                                                       sizeof *listing->sources);
     if (list->has_own && !start->name[0])
         add_source(listing, NULL, "", start);
-    for (size_t i = 0; i < list->set->count; i++) {
-        struct connection *connection = list->set->slots[i].connection;
-        const char *name = list->set->slots[i].name;
-        if (connection && strcmp(name, start->name) >= 0 && list->can(list, connection))
-            add_source(listing, connection, name, start);
-    }
+    for (size_t i = 0; i < set->count; i++)
+        consider(listing, set->slots[i].connection, start);
+    for (size_t i = 0; i < set->elsewhere_count; i++)
+        consider(listing, set->elsewhere[i], start);
+    qsort(listing->sources, listing->count, sizeof *listing->sources, compare_sources);
 }
 
 /* Reads the first page of all sources in advance, at the same time. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over all connections, one after the other, by name. If the client wants all entries, all
- * drivers are called at once. Each gets its share of the time, so that a driver that hangs is left
- * out and the others are listed.
+ * Lists over all connections of all nodes, one after the other, by place. If the client wants all
+ * entries, all drivers are called at once. Each gets its share of the time, so that a driver that
+ * hangs is left out and the others are listed.
  *
- * A token is NAME:SKIP:TOKEN: the connection to continue with, how many entries of its page were
+ * A token is PLACE:SKIP:TOKEN: the connection to continue with, how many entries of its page were
  * already listed, and the driver's token for that page. Tokens need no state, so they survive a
- * restart; if the connection is gone, the list continues with the next name. A connection that does
+ * restart, and every node of a cluster understands them; if the connection is gone, the list
+ * continues with the next place. A connection that does
  * not answer is left out; the health RPCs and the metrics show that it is down.
  */
 #ifndef CONNECTIONS_ROUTER_MERGED_LIST_H

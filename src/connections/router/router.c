@@ -16,6 +16,7 @@
 #include "connections/forward/inline_volumes.h"
 #include "connections/forward/route.h"
 #include "connections/request/rules.h"
+#include "connections/router/homeless.h"
 #include "connections/router/router_internal.h"
 #include "proto/csi.rpc.h"
 
@@ -122,6 +123,19 @@ find_connection(struct forward *f, struct route *route)
     return error;
 }
 
+/* A call whose first id does not tell the node. */
+static struct error *
+run_homeless(struct call *call, const void *request, void *reply)
+{
+    (void)reply;
+    struct forward *f = call_data(call);
+    struct route route;
+    struct error *error = route_find(f->router, f->set, request, &route);
+    if (!error)
+        error = homeless_find(call, f->set, route.kind, route.handle, &f->connection);
+    return error ? explain_unknown_connection(f->rule, error) : forward_run(f);
+}
+
 static struct error *
 run_on_worker(struct call *call, const void *request, void *reply)
 {
@@ -151,7 +165,9 @@ run_routed(struct call *call, const struct rule *rule, const void *request, void
     f->on_loop = f->connection && !f->chosen_id && !route.needs_thread && forward_can_relay(f);
     if (f->on_loop)
         return forward_run(f);
-    call_continue(call, run_on_worker);
+    bool is_homeless = f->connection && !route_is_for_node(f->request) &&
+                       homeless_is(f->set, f->connection, route.handle);
+    call_continue(call, is_homeless ? run_homeless : run_on_worker);
     return NULL;
 }
 
@@ -260,6 +276,12 @@ router_add(struct server *server, struct router *router, unsigned sides)
                        router);
     server_add_service(server, &skycap_v1_operations_service, &router_operations_handlers, router);
     server_add_service(server, &skycap_v1_inventory_service, &router_inventory_handlers, router);
-    server_set_fallback(server,
-                        &(struct fallback){pass_unknown, .on_loop = true, .context = router});
+    if (router->cluster) {
+        server_add_service(server, &skycap_v1_peer_service, &router_peer_handlers, router);
+        server_add_service(server, &skycap_v1_transfer_service, &router_transfer_handlers, router);
+        server_add_service(server, &skycap_v1_nodes_service, &router_nodes_handlers, router);
+    }
+    if (router->has_files)
+        server_set_fallback(server,
+                            &(struct fallback){pass_unknown, .on_loop = true, .context = router});
 }

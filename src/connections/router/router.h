@@ -9,16 +9,27 @@
 #define CONNECTIONS_ROUTER_ROUTER_H
 
 #include "base/buffer.h"
+#include "base/text_map.h"
 #include "drivers/fact_changes.h"
 #include "rpc/server/server.h"
 
 struct router;
 struct tls_context;
 
+struct router_cluster {
+    const char *registry;
+    const char *address;      /* where other nodes reach this one */
+    struct text_map topology; /* of this node, beside its own segment */
+    uint32_t renew_ms;
+    struct tls_context *tls; /* NULL: plaintext */
+};
+
 /* All of it must outlive the router. */
 struct router_options {
-    const char *directory;      /* of the connections' files */
-    const char *data_directory; /* created if missing */
+    const char *directory; /* of the connections' files; NULL: there is one connection */
+    const char *only;      /* then the text of its file */
+    const struct router_cluster *cluster; /* NULL: this node is alone */
+    const char *data_directory;           /* created if missing */
     const char *driver_name;
     const char *node_id;
     bool is_node;                  /* the node side is served, not only the controller's */
@@ -31,6 +42,8 @@ struct router_options {
 
 /* Opens the stores and the connections, and resumes the copies that a crash has interrupted. */
 MUST_CHECK struct error *router_open(const struct router_options *options, struct router **out);
+/* Registers with the cluster, once the server accepts calls. */
+void router_begin(struct router *router);
 /* Stops the copies; the next start resumes them. Call it before waiting for the last calls. */
 void router_stop(struct router *router);
 /* After the server is gone, before the runtime closes. NULL is fine. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The router: GetCapacity, the sum over all connections that a new volume could go to. */
+#include <string.h>
+
 #include "connections/forward/forward.h"
 #include "connections/request/choice.h"
 #include "connections/request/map_field.h"
@@ -93,6 +95,23 @@ add_capacities(struct call *call, const struct connection_set *set, const struct
     }
 }
 
+/* Engines of that name on other nodes count, too. */
+static void
+add_nodes(const struct connection_set *set, struct choice *choice, struct arena *arena)
+{
+    struct connection **items =
+        arena_alloc(arena, (choice->count + set->elsewhere_count) * sizeof *items);
+    size_t count = 0;
+    for (size_t i = 0; i < choice->count; i++)
+        items[count++] = choice->items[i];
+    for (size_t i = 0; i < set->elsewhere_count; i++)
+        for (size_t j = 0; j < choice->count; j++)
+            if (strcmp(set->elsewhere[i]->spec->name, choice->items[j]->spec->name) == 0)
+                items[count++] = set->elsewhere[i];
+    choice->items = items;
+    choice->count = count;
+}
+
 struct error *
 router_get_capacity(struct call *call, const void *in, void *out)
 {
@@ -107,6 +126,7 @@ router_get_capacity(struct call *call, const void *in, void *out)
     struct error *error = choose_for_capacity(set, &parameters, arena, &choice);
     if (error)
         return error;
+    add_nodes(set, &choice, arena);
     if (choice.count == 1)
         return capacity_of(call, set, choice.items[0], in, out);
     add_capacities(call, set, &choice, in, out);

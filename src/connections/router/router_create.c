@@ -17,6 +17,8 @@
 #include "connections/forward/route.h"
 #include "connections/request/choice.h"
 #include "connections/request/map_field.h"
+#include "connections/router/homeless.h"
+#include "connections/router/placement.h"
 #include "connections/router/router_internal.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
@@ -60,7 +62,7 @@ try_selected(struct call *call, const struct connection_set *set, struct connect
     struct arena *arena = call_arena(call);
     uint64_t any = STORE_ANY;
     const char *key = choice_rows_key(request->name, arena);
-    struct error *error = choice_rows_write(router, key, connection->spec->name, revision);
+    struct error *error = choice_rows_write(router, key, connection->place, revision);
     if (!error)
         error = new_volume_create(router, call, set, connection, request, reply);
     atomic_store(&router->has_choices, true);
@@ -133,7 +135,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
                        ? forget_refused(router, request->name, arena, revision, error)
                        : error;
         reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
-                              connection->spec->name, error->message);
+                              connection->place, error->message);
         code = error->code;
         error_free(error);
         csi__v1__create_volume_response__init(reply);
@@ -211,6 +213,41 @@ struct creation {
     struct choice choice;
 };
 
+/* Engines of one connection on several nodes copy from each other. */
+static bool
+is_of_one_cluster(const struct connection *one, const struct connection *other)
+{
+    return (one->node_address || other->node_address) &&
+           strcmp(one->spec->name, other->spec->name) == 0;
+}
+
+/* A source whose id does not tell its node. */
+static struct error *
+find_home(struct call *call, const struct connection_set *set, const create_request *request,
+          struct connection **source, bool *is_homeless)
+{
+    struct route route;
+    *is_homeless = false;
+    if (!*source)
+        return NULL;
+    struct error *error =
+        route_find(router_of(call), set, &request->volume_content_source->base, &route);
+    if (error || !homeless_is(set, *source, route.handle))
+        return error;
+    *is_homeless = true;
+    return homeless_find(call, set, route.kind, route.handle, source);
+}
+
+static struct error *
+homeless_error(const struct connection *source)
+{
+    return error_new(
+        CODE_FAILED_PRECONDITION,
+        "the source is at \"%s\", and was made before that node joined the cluster: it "
+        "can be copied only there; take a snapshot of the copy to copy it elsewhere",
+        source->place);
+}
+
 static struct error *
 create_on_worker(struct call *call, const void *in, void *out)
 {
@@ -219,18 +256,23 @@ create_on_worker(struct call *call, const void *in, void *out)
     const struct connection_set *set = creation->forward.set;
     struct connection *source = creation->source;
     struct choice *choice = &creation->choice;
-    struct error *error = NULL;
-    if (source && choice->is_selected)
+    bool is_homeless;
+    struct error *error = find_home(call, set, request, &source, &is_homeless);
+    if (!error)
+        error = placement_find(call, set, request, source, choice);
+    if (!error && source && choice->is_selected)
         error = keep_connection(call, set, request->name, choice);
     if (error)
         return error;
-    if (source && choice->items[0] != source)
+    if (is_homeless && choice->items[0] != source && is_of_one_cluster(source, choice->items[0]))
+        return homeless_error(source);
+    if (source && choice->items[0] != source && !is_of_one_cluster(source, choice->items[0]))
         return cross_copy_volume(call, set, source, choice->items[0], request, out);
     for (size_t i = 0; i < choice->count && !error; i++)
         error = cross_copy_drop_plan(call, set, choice->items[i], request->name);
     if (error)
         return error;
-    if (choice->is_selected && !source)
+    if (choice->is_selected && (!source || is_of_one_cluster(source, choice->items[0])))
         return create_selected(call, set, choice, request, out);
     return new_volume_create(router_of(call), call, set, choice->items[0], request, out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "cluster/cluster.h"
 #include "connections/router/router_internal.h"
 #include "csi/messages.h"
 
@@ -196,6 +197,8 @@ router_probe(struct call *call, const void *in, void *out)
     reply->ready = arena_alloc(arena, sizeof *reply->ready);
     google__protobuf__bool_value__init(reply->ready);
     reply->ready->value = is_ready(router_of(call), call, &degraded);
+    if (router_of(call)->cluster)
+        degraded = cluster_print_lost(router_of(call)->cluster, degraded, arena);
     if (!degraded[0])
         return NULL;
     return call_add_trailer(call, "skycap-degraded", degraded, strlen(degraded));

@@ -15,9 +15,11 @@
 #include "connections/forward/router_state.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router.h"
+#include "proto/cluster.rpc.h"
 #include "proto/connections.rpc.h"
 #include "proto/inventory.rpc.h"
 #include "proto/skycap.rpc.h"
+#include "proto/transfer.rpc.h"
 
 /* ---- router.c ---- */
 void router_make_services(struct router *router);
@@ -78,10 +80,10 @@ MUST_CHECK struct error *router_watch_operation(struct call *call, struct connec
 /* Sends the changes of all operations until the client goes. */
 MUST_CHECK struct error *router_watch_operations(struct call *call);
 
-/*
- * ---- router_connections.c, router_operations.c, router_inventory.c: their context is the router
- * too ----
- */
+/* ---- their context is the router, too ---- */
+extern const struct skycap_v1_peer router_peer_handlers;
+extern const struct skycap_v1_transfer router_transfer_handlers;
+extern const struct skycap_v1_nodes router_nodes_handlers;
 extern const struct skycap_v1_connections router_connections_handlers;
 extern const struct skycap_v1_operations router_operations_handlers;
 extern const struct skycap_v1_inventory router_inventory_handlers;

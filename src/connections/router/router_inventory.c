@@ -9,6 +9,7 @@
 #include "connections/forward/forward.h"
 #include "connections/request/global_id.h"
 #include "connections/router/driver_inventory.h"
+#include "connections/router/homeless.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
 #include "ops/ops.h"
@@ -78,7 +79,7 @@ static const struct kind snapshot_kind = {
 static bool
 has_inventory(const struct connection *connection)
 {
-    return connection->spec->driver->operations != NULL;
+    return connection->spec->driver->speaks_our_ids;
 }
 
 /* Takes the error. NOT_FOUND quotes the text that the client sent. */
@@ -117,14 +118,21 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
            const char *id, const struct global_id *parts, void **info)
 {
     struct arena *arena = call_arena(call);
-    struct connection *connection = connection_set_find(set, parts->connection);
+    struct connection *connection;
+    struct error *error = connection_set_locate(set, parts->connection, parts->handle, &connection);
+    if (error)
+        return error;
     if (!connection)
         return error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
                          parts->connection, id);
-    struct error *error = has_inventory(connection)
-                              ? ask_engine(call, set, connection, kind,
-                                           ids_print(kind->id_kind, parts->handle, arena), info)
-                              : kind->get_foreign(call, set, connection, id, info);
+    if (homeless_is(set, connection, parts->handle))
+        error = homeless_find(call, set, kind->id_kind, parts->handle, &connection);
+    if (error)
+        return error;
+    error = has_inventory(connection)
+                ? ask_engine(call, set, connection, kind,
+                             ids_print(kind->id_kind, parts->handle, arena), info)
+                : kind->get_foreign(call, set, connection, id, info);
     if (!error && kind->finish)
         error = kind->finish(call, *info);
     return in_their_words(error, kind, id);
@@ -137,7 +145,8 @@ struct search {
     void *found; /* the last match */
     const char *ids;
     size_t count;
-    struct error *failure; /* of a connection that did not answer */
+    struct error *failure;  /* of a connection that did not answer */
+    bool only_nodes_failed; /* all of those are on other nodes */
 };
 
 static struct error *
@@ -161,6 +170,8 @@ search_connection(struct call *call, const struct connection_set *set,
     void *found = NULL;
     struct error *error = ask_by_name(call, set, connection, search, &found);
     if (error) {
+        search->only_nodes_failed =
+            connection->node_address && (!search->failure || search->only_nodes_failed);
         error_free(search->failure);
         search->failure = error;
     } else if (found) {
@@ -170,7 +181,10 @@ search_connection(struct call *call, const struct connection_set *set,
     }
 }
 
-/* Takes the failure. A connection that did not answer may have a match, too. */
+/*
+ * Takes the failure. A connection that did not answer may have a match, too. But while a node is
+ * down, names can be used: orchestrators give each name once in a cluster.
+ */
 static struct error *
 conclude(struct search *search)
 {
@@ -181,6 +195,10 @@ conclude(struct search *search)
         return error_new(CODE_INVALID_ARGUMENT,
                          "\"%s\" is the name of several %ss; use the id of one: %s", name, word,
                          search->ids);
+    }
+    if (failure && search->count && search->only_nodes_failed) {
+        error_free(failure);
+        return NULL;
     }
     if (failure && search->count)
         return error_wrap(failure,
@@ -200,12 +218,14 @@ find_by_name(struct call *call, const struct connection_set *set, const struct k
 {
     struct search search = {.kind = kind, .name = name, .ids = ""};
     const struct connection_slot *wrong = connection_set_wrong(set);
-    if (wrong)
+    if (wrong) /* then only_nodes_failed stays false */
         search.failure = error_new(CODE_UNAVAILABLE, "the file of connection \"%s\" is wrong: %s",
                                    wrong->name, wrong->trouble);
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
             search_connection(call, set, set->slots[i].connection, &search);
+    for (size_t i = 0; i < set->elsewhere_count; i++)
+        search_connection(call, set, set->elsewhere[i], &search);
     *info = search.found;
     return conclude(&search);
 }
@@ -303,10 +323,12 @@ read_filter(struct call *call, const struct connection_set *set, const char *tex
         out->id = id_of_volume(info);
         global_id_parse(ID_VOLUME, out->id, &parts);
     }
-    out->connection = connection_set_find(set, parts.connection);
-    return out->connection ? NULL
-                           : error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
-                                       parts.connection, text);
+    struct error *error =
+        connection_set_locate(set, parts.connection, parts.handle, &out->connection);
+    if (error || out->connection)
+        return error;
+    return error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"", parts.connection,
+                     text);
 }
 
 static bool

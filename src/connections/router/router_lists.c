@@ -6,6 +6,7 @@
 #include "connections/copy/cross_copy_rows.h"
 #include "connections/forward/forward.h"
 #include "connections/forward/route.h"
+#include "connections/router/homeless.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
 
@@ -182,9 +183,16 @@ list_filtered(struct call *call, const void *request, void *reply)
     struct route route;
     struct error *nowhere AUTO(error_cleanup) = route_find(router, set, request, &route);
     struct error *lacking, *error;
+    if (nowhere && nowhere->code == CODE_UNAVAILABLE)
+        return STEAL(nowhere);
     if (nowhere || !route.connection || route.unknown_id ||
         !rules_is_supported(rules_find(call_method(call)->path), route.connection, &lacking))
         return NULL;
+    if (homeless_is(set, route.connection, route.handle)) {
+        error = homeless_find(call, set, route.kind, route.handle, &route.connection);
+        if (error)
+            return error;
+    }
     error = forward_call(router, set, route.connection, call, call_method(call),
                          (ProtobufCMessage *)request, reply);
     return error_forgive(error, CODE_NOT_FOUND);

@@ -5,10 +5,12 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "cluster/cluster.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/topology_keys.h"
 #include "connections/request/handles.h"
+#include "connections/router/homeless.h"
 #include "connections/router/node_announcer.h"
 #include "connections/router/router_internal.h"
 #include "node/storage.h"
@@ -39,21 +41,62 @@ open_stores(struct router *router, const struct router_options *options)
 }
 
 static struct error *
-open_connections(struct router *router, const char *directory)
+open_connections(struct router *router, const struct router_options *given)
 {
     driver_make_instance(router->instance);
     router->changes = fact_changes_new();
     struct connections_options options = {
-        .directory = directory,
+        .directory = given->directory,
+        .only = given->only,
         .data_directory = router->data_directory,
         .node_id = router->node_id,
+        .topology = given->cluster ? &given->cluster->topology : NULL,
+        .is_in_cluster = given->cluster != NULL,
         .instance = router->instance,
         .store = router->store,
         .changes = router->changes,
         .runtime = router->runtime,
         .log = router->log,
     };
-    return error_wrap(connections_open(&options, &router->connections), "--connections");
+    struct error *error = connections_open(&options, &router->connections);
+    return given->directory ? error_wrap(error, "--connections") : error;
+}
+
+static void
+note_members(void *context)
+{
+    const struct router *router = context;
+    connections_note_members(router->connections);
+}
+
+static struct error *
+open_cluster(struct router *router, const struct router_cluster *given)
+{
+    if (!given)
+        return NULL;
+    struct cluster_options options = {
+        .registry = given->registry,
+        .node_id = router->node_id,
+        .address = given->address,
+        .renew_ms = given->renew_ms,
+        .tls = given->tls,
+        .changed = note_members,
+        .context = router,
+        .runtime = router->runtime,
+        .log = router->log,
+    };
+    router->homeless = homeless_new();
+    struct error *error = cluster_open(&options, &router->cluster);
+    if (!error)
+        connections_join(router->connections, router->cluster);
+    return error;
+}
+
+void
+router_begin(struct router *router)
+{
+    if (router->cluster)
+        cluster_begin(router->cluster);
 }
 
 static struct error *
@@ -74,6 +117,7 @@ router_open(const struct router_options *options, struct router **out)
     router->node_id = options->node_id;
     router->is_node = options->is_node;
     router->advertises_csi_1_13 = options->advertises_csi_1_13;
+    router->has_files = options->directory != NULL;
     router->runtime = options->runtime;
     router->log = options->log;
     router->topology_keys = topology_keys_new();
@@ -82,7 +126,9 @@ router_open(const struct router_options *options, struct router **out)
     router_make_services(router);
     struct error *error = open_stores(router, options);
     if (!error)
-        error = open_connections(router, options->directory);
+        error = open_connections(router, options);
+    if (!error)
+        error = open_cluster(router, options->cluster);
     if (!error)
         error = resume(router);
     if (error) {
@@ -118,7 +164,10 @@ router_close(struct router *router)
     router_free_services(router);
     name_locks_clear(&router->choosing);
     topology_keys_free(router->topology_keys);
+    cluster_stop(router->cluster);
     connections_close(router->connections);
+    cluster_close(router->cluster);
+    homeless_free(router->homeless);
     fact_changes_release(router->changes);
     if (router->shared != router->store)
         store_close(router->shared);
@@ -136,4 +185,6 @@ void
 router_print_metrics(struct router *router, struct buffer *out)
 {
     connections_print_metrics(router->connections, out);
+    if (router->cluster)
+        cluster_print_metrics(router->cluster, out);
 }

@@ -5,14 +5,18 @@
  * engine has the engine's operations, whose ids v:local/HANDLE become v:NAME/HANDLE. Third-party
  * drivers have none.
  */
+#include <unistd.h>
+
 #include "connections/forward/forward.h"
 #include "connections/request/global_id.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
 #include "csi/checks.h"
 #include "csi/operations.h"
+#include "message/message_bytes.h"
 
 #define MOST_ENTRIES 1000
+#define ASK_EVERY_MS 250
 
 typedef Skycap__V1__Operation operation_message;
 
@@ -33,8 +37,10 @@ find_connection(const struct connection_set *set, const char *id, struct arena *
     struct global_id parts;
     if (!global_id_parse(kind, id, &parts))
         return no_such_operation(id);
-    *connection = connection_set_find(set, parts.connection);
-    if (!*connection || !(*connection)->spec->driver->operations)
+    struct error *error = connection_set_locate(set, parts.connection, parts.handle, connection);
+    if (error)
+        return error;
+    if (!*connection || !(*connection)->spec->driver->speaks_our_ids)
         return no_such_operation(id);
     *engines_id = ids_print(kind, parts.handle, arena);
     return NULL;
@@ -116,7 +122,7 @@ static bool
 has_operations(const struct merged_list *list, struct connection *connection)
 {
     (void)list;
-    return connection->spec->driver->operations != NULL;
+    return connection->spec->driver->speaks_our_ids;
 }
 
 static struct error *
@@ -166,6 +172,27 @@ list_operations(struct call *call, const Skycap__V1__ListOperationsRequest *requ
 
 /* ---- watching ---- */
 
+/* Asks the other node again and again until the operation ends. Sends only what has changed. */
+static struct error *
+watch_elsewhere(struct call *call, const char *id)
+{
+    operation_message sent = SKYCAP__V1__OPERATION__INIT, now;
+    struct error *error = NULL;
+    while (!error && !call_is_cancelled(call)) {
+        Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
+        skycap__v1__operation__init(&now);
+        request.id = (char *)id;
+        error = ask_engine(call, "skycap.v1.Operations/Get", &request.base, &request.id, &now);
+        if (!error && !message_bytes_equal(&sent.base, &now.base))
+            error = call_send(call, &now.base);
+        if (error || now.state != SKYCAP__V1__OPERATION__STATE__RUNNING)
+            return error;
+        sent = now;
+        usleep(ASK_EVERY_MS * 1000);
+    }
+    return error;
+}
+
 /* An operation that is not running is sent once, as it is. */
 static struct error *
 watch_engines(struct call *call, const char *id)
@@ -185,6 +212,8 @@ watch_engines(struct call *call, const char *id)
     if (now.state != SKYCAP__V1__OPERATION__STATE__RUNNING)
         return call_send(call, &now.base);
     error = find_connection(set, id, call_arena(call), &connection, &engines_id);
+    if (!error && connection->node_address)
+        return watch_elsewhere(call, id);
     return error ? error : router_watch_operation(call, connection, operations_read_id(engines_id));
 }
 

@@ -116,6 +116,7 @@ take_entry(struct node_watcher *watcher, const Skycap__V1__RegistryEntry *entry,
         .address = entry->value,
         .attributes = message_map_read(entry->attributes, entry->n_attributes, arena),
         .is_expired = entry->is_expired,
+        .registered_ms = entry->registered ? entry->registered->seconds * 1000 : 0,
     };
     if (!node.id)
         return;

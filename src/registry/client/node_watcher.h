@@ -21,7 +21,8 @@ struct watched_node {
     const char *id;
     const char *address;
     struct text_map attributes;
-    bool is_expired; /* it has not renewed its registration in time */
+    bool is_expired;       /* it has not renewed its registration in time */
+    int64_t registered_ms; /* Unix time when it was registered, or last renewed if it has expired */
 };
 
 struct node_watcher_options {

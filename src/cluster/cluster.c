@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Membership: see cluster.h. */
+#include "cluster/cluster.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "registry/client/announcer.h"
+#include "registry/client/node_watcher.h"
+
+#define RENEW_MS 10000u
+
+struct cluster {
+    atomic_uint references;
+    struct cluster_options options;
+    struct members *members;
+    struct announcer *announcer;
+    struct node_watcher *watcher;
+    atomic_bool is_known; /* all members have been told once */
+
+    pthread_mutex_t lock;    /* of the remotes */
+    struct remote **remotes; /* opened so far; a member with another address gets a new one */
+    char **remote_ids;
+    size_t remote_count;
+};
+
+/* ---- following ---- */
+
+/* While the first list is read, only its end is told. */
+static void
+tell(const struct cluster *cluster)
+{
+    if (atomic_load(&cluster->is_known) && cluster->options.changed)
+        cluster->options.changed(cluster->options.context);
+}
+
+static void
+note_changed(void *context, const struct watched_node *node)
+{
+    struct cluster *cluster = context;
+    struct member member = {
+        .id = node->id,
+        .address = node->address,
+        .attributes = node->attributes,
+        .is_expired = node->is_expired,
+        .seen_ms = node->registered_ms,
+    };
+    members_set(cluster->members, &member);
+    tell(cluster);
+}
+
+static void
+note_removed(void *context, const char *id)
+{
+    struct cluster *cluster = context;
+    members_remove(cluster->members, id);
+    tell(cluster);
+}
+
+static void
+note_completed(void *context)
+{
+    struct cluster *cluster = context;
+    members_complete(cluster->members);
+    atomic_store(&cluster->is_known, true);
+    tell(cluster);
+}
+
+/* ---- remotes ---- */
+
+static struct error *
+open_remote(const struct cluster *cluster, const struct member *member, struct remote **out)
+{
+    struct remote_options options = {
+        .node_id = member->id,
+        .address = member->address,
+        .tls = cluster->options.tls,
+        .runtime = cluster->options.runtime,
+    };
+    return remote_open(&options, out);
+}
+
+static size_t
+find_remote(const struct cluster *cluster, const char *id)
+{
+    size_t i = 0;
+    while (i < cluster->remote_count && strcmp(cluster->remote_ids[i], id) != 0)
+        i++;
+    return i;
+}
+
+/* With the lock held. Takes the remote. */
+static void
+keep_remote(struct cluster *cluster, size_t at, const char *id, struct remote *remote)
+{
+    if (at < cluster->remote_count) {
+        remote_release(cluster->remotes[at]);
+        cluster->remotes[at] = remote;
+        return;
+    }
+    size_t count = ++cluster->remote_count;
+    cluster->remotes = memory_resize(cluster->remotes, count * sizeof *cluster->remotes);
+    cluster->remote_ids = memory_resize(cluster->remote_ids, count * sizeof *cluster->remote_ids);
+    cluster->remotes[at] = remote;
+    cluster->remote_ids[at] = memory_string(id);
+}
+
+struct error *
+cluster_remote(struct cluster *cluster, const struct member *member, struct remote **out)
+{
+    struct error *error = NULL;
+    struct remote *opened;
+    pthread_mutex_lock(&cluster->lock);
+    size_t at = find_remote(cluster, member->id);
+    bool is_there = at < cluster->remote_count &&
+                    strcmp(remote_address(cluster->remotes[at]), member->address) == 0;
+    if (!is_there)
+        error = open_remote(cluster, member, &opened);
+    if (!is_there && !error)
+        keep_remote(cluster, at, member->id, opened);
+    if (!error)
+        *out = remote_share(cluster->remotes[at]);
+    pthread_mutex_unlock(&cluster->lock);
+    return error;
+}
+
+struct member_list
+cluster_members(struct cluster *cluster, struct arena *arena)
+{
+    return members_read(cluster->members, arena);
+}
+
+const char *
+cluster_node_id(const struct cluster *cluster)
+{
+    return cluster->options.node_id;
+}
+
+const char *
+cluster_print_lost(struct cluster *cluster, const char *list, struct arena *arena)
+{
+    struct member_list members = cluster_members(cluster, arena);
+    for (size_t i = 0; i < members.count; i++)
+        if (members.items[i].is_expired)
+            list = arena_print(arena, "%s%snode \"%s\"", list, list[0] ? ", " : "",
+                               members.items[i].id);
+    return list;
+}
+
+void
+cluster_print_metrics(struct cluster *cluster, struct buffer *out)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct member_list members = cluster_members(cluster, &arena);
+    size_t lost = 0;
+    for (size_t i = 0; i < members.count; i++)
+        lost += members.items[i].is_expired;
+    buffer_print(out,
+                 "# HELP skycap_cluster_nodes Nodes of the cluster. A lost one has not renewed its "
+                 "registration.\n# TYPE skycap_cluster_nodes gauge\n"
+                 "skycap_cluster_nodes{state=\"registered\"} %zu\n"
+                 "skycap_cluster_nodes{state=\"lost\"} %zu\n",
+                 members.count - lost, lost);
+}
+
+/* ---- life ---- */
+
+static struct error *
+open_announcer(struct cluster *cluster)
+{
+    const struct cluster_options *options = &cluster->options;
+    struct announcer_options announcer = {
+        .registry = options->registry,
+        .id = options->node_id,
+        .is_node = true,
+        .address = options->address,
+        .delay_ms = options->renew_ms ? options->renew_ms : RENEW_MS,
+        .tls = options->tls,
+        .runtime = options->runtime,
+        .log = options->log,
+    };
+    return announcer_open(&announcer, &cluster->announcer);
+}
+
+static struct error *
+open_watcher(struct cluster *cluster)
+{
+    const struct cluster_options *options = &cluster->options;
+    struct node_watcher_options watcher = {
+        .registry = options->registry,
+        .tls = options->tls,
+        .runtime = options->runtime,
+        .log = options->log,
+        .changed = note_changed,
+        .removed = note_removed,
+        .completed = note_completed,
+        .context = cluster,
+    };
+    return node_watcher_open(&watcher, &cluster->watcher);
+}
+
+struct error *
+cluster_open(const struct cluster_options *options, struct cluster **out)
+{
+    struct cluster *cluster = memory_zeroed(sizeof *cluster);
+    atomic_init(&cluster->references, 1);
+    cluster->options = *options;
+    cluster->members = members_new();
+    pthread_mutex_init(&cluster->lock, NULL);
+    struct error *error = open_announcer(cluster);
+    if (!error)
+        error = open_watcher(cluster);
+    if (error) {
+        cluster_close(cluster);
+        return error_wrap(error, "--registry");
+    }
+    *out = cluster;
+    return NULL;
+}
+
+void
+cluster_set_attributes(struct cluster *cluster, const struct text_map *attributes)
+{
+    announcer_set_attributes(cluster->announcer, attributes);
+}
+
+void
+cluster_begin(struct cluster *cluster)
+{
+    announcer_begin(cluster->announcer);
+    node_watcher_begin(cluster->watcher);
+}
+
+void
+cluster_stop(struct cluster *cluster)
+{
+    if (!cluster)
+        return;
+    node_watcher_close(STEAL(cluster->watcher));
+    announcer_close(STEAL(cluster->announcer));
+}
+
+static void
+free_cluster(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->remote_count; i++) {
+        remote_release(cluster->remotes[i]);
+        free(cluster->remote_ids[i]);
+    }
+    free(cluster->remotes);
+    free(cluster->remote_ids);
+    members_free(cluster->members);
+    pthread_mutex_destroy(&cluster->lock);
+    free(cluster);
+}
+
+void
+cluster_close(struct cluster *cluster)
+{
+    if (!cluster)
+        return;
+    cluster_stop(cluster);
+    cluster_release(cluster);
+}
+
+struct cluster *
+cluster_share(struct cluster *cluster)
+{
+    atomic_fetch_add_explicit(&cluster->references, 1, memory_order_relaxed);
+    return cluster;
+}
+
+void
+cluster_release(struct cluster *cluster)
+{
+    if (atomic_fetch_sub_explicit(&cluster->references, 1, memory_order_acq_rel) == 1)
+        free_cluster(cluster);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This node's place in the cluster. It registers with the registry, renews that, and follows the
+ * registrations of the others. While the registry does not answer, the last known members stay.
+ */
+#ifndef CLUSTER_CLUSTER_H
+#define CLUSTER_CLUSTER_H
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "cluster/members.h"
+#include "cluster/remote.h"
+
+/* Attributes of a registration that are topology segments begin with this. */
+#define CLUSTER_TOPOLOGY "topology/"
+/* The names of the node's connections with the driver local: "fast,local". */
+#define CLUSTER_CONNECTIONS "connections"
+
+struct cluster;
+
+/* The texts must outlive the cluster. */
+struct cluster_options {
+    const char *registry; /* its address */
+    const char *node_id;
+    const char *address;            /* where other nodes reach this one */
+    uint32_t renew_ms;              /* between registrations; 0: 10 s. They last three times that */
+    struct tls_context *tls;        /* NULL: plaintext */
+    void (*changed)(void *context); /* members have changed; on a thread of the cluster's */
+    void *context;
+    struct runtime *runtime;
+    const struct log *log;
+};
+
+/* Begins nothing yet. INVALID_ARGUMENT: an address is wrong. */
+MUST_CHECK struct error *cluster_open(const struct cluster_options *options, struct cluster **out);
+
+/* What others should know of this node. Any thread; does not block. */
+void cluster_set_attributes(struct cluster *cluster, const struct text_map *attributes);
+
+/* Registers and follows, from now on. */
+void cluster_begin(struct cluster *cluster);
+
+/* Returns when `changed` is not called any more. May be called repeatedly. NULL is fine. */
+void cluster_stop(struct cluster *cluster);
+/* Stops it and releases a reference; it is freed with the last one. NULL is fine. */
+void cluster_close(struct cluster *cluster);
+
+/* Another reference, which may be used after cluster_close, before the runtime closes. */
+struct cluster *cluster_share(struct cluster *cluster);
+void cluster_release(struct cluster *cluster);
+
+/* In the arena, this node included. Any thread. */
+struct member_list cluster_members(struct cluster *cluster, struct arena *arena);
+
+/* A new reference. INVALID_ARGUMENT: the member's address is wrong. Any thread. */
+MUST_CHECK struct error *cluster_remote(struct cluster *cluster, const struct member *member,
+                                        struct remote **out);
+
+/* Appends the nodes that are lost to a list: `fast, node "b"`. In the arena. */
+const char *cluster_print_lost(struct cluster *cluster, const char *list, struct arena *arena);
+
+/* In Prometheus' text format. */
+void cluster_print_metrics(struct cluster *cluster, struct buffer *out);
+
+const char *cluster_node_id(const struct cluster *cluster);
+
+#endif

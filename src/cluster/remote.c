@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another node: see remote.h. */
+#include "cluster/remote.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "message/message_bytes.h"
+#include "proto/cluster.rpc.h"
+#include "rpc/client/channel.h"
+
+#define CONNECT_TIMEOUT_MS 3000
+#define MAX_BACKOFF_MS 5000
+#define KEEPALIVE_MS 10000
+#define MAX_REPLY_BYTES (16u << 20)
+
+struct remote {
+    atomic_uint references;
+    char *node_id;
+    char *address;
+    char *tls_name;
+    struct channel *channel;
+};
+
+static void
+free_remote(struct remote *remote)
+{
+    channel_retire(remote->channel);
+    free(remote->node_id);
+    free(remote->address);
+    free(remote->tls_name);
+    free(remote);
+}
+
+struct error *
+remote_open(const struct remote_options *options, struct remote **out)
+{
+    struct remote *remote = memory_zeroed(sizeof *remote);
+    atomic_init(&remote->references, 1);
+    remote->node_id = memory_string(options->node_id);
+    remote->address = memory_string(options->address);
+    if (asprintf(&remote->tls_name, "node.%s", options->node_id) < 0)
+        memory_exhausted();
+    struct channel_options channel = {
+        .tls = options->tls,
+        .tls_name = options->tls ? remote->tls_name : NULL,
+        .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+        .max_backoff_ms = MAX_BACKOFF_MS,
+        .keepalive_ms = KEEPALIVE_MS,
+        .max_message_bytes = MAX_REPLY_BYTES,
+    };
+    struct error *error =
+        channel_open(options->runtime, options->address, &channel, &remote->channel);
+    if (error) {
+        free_remote(remote);
+        return error_wrap(error, "the address of node \"%s\"", options->node_id);
+    }
+    *out = remote;
+    return NULL;
+}
+
+struct remote *
+remote_share(struct remote *remote)
+{
+    atomic_fetch_add_explicit(&remote->references, 1, memory_order_relaxed);
+    return remote;
+}
+
+void
+remote_release(struct remote *remote)
+{
+    if (remote && atomic_fetch_sub_explicit(&remote->references, 1, memory_order_acq_rel) == 1)
+        free_remote(remote);
+}
+
+const char *
+remote_address(const struct remote *remote)
+{
+    return remote->address;
+}
+
+/* The reply may be larger than the limit for the caller's own request. */
+static void
+make_room(struct arena *arena)
+{
+    if (arena->limit < arena->used + 2 * MAX_REPLY_BYTES)
+        arena->limit = arena->used + 2 * MAX_REPLY_BYTES;
+}
+
+struct error *
+remote_ask(struct remote *remote, struct call *call, const struct method *method,
+           const ProtobufCMessage *request, uint64_t timeout_ns, void *reply)
+{
+    struct call_options options = {.timeout_ns = timeout_ns, .parent = call_as_parent(call)};
+    make_room(call_arena(call));
+    struct error *error =
+        channel_call(remote->channel, method, request, &options, call_arena(call), reply);
+    return error && !error->from_peer ? error_wrap(error, "node \"%s\"", remote->node_id) : error;
+}
+
+struct error *
+remote_stream(struct remote *remote, struct call *call, const struct method *method,
+              const ProtobufCMessage *request, struct client_call **out)
+{
+    struct call_options options = {.parent = call_as_parent(call)};
+    struct error *error = client_call_open(remote->channel, method, &options, out);
+    if (error)
+        return error_wrap(error, "node \"%s\"", remote->node_id);
+    error_free(client_call_send(*out, request)); /* client_call_finish has the error */
+    client_call_close_send(*out);
+    return NULL;
+}
+
+/* Decodes in place of the initialised reply. */
+static struct error *
+read_reply(const struct remote *remote, const struct method *method,
+           const ProtobufCBinaryData *bytes, struct arena *arena, ProtobufCMessage *out)
+{
+    const ProtobufCMessage *decoded =
+        message_bytes_unpack(method->output, bytes->data, bytes->len, arena);
+    if (!decoded)
+        return error_new(CODE_INTERNAL, "node \"%s\" has answered %s with an invalid message",
+                         remote->node_id, method->path);
+    memcpy(out, decoded, method->output->sizeof_message);
+    return NULL;
+}
+
+struct error *
+remote_call(struct remote *remote, struct call *call, const struct remote_call *what,
+            ProtobufCMessage *reply)
+{
+    struct arena *arena = call_arena(call);
+    Skycap__V1__PeerCallRequest request = SKYCAP__V1__PEER_CALL_REQUEST__INIT;
+    Skycap__V1__PeerCallReply *answer;
+    request.connection = (char *)what->connection;
+    request.method = (char *)what->method->path;
+    request.request.data = message_bytes_pack(what->request, arena, &request.request.len);
+    struct error *error =
+        remote_ask(remote, call, SKYCAP_V1_PEER_CALL, &request.base, what->timeout_ns, &answer);
+    return error ? error : read_reply(remote, what->method, &answer->reply, arena, reply);
+}

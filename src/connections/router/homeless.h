@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Volumes and snapshots that were made before their node joined the cluster. Their handles do not
+ * tell the node, so all nodes are asked at once. The answer is remembered.
+ */
+#ifndef CONNECTIONS_ROUTER_HOMELESS_H
+#define CONNECTIONS_ROUTER_HOMELESS_H
+
+#include "connections/config/connection.h"
+#include "csi/ids.h"
+#include "rpc/server/call.h"
+
+struct homeless;
+
+struct homeless *homeless_new(void);
+/* NULL is fine. */
+void homeless_free(struct homeless *homeless);
+
+/* Whether the node of the handle must be found: its connection is this node's. */
+bool homeless_is(const struct connection_set *set, const struct connection *connection,
+                 const char *handle);
+
+/*
+ * Replaces this node's connection by the one that has the handle; no effect if none has it.
+ * UNAVAILABLE: no node that answered has it, and not all did. On a worker.
+ */
+MUST_CHECK struct error *homeless_find(struct call *call, const struct connection_set *set,
+                                       enum id_kind kind, const char *handle,
+                                       struct connection **connection);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Placement: see placement.h. */
+#include "connections/router/placement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "connections/forward/forward.h"
+#include "connections/request/topology.h"
+#include "connections/router/parallel_calls.h"
+#include "message/message_map.h"
+
+#define GET_CAPACITY "/csi.v1.Controller/GetCapacity"
+#define CAPACITY_LIMIT_NS UINT64_C(2000000000)
+
+struct candidate_node {
+    struct connection *connection;
+    size_t position;   /* of its connection in the choice */
+    size_t preference; /* the first preferred term that it fits */
+    int64_t available; /* -1: it did not answer */
+};
+
+struct placement {
+    struct call *call;
+    const struct connection_set *set;
+    const Csi__V1__CreateVolumeRequest *request;
+    struct candidate_node *items;
+    size_t count;
+};
+
+/* ---- topology ---- */
+
+/* Unlike topology_fits this also holds for connections of this node. */
+static bool
+is_within(const struct connection *connection, const Csi__V1__Topology *term, struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    struct text_map wanted = message_map_read(term->segments, term->n_segments, arena);
+    for (size_t i = 0; i < wanted.count; i++) {
+        const char *has = text_map_find(&facts->topology, wanted.pairs[i].key);
+        if (has && strcmp(has, wanted.pairs[i].value) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The position of the first term that the connection fits; `count`: it fits none. */
+static size_t
+first_term(const struct connection *connection, Csi__V1__Topology *const *terms, size_t count,
+           struct arena *arena)
+{
+    size_t i = 0;
+    while (i < count && !is_within(connection, terms[i], arena))
+        i++;
+    return i;
+}
+
+static void
+consider(struct placement *placement, struct connection *connection, size_t position)
+{
+    const Csi__V1__TopologyRequirement *wanted = placement->request->accessibility_requirements;
+    struct arena *arena = call_arena(placement->call);
+    struct candidate_node node = {connection, position, 0, -1};
+    if (wanted && wanted->n_requisite &&
+        first_term(connection, wanted->requisite, wanted->n_requisite, arena) ==
+            wanted->n_requisite)
+        return;
+    if (wanted && wanted->n_preferred)
+        node.preference = first_term(connection, wanted->preferred, wanted->n_preferred, arena);
+    if (wanted && !wanted->n_requisite && wanted->n_preferred &&
+        node.preference == wanted->n_preferred)
+        return;
+    placement->items[placement->count++] = node;
+}
+
+/* ---- room ---- */
+
+static struct error *
+ask_room(struct call *call, void *context)
+{
+    struct candidate_node *node = context;
+    Csi__V1__GetCapacityRequest request = CSI__V1__GET_CAPACITY_REQUEST__INIT;
+    Csi__V1__GetCapacityResponse reply = CSI__V1__GET_CAPACITY_RESPONSE__INIT;
+    const struct driver_ops *driver = node->connection->spec->driver;
+    struct error *error =
+        driver->call(node->connection->driver, call, service_find_method(GET_CAPACITY),
+                     &request.base, &reply.base);
+    if (!error)
+        node->available = reply.available_capacity;
+    return error;
+}
+
+static void
+ask_all(struct placement *placement)
+{
+    struct parallel_call *calls =
+        arena_alloc(call_arena(placement->call), placement->count * sizeof *calls);
+    for (size_t i = 0; i < placement->count; i++)
+        calls[i] = (struct parallel_call){ask_room, &placement->items[i], NULL};
+    uint64_t share_ns = parallel_calls_share_ns(placement->call, 1);
+    parallel_calls_run(placement->call, calls, placement->count,
+                       share_ns < CAPACITY_LIMIT_NS ? share_ns : CAPACITY_LIMIT_NS);
+    for (size_t i = 0; i < placement->count; i++)
+        error_free(calls[i].error);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct candidate_node *first = a, *second = b;
+    if (first->position != second->position)
+        return first->position < second->position ? -1 : 1;
+    if (first->preference != second->preference)
+        return first->preference < second->preference ? -1 : 1;
+    if (first->available != second->available)
+        return first->available > second->available ? -1 : 1;
+    return strcmp(first->connection->place, second->connection->place);
+}
+
+/* Can two candidates be told apart only by their room? */
+static bool
+has_equals(const struct placement *placement)
+{
+    for (size_t i = 1; i < placement->count; i++)
+        if (placement->items[i].position == placement->items[i - 1].position &&
+            placement->items[i].preference == placement->items[i - 1].preference)
+            return true;
+    return false;
+}
+
+/* ---- all of it ---- */
+
+static void
+consider_all(struct placement *placement, const struct choice *choice)
+{
+    const struct connection_set *set = placement->set;
+    placement->items =
+        arena_alloc(call_arena(placement->call),
+                    (choice->count * (1 + set->elsewhere_count)) * sizeof *placement->items);
+    for (size_t i = 0; i < choice->count; i++) {
+        struct connection *chosen = choice->items[i];
+        if (!chosen->spec->driver->speaks_our_ids) {
+            placement->items[placement->count++] = (struct candidate_node){chosen, i, 0, -1};
+            continue;
+        }
+        struct connection *own = connection_set_find(set, chosen->spec->name);
+        if (own)
+            consider(placement, own, i);
+        for (size_t j = 0; j < set->elsewhere_count; j++)
+            if (strcmp(set->elsewhere[j]->spec->name, chosen->spec->name) == 0)
+                consider(placement, set->elsewhere[j], i);
+    }
+}
+
+/* Only the node of the source, where a copy is cheapest. False: it does not fit. */
+static bool
+take_source(struct placement *placement, const struct connection *source)
+{
+    for (size_t i = 0; source && i < placement->count; i++) {
+        if (placement->items[i].connection != source)
+            continue;
+        placement->items[0] = placement->items[i];
+        placement->count = 1;
+        return true;
+    }
+    return false;
+}
+
+static void
+sort(struct placement *placement)
+{
+    qsort(placement->items, placement->count, sizeof *placement->items, compare);
+    if (!has_equals(placement))
+        return;
+    ask_all(placement);
+    qsort(placement->items, placement->count, sizeof *placement->items, compare);
+}
+
+static void
+take(const struct placement *placement, struct choice *choice, struct arena *arena)
+{
+    /* Room for an earlier choice that no longer fits: router_create.c adds it. */
+    choice->items = arena_alloc(arena, (placement->count + 1) * sizeof *choice->items);
+    choice->count = placement->count;
+    for (size_t i = 0; i < placement->count; i++)
+        choice->items[i] = placement->items[i].connection;
+    choice->is_selected |= placement->count > 1;
+}
+
+struct error *
+placement_find(struct call *call, const struct connection_set *set,
+               const Csi__V1__CreateVolumeRequest *request, struct connection *source,
+               struct choice *choice)
+{
+    struct placement placement = {call, set, request, NULL, 0};
+    if (!set->elsewhere_count)
+        return NULL;
+    consider_all(&placement, choice);
+    if (!placement.count)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "no registered node has one of the required topologies");
+    if (!take_source(&placement, source))
+        sort(&placement);
+    take(&placement, choice, call_arena(call));
+    return NULL;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On which node of a cluster a new volume is created. The requirement of the request excludes nodes
+ * and prefers others; among equals the node with the most room comes first.
+ */
+#ifndef CONNECTIONS_ROUTER_PLACEMENT_H
+#define CONNECTIONS_ROUTER_PLACEMENT_H
+
+#include "connections/config/connection.h"
+#include "connections/request/choice.h"
+#include "rpc/server/call.h"
+
+/*
+ * Replaces each connection of the choice by the same connection of all nodes that fit, the best
+ * first. If several fit, the choice is one by selection, so that a repeated request finds the node
+ * that may have the volume. A copy goes to the node of its source if that fits. No effect if the
+ * node is alone. RESOURCE_EXHAUSTED: no node fits. On a worker.
+ */
+MUST_CHECK struct error *placement_find(struct call *call, const struct connection_set *set,
+                                        const Csi__V1__CreateVolumeRequest *request,
+                                        struct connection *source, struct choice *choice);
+
+#endif
