@@ -40,6 +40,10 @@ check "a restore goes to the node of the snapshot" "$(home_of restored 1)" node-
 check "a group of two nodes is refused" "$(local_call node-1 csi.v1.GroupController/CreateVolumeGroupSnapshot \
     "{\"name\":\"g\",\"source_volume_ids\":[\"$id\",\"$(at_node 1 volume show here -o json | field volume.volumeId)\"]}" | grep -o 'on another node')" "on another node"
 
+check "a volume cannot be attached elsewhere" "$(local_call node-1 csi.v1.Controller/ControllerPublishVolume \
+    "{\"volume_id\":\"$id\",\"node_id\":\"node-1\",\"volume_capability\":{\"mount\":{},\"access_mode\":{\"mode\":\"SINGLE_NODE_WRITER\"}}}" |
+    grep -o 'FAILED_PRECONDITION: the volume is on node "node-2"')" 'FAILED_PRECONDITION: the volume is on node "node-2"'
+
 # A repeated request finds the volume, whoever is asked.
 node_of=$(at_node 1 volume create anywhere -o json | field volume.volumeId)
 check "the same request at another node" "$(at_node 2 volume create anywhere -o json | field volume.volumeId)" "$node_of"

@@ -123,6 +123,33 @@ find_connection(struct forward *f, struct route *route)
     return error;
 }
 
+static bool
+is_on(const struct connection *connection, const char *node_id)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return facts->node_id && strcmp(facts->node_id, node_id) == 0;
+}
+
+/* A volume of one node cannot be attached to another one. Nodes that do not exist are NOT_FOUND. */
+static struct error *
+check_node(const struct forward *f)
+{
+    const Csi__V1__ControllerPublishVolumeRequest *request = (const void *)f->request;
+    if (f->request->descriptor != &csi__v1__controller_publish_volume_request__descriptor ||
+        !f->set->elsewhere_count || !f->connection->spec->driver->speaks_our_ids ||
+        is_on(f->connection, request->node_id))
+        return NULL;
+    bool is_node = strcmp(request->node_id, f->router->node_id) == 0;
+    for (size_t i = 0; i < f->set->elsewhere_count; i++)
+        is_node = is_node || is_on(f->set->elsewhere[i], request->node_id);
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(f->connection->driver);
+    return is_node ? error_new(CODE_FAILED_PRECONDITION,
+                               "the volume is on node \"%s\", and cannot be used on node \"%s\": "
+                               "clone it there",
+                               facts->node_id, request->node_id)
+                   : NULL;
+}
+
 /* A call whose first id does not tell the node. */
 static struct error *
 run_homeless(struct call *call, const void *request, void *reply)
@@ -133,6 +160,8 @@ run_homeless(struct call *call, const void *request, void *reply)
     struct error *error = route_find(f->router, f->set, request, &route);
     if (!error)
         error = homeless_find(call, f->set, route.kind, route.handle, &f->connection);
+    if (!error)
+        error = check_node(f);
     return error ? explain_unknown_connection(f->rule, error) : forward_run(f);
 }
 
@@ -147,7 +176,8 @@ run_on_worker(struct call *call, const void *request, void *reply)
             return error;
         inline_volumes_prepare(f->request, call_arena(call));
     }
-    return forward_run(f);
+    struct error *error = check_node(f);
+    return error ? error : forward_run(f);
 }
 
 /* On the loop. */
