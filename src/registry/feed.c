@@ -40,10 +40,8 @@ feed_publish(struct feed *feed, const struct news *news)
                                   .value = (const uint8_t *)piece,
                                   .value_size = sizeof *piece + size};
     struct change_list list = {0};
-    uint64_t number = atomic_load(&feed->number) + 1;
-    change_list_add(&list, &change, number);
+    change_list_add(&list, &change, atomic_fetch_add(&feed->number, 1) + 1);
     history_publish(&feed->history, &list);
-    atomic_store(&feed->number, number);
 }
 
 struct error *

@@ -13,7 +13,7 @@
 
 struct feed {
     struct history history;
-    atomic_uint_fast64_t number; /* of the last change */
+    atomic_uint_fast64_t number; /* of the last change, which may not be in the history yet */
 };
 
 enum news_kind {
@@ -35,7 +35,10 @@ void feed_clear(struct feed *feed);
 /* One thread at a time. */
 void feed_publish(struct feed *feed, const struct news *news);
 
-/* Watches all changes from now on. Closed by store_watch_close. */
+/*
+ * Watches all changes from now on. Not told is what is being published at this moment: a list that
+ * is read afterwards shows it. Closed by store_watch_close.
+ */
 MUST_CHECK struct error *feed_watch(struct feed *feed, struct store_watch **out);
 
 /*
