@@ -6,11 +6,13 @@ OBJECTS has the objects of one deployment, a line of JSON each, as manifest-obje
 the servers that are started with the arguments of the manifests. Prints `ok FACT` and `FAILED FACT: WHY`, and counts at the end.
 """
 
+import functools
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -49,8 +51,8 @@ class Program:
     def version(self):
         return json.loads(self.run("version", "-o", "json").stdout)["version"]
 
-    def call(self, socket, method, request):
-        done = self.run("call", "--timeout", "20", f"unix:{socket}", method, json.dumps(request))
+    def call(self, server, method, request):
+        done = self.run("call", "--timeout", "20", f"unix:{server}", method, json.dumps(request))
         return (json.loads(done.stdout), "") if done.returncode == 0 else (None, done.stderr.strip())
 
 
@@ -143,8 +145,7 @@ def images_are_of_this_version(deployment, program):
 
 
 def driver_names_agree(deployment, program):
-    socket = sys.argv[3]
-    real = program.call(socket, "csi.v1.Identity/GetPluginInfo", {})[0]["name"]
+    real = program.call(sys.argv[3], "csi.v1.Identity/GetPluginInfo", {})[0]["name"]
     names = [("CSIDriver", name) for name in deployment.drivers()]
     names += [(f"StorageClass {thing['metadata']['name']}", thing["provisioner"]) for thing in deployment.of("StorageClass")]
     names += [(thing["kind"], thing["driver"]) for thing in deployment.of("VolumeSnapshotClass", "VolumeGroupSnapshotClass")]
@@ -293,22 +294,22 @@ def only_who_mounts_is_privileged(deployment, _):
 # ---- facts of a running program -------------------------------------------------------------------------------------------
 
 
-def ask_for_volume(program, socket, thing):
+def ask_for_volume(program, server, thing):
     """As the provisioner asks: its own keys become the capability. Returns why it was refused, or ""."""
     parameters = thing.get("parameters", {})
     fs_type = parameters.get(SIDECAR_KEYS + "fstype", "")
     use = {"block": {}} if "-block" in thing["metadata"]["name"] else {"mount": {"fsType": fs_type}}
     name = "claim-" + thing["metadata"]["name"]
-    reply, why = program.call(socket, "csi.v1.Controller/CreateVolume", {
+    reply, why = program.call(server, "csi.v1.Controller/CreateVolume", {
         "name": name, "capacityRange": {"requiredBytes": str(512 << 20)}, "volumeCapabilities": [{**use, "accessMode": {"mode": "SINGLE_NODE_WRITER"}}],
         "parameters": {key: value for key, value in parameters.items() if not key.startswith(SIDECAR_KEYS)}})
     if reply:
-        why = program.call(socket, "csi.v1.Controller/DeleteVolume", {"volumeId": reply["volume"]["volumeId"]})[1]
+        why = program.call(server, "csi.v1.Controller/DeleteVolume", {"volumeId": reply["volume"]["volumeId"]})[1]
     return why
 
 
 def is_planned(program, thing):
-    """mobility comes with the cluster; a program without it refuses the class."""
+    """Whether the program does not know the parameter yet. A program without mobility refuses the class."""
     return "mobility" in thing.get("parameters", {}) and "mobility" not in program.run("volume", "create", "--help").stdout
 
 
@@ -321,10 +322,11 @@ def connection_files_are_good(deployment, program, directory):
 
 
 class Server:
-    """A server with the arguments of a container; what is in /var, /run and /etc there is in a directory here."""
+    """A server with the arguments of a container. What is in /var, /run and /etc there is in a directory here; certificates and ports are those of all servers."""
 
-    def __init__(self, program, directory, deployment, container):
-        self.program, self.directory, self.container = program, pathlib.Path(directory), container
+    def __init__(self, program, directory, number, deployment, container):
+        self.program, self.container = program, container
+        self.common, self.directory = directory, f"{directory}/{number}"
         self.arguments = [self.translate(argument) for argument in container["args"]]
         for argument in self.arguments:
             value = argument.partition("=")[2].removeprefix("unix://")
@@ -340,37 +342,59 @@ class Server:
             self.arguments.append("--backend=dir")
 
     def translate(self, text):
+        text = text.replace("/etc/skycap/pki", f"{self.common}/pki").replace("$(NODE_NAME)", "worker-1")
+        text = re.sub(r"^--http=.*", "--http=127.0.0.1:0", text)
         text = re.sub(r"(?<![\w.])/(?=(var|run|etc)/)", f"{self.directory}/", text)
-        text = re.sub(r"^(--listen|--http)=.*", r"\1=127.0.0.1:0", text)
-        return text.replace("$(NODE_NAME)", "worker-1")
+        return re.sub(r"(?:\$\(POD_IP\)|[a-z-]+\.[a-z-]+\.svc|(?<==)):(\d+)", lambda found: f"127.0.0.1:{port_for(found[1])}", text)
 
     def make_certificates(self):
-        authority = self.directory / "etc/skycap/pki"
         for flag in ("--tls-cert", "--store-cert"):
             path = value_of(self.arguments, flag)
             if path:
-                self.program.run("pki", "init", str(authority))
-                self.program.run("pki", "issue", pathlib.Path(path).stem, "--pki", str(authority))
+                self.program.run("pki", "init", f"{self.common}/pki")
+                self.program.run("pki", "issue", pathlib.Path(path).stem, "--pki", f"{self.common}/pki")
 
-    def answers(self, process):
-        for _ in range(200):
-            if process.poll() is not None:
-                return False
-            if all(self.program.run(*[self.translate(word) for word in command[1:]]).returncode == 0 for command in probes_of(self.container) if command[1] == "call"):
-                return True
-            time.sleep(0.05)
-        return False
+    def start(self):
+        with open(f"{self.directory}/log", "w") as output:
+            self.process = subprocess.Popen([self.program.path, *self.arguments], stdout=output, stderr=output)
+
+    def is_answering(self):
+        return all(self.program.run(*[self.translate(word) for word in command[1:]]).returncode == 0 for command in probes_of(self.container) if command[1] == "call")
+
+    def has_joined(self):
+        """Whether a node with --registry is in the cluster, by its own account."""
+        if not value_of(self.arguments, "--registry"):
+            return True
+        listed = self.program.run("node", "list", "-o", "json", "--timeout", "5", "--endpoint", value_of(self.arguments, "--endpoint"))
+        nodes = json.loads(listed.stdout).get("nodes", []) if listed.returncode == 0 else []
+        return [(node["id"], node["state"]) for node in nodes] == [("worker-1", "READY")]
 
     def try_it(self):
-        """Why it does not start, answer its probes or end well; "" if it does."""
-        log = self.directory / "server.log"
-        with open(log, "w") as output:
-            process = subprocess.Popen([self.program.path, *self.arguments], stdout=output, stderr=output)
-        answered = self.answers(process)
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        code = process.wait(timeout=60)
-        return "" if answered and code == 0 else f"exit code {code}: {log.read_text().strip().splitlines()[-1:]}"
+        """Why it does not answer its probes or join the cluster; "" if it does."""
+        for _ in range(200):
+            if self.process.poll() is not None:
+                break
+            if self.is_answering() and self.has_joined():
+                return ""
+            time.sleep(0.05)
+        return f"it {'has ended' if self.process.poll() is not None else 'runs'}: {self.last_words()}"
+
+    def stop(self):
+        """Why it does not end well; "" if it does."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=60)
+        return "" if code == 0 else f"exit code {code}: {self.last_words()}"
+
+    def last_words(self):
+        return pathlib.Path(self.directory, "log").read_text().strip().splitlines()[-1:]
+
+
+@functools.cache
+def port_for(number):
+    """A port of the loopback that is free here, for one of the manifests."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
 
 
 class Report:
@@ -395,10 +419,10 @@ FACTS = (flags_exist, sidecars_are_known, images_are_of_this_version, driver_nam
          only_who_mounts_is_privileged)
 
 
-def check_running(report, deployment, program, socket, directory):
+def check_running(report, deployment, program, server, directory):
     for thing in deployment.of("StorageClass"):
         fact = f"CreateVolume takes the parameters of {thing['metadata']['name']}"
-        why = ask_for_volume(program, socket, thing)
+        why = ask_for_volume(program, server, thing)
         if why and is_planned(program, thing):
             report.skip(fact, "this program has no parameter mobility")
         else:
@@ -407,14 +431,16 @@ def check_running(report, deployment, program, socket, directory):
         files = pathlib.Path(directory, "connections")
         files.mkdir(parents=True)
         report.say("connection files are good", connection_files_are_good(deployment, program, files))
-    for number, (where, _, _, container) in enumerate(deployment.containers()):
-        if not is_skycap(container):
-            continue
-        why = Server(program, f"{directory}/{number}", deployment, container).try_it()
-        if "--registry needs the role oim-controller" in why:
-            report.skip(f"{where} starts", "this program has no cluster")
-        else:
-            report.say(f"{where} starts and answers its probes", [why] if why else [])
+    servers = [(where, Server(program, directory, number, deployment, container)) for number, (where, _, _, container) in enumerate(deployment.containers())
+               if is_skycap(container)]
+    for _, server in servers:
+        server.start()
+    for where, server in servers:
+        why = server.try_it()
+        report.say(f"{where} starts, answers its probes and joins the cluster that it names", [why] if why else [])
+    for where, server in reversed(servers):
+        why = server.stop()
+        report.say(f"{where} ends", [why] if why else [])
 
 
 def main():
