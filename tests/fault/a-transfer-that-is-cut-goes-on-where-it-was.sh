@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# time-limit: 300
+# The connection between two nodes is cut 20 times while a volume is cloned. The transfer goes on each time, and sends at most 5 % more than once.
+if [ -z "${OWN_NAMESPACE:-}" ]; then
+    unshare --mount --net true 2>/dev/null || { echo "needs the right to make namespaces"; exit 77; }
+    OWN_NAMESPACE=1 exec unshare --mount --net "$0" "$@"
+fi
+source "$(dirname "$0")/../cluster.sh"
+source "$(dirname "$0")/../storage.sh"
+need_storage
+
+CUTS=20
+MEGABYTES=400
+
+# A relay on the machine of node 1. While $SKYCAP_TMP/cuts says a number above 0 it cuts each connection after so many bytes and counts down; what it has
+# passed on from node 1 is in $SKYCAP_TMP/passed.
+cat >"$SKYCAP_TMP/relay.py" <<'END'
+import asyncio, os, sys
+
+port, to, directory, limit = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+host = sys.argv[5]
+passed = 0
+
+
+def cuts():
+    with open(directory + "/cuts") as file:
+        return int(file.read() or 0)
+
+
+def write(name, value):
+    with open(f"{directory}/.{name}", "w") as file:
+        file.write(str(value))
+    os.rename(f"{directory}/.{name}", f"{directory}/{name}")
+
+
+async def pump(reader, writer, counts):
+    global passed
+    own = 0
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+        if counts:
+            own += len(data)
+            passed += len(data)
+            write("passed", passed)
+            if own > limit and cuts() > 0:
+                write("cuts", cuts() - 1)
+                break
+    writer.transport.abort()
+
+
+async def serve(reader, writer):
+    there, to_there = await asyncio.open_connection(host, to)
+    done, _ = await asyncio.wait([asyncio.ensure_future(pump(reader, to_there, False)), asyncio.ensure_future(pump(there, writer, True))],
+                                 return_when=asyncio.FIRST_COMPLETED)
+    writer.transport.abort()
+    to_there.transport.abort()
+
+
+async def main():
+    server = await asyncio.start_server(serve, host, port)
+    async with server:
+        await server.serve_forever()
+
+asyncio.run(main())
+END
+echo 0 >"$SKYCAP_TMP/cuts"
+echo 0 >"$SKYCAP_TMP/passed"
+
+NODES=(node-1 node-2)
+make_machines registry "${NODES[@]}"
+start_registry
+on node-1 /usr/bin/python3 "$SKYCAP_TMP/relay.py" 9000 "$PORT" "$SKYCAP_TMP" $((MEGABYTES * 1000000 / (CUTS + 2))) "${machines[node-1]}" >"$SKYCAP_TMP/relay.log" 2>&1 &
+RELAY=$!
+after_servers() { kill "$RELAY" 2>/dev/null || true; }
+start_node 1 --backend btrfs --pool-size 3Gi --advertise "${machines[node-1]}:9000"
+start_node 2 --backend btrfs --pool-size 3Gi
+wait_until_settled 2
+
+try_clone() { # a call that is cut before the transfer begins is repeated, as an orchestrator does
+    at_node 2 volume create "$kind-$cuts" --node node-2 --from-volume "$kind" "${flags[@]}" >"$SKYCAP_TMP/clone.log" 2>&1
+}
+
+for kind in directory ext4; do
+    flags=()
+    [ "$kind" = directory ] || flags=(--fs "$kind" --size 1Gi)
+    at_node 1 volume create "$kind" --node node-1 "${flags[@]}" >/dev/null
+    at_node 1 volume publish "$kind" "$SKYCAP_TMP/at" >/dev/null
+    for number in $(seq 8); do head -c $((MEGABYTES * 125000)) /dev/urandom >"$SKYCAP_TMP/at/$number"; done
+    wanted=$(cd "$SKYCAP_TMP/at" && sha256sum [0-9])
+    at_node 1 volume unpublish "$kind" "$SKYCAP_TMP/at" >/dev/null
+    for cuts in 0 $CUTS; do
+        before=$(cat "$SKYCAP_TMP/passed")
+        echo "$cuts" >"$SKYCAP_TMP/cuts"
+        wait_for 60 try_clone || fail "$kind: it cannot be cloned: $(cat "$SKYCAP_TMP/clone.log")"
+        bytes=$(($(cat "$SKYCAP_TMP/passed") - before))
+        check "$kind: it was cut as often as it should" "$(cat "$SKYCAP_TMP/cuts")" 0
+        echo "$kind: $bytes bytes were sent with $cuts cuts"
+        [ "$cuts" != 0 ] || once=$bytes
+    done
+    [ $((bytes * 100)) -le $((once * 105)) ] || fail "$kind: $bytes bytes were sent, $once without cuts"
+    at_node 2 volume publish "$kind-$CUTS" "$SKYCAP_TMP/at" >/dev/null
+    check "$kind: the content" "$(cd "$SKYCAP_TMP/at" && sha256sum [0-9])" "$wanted"
+    at_node 2 volume unpublish "$kind-$CUTS" "$SKYCAP_TMP/at" >/dev/null
+done
+finish
