@@ -73,9 +73,10 @@ bench: build ## every figure beside a peer, in one run
 	@$(NEED) bench
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) bench/run
 
-demo: build ## a tour: make, publish, clone and snapshot a volume, on a server of its own
-	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
+demo: build ## a tour: make, publish, clone and snapshot a volume; as root also a cluster of two nodes
+	@[ "$$(id -u)" != 0 ] || { $(NEED) demo; }
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo
+	@[ "$$(id -u)" != 0 ] || SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo-cluster
 
 fuzz: packages ## fuzz every target for SECONDS (300) each
 	@$(NEED) fuzz

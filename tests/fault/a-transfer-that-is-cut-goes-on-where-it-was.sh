@@ -71,10 +71,12 @@ echo 0 >"$SKYCAP_TMP/passed"
 NODES=(node-1 node-2)
 make_machines registry "${NODES[@]}"
 start_registry
-on node-1 /usr/bin/python3 "$SKYCAP_TMP/relay.py" 9000 "$PORT" "$SKYCAP_TMP" $((MEGABYTES * 1000000 / (CUTS + 2))) "${machines[node-1]}" >"$SKYCAP_TMP/relay.log" 2>&1 &
+# shellcheck disable=SC2154 # oim.sh has the machines
+here=${machines[node-1]}
+on node-1 /usr/bin/python3 "$SKYCAP_TMP/relay.py" 9000 "$PORT" "$SKYCAP_TMP" $((MEGABYTES * 1000000 / (CUTS + 2))) "$here" >"$SKYCAP_TMP/relay.log" 2>&1 &
 RELAY=$!
 after_servers() { kill "$RELAY" 2>/dev/null || true; }
-start_node 1 --backend btrfs --pool-size 3Gi --advertise "${machines[node-1]}:9000"
+start_node 1 --backend btrfs --pool-size 3Gi --advertise "$here:9000"
 start_node 2 --backend btrfs --pool-size 3Gi
 wait_until_settled 2
 
