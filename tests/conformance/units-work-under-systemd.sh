@@ -17,10 +17,10 @@ cp "$SKYCAP_ROOT"/deploy/systemd/*.service "$machine/etc/systemd/system/"
 cp "$SKYCAP" "$SKYCAP_ROOT/tests/freeze-loop.py" "$machine/"
 for unit in skycap skycap-registry; do
     mkdir "$machine/etc/systemd/system/$unit.service.d"
-    printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' WatchdogSec=2 "StandardOutput=append:/mnt/$unit.log" StandardError=inherit \
+    printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' WatchdogSec=2 RestartSec=1 "StandardOutput=append:/mnt/$unit.log" StandardError=inherit \
         >"$machine/etc/systemd/system/$unit.service.d/test.conf"
 done
-echo 'SKYCAP_OPTIONS=--backend btrfs --backend dir --pool-size 1Gi' >"$machine/etc/skycap/skycap.env"
+printf '%s\n' 'SKYCAP_OPTIONS=--backend btrfs \' '    --backend dir --pool-size 1Gi' >"$machine/etc/skycap/skycap.env"
 echo 'SKYCAP_OPTIONS=--listen 127.0.0.1:8999 --http 127.0.0.1:9808' >"$machine/etc/skycap/registry.env"
 
 cat >"$SKYCAP_TMP/script" <<'END'
@@ -88,7 +88,14 @@ fact "and leaves what is mounted" test -u /volumes/tree/program
 fact "nothing is amiss" skycap doctor --data /var/lib/skycap
 
 skycap pki init /etc/skycap/pki && skycap pki issue component.registry --pki /etc/skycap/pki && skycap pki issue user.admin --pki /etc/skycap/pki
-fact "the registry starts" systemctl start skycap-registry
+/usr/bin/python3 -c 'import socket, time; s = socket.create_server(("127.0.0.1", 8999)); print("bound", flush=True); time.sleep(60)' >/mnt/bound &
+other=$!
+until grep -q bound /mnt/bound; do sleep 0.05; done
+systemctl start --no-block skycap-registry
+fact "a registry that cannot listen ends" becomes skycap-registry ExecMainStatus 2
+kill "$other"
+fact "and starts when it can" becomes skycap-registry ActiveState active
+restarts=$(of skycap-registry NRestarts)
 main=$(of skycap-registry MainPID)
 fact "without any capability" grep -qE '^CapPrm:\s0+$' "/proc/$main/status"
 fact "as a user of its own" test "$(stat -c %u "/proc/$main")" -ge 61184 # where systemd's dynamic users begin
@@ -97,7 +104,7 @@ fact "it answers with its certificate" skycap registry get host-0/address --endp
     --tls-ca /etc/skycap/pki/ca.crt --tls-cert /etc/skycap/pki/user.admin.crt --tls-key /etc/skycap/pki/user.admin.key
 fact "it is healthy" curl -sf http://127.0.0.1:9808/healthz
 [ "$main" = 0 ] || kill -STOP "$main" # 0: it does not run
-fact "one that hangs is started again" becomes skycap-registry NRestarts 1
+fact "one that hangs is started again" becomes skycap-registry NRestarts $((restarts + 1))
 fact "and serves" becomes skycap-registry ActiveState active
 fact "with its entries" registry get host-0/address
 fact "the registry stops" systemctl stop skycap-registry
