@@ -6,9 +6,10 @@ source "$(dirname "$0")/../lib.sh"
 
 start_manager() { # start_manager SOCKET
     told=$SKYCAP_TMP/told
+    rm -f "$told" # what the manager before it has said
     "$SKYCAP_ROOT/tests/notify.py" "$1" >"$told" 2>&1 &
     manager=$!
-    wait_for 5 grep -q bound "$told" || fail "no manager: $(cat "$told")"
+    wait_for 5 grep -qs bound "$told" || fail "no manager: $(cat "$told")"
     export NOTIFY_SOCKET=$1
 }
 
