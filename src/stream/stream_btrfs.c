@@ -21,6 +21,7 @@
 #include "stream/stream_frames.h"
 
 #define PIPE_BYTES (1 << 20)
+#define READ_BYTES (256u << 10) /* small enough for the processor's cache */
 
 /* What the thread does. */
 struct sending {
@@ -103,11 +104,11 @@ pass_on(struct reading *reading, const uint8_t *bytes, size_t size, uint64_t off
 static struct error *
 read_all(struct reading *reading, int pipe)
 {
-    uint8_t *bytes AUTO(memory_cleanup) = memory_new(PIPE_BYTES);
+    uint8_t *bytes AUTO(memory_cleanup) = memory_new(READ_BYTES);
     struct error *error = NULL;
     uint64_t offset = 0;
     for (;;) {
-        ssize_t got = read(pipe, bytes, PIPE_BYTES);
+        ssize_t got = read(pipe, bytes, READ_BYTES);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits a stream into its header and its commands, checks each, and counts the position. */
+/*
+ * Splits a stream into its header and its commands, and counts the position. Whoever applies a
+ * command checks its CRC32C.
+ */
 #ifndef STREAM_STREAM_FRAMES_H
 #define STREAM_STREAM_FRAMES_H
 

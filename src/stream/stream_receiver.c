@@ -17,6 +17,7 @@
 #include "stream/stream_hazards.h"
 #include "stream/stream_metadata.h"
 #include "stream/stream_names.h"
+#include "stream/stream_sums.h"
 
 struct stream_receiver {
     struct stream_receiver_options options;
@@ -262,6 +263,8 @@ take_command(struct stream_receiver *receiver, const struct stream_frame *frame)
 {
     struct stream_command command;
     bool done = false;
+    if (stream_load(frame->bytes + 6, 4) != stream_sums_check(frame->bytes, frame->size))
+        return error_new(CODE_DATA_LOSS, "the stream is damaged: a checksum is wrong");
     struct error *error = stream_command_parse(frame, &command);
     if (!error && frame->type != STREAM_WRITE)
         error = stream_contents_flush(&receiver->contents);

@@ -6,6 +6,7 @@
  *     stream-tool btrfs SUBVOLUME PARENT|- END [STATE]
  *     stream-tool image FILE RANGES|- END [STATE]        RANGES: lines of offset and size
  *     stream-tool receive DIRECTORY STATE END|- COMMIT_BYTES [STOP_AFTER]
+ *     stream-tool move SUBVOLUME PARENT|- DIRECTORY STATE    makes and applies a stream
  *     stream-tool cuts                                   prints where the commands of its input end
  *
  * END is a file with the position that a producer ended with; STATE has the position that a
@@ -27,7 +28,7 @@
 #include "stream/stream_receiver.h"
 #include "stream/stream_walk.h"
 
-#define FEED_BYTES (1u << 20)
+#define FEED_BYTES (256u << 10)
 
 static unsigned commits;
 
@@ -208,6 +209,29 @@ run_receiver(int count, char **words)
     return 0;
 }
 
+static struct error *
+feed(void *context, const uint8_t *bytes, size_t size)
+{
+    return stream_receiver_feed(context, bytes, size);
+}
+
+static int
+run_move(char **words)
+{
+    struct stream_receiver *receiver;
+    struct stream_position end;
+    struct stream_receiver_options options = {
+        .root = open_or_die(words[4], O_RDONLY | O_DIRECTORY), .save = save, .context = words[5]};
+    int parent = strcmp(words[3], "-") ? open_or_die(words[3], O_RDONLY) : -1;
+    require(stream_receiver_open(&options, &receiver));
+    const struct stream_sink sink = {feed, receiver};
+    require(stream_btrfs_send(open_or_die(words[2], O_RDONLY), parent, &(struct stream_position){0},
+                              &sink, &end));
+    require(stream_receiver_finish(receiver, &end));
+    stream_receiver_close(receiver);
+    return 0;
+}
+
 /* ---- cuts ---- */
 
 static struct error *
@@ -240,6 +264,8 @@ main(int count, char **words)
         return run_cuts();
     if (!strcmp(what, "receive") && count >= 6)
         return run_receiver(count, words);
+    if (!strcmp(what, "move") && count == 6)
+        return run_move(words);
     bool is_producer = (!strcmp(what, "walk") && count >= 4) ||
                        ((!strcmp(what, "btrfs") || !strcmp(what, "image")) && count >= 5);
     if (is_producer)
