@@ -92,7 +92,7 @@ stream_contents_write(struct stream_contents *contents, const struct stream_comm
         contents->start = start;
         contents->size = 0;
     }
-    contents->parts[contents->count++] = (struct iovec){(void *)(uintptr_t)data.bytes, data.size};
+    contents->parts[contents->count++] = (struct iovec){(void *)data.bytes, data.size};
     contents->size += data.size;
     return NULL;
 }

@@ -48,15 +48,16 @@ take(struct stream_frames *frames, const uint8_t *bytes, size_t size,
      const struct stream_frame_sink *sink)
 {
     struct stream_frame frame = {.bytes = bytes, .size = size};
-    if (frames->position.offset == 0) {
-        struct error *error = check_header(frames, bytes);
-        if (error)
-            return error;
-    } else {
+    struct error *error = NULL;
+    if (frames->position.offset == 0)
+        error = check_header(frames, bytes);
+    else
         frame.type = (unsigned)stream_load(bytes + 4, 2);
-    }
+    if (error)
+        return error;
     frames->has_ended = frame.type == STREAM_END;
     stream_sums_advance(&frames->position, bytes, size);
+    /* cppcheck-suppress returnDanglingLifetime */
     return sink->take(sink->context, &frame);
 }
 

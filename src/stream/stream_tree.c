@@ -106,7 +106,10 @@ static struct error *
 open_directory(struct stream_tree *tree, struct stream_text path, struct stream_directory **out)
 {
     struct stream_directory *oldest;
-    *out = path.size ? find_directory(tree, path, &oldest) : &tree->root;
+    *out = &tree->root;
+    if (!path.size)
+        return NULL;
+    *out = find_directory(tree, path, &oldest);
     if (*out)
         return NULL;
     char *text AUTO(memory_cleanup) = copy_text(path);
