@@ -23,7 +23,7 @@ struct member {
     const char *address;
     struct text_map attributes;
     bool is_expired;
-    int64_t seen_ms; /* Unix time of its last registration, as far as the registry has told */
+    int64_t seen_ms; /* if it has expired: Unix time of its last registration */
 };
 
 struct member_list {

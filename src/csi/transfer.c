@@ -27,6 +27,7 @@
 #define LONGEST_NS (INT64_C(24) * 3600 * 1000000000)
 #define WAIT_MS 3600000 /* for a snapshot that is a full copy */
 #define CHUNK_BYTES (256u << 10)
+#define PAGE 500
 
 static struct engine *
 engine_of(const struct call *call)
@@ -53,16 +54,33 @@ check_handle(const char *field, const char *handle)
 
 /* ---- Open and Close ---- */
 
-/* Left by nodes that did not come back. */
-static void
-delete_old(struct engine *engine, struct arena *arena)
+/* Returns where the next page begins, in the arena; NULL: this was the last one. */
+static const char *
+delete_old_of_page(struct engine *engine, const char *after, struct arena *arena)
 {
     struct snapshot_page page;
-    struct error *error AUTO(error_cleanup) = snapshot_list(engine, NULL, NULL, 0, arena, &page);
+    struct error *error AUTO(error_cleanup) =
+        snapshot_list(engine, NULL, after, PAGE, arena, &page);
     for (size_t i = 0; !error && i < page.count; i++)
         if (is_ours(page.snapshots[i]) &&
             clock_unix_ns() - page.snapshots[i]->created_ns > LONGEST_NS)
             error_free(snapshot_delete(engine, page.snapshots[i]->handle)); /* the next time */
+    return error ? NULL : page.next;
+}
+
+/* Left by nodes that did not come back. */
+static void
+delete_old(struct engine *engine)
+{
+    char after[BACKEND_HANDLE_SIZE];
+    const char *next = NULL;
+    do {
+        struct arena arena AUTO(arena_clear);
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        next = delete_old_of_page(engine, next, &arena);
+        if (next)
+            next = memcpy(after, next, strlen(next) + 1);
+    } while (next);
 }
 
 static struct error *
@@ -71,7 +89,7 @@ take_snapshot(struct call *call, const char *handle, const char *transfer_id, sn
     struct arena *arena = call_arena(call);
     struct engine *engine = engine_of(call);
     struct text_map parameters = {0};
-    delete_old(engine, arena);
+    delete_old(engine);
     struct error *error = snapshot_create(engine, arena_print(arena, PREFIX "%s", transfer_id),
                                           handle, &parameters, WAIT_MS, arena, out);
     if (!error && (*out)->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)

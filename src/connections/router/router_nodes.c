@@ -25,9 +25,11 @@ new_info(const struct router *router, const struct member *member, struct arena 
     info->id = (char *)member->id;
     info->address = (char *)member->address;
     info->is_this = strcmp(member->id, router->node_id) == 0;
-    info->last_seen = arena_alloc(arena, sizeof *info->last_seen);
-    google__protobuf__timestamp__init(info->last_seen);
-    info->last_seen->seconds = member->seen_ms / 1000;
+    if (member->is_expired) {
+        info->last_seen = arena_alloc(arena, sizeof *info->last_seen);
+        google__protobuf__timestamp__init(info->last_seen);
+        info->last_seen->seconds = member->seen_ms / 1000;
+    }
     for (size_t i = 0; i < member->attributes.count; i++)
         if (strncmp(member->attributes.pairs[i].key, CLUSTER_TOPOLOGY, skip) == 0)
             text_map_set(&topology, arena, member->attributes.pairs[i].key + skip,
