@@ -308,11 +308,6 @@ def ask_for_volume(program, server, thing):
     return why
 
 
-def is_planned(program, thing):
-    """Whether the program does not know the parameter yet. A program without mobility refuses the class."""
-    return "mobility" in thing.get("parameters", {}) and "mobility" not in program.run("volume", "create", "--help").stdout
-
-
 def connection_files_are_good(deployment, program, directory):
     for thing in deployment.of("ConfigMap"):
         for name, text in thing["data"].items():
@@ -423,10 +418,7 @@ def check_running(report, deployment, program, server, directory):
     for thing in deployment.of("StorageClass"):
         fact = f"CreateVolume takes the parameters of {thing['metadata']['name']}"
         why = ask_for_volume(program, server, thing)
-        if why and is_planned(program, thing):
-            report.skip(fact, "this program has no parameter mobility")
-        else:
-            report.say(fact, [why] if why else [])
+        report.say(fact, [why] if why else [])
     if deployment.of("ConfigMap"):
         files = pathlib.Path(directory, "connections")
         files.mkdir(parents=True)
