@@ -400,10 +400,6 @@ class Report:
         self.counts["failed" if wrong else "passed"] += 1
         print(f"FAILED {fact}: {'; '.join(wrong)}" if wrong else f"ok {fact}", flush=True)
 
-    def skip(self, fact, why):
-        self.counts["skipped"] += 1
-        print(f"# skipped: {fact}: {why}", flush=True)
-
     def end(self):
         print("# result: " + ", ".join(f"{number} {what}" for what, number in self.counts.items()))
         return 1 if self.counts["failed"] else 0
