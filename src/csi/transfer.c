@@ -21,6 +21,7 @@
 #include "stream/stream_image.h"
 #include "stream/stream_walk.h"
 #include "volumes/data_lock.h"
+#include "volumes/handle.h"
 #include "volumes/snapshot.h"
 
 #define PREFIX "transfer-"
@@ -36,10 +37,13 @@ engine_of(const struct call *call)
     return controller->engine;
 }
 
+/* Its name ends with a handle; a user's name hardly does. */
 static bool
 is_ours(const snapshot_record *snapshot)
 {
-    return strncmp(snapshot->name, PREFIX, sizeof PREFIX - 1) == 0;
+    char home[HANDLE_HOME_SIZE];
+    return strncmp(snapshot->name, PREFIX, sizeof PREFIX - 1) == 0 &&
+           handle_read_home(snapshot->name + sizeof PREFIX - 1, home);
 }
 
 static struct error *
@@ -280,6 +284,8 @@ fetch(struct call *call, const Skycap__V1__FetchRequest *request)
         error = data_lock_shared(engine, &snapshot_rows, handle, &lock);
     if (!error)
         error = find_snapshot(call, handle, &snapshot);
+    if (error && error->code == CODE_ABORTED) /* here it means another stream */
+        error->code = CODE_UNAVAILABLE;
     if (error)
         return error;
     struct data data = snapshot_data(snapshot);

@@ -36,8 +36,10 @@ call_engine(struct driver *base, struct call *call, const struct method *method,
     struct error *error = check_registered(driver);
     if (!error)
         error = driver_begin_call(base);
-    if (error)
+    if (error) {
+        error->code = CODE_UNAVAILABLE; /* RESOURCE_EXHAUSTED would be the word of the other node */
         return error;
+    }
     struct remote_call what = {base->connection, method, request, driver->timeout_ns};
     error = remote_call(driver->remote, call, &what, reply);
     driver_end_call(base);

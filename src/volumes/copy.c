@@ -27,6 +27,7 @@ struct copy {
     struct data from;
     struct name_lock *source;
     struct error *obstacle; /* why the copy cannot be made */
+    const char *fetched;    /* of a copy that has ended: the snapshot on another node; or NULL */
     bool is_watched;        /* the source is a tree that must not change during the copy */
     struct unchanged before;
 };
@@ -47,6 +48,9 @@ static void
 copy_free(void *context)
 {
     struct copy *copy = context;
+    const struct remote_data *remote = atomic_load(&copy->engine->remote);
+    if (copy->fetched && remote)
+        remote->close(remote->context, copy->fetched);
     name_lock_release(&copy->source);
     error_free(copy->obstacle);
     arena_clear(&copy->arena);
@@ -229,16 +233,28 @@ run(void *context, const struct progress *progress)
                                      : copy_data(copy, &to, progress);
 }
 
-/* The other node can forget the copy, and so does the row. */
+/* The row forgets the other node, and afterwards that forgets the copy: copy_free. */
 static void
 settle_remote(struct copy *copy, const struct data *to, struct arena *arena,
               struct ops_changes *out)
 {
-    const struct remote_data *remote = atomic_load(&copy->engine->remote);
-    if (remote)
-        remote->close(remote->context, remote_snapshot(copy));
+    copy->fetched = remote_snapshot(copy);
     ((volume_record *)copy->record)->remote_snapshot = "";
     out->items[out->count++] = (struct store_change){pull_row(to, arena), NULL, 0, STORE_ANY};
+}
+
+/*
+ * Data that is being removed must not be taken for the beginning of a copy after a crash, so the
+ * position goes first. What stays here has no row soon, and the next start removes it.
+ */
+static void
+drop_data(struct copy *copy, const struct data *to, struct arena *arena)
+{
+    struct store_change position = {pull_row(to, arena), NULL, 0, STORE_ANY};
+    struct error *error AUTO(error_cleanup) =
+        copy->fetched ? store_write(copy->engine->store, &position, 1, NULL) : NULL;
+    if (!error)
+        rows_drop_data(copy->engine, to);
 }
 
 /*
@@ -258,7 +274,7 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
         out->items[out->count++] = rows_change(copy->kind, copy->record, STORE_ANY, arena);
         return;
     }
-    rows_drop_data(copy->engine, &to);
+    drop_data(copy, &to, arena);
     rows_add_delete(copy->kind, copy->record, arena, &out->items[out->count]);
     out->count += 2;
 }

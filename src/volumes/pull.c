@@ -29,7 +29,8 @@ struct pull {
     struct stream_receiver *receiver;
     struct stream_position saved;
     uint64_t expected_bytes;
-    uint64_t commit_ms; /* when the last one was */
+    uint64_t commit_ms;   /* when the last one was */
+    bool has_failed_here; /* the last error is not one of the other node */
 };
 
 const char *
@@ -154,21 +155,30 @@ take(void *context, const uint8_t *bytes, size_t size)
 {
     struct pull *pull = context;
     struct error *error = stream_receiver_feed(pull->receiver, bytes, size);
-    if (error)
-        return error;
     uint64_t offset = stream_receiver_position(pull->receiver).offset;
-    if (is_time_to_commit(pull, offset))
+    if (!error && is_time_to_commit(pull, offset))
         error = stream_receiver_commit(pull->receiver);
+    pull->has_failed_here = error != NULL;
     report(pull, offset);
     return error;
 }
 
-/* Can the rest be fetched later? */
+/* Can the rest be fetched later? Whatever is wrong here, or with the source itself, stays wrong. */
 static bool
-is_worth_waiting(const struct error *error)
+is_worth_waiting(const struct pull *pull, const struct error *error)
 {
-    return error->code == CODE_UNAVAILABLE || error->code == CODE_DEADLINE_EXCEEDED ||
-           error->code == CODE_ABORTED;
+    switch (error->code) {
+    case CODE_NOT_FOUND:
+    case CODE_INVALID_ARGUMENT:
+    case CODE_FAILED_PRECONDITION:
+    case CODE_PERMISSION_DENIED:
+    case CODE_UNAUTHENTICATED:
+    case CODE_UNIMPLEMENTED:
+    case CODE_DATA_LOSS:
+        return false;
+    default:
+        return !pull->has_failed_here;
+    }
 }
 
 static struct error *
@@ -179,15 +189,18 @@ fetch(struct pull *pull, const struct data_settings *settings)
     if (!remote)
         return error_new(CODE_UNAVAILABLE, "this node has not joined its cluster yet");
     struct error *error = open_receiver(pull, settings);
+    pull->has_failed_here = error != NULL;
     if (error)
         return error;
     struct remote_fetch what = {pull->snapshot, pull->saved,  {take, pull},
                                 expect,         is_cancelled, pull};
     error = remote->fetch(remote->context, &what, &end);
-    if (!error)
+    if (!error) {
         error = stream_receiver_finish(pull->receiver, &end);
-    else if (is_worth_waiting(error)) /* then nothing that has arrived is sent again */
+        pull->has_failed_here = error != NULL;
+    } else if (is_worth_waiting(pull, error)) { /* then nothing that has arrived is sent again */
         error_free(stream_receiver_commit(pull->receiver));
+    }
     stream_receiver_close(STEAL(pull->receiver));
     return error;
 }
@@ -208,7 +221,7 @@ fetch_all(struct pull *pull, const struct data_settings *settings)
     for (uint32_t pause_ms = FIRST_PAUSE_MS;;) {
         uint64_t before = pull->saved.offset;
         struct error *error = fetch(pull, settings);
-        if (!error || !is_worth_waiting(error))
+        if (!error || !is_worth_waiting(pull, error))
             return error;
         if (is_cancelled(pull)) {
             error_free(error);
@@ -243,5 +256,10 @@ pull_data(struct engine *engine, const char *snapshot, const struct data *to,
     struct error *error = read_position(&pull, &arena);
     if (!error && !pull.saved.offset)
         error = make_target(&pull, settings);
-    return error ? error : fetch_all(&pull, settings);
+    if (!error)
+        error = fetch_all(&pull, settings);
+    /* The stream gives an image the size of its source; it may have been asked for a larger one. */
+    if (!error && to->kind == KIND_IMAGE)
+        error = backend_change(engine->backend, to, settings);
+    return error;
 }

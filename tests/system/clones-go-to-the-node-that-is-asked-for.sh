@@ -48,6 +48,17 @@ for kind in directory ext4; do
 done
 check "no snapshot is left behind" "$(at_node 1 snapshot list -o json | grep -c '"name": "transfer-' || true)" 0
 
+# A larger copy of an image has the size that was asked for, and so has the file system in it.
+at_node 2 volume create larger --node node-2 --from-snapshot snap-ext4 --fs ext4 --size 384Mi --publish "$SKYCAP_TMP/larger" >/dev/null
+blocks=$(stat --file-system --format '%b %S' "$SKYCAP_TMP/larger" | awk '{ print int($1 * $2 / 1048576) }')
+[ "$blocks" -gt 330 ] || fail "the file system of a larger copy has $blocks MiB"
+at_node 2 volume unpublish larger "$SKYCAP_TMP/larger" >/dev/null
+
+# A snapshot that a user calls like ours stays.
+at_node 1 snapshot create directory transfer-mine >/dev/null
+at_node 2 volume create of-mine --node node-2 --from-snapshot transfer-mine >/dev/null
+check "a snapshot of a user's stays" "$(at_node 1 snapshot list -o json | grep -c '"name": "transfer-mine"')" 1
+
 # Without room for it, nothing is left.
 at_node 2 volume create small --node node-2 --from-volume directory --size 1Mi >"$SKYCAP_TMP/small" 2>&1 && fail "30 MB fit into 1 MiB"
 check "a copy that does not fit is gone" "$(at_node 2 volume list -o json | grep -c '"name": "small"' || true)" 0

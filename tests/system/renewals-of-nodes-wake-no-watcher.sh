@@ -31,14 +31,14 @@ for ((i = 0; i < watchers; i++)); do
     "$SKYCAP" registry watch nodes --endpoint "$registry" >"$SKYCAP_TMP/watched.$i" 2>/dev/null &
 done
 for ((i = 0; i < watchers; i++)); do
-    wait_for $((20 * SLOWER)) has_begun "$i" || fail "watcher $i has only $(lines "$i") lines"
+    wait_for $((60 * SLOWER)) has_begun "$i" || fail "watcher $i has only $(lines "$i") lines"
 done
 beside=$(cost)
 "$SKYCAP" registry set nodes/n-7/address 127.0.0.1:2 --endpoint "$registry"
 is_told() { grep -q '127.0.0.1:2' "$SKYCAP_TMP/watched.$1"; }
 told=0
 for ((i = 0; i < watchers; i++)); do
-    wait_for $((20 * SLOWER)) is_told "$i" || fail "watcher $i is not told of a change"
+    wait_for $((60 * SLOWER)) is_told "$i" || fail "watcher $i is not told of a change"
     [ "$(lines "$i")" != $((count + 2)) ] || told=$((told + 1))
 done
 check "watchers that were told of each node, the mark and the change, and nothing else" "$told" "$watchers"

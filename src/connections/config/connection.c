@@ -167,6 +167,15 @@ connection_set_find(const struct connection_set *set, const char *name)
     return by_alias;
 }
 
+struct error *
+connection_set_check_nodes(const struct connection_set *set)
+{
+    if (!set->is_waiting)
+        return NULL;
+    return error_new(CODE_UNAVAILABLE, "the other nodes of the cluster are not known yet: the "
+                                       "registry has not answered since this node was started");
+}
+
 static int
 compare_place(const void *place, const void *item)
 {

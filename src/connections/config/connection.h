@@ -83,6 +83,7 @@ struct connection_set {
     struct connection_slot *slots; /* of this node, by name */
     size_t count;
     char home[HANDLE_HOME_SIZE];   /* of this node; "": it is in no cluster */
+    bool is_waiting;               /* the other nodes of the cluster are not known yet */
     struct connection **elsewhere; /* of other nodes, by place */
     size_t elsewhere_count;
 };
@@ -94,6 +95,9 @@ void connection_set_cleanup(struct connection_set **set);
 
 /* This node's, by name or alias; NULL: there is none. The set keeps the reference. */
 struct connection *connection_set_find(const struct connection_set *set, const char *name);
+
+/* UNAVAILABLE while the set is_waiting. */
+MUST_CHECK struct error *connection_set_check_nodes(const struct connection_set *set);
 
 /* By place, on any node; NULL: there is none. */
 struct connection *connection_set_find_place(const struct connection_set *set, const char *place);

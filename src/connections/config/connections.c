@@ -280,6 +280,7 @@ load(struct connections *connections)
     } else {
         struct connection_set *set = make_set(connections, &files, old, &arena);
         memcpy(set->home, connections->home, sizeof set->home);
+        set->is_waiting = connections->options.is_in_cluster;
         add_elsewhere(connections, set, old);
         note_removed(connections, old, set);
         wait_for_drivers(connections, set, old);

@@ -225,6 +225,7 @@ elsewhere_add(const struct elsewhere *elsewhere, struct connection_set *set,
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(elsewhere->cluster, &arena);
     make_room(set, &members);
+    set->is_waiting = !members.is_known;
     for (size_t i = 0; like && i < members.count; i++) {
         struct node node = {.elsewhere = elsewhere,
                             .member = &members.items[i],

@@ -47,7 +47,7 @@ homeless_is(const struct connection_set *set, const struct connection *connectio
             const char *handle)
 {
     char home[HANDLE_HOME_SIZE];
-    return set->elsewhere_count && connection->spec->driver->speaks_our_ids &&
+    return (set->elsewhere_count || set->is_waiting) && connection->spec->driver->speaks_our_ids &&
            !connection->node_address && !handle_read_home(handle, home);
 }
 
@@ -172,6 +172,8 @@ homeless_find(struct call *call, const struct connection_set *set, enum id_kind 
     struct error *error = found ? NULL : ask(call, &own);
     if (!error && !found && own.has_it)
         found = own.connection;
+    if (!error && !found)
+        error = connection_set_check_nodes(set);
     if (!error && !found)
         error = ask_others(call, set, &own, &found);
     if (error || !found)

@@ -265,6 +265,8 @@ merged_list_run(const struct merged_list *list, int32_t max_entries, size_t limi
     if (max_entries < 0)
         return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
     struct error *error = parse_token(text, listing.arena, &start);
+    if (!error)
+        error = connection_set_check_nodes(list->set);
     if (error)
         return error;
     listing.room = max_entries && (size_t)max_entries < limit ? (size_t)max_entries : limit;

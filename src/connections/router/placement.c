@@ -36,12 +36,14 @@ is_within(const struct connection *connection, const Csi__V1__Topology *term, st
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
     struct text_map wanted = message_map_read(term->segments, term->n_segments, arena);
+    bool is_known = false;
     for (size_t i = 0; i < wanted.count; i++) {
         const char *has = text_map_find(&facts->topology, wanted.pairs[i].key);
         if (has && strcmp(has, wanted.pairs[i].value) != 0)
             return false;
+        is_known |= has != NULL;
     }
-    return true;
+    return is_known;
 }
 
 /* The position of the first term that the connection fits; `count`: it fits none. */
@@ -176,15 +178,16 @@ sort(struct placement *placement)
     qsort(placement->items, placement->count, sizeof *placement->items, compare);
 }
 
+/* `is_bound`: the request, or its source, allows this node only, whatever nodes there are. */
 static void
-take(const struct placement *placement, struct choice *choice, struct arena *arena)
+take(const struct placement *placement, bool is_bound, struct choice *choice, struct arena *arena)
 {
     /* Room for an earlier choice that no longer fits: router_create.c adds it. */
     choice->items = arena_alloc(arena, (placement->count + 1) * sizeof *choice->items);
     choice->count = placement->count;
     for (size_t i = 0; i < placement->count; i++)
         choice->items[i] = placement->items[i].connection;
-    choice->is_selected |= placement->count > 1;
+    choice->is_selected |= placement->count > 1 || !is_bound;
 }
 
 struct error *
@@ -193,14 +196,19 @@ placement_find(struct call *call, const struct connection_set *set,
                struct choice *choice)
 {
     struct placement placement = {call, set, request, NULL, 0};
-    if (!set->elsewhere_count)
+    if (!set->home[0])
         return NULL;
+    struct error *error = connection_set_check_nodes(set);
+    if (error)
+        return error;
     consider_all(&placement, choice);
     if (!placement.count)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "no registered node has one of the required topologies");
-    if (!take_source(&placement, source))
+    const Csi__V1__TopologyRequirement *wanted = request->accessibility_requirements;
+    bool is_bound = take_source(&placement, source) || (wanted && wanted->n_requisite == 1);
+    if (placement.count > 1)
         sort(&placement);
-    take(&placement, choice, call_arena(call));
+    take(&placement, is_bound, choice, call_arena(call));
     return NULL;
 }

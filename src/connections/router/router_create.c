@@ -42,7 +42,8 @@ is_worth_another(const struct error *error)
 static bool
 is_not_there(const struct connection *connection, const struct error *error)
 {
-    bool is_its_word = error->from_peer || connection->spec->driver->speaks_our_ids;
+    bool is_its_word =
+        error->from_peer || (connection->spec->driver->speaks_our_ids && !connection->node_address);
     return is_its_word && is_worth_another(error) && error->code != CODE_UNAVAILABLE;
 }
 
@@ -66,9 +67,12 @@ try_selected(struct call *call, const struct connection_set *set, struct connect
     if (!error)
         error = new_volume_create(router, call, set, connection, request, reply);
     atomic_store(&router->has_choices, true);
-    if (!error)
-        error = choice_rows_write(router, arena_print(arena, "chosen/%s", reply->volume->volume_id),
-                                  key, &any);
+    if (error)
+        return error;
+    error = choice_rows_write(router, arena_print(arena, "chosen/%s", reply->volume->volume_id),
+                              key, &any);
+    if (error) /* the volume is there: no other connection may be tried */
+        error->in_doubt = true;
     return error;
 }
 
