@@ -50,6 +50,10 @@ kill_node() { # kill_node NUMBER: as a crash would
     wait "${node_servers[$1]}" || true
 }
 
+signal_node() { # signal_node NUMBER SIGNAL
+    kill "-$2" "${node_servers[$1]}"
+}
+
 # at_node NUMBER WORD...: a command of skycap, for the server of the node.
 at_node() {
     "$SKYCAP" "${@:2}" --endpoint "unix:$SKYCAP_TMP/node-$1.sock"

@@ -2,8 +2,11 @@
 /* Fetching: see fetch.h. */
 #include "cluster/fetch.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "proto/transfer.rpc.h"
@@ -11,6 +14,7 @@
 #include "volumes/handle.h"
 
 #define CALL_NS UINT64_C(60000000000)
+#define LOOK_MS 50 /* interval of checks whether the copy is cancelled */
 
 struct fetcher {
     struct remote_data data;
@@ -145,6 +149,31 @@ take_reply(const struct remote_fetch *fetch, const Skycap__V1__FetchReply *reply
     }
 }
 
+/*
+ * Ends the stream when the copy is cancelled: the other node may be silent for long, for example
+ * while it looks for the place to go on.
+ */
+struct canceller {
+    const struct remote_fetch *fetch;
+    struct client_call *stream;
+    pthread_t thread;
+    atomic_bool is_over;
+};
+
+static void *
+wait_for_cancel(void *argument)
+{
+    struct canceller *canceller = argument;
+    while (!atomic_load(&canceller->is_over)) {
+        if (canceller->fetch->cancelled(canceller->fetch->context)) {
+            client_call_cancel(canceller->stream);
+            return NULL;
+        }
+        usleep(LOOK_MS * 1000);
+    }
+    return NULL;
+}
+
 /* Takes messages until the last one. */
 static struct error *
 receive(struct client_call *stream, const struct remote_fetch *fetch, struct stream_position *end)
@@ -159,8 +188,6 @@ receive(struct client_call *stream, const struct remote_fetch *fetch, struct str
             return error;
         if (!reply)
             break;
-        if (fetch->cancelled(fetch->context))
-            return error_new(CODE_CANCELLED, "the transfer was cancelled");
         error = take_reply(fetch, reply, &has_ended, end);
         if (error)
             return error;
@@ -169,6 +196,20 @@ receive(struct client_call *stream, const struct remote_fetch *fetch, struct str
     struct error *error = client_call_finish(stream);
     if (!error && !has_ended)
         error = error_new(CODE_UNAVAILABLE, "the transfer has ended too early");
+    return error;
+}
+
+static struct error *
+receive_or_cancel(struct client_call *stream, const struct remote_fetch *fetch,
+                  struct stream_position *end)
+{
+    struct canceller canceller = {.fetch = fetch, .stream = stream};
+    int failed = pthread_create(&canceller.thread, NULL, wait_for_cancel, &canceller);
+    if (failed)
+        return error_from_errno(failed, "start the thread that cancels a transfer");
+    struct error *error = receive(stream, fetch, end);
+    atomic_store(&canceller.is_over, true);
+    pthread_join(canceller.thread, NULL);
     return error;
 }
 
@@ -198,7 +239,7 @@ fetch_data(void *context, const struct remote_fetch *fetch, struct stream_positi
     request.from = &from;
     error = remote_stream(remote, call, SKYCAP_V1_TRANSFER_FETCH, &request.base, &stream);
     if (!error) {
-        error = receive(stream, fetch, end);
+        error = receive_or_cancel(stream, fetch, end);
         client_call_free(stream);
     }
     call_free_detached(call);

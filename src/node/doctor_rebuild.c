@@ -111,6 +111,16 @@ check_owner(const struct data *data, const struct row_kind *kind, const struct r
     return error_new(CODE_DATA_LOSS, "the note beside the data is empty, or belongs to other data");
 }
 
+/* A copy from another node is filled in its place. */
+static struct error *
+check_whole(const struct row_kind *kind, const struct row *row)
+{
+    if (kind != &volume_rows || !((const volume_record *)row->record)->remote_snapshot[0])
+        return NULL;
+    return error_new(CODE_DATA_LOSS,
+                     "it is a part of a copy from another node that did not end: copy it again");
+}
+
 static struct error *
 take_entry(void *context, const struct backend_entry *entry)
 {
@@ -130,6 +140,8 @@ take_entry(void *context, const struct backend_entry *entry)
                             &arena, &row);
     if (!error)
         error = check_owner(&entry->data, kind, &row);
+    if (!error)
+        error = check_whole(kind, &row);
     if (!error) {
         distrust(&entry->data, row.record);
         return insert(rebuilding, &entry->data, &row, &arena);

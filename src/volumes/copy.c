@@ -208,12 +208,25 @@ remote_snapshot(const struct copy *copy)
     return copy->kind == &volume_rows ? ((const volume_record *)copy->record)->remote_snapshot : "";
 }
 
+/* Until now the note said where the data comes from, so that nobody takes it for complete. */
+static struct error *
+write_final_note(struct copy *copy, const struct data *to)
+{
+    volume_record *record = (volume_record *)copy->record;
+    char *snapshot = record->remote_snapshot;
+    record->remote_snapshot = "";
+    struct data_note note = rows_note(copy->record, &copy->arena);
+    record->remote_snapshot = snapshot;
+    return backend_write_note(copy->engine->backend, to, note.bytes, note.size);
+}
+
 static struct error *
 pull(struct copy *copy, const struct data *to, const struct progress *progress)
 {
     struct data_settings settings = settings_of(copy);
     settings.note = rows_note(copy->record, &copy->arena);
-    return pull_data(copy->engine, remote_snapshot(copy), to, &settings, progress);
+    struct error *error = pull_data(copy->engine, remote_snapshot(copy), to, &settings, progress);
+    return error ? error : write_final_note(copy, to);
 }
 
 static struct error *

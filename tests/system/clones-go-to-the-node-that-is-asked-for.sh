@@ -99,4 +99,19 @@ bytes=$(($(received) - before))
 echo "600000000 bytes were sent with two crashes, and $bytes received"
 [ "$bytes" -lt 780000000 ] || fail "a transfer that goes on sends too much: $bytes"
 check "a copy that was interrupted twice has the content" "$(sum_of 2 long-clone)" "$wanted"
+
+# A copy whose source is silent can be cancelled, and leaves nothing.
+at_node 2 volume delete long-clone >/dev/null
+at_node 2 volume create silent --node node-2 --from-volume long >/dev/null 2>&1 &
+wait_for $((60 * SLOWER)) has_copied 50000000 || fail "the second transfer does not begin"
+signal_node 1 STOP
+operation=$(at_node 2 op list -o json | /usr/bin/python3 -c '
+import json, sys
+print(next(one["id"] for one in json.load(sys.stdin)["operations"] if one["state"] == "RUNNING"))')
+local_call node-2 skycap.v1.Operations/Cancel "{\"id\":\"$operation\"}" >/dev/null
+is_cancelled() { local_call node-2 skycap.v1.Operations/Get "{\"id\":\"$operation\"}" | grep -q '"state":"CANCELLED"'; }
+wait_for $((5 * SLOWER)) is_cancelled || fail "a copy whose source is silent is not cancelled: $(local_call node-2 skycap.v1.Operations/Get "{\"id\":\"$operation\"}")"
+signal_node 1 CONT
+wait_until_settled 2
+check "a copy that was cancelled is gone" "$(at_node 2 volume list -o json | grep -c '"name": "silent"' || true)" 0
 finish

@@ -5,8 +5,10 @@
  * engine has the engine's operations, whose ids v:local/HANDLE become v:NAME/HANDLE. Third-party
  * drivers have none.
  */
+#include <string.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "connections/forward/forward.h"
 #include "connections/request/global_id.h"
 #include "connections/router/merged_list.h"
@@ -172,23 +174,48 @@ list_operations(struct call *call, const Skycap__V1__ListOperationsRequest *requ
 
 /* ---- watching ---- */
 
-/* Asks the other node again and again until the operation ends. Sends only what has changed. */
+/* Sends the operation if it has changed since `before`, which becomes its bytes. */
+static struct error *
+send_if_changed(struct call *call, const operation_message *now, struct buffer *before)
+{
+    struct arena arena AUTO(arena_clear);
+    size_t size;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const uint8_t *bytes = message_bytes_pack(&now->base, &arena, &size);
+    if (size == before->size && (!size || memcmp(bytes, before->bytes, size) == 0))
+        return NULL;
+    buffer_clear(before);
+    buffer_append(before, bytes, size);
+    return call_send(call, &now->base);
+}
+
+/* One question to the other node. It has a call of its own, because there may be very many. */
+static struct error *
+look_elsewhere(struct call *call, const char *id, struct buffer *before, bool *has_ended)
+{
+    struct call *question = call_new_part(call, call_time_left(call));
+    Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
+    operation_message now = SKYCAP__V1__OPERATION__INIT;
+    request.id = (char *)id;
+    struct error *error =
+        ask_engine(question, "skycap.v1.Operations/Get", &request.base, &request.id, &now);
+    if (!error)
+        error = send_if_changed(call, &now, before);
+    *has_ended = now.state != SKYCAP__V1__OPERATION__STATE__RUNNING;
+    call_free_detached(question);
+    return error;
+}
+
+/* Asks the other node again and again until the operation ends. */
 static struct error *
 watch_elsewhere(struct call *call, const char *id)
 {
-    operation_message sent = SKYCAP__V1__OPERATION__INIT, now;
+    struct buffer before AUTO(buffer_clear) = {0};
     struct error *error = NULL;
-    while (!error && !call_is_cancelled(call)) {
-        Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
-        skycap__v1__operation__init(&now);
-        request.id = (char *)id;
-        error = ask_engine(call, "skycap.v1.Operations/Get", &request.base, &request.id, &now);
-        if (!error && !message_bytes_equal(&sent.base, &now.base))
-            error = call_send(call, &now.base);
-        if (error || now.state != SKYCAP__V1__OPERATION__STATE__RUNNING)
-            return error;
-        sent = now;
-        usleep(ASK_EVERY_MS * 1000);
+    bool has_ended = false;
+    while (!error && !has_ended && !call_is_cancelled(call)) {
+        error = look_elsewhere(call, id, &before, &has_ended);
+        usleep(has_ended ? 0 : ASK_EVERY_MS * 1000);
     }
     return error;
 }
