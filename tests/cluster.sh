@@ -98,3 +98,7 @@ import json, sys
 volume = json.load(sys.stdin)["volume"]
 print(volume["accessibleTopology"][0]["segments"]["topology.skycap.dev/node"])'
 }
+
+sum_below() { # sum_below DIRECTORY
+    (cd "$1" && find . -type f -exec sha256sum {} + | LC_ALL=C sort | sha256sum)
+}

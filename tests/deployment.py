@@ -291,11 +291,24 @@ def only_who_mounts_is_privileged(deployment, _):
     return wrong
 
 
+def volumes_that_follow_are_attached(deployment, _):
+    """Attaching moves them: the driver asks for it, a sidecar does it, and may."""
+    wrong = [] if deployment.has("StorageClass", "skycap-follow") else ["there is no class skycap-follow"]
+    wrong += [f"CSIDriver {thing['metadata']['name']}: attachRequired is not true" for thing in deployment.of("CSIDriver") if thing["spec"].get("attachRequired") is not True]
+    if not any("/csi-attacher:" in container["image"] for _, _, _, container in deployment.containers()):
+        wrong.append("no attacher")
+    rules = [rule for role in deployment.of("ClusterRole") for rule in role["rules"]]
+    for resource in ("volumeattachments", "volumeattachments/status"):
+        if not any(resource in rule["resources"] and "patch" in rule["verbs"] for rule in rules):
+            wrong.append(f"nobody may patch {resource}")
+    return wrong
+
+
 # ---- facts of a running program -------------------------------------------------------------------------------------------
 
 
 def ask_for_volume(program, server, thing):
-    """As the provisioner asks: its own keys become the capability. Returns why it was refused, or ""."""
+    """As the provisioner asks: its own keys become the capability. Returns its topology, and why it was refused, or ""."""
     parameters = thing.get("parameters", {})
     fs_type = parameters.get(SIDECAR_KEYS + "fstype", "")
     use = {"block": {}} if "-block" in thing["metadata"]["name"] else {"mount": {"fsType": fs_type}}
@@ -303,9 +316,20 @@ def ask_for_volume(program, server, thing):
     reply, why = program.call(server, "csi.v1.Controller/CreateVolume", {
         "name": name, "capacityRange": {"requiredBytes": str(512 << 20)}, "volumeCapabilities": [{**use, "accessMode": {"mode": "SINGLE_NODE_WRITER"}}],
         "parameters": {key: value for key, value in parameters.items() if not key.startswith(SIDECAR_KEYS)}})
-    if reply:
-        why = program.call(server, "csi.v1.Controller/DeleteVolume", {"volumeId": reply["volume"]["volumeId"]})[1]
-    return why
+    if not reply:
+        return [], why
+    return reply["volume"].get("accessibleTopology", []), program.call(server, "csi.v1.Controller/DeleteVolume", {"volumeId": reply["volume"]["volumeId"]})[1]
+
+
+def topologies_fit(deployment, program, server):
+    """In a cluster, a volume that follows its pod is accessible from every node, and any other from its node only."""
+    wrong = []
+    for thing in deployment.of("StorageClass"):
+        topology, why = ask_for_volume(program, server, thing)
+        follows = thing.get("parameters", {}).get("mobility") == "follow"
+        if why or bool(topology) == follows:
+            wrong.append(f"{thing['metadata']['name']}: {why or topology}")
+    return wrong
 
 
 def connection_files_are_good(deployment, program, directory):
@@ -407,13 +431,13 @@ class Report:
 
 FACTS = (flags_exist, sidecars_are_known, images_are_of_this_version, driver_names_agree, names_of_rights_agree, leases_are_those_of_the_driver, tokens_are_for_sidecars,
          sockets_agree, paths_of_arguments_are_mounted, volumes_and_mounts_agree, what_is_referred_to_exists, services_lead_to_pods, selectors_match,
-         only_who_mounts_is_privileged)
+         only_who_mounts_is_privileged, volumes_that_follow_are_attached)
 
 
 def check_running(report, deployment, program, server, directory):
     for thing in deployment.of("StorageClass"):
         fact = f"CreateVolume takes the parameters of {thing['metadata']['name']}"
-        why = ask_for_volume(program, server, thing)
+        _, why = ask_for_volume(program, server, thing)
         report.say(fact, [why] if why else [])
     if deployment.of("ConfigMap"):
         files = pathlib.Path(directory, "connections")
@@ -426,6 +450,8 @@ def check_running(report, deployment, program, server, directory):
     for where, server in servers:
         why = server.try_it()
         report.say(f"{where} starts, answers its probes and joins the cluster that it names", [why] if why else [])
+        if value_of(server.arguments, "--registry") and not why:
+            report.say("volumes of each class have their topology", topologies_fit(deployment, program, value_of(server.arguments, "--endpoint").removeprefix("unix://")))
     for where, server in reversed(servers):
         why = server.stop()
         report.say(f"{where} ends", [why] if why else [])

@@ -78,3 +78,15 @@ end_with_mounts() {
     cleanup
 }
 trap end_with_mounts EXIT
+
+# make_many_files DIRECTORY: 40,000 small ones; their copy takes some seconds, so that it can be cancelled long before its end.
+make_many_files() {
+    /usr/bin/python3 -c '
+import os, sys
+os.chdir(sys.argv[1])
+for directory in range(8):
+    os.mkdir(str(directory))
+    for file in range(5000):
+        with open(f"{directory}/{file}", "wb") as out:
+            out.write(b"x" * 8192)' "$1"
+}

@@ -15,7 +15,21 @@
 #include "backends/copying.h"
 #include "base/files.h"
 
+#define REST_STEP_MS 50u
+
 static const struct data_settings as_the_source = {0};
+
+void
+progress_rest(const struct progress *progress, uint32_t ms)
+{
+    if (progress->rest) {
+        progress->rest(progress->context, ms);
+        return;
+    }
+    for (uint32_t slept = 0; slept < ms && !progress->cancelled(progress->context);
+         slept += REST_STEP_MS)
+        usleep(REST_STEP_MS * 1000);
+}
 
 struct backend *
 backend_of(struct backend *backend, const char *handle)

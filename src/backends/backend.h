@@ -85,13 +85,18 @@ struct backend_capacity {
 
 /*
  * The progress of long work. `cancelled` is called periodically; if it returns true, the work
- * cleans up and ends with CANCELLED.
+ * cleans up and ends with CANCELLED. Work that waits for something outside calls progress_rest
+ * between its attempts, which returns after the time, or when the work is cancelled; other work may
+ * run meanwhile.
  */
 struct progress {
     void (*report)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     bool (*cancelled)(void *context);
     void *context;
+    void (*rest)(void *context, uint32_t ms); /* may be NULL */
 };
+
+void progress_rest(const struct progress *progress, uint32_t ms);
 
 /* A range of bytes of an image. */
 struct extent {
@@ -262,6 +267,10 @@ void backend_mark_handle(const struct backend *backend, const struct backend *ho
  */
 bool backend_copies_instantly(struct backend *backend, const struct data *from,
                               const struct data *to);
+
+/* Whether a copy takes little time and shares all data: it is instant, or one of an image. */
+bool backend_copies_cheaply(struct backend *backend, const struct data *from,
+                            const struct data *to);
 
 /* Whether a copy of an image is of one instant. `to` NULL: wherever it is copied to. */
 bool backend_cuts_images(struct backend *backend, const struct data *from, const struct data *to);

@@ -49,6 +49,7 @@ btrfs_items_ask(struct btrfs_items *items, int fd, const struct btrfs_range *ran
         .max_objectid = range->max.objectid,
         .max_type = range->max.type,
         .max_offset = range->max.offset,
+        .min_transid = range->since,
         .max_transid = UINT64_MAX,
         .nr_items = UINT32_MAX,
     };

@@ -28,6 +28,7 @@ struct btrfs_range {
     uint64_t tree;
     struct btrfs_key min;
     struct btrfs_key max;
+    uint64_t since; /* only items in blocks written at this generation or later; 0: all */
 };
 
 /* The next item and its key; NULL at the end of the result. Items are not aligned: use memcpy. */

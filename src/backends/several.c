@@ -37,6 +37,13 @@ backend_copies_instantly(struct backend *backend, const struct data *from, const
 }
 
 bool
+backend_copies_cheaply(struct backend *backend, const struct data *from, const struct data *to)
+{
+    return backend_copies_instantly(backend, from, to) ||
+           (from->kind == KIND_IMAGE && backend_cuts_images(backend, from, to));
+}
+
+bool
 backend_cuts_images(struct backend *backend, const struct data *from, const struct data *to)
 {
     const struct backend *home = backend_of(backend, from->handle);

@@ -53,3 +53,13 @@ clock_unix_ms(void)
 {
     return clock_unix_ns() / NS_PER_MS;
 }
+
+void
+clock_init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}

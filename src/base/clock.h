@@ -3,6 +3,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -15,6 +16,9 @@ uint64_t clock_boot_ms(void);
 
 /* The time on the monotonic clock `ms` from now, for the timed waits of pthreads. */
 struct timespec clock_after_ms(uint64_t ms);
+
+/* A condition for such waits. */
+void clock_init_condition(pthread_cond_t *condition);
 
 /* Unix time. */
 int64_t clock_unix_ns(void);

@@ -144,6 +144,28 @@ files_read_line(const char *path, char *line, size_t size)
 }
 
 struct error *
+files_read_all(const char *path, size_t limit, struct buffer *out)
+{
+    int fd AUTO(files_close) = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return error_from_errno(errno, "cannot read \"%s\"", path);
+    if (!S_ISREG(status.st_mode))
+        return error_new(CODE_INVALID_ARGUMENT, "cannot read \"%s\": not a regular file", path);
+    buffer_reserve(out, limit + 1);
+    while (out->size <= limit) {
+        ssize_t got = read(fd, out->bytes + out->size, limit + 1 - out->size);
+        if (got < 0 && errno != EINTR)
+            return error_from_errno(errno, "cannot read \"%s\"", path);
+        if (got == 0)
+            return NULL;
+        if (got > 0)
+            out->size += (size_t)got;
+    }
+    return error_new(CODE_OUT_OF_RANGE, "\"%s\" is larger than %zu bytes", path, limit);
+}
+
+struct error *
 files_sync(int fd)
 {
     return syncfs(fd) == 0 ? NULL : error_from_errno(errno, "make a file system's data durable");

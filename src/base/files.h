@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/attributes.h"
+#include "base/buffer.h"
 #include "base/error.h"
 
 /* For `int fd AUTO(files_close) = open(...)`; ignores -1. */
@@ -42,6 +43,12 @@ MUST_CHECK struct error *files_replace(int directory, const char *name, const vo
 /* Reads the whole file. OUT_OF_RANGE if it has more than `room` bytes. */
 MUST_CHECK struct error *files_read(int directory, const char *name, void *bytes, size_t room,
                                     size_t *size);
+
+/*
+ * The same for a path, following links, of a regular file. The buffer gets one block, which is
+ * never moved: a caller that wipes it leaves no copy behind.
+ */
+MUST_CHECK struct error *files_read_all(const char *path, size_t limit, struct buffer *out);
 
 /* Makes everything that was written to the descriptor's file system durable. */
 MUST_CHECK struct error *files_sync(int fd);

@@ -101,30 +101,31 @@ print_second(int64_t second, struct log_second *out)
     out->second = second;
 }
 
-/* 2026-11-15T19:40:00.123Z */
+/* 2026-11-15T19:40:00.123Z; a host of go-plugin takes only six decimals for a time. */
 static void
-append_time(struct buffer *line, struct log_second *second)
+append_time(struct buffer *line, const struct log *log, struct log_second *second)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     print_second(now.tv_sec, second);
     unsigned milliseconds = (unsigned)(now.tv_nsec / 1000000);
     const char rest[] = {'.', (char)('0' + milliseconds / 100),
-                         (char)('0' + milliseconds / 10 % 10), (char)('0' + milliseconds % 10),
-                         'Z'};
+                         (char)('0' + milliseconds / 10 % 10), (char)('0' + milliseconds % 10)};
     buffer_append_text(line, second->text);
     buffer_append(line, rest, sizeof rest);
+    buffer_append_text(line, log->hclog ? "000Z" : "Z");
 }
 
 static void
-append_start(struct buffer *line, bool json, enum log_level level, const char *message,
+append_start(struct buffer *line, const struct log *log, enum log_level level, const char *message,
              size_t fields, struct log_second *second)
 {
-    buffer_append_text(line, json ? "{\"time\":\"" : "");
-    append_time(line, second);
-    buffer_append_text(line, json ? "\",\"level\":\"" : " ");
+    bool json = log->json;
+    buffer_append_text(line, log->hclog ? "{\"@timestamp\":\"" : json ? "{\"time\":\"" : "");
+    append_time(line, log, second);
+    buffer_append_text(line, log->hclog ? "\",\"@level\":\"" : json ? "\",\"level\":\"" : " ");
     buffer_append_text(line, json ? levels[level].name : levels[level].label);
-    buffer_append_text(line, json ? "\",\"message\":" : " ");
+    buffer_append_text(line, log->hclog ? "\",\"@message\":" : json ? "\",\"message\":" : " ");
     append_fitting(line, json ? STYLE_JSON : STYLE_MESSAGE, message, room_before(line, fields));
 }
 
@@ -172,7 +173,7 @@ make_line(struct buffer *line, const struct log *log, enum log_level level, cons
           const struct log_field *fields, size_t count, struct log_second *second)
 {
     line->size = 0;
-    append_start(line, log->json, level, message, count, second);
+    append_start(line, log, level, message, count, second);
     for (size_t i = 0; i < count; i++)
         append_field(line, log->json, &fields[i], count - i - 1);
     buffer_append_text(line, log->json ? "}\n" : "\n");

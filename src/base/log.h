@@ -48,6 +48,7 @@ struct log_batch {
 struct log {
     enum log_level level; /* lines below it are dropped */
     bool json;
+    bool hclog; /* with json: names of the fields as hosts of go-plugin read them */
     int fd;
     struct log_losses *losses; /* NULL: writing a line waits for the reader */
     struct log_batch *batch;   /* NULL: all lines are written at once */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 
 #define OUTPUT_LIMIT (64u * 1024)
 #define MESSAGE_LIMIT 500u
@@ -71,13 +72,13 @@ not_installed(const char *program)
  */
 __attribute__((noreturn)) static void
 become(const char *path, const char *const *arguments, const char *const *environment, int output,
-       pid_t parent)
+       int errors, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
     int input = open("/dev/null", O_RDONLY);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0 ||
-        dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0)
         _exit(CANNOT_START);
     close_range(3, ~0u, 0);
     signal(SIGPIPE, SIG_DFL);
@@ -99,27 +100,65 @@ watch_end(struct process *process, const char *path)
     return error_from_errno(failed, "watch over %s", path);
 }
 
+static void
+close_pipe(int ends[2])
+{
+    files_close(&ends[0]);
+    files_close(&ends[1]);
+}
+
+/* The program writes into the pipes; `errors` may be the same array as `output`. */
+static struct error *
+start_with_pipes(const char *path, const char *const *arguments, const char *const *environment,
+                 const int output[2], const int errors[2], struct process *out)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0)
+        become(path, arguments, environment, output[1], errors[1], parent);
+    if (pid < 0)
+        return error_from_errno(errno, "start %s", path);
+    *out = (struct process){.pid = pid, .ended = -1, .output = output[0], .errors = -1};
+    if (errors != output)
+        out->errors = errors[0];
+    return NULL;
+}
+
+static struct error *
+start(const char *path, const char *const *arguments, const char *const *environment,
+      bool is_separate, struct process *out)
+{
+    int output[2] = {-1, -1}, errors[2] = {-1, -1};
+    struct error *error = NULL;
+    if (access(path, X_OK) != 0)
+        return error_from_errno(errno, "start %s", path);
+    if (pipe2(output, O_CLOEXEC) != 0 || (is_separate && pipe2(errors, O_CLOEXEC) != 0))
+        error = error_from_errno(errno, "make a pipe for %s", path);
+    if (!error)
+        error = start_with_pipes(path, arguments, environment, output,
+                                 is_separate ? errors : output, out);
+    if (error) {
+        close_pipe(output);
+        close_pipe(errors);
+        return error;
+    }
+    files_close(&output[1]);
+    files_close(&errors[1]);
+    return watch_end(out, path);
+}
+
 struct error *
 process_start(const char *path, const char *const *arguments, const char *const *environment,
               struct process *out)
 {
-    int ends[2];
-    pid_t parent = getpid();
-    if (access(path, X_OK) != 0)
-        return error_from_errno(errno, "start %s", path);
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return error_from_errno(errno, "make a pipe for %s", path);
-    pid_t pid = fork();
-    if (pid == 0)
-        become(path, arguments, environment, ends[1], parent);
-    int failed = errno;
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        return error_from_errno(failed, "start %s", path);
-    }
-    *out = (struct process){.pid = pid, .ended = -1, .output = ends[0]};
-    return watch_end(out, path);
+    return start(path, arguments, environment, false, out);
+}
+
+struct error *
+process_start_separate(const char *path, const char *const *arguments,
+                       const char *const *environment, struct process *out)
+{
+    return start(path, arguments, environment, true, out);
 }
 
 void
@@ -136,6 +175,8 @@ process_reap(struct process *process)
         ;
     if (process->output >= 0)
         close(process->output);
+    if (process->errors >= 0)
+        close(process->errors);
     if (process->ended >= 0)
         close(process->ended);
     return status;

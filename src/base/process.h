@@ -35,7 +35,8 @@ void process_summarize(struct buffer *output, char *line, size_t size);
 struct process {
     pid_t pid;
     int ended;  /* readable when it has ended */
-    int output; /* the read end of both its outputs; whoever closes it sets it to -1 */
+    int output; /* the read end of its output; whoever closes it sets it to -1 */
+    int errors; /* the same for standard error; -1: `output` has both */
 };
 
 /*
@@ -44,6 +45,11 @@ struct process {
  */
 MUST_CHECK struct error *process_start(const char *path, const char *const *arguments,
                                        const char *const *environment, struct process *out);
+
+/* The same, with a pipe of its own for standard error. */
+MUST_CHECK struct error *process_start_separate(const char *path, const char *const *arguments,
+                                                const char *const *environment,
+                                                struct process *out);
 
 /* Sends the signal to its process group; it must not have been reaped. */
 void process_signal(const struct process *process, int number);

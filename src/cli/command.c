@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "cli/client.h"
-
-#define MAX_FLAGS 64
+#include "cli/nearest.h"
 
 /* ---- a command with subcommands ---- */
 
@@ -33,7 +32,26 @@ print_commands(const struct command *command, const char *name)
     for (const struct command *const *below = command->below; *below; below++)
         printf("  %-12s %s\n", (*below)->name, (*below)->summary);
     printf("\nRun `%s COMMAND --help` for details.", name);
+    if (command->shared_flags) {
+        printf(" All commands have these, before or after COMMAND, as ");
+        options_print(command->shared_flags);
+        return;
+    }
     print_server_flags(command->asking ? command->asking : "All commands");
+}
+
+static struct error *
+unknown_command(const struct command *command, const char *name, const char *wanted)
+{
+    struct nearest nearest = {.wanted = wanted};
+    for (const struct command *const *below = command->below; *below; below++)
+        nearest_try(&nearest, (*below)->name);
+    if (nearest.name)
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "unknown command \"%s %s\"; did you mean \"%s %s\"? (see %s --help)", name,
+                         wanted, name, nearest.name, name);
+    return error_new(CODE_INVALID_ARGUMENT, "unknown command \"%s %s\" (see %s --help)", name,
+                     wanted, name);
 }
 
 static struct error *
@@ -45,19 +63,20 @@ find_below(const struct command *command, const char *name, const char *wanted,
             *out = *below;
             return NULL;
         }
-    return error_new(CODE_INVALID_ARGUMENT, "unknown command \"%s %s\" (see %s --help)", name,
-                     wanted, name);
+    return unknown_command(command, name, wanted);
 }
 
 /* ---- a command without ---- */
 
-/* All flags of the command, in an array that ends with {0}. */
-static void
-list_flags(const struct command *command, struct client *client, struct option table[MAX_FLAGS])
+void
+command_list_flags(const struct command *command, const struct command *above,
+                   struct client *client, struct option table[COMMAND_MOST_FLAGS])
 {
     size_t count = 0;
     for (const struct option *own = command->flags; own && own->name; own++)
         table[count++] = *own;
+    for (const struct option *shared = above->shared_flags; shared && shared->name; shared++)
+        table[count++] = *shared;
     if (command->more_flags == COMMAND_SERVER_FLAGS) {
         client_list_flags(&client->flags, table + count);
         count += CLIENT_FLAG_COUNT;
@@ -95,14 +114,14 @@ read_output(struct client *client)
 }
 
 static struct error *
-read_arguments(const struct command *command, const char *name, struct client *client, int count,
-               char **arguments, bool *helped)
+read_arguments(const struct command *command, const struct command *above, const char *name,
+               struct client *client, int count, char **arguments, bool *helped)
 {
-    struct option table[MAX_FLAGS];
+    struct option table[COMMAND_MOST_FLAGS];
     char usage[160];
     const char *words = command->words ? command->words : "";
     snprintf(usage, sizeof usage, "%s %s%s[options]", name, words, words[0] ? " " : "");
-    list_flags(command, client, table);
+    command_list_flags(command, above, client, table);
     int rest;
     struct error *error = options_parse(&(struct options){name, usage, command->help, table}, count,
                                         arguments, &rest, helped);
@@ -115,15 +134,15 @@ read_arguments(const struct command *command, const char *name, struct client *c
 }
 
 static struct error *
-run(const struct command *command, const char *name, const char *unimplemented, int count,
+run(const struct command *command, const struct command *above, const char *name, int count,
     char **arguments, enum exit_code *exit_code)
 {
     struct client client AUTO(client_close) = {.flags.timeout_s = command->timeout_s,
-                                               .unimplemented = unimplemented,
+                                               .unimplemented = above->unimplemented,
                                                .exit_code = EXIT_USAGE};
     bool helped;
     client_init(&client);
-    struct error *error = read_arguments(command, name, &client, count, arguments, &helped);
+    struct error *error = read_arguments(command, above, name, &client, count, arguments, &helped);
     if (!error && !helped)
         error = command->run(&client);
     *exit_code = error ? client.exit_code : client.has_failed ? EXIT_FAILED : EXIT_OK;
@@ -132,11 +151,23 @@ run(const struct command *command, const char *name, const char *unimplemented, 
 
 /* ---- both ---- */
 
+/* Moves the name of the command below in front of the flags that it shares with others. */
+static void
+move_name_first(const struct command *command, int count, char **arguments)
+{
+    int at = command->shared_flags ? options_skip(command->shared_flags, count, arguments) : 1;
+    if (at == count)
+        return;
+    char *name = arguments[at];
+    memmove(arguments + 2, arguments + 1, (size_t)(at - 1) * sizeof *arguments);
+    arguments[1] = name;
+}
+
 struct error *
 command_run(const struct command *command, const char *name, int count, char **arguments,
             enum exit_code *exit_code)
 {
-    const struct command *below;
+    const struct command *below = NULL;
     char full_name[64];
     *exit_code = EXIT_USAGE;
     if (count < 2)
@@ -146,11 +177,12 @@ command_run(const struct command *command, const char *name, int count, char **a
         print_commands(command, name);
         return NULL;
     }
+    move_name_first(command, count, arguments);
     struct error *error = find_below(command, name, arguments[1], &below);
     if (error)
         return error;
     snprintf(full_name, sizeof full_name, "%s %s", name, below->name);
     if (below->below)
         return command_run(below, full_name, count - 1, arguments + 1, exit_code);
-    return run(below, full_name, command->unimplemented, count - 1, arguments + 1, exit_code);
+    return run(below, command, full_name, count - 1, arguments + 1, exit_code);
 }

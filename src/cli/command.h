@@ -50,6 +50,9 @@ struct command {
     const char *asking; /* the ones with server flags: "list and show"; NULL: all; "": none */
     const char *unimplemented; /* what a server that does not know the methods is: "is not a ..." */
 
+    /* Flags of all commands below, which may stand before their names; NULL: none. */
+    const struct option *shared_flags; /* an array that ends with {0} */
+
     /* A command without. */
     const char *words;          /* arguments that are no flags: "VOLUME [PATH] KEY=VALUE..." */
     const struct option *flags; /* its own, an array that ends with {0}; NULL: none */
@@ -58,11 +61,21 @@ struct command {
     struct error *(*run)(struct client *client);
 };
 
+#define COMMAND_MOST_FLAGS 64
+
+/*
+ * All flags of the command, in an array that ends with {0}, with those that the command above it
+ * shares. Their values go to the client.
+ */
+void command_list_flags(const struct command *command, const struct command *above,
+                        struct client *client, struct option table[COMMAND_MOST_FLAGS]);
+
 /* Runs the command that the arguments name, `name` or one below it; arguments[0] is skipped. */
 MUST_CHECK struct error *command_run(const struct command *command, const char *name, int count,
                                      char **arguments, enum exit_code *exit_code);
 
 extern const struct command call_command;
+extern const struct command completion_command;
 extern const struct command connection_command;
 extern const struct command connection_check_command;
 extern const struct command doctor_command;
@@ -72,10 +85,18 @@ extern const struct command op_command;
 extern const struct command pki_command;
 extern const struct command probe_command;
 extern const struct command registry_command;
+extern const struct command repository_command;
 extern const struct command serve_command;
 extern const struct command snapshot_command;
 extern const struct command snapshot_diff_command;
+extern const struct command snapshot_drill_command;
+extern const struct command snapshot_export_command;
+extern const struct command snapshot_import_command;
+extern const struct command snapshot_prune_command;
 extern const struct command snapshot_restore_command;
+extern const struct command snapshot_spread_command;
+extern const struct command snapshot_verify_command;
+extern const struct command velero_command;
 extern const struct command version_command;
 extern const struct command volume_command;
 extern const struct command volume_create_command;
@@ -84,6 +105,8 @@ extern const struct command volume_show_command;
 extern const struct command volume_clone_command;
 extern const struct command volume_expand_command;
 extern const struct command volume_modify_command;
+extern const struct command volume_move_command;
+extern const struct command volume_recover_command;
 extern const struct command volume_delete_command;
 extern const struct command volume_publish_command;
 extern const struct command volume_unpublish_command;

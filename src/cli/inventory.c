@@ -7,7 +7,6 @@
 
 #include "base/size_text.h"
 #include "cli/table.h"
-#include "csi/ids.h"
 #include "message/message_json.h"
 
 /* ---- requests ---- */
@@ -63,6 +62,14 @@ inventory_show_snapshot(struct client *client, const char *id)
 /* ---- printing ---- */
 
 const char *
+inventory_bytes_text(uint64_t bytes, struct arena *arena)
+{
+    char *text = arena_alloc(arena, 32);
+    size_text_print(bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes, text, 32);
+    return text;
+}
+
+const char *
 inventory_size_text(int64_t bytes, struct arena *arena)
 {
     char *text = arena_alloc(arena, 32);
@@ -93,7 +100,7 @@ static const char *
 state_of(const volume_info *volume)
 {
     if (!volume->ready)
-        return "copying";
+        return volume->moving_to[0] ? "moving" : "copying";
     return volume->condition && volume->condition->abnormal ? "abnormal" : "ready";
 }
 
@@ -121,26 +128,12 @@ source_of(const volume_info *volume)
                : source->snapshot->snapshot_id;
 }
 
-/* "": its driver tells no node of ours. */
-static const char *
-node_of(const volume_info *volume)
-{
-    const Csi__V1__Volume *message = volume->volume;
-    for (size_t i = 0; i < message->n_accessible_topology; i++) {
-        const Csi__V1__Topology *topology = message->accessible_topology[i];
-        for (size_t j = 0; j < topology->n_segments; j++)
-            if (strcmp(topology->segments[j]->key, IDS_TOPOLOGY_NODE) == 0)
-                return topology->segments[j]->value;
-    }
-    return "";
-}
-
 static bool
 are_on_several_nodes(volume_info *const *volumes, size_t count)
 {
     const char *first = "";
     for (size_t i = 0; i < count; i++) {
-        const char *node = node_of(volumes[i]);
+        const char *node = volumes[i]->node_id;
         if (node[0] && first[0] && strcmp(node, first) != 0)
             return true;
         first = node[0] ? node : first;
@@ -167,7 +160,7 @@ inventory_print_volumes(volume_info *const *volumes, size_t count, struct arena 
         table_add(&table, state_of(volumes[i]));
         table_add(&table, volumes[i]->volume->volume_id);
         if (has_nodes)
-            table_add(&table, node_of(volumes[i]));
+            table_add(&table, volumes[i]->node_id);
         table_add(&table, places_of(volumes[i], arena)); /* last, because it may be long */
     }
     table_print(&table);

@@ -27,6 +27,8 @@ void inventory_print_snapshots(snapshot_info *const *snapshots, size_t count, st
 
 /* "10 GiB" or "unlimited"; "2026-11-15 19:40:00" in local time. */
 const char *inventory_size_text(int64_t bytes, struct arena *arena);
+/* The same for an amount, which may be 0. */
+const char *inventory_bytes_text(uint64_t bytes, struct arena *arena);
 const char *inventory_time_text(const Google__Protobuf__Timestamp *time, struct arena *arena);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/size_text.h"
 #include "cli/inventory.h"
+#include "cli/node.h"
 #include "cli/table.h"
 #include "message/message_json.h"
 #include "proto/cluster.pb-c.h"
@@ -18,7 +19,7 @@ state_of(const node_info *info)
 {
     switch (info->state) {
     case STATE(READY):
-        return "ready";
+        return info->is_draining ? "draining" : "ready";
     case STATE(NOT_READY):
         return "not-ready";
     case STATE(UNREACHABLE):
@@ -49,13 +50,6 @@ topology_of(const node_info *info, struct arena *arena)
     return text;
 }
 
-static struct error *
-ask_for_list(struct client *client, node_list **out)
-{
-    Skycap__V1__ListNodesRequest request = SKYCAP__V1__LIST_NODES_REQUEST__INIT;
-    return client_ask(client, "skycap.v1.Nodes/List", &request, out);
-}
-
 /* ---- list ---- */
 
 static void
@@ -82,7 +76,7 @@ static struct error *
 list(struct client *client)
 {
     node_list *all;
-    struct error *error = ask_for_list(client, &all);
+    struct error *error = node_ask_for_list(client, &all);
     if (!error && client->as_json)
         client_print_json(all, MESSAGE_JSON_PRETTY);
     else if (!error)
@@ -106,7 +100,7 @@ show(struct client *client)
     node_list *all;
     struct arena *arena = &client->arena;
     const char *id = client->words[0];
-    struct error *error = ask_for_list(client, &all);
+    struct error *error = node_ask_for_list(client, &all);
     if (error)
         return error;
     const node_info *info = NULL;
@@ -140,8 +134,9 @@ static const struct command show_command = {
 
 const struct command node_command = {
     .name = "node",
-    .summary = "list the nodes of a cluster",
+    .summary = "list, drain and forget the nodes of a cluster",
     .help = "The nodes of a cluster: skycap servers with the same --registry.",
-    .below = (const struct command *const[]){&list_command, &show_command, NULL},
+    .below = (const struct command *const[]){&list_command, &show_command, &node_drain_command,
+                                             &node_forget_command, NULL},
     .unimplemented = "is in no cluster: it was started without --registry and --listen",
 };

@@ -11,38 +11,22 @@
 
 typedef Skycap__V1__Operation operation_message;
 
-#define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
-
 /* ---- showing ---- */
-
-static const char *
-state_of(const operation_message *operation)
-{
-    switch (operation->state) {
-    case STATE(RUNNING):
-        return operation->cancel_asked ? "ending" : "running";
-    case STATE(SUCCEEDED):
-        return "succeeded";
-    case STATE(FAILED):
-        return "failed";
-    case STATE(CANCELLED):
-        return "cancelled";
-    default:
-        return "";
-    }
-}
 
 static void
 print_operations(operation_message *const *operations, size_t count, struct arena *arena)
 {
-    static const char *const headings[] = {"KIND", "STATE", "DONE", "AMOUNT", "STARTED", "ID"};
+    static const char *const headings[] = {"KIND", "STATE", "DONE",    "AMOUNT",
+                                           "RATE", "LEFT",  "STARTED", "ID"};
     struct table table AUTO(table_clear);
     table_init(&table, headings, COUNT_OF(headings));
     for (size_t i = 0; i < count; i++) {
         table_add(&table, operations[i]->kind);
-        table_add(&table, state_of(operations[i]));
+        table_add(&table, progress_state(operations[i]));
         table_add(&table, progress_percent(operations[i], arena));
         table_add(&table, progress_amount(operations[i], arena));
+        table_add(&table, progress_rate(operations[i], arena));
+        table_add(&table, progress_time_left(operations[i], arena));
         table_add(&table, inventory_time_text(operations[i]->started, arena));
         table_add(&table, operations[i]->id);
     }
@@ -56,11 +40,14 @@ print_operation(const operation_message *operation, struct arena *arena)
     table_print_fact("kind", operation->kind);
     table_print_fact("what", operation->description);
     table_print_fact("for", operation->subject);
-    table_print_fact("state", state_of(operation));
+    table_print_fact("state", progress_state(operation));
     table_print_fact("error", operation->error_message);
     table_print_fact("done", progress_percent(operation, arena));
     table_print_fact("amount", progress_amount(operation, arena));
+    table_print_fact("rate", progress_rate(operation, arena));
+    table_print_fact("time left", progress_time_left(operation, arena));
     table_print_fact("started", inventory_time_text(operation->started, arena));
+    table_print_fact("last progress", inventory_time_text(operation->advanced, arena));
     table_print_fact("updated", inventory_time_text(operation->updated, arena));
 }
 
@@ -161,7 +148,7 @@ print_change(void *context, const void *message)
         client_print_json(operation, 0);
         return NULL;
     }
-    printf("%s %s %s %s %s\n", operation->id, operation->kind, state_of(operation),
+    printf("%s %s %s %s %s\n", operation->id, operation->kind, progress_state(operation),
            progress_percent(operation, &arena), progress_amount(operation, &arena));
     fflush(stdout);
     return NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/nearest.h"
 
 #define HELP_COLUMN 30
 
@@ -92,6 +93,21 @@ set_option(const struct option *option, const char *value)
     return NULL;
 }
 
+static struct error *
+unknown_option(const struct options *options, const char *argument, size_t size)
+{
+    char wanted[64] = "";
+    struct nearest nearest = {.wanted = wanted};
+    if (size > 2 && size < sizeof wanted)
+        memcpy(wanted, argument + 2, size - 2);
+    for (const struct option *option = options->table; option->name; option++)
+        nearest_try(&nearest, option->name);
+    if (nearest.name)
+        return error_new(CODE_INVALID_ARGUMENT, "unknown option %.*s; did you mean --%s?",
+                         (int)size, argument, nearest.name);
+    return error_new(CODE_INVALID_ARGUMENT, "unknown option %.*s", (int)size, argument);
+}
+
 /* Reads the flag at arguments[*at] and its value, which may be the next argument. */
 static struct error *
 parse_one(const struct options *options, int count, char **arguments, int *at)
@@ -101,7 +117,7 @@ parse_one(const struct options *options, int count, char **arguments, int *at)
     const char *value = argument[size] ? argument + size + 1 : NULL;
     const struct option *option = find_option(options, argument, size);
     if (!option)
-        return error_new(CODE_INVALID_ARGUMENT, "unknown option %.*s", (int)size, argument);
+        return unknown_option(options, argument, size);
     if (option->kind == OPTION_FLAG && value)
         return error_new(CODE_INVALID_ARGUMENT, "--%s takes no value", option->name);
     if (option->kind != OPTION_FLAG && !value) {
@@ -111,6 +127,21 @@ parse_one(const struct options *options, int count, char **arguments, int *at)
         value = arguments[(*at)++];
     }
     return set_option(option, value);
+}
+
+int
+options_skip(const struct option *table, int count, char **arguments)
+{
+    const struct options options = {.table = table};
+    int at = 1;
+    while (at < count) {
+        size_t size = strcspn(arguments[at], "=");
+        const struct option *option = find_option(&options, arguments[at], size);
+        if (!option)
+            break;
+        at += option->kind == OPTION_FLAG || arguments[at][size] ? 1 : 2;
+    }
+    return at < count ? at : count;
 }
 
 struct error *

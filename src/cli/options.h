@@ -44,6 +44,9 @@ struct options {
 MUST_CHECK struct error *options_parse(const struct options *options, int count, char **arguments,
                                        int *rest, bool *helped);
 
+/* The index of the first argument that is neither one of these flags nor the value of one. */
+int options_skip(const struct option *table, int count, char **arguments);
+
 /* The list of flags in --help. */
 void options_print(const struct option *table);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size_text.h"
 #include "cli/inventory.h"
 
@@ -18,6 +19,7 @@
 #define MOST_TRIES 600
 
 #define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
+#define PHASE(name) SKYCAP__V1__OPERATION__PHASE__##name
 
 /* ---- texts ---- */
 
@@ -76,33 +78,93 @@ progress_result(const Skycap__V1__Operation *operation)
 /* ---- the bar ---- */
 
 struct follower {
-    bool draws;
-    bool has_drawn;
+    struct progress_bar bar;
     struct error *result; /* of the operation */
     bool has_ended;
 };
 
-static void
-draw(const Skycap__V1__Operation *operation)
+static const char *
+time_text(int64_t seconds, struct arena *arena)
+{
+    if (seconds < 60)
+        return arena_print(arena, "%" PRId64 " s", seconds);
+    if (seconds < 3600)
+        return arena_print(arena, "%" PRId64 " min %" PRId64 " s", seconds / 60, seconds % 60);
+    return arena_print(arena, "%" PRId64 " h %" PRId64 " min", seconds / 3600, seconds % 3600 / 60);
+}
+
+const char *
+progress_rate(const Skycap__V1__Operation *operation, struct arena *arena)
+{
+    if (operation->rate <= 0)
+        return "";
+    return arena_print(arena, "%s/s", amount(operation->rate, operation->units, arena));
+}
+
+const char *
+progress_time_left(const Skycap__V1__Operation *operation, struct arena *arena)
+{
+    return operation->time_left ? time_text(operation->time_left->seconds, arena) : "";
+}
+
+const char *
+progress_state(const Skycap__V1__Operation *operation)
+{
+    switch (operation->state) {
+    case STATE(RUNNING):
+        break;
+    case STATE(SUCCEEDED):
+        return "succeeded";
+    case STATE(FAILED):
+        return "failed";
+    case STATE(CANCELLED):
+        return "cancelled";
+    default:
+        return "";
+    }
+    if (operation->cancel_asked)
+        return "ending";
+    if (operation->phase == PHASE(QUEUED))
+        return "queued";
+    if (operation->phase == PHASE(WAITING))
+        return "waiting";
+    return operation->stalled ? "stalled" : "running";
+}
+
+/* "  85.2 MiB/s, 12 s left", or why there is none. */
+static const char *
+speed_text(const Skycap__V1__Operation *operation, struct arena *arena)
+{
+    if (operation->rate > 0)
+        return arena_print(arena, "  %s, %s left", progress_rate(operation, arena),
+                           progress_time_left(operation, arena));
+    const char *state = progress_state(operation);
+    return strcmp(state, "running") == 0 ? "" : arena_print(arena, "  %s", state);
+}
+
+void
+progress_draw(struct progress_bar *progress, const Skycap__V1__Operation *operation)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (!progress->draws)
+        return;
     char bar[BAR_COLUMNS + 1];
     int percent = percent_of(operation);
     int full = percent < 0 ? 0 : percent * BAR_COLUMNS / 100;
     memset(bar, '.', BAR_COLUMNS);
     memset(bar, '#', (size_t)full);
     bar[BAR_COLUMNS] = '\0';
-    fprintf(stderr, "\r\033[K[%s] %4s  %s", bar, progress_percent(operation, &arena),
-            progress_amount(operation, &arena));
+    fprintf(stderr, "\r\033[K[%s] %4s  %s%s", bar, progress_percent(operation, &arena),
+            progress_amount(operation, &arena), speed_text(operation, &arena));
     fflush(stderr);
+    progress->has_drawn = true;
 }
 
-/* Removes the bar; the result follows. */
-static void
-wipe(const struct follower *follower)
+void
+progress_wipe(const struct progress_bar *bar)
 {
-    if (follower->has_drawn)
+    if (bar->has_drawn)
         fputs("\r\033[K", stderr);
 }
 
@@ -115,9 +177,8 @@ take(void *context, const void *message)
     if (follower->has_ended) {
         error_free(follower->result);
         follower->result = progress_result(operation);
-    } else if (follower->draws) {
-        draw(operation);
-        follower->has_drawn = true;
+    } else {
+        progress_draw(&follower->bar, operation);
     }
     return NULL;
 }
@@ -136,11 +197,11 @@ struct error *
 progress_follow(struct client *client, const char *id)
 {
     Skycap__V1__WatchOperationsRequest request = SKYCAP__V1__WATCH_OPERATIONS_REQUEST__INIT;
-    struct follower follower = {.draws = isatty(STDERR_FILENO)};
+    struct follower follower = {.bar.draws = isatty(STDERR_FILENO)};
     request.id = (char *)id;
     struct error *error =
         client_ask_stream(client, "skycap.v1.Operations/Watch", &request, take, &follower);
-    wipe(&follower);
+    progress_wipe(&follower.bar);
     if (!error && !follower.has_ended)
         error = error_new(CODE_UNAVAILABLE,
                           "the server ended the stream before the operation %s ended", id);

@@ -51,6 +51,11 @@ check_node(const struct call *call, bool *is_decided)
     *is_decided = true;
     if (is_of(path, "/skycap.v1.Peer/") || is_of(path, "/skycap.v1.Transfer/"))
         return rights_check_node(call_peer(call));
+    if (is_of(path, "/csi.v1.SnapshotMetadata/")) { /* of snapshots that other nodes can fetch */
+        struct error *error AUTO(error_cleanup) = rights_check_node(call_peer(call));
+        if (!error)
+            return NULL;
+    }
     if (is_of(path, "/csi.v1.") || is_of(path, "/skycap.v1."))
         return rights_check_is(call_peer(call), RIGHTS_ADMIN);
     *is_decided = false;

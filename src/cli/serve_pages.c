@@ -3,6 +3,17 @@
 #include "base/version.h"
 #include "cli/serve_process.h"
 #include "node/health.h"
+#include "volumes/figures.h"
+
+/* Ids of a server without connections name the connection "local". */
+static void
+print_figures(struct engine *engine, struct buffer *body)
+{
+    static const char *const names[] = {"local"};
+    struct figures figures;
+    figures_get(engine, &figures);
+    figures_print(names, &figures, 1, body);
+}
 
 static int
 print_metrics(void *context, struct buffer *body)
@@ -13,8 +24,12 @@ print_metrics(void *context, struct buffer *body)
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
                  SKYCAP_VERSION, process->driver_name);
     runtime_print_metrics(process->runtime, body);
+    if (process->storage.engine)
+        drill_print_metrics(process->storage.engine, body);
     if (process->router)
         router_print_metrics(process->router, body);
+    if (process->storage.engine)
+        print_figures(process->storage.engine, body);
     if (process->registry)
         registry_print_metrics(process->registry, body);
     return 200;

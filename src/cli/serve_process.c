@@ -8,11 +8,13 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "connections/config/repository_files.h"
 #include "proto/cluster_store.rpc.h"
 #include "proto/csi.rpc.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
 #include "rpc/services/reflection.h"
+#include "velero/host_service.h"
 
 #define GRACE_MS 30000
 
@@ -143,6 +145,7 @@ describe_cluster(struct process *process, const struct serve_settings *settings)
         .registry = settings->oim.registry,
         .address = settings->advertise,
         .renew_ms = (uint32_t)settings->registry_delay_s * 1000,
+        .transfer_rate = (uint64_t)settings->transfer_bytes_per_s,
         .tls = process->tls,
     };
     if (asprintf(&process->cluster_store, "registry://%s", settings->oim.registry) < 0)
@@ -188,6 +191,17 @@ open_router(struct process *process, const struct serve_settings *settings)
 }
 
 static struct error *
+open_repositories(struct process *process, const struct serve_settings *settings,
+                  struct storage_options *out)
+{
+    if (!settings->repositories)
+        return NULL;
+    out->repositories = &process->repositories;
+    return error_wrap(repository_files_open(settings->repositories, &process->repositories),
+                      "--repositories");
+}
+
+static struct error *
 open_storage(struct process *process, const struct serve_settings *settings)
 {
     if (!(settings->roles & ROLES_OF_CSI))
@@ -197,7 +211,9 @@ open_storage(struct process *process, const struct serve_settings *settings)
     struct storage_options options = settings->storage;
     options.node_id = settings->node_id;
     options.log = &process->log;
-    struct error *error = storage_open(&options, &process->storage);
+    struct error *error = open_repositories(process, settings, &options);
+    if (!error)
+        error = storage_open(&options, &process->storage);
     if (error)
         return error;
     struct engine *engine = process->storage.engine;
@@ -209,7 +225,7 @@ open_storage(struct process *process, const struct serve_settings *settings)
     };
     process->identity =
         (struct identity){settings->driver_name, settings->node_id, &process->controller};
-    return NULL;
+    return process->repositories.find ? drill_schedule_open(engine, &process->drills) : NULL;
 }
 
 static struct error *
@@ -295,9 +311,26 @@ can_be_used(void *context, const char *service)
     return !error;
 }
 
+/* Where hosts of Velero's plugins report. NULL: there is no storage here. */
+static struct ops *
+find_operations(const struct process *process)
+{
+    if (process->router)
+        return router_own_operations(process->router);
+    return process->storage.engine ? process->storage.engine->ops : NULL;
+}
+
+static struct error *
+resume_host_operations(const struct process *process)
+{
+    struct ops *ops = find_operations(process);
+    return ops ? host_service_resume(ops) : NULL;
+}
+
 static void
 add_csi(struct process *process, unsigned sides)
 {
+    host_service_add(process->server, find_operations(process));
     if (process->router) {
         router_add(process->server, process->router, sides);
         return;
@@ -353,6 +386,8 @@ serve_process_open(struct process *process, const struct serve_settings *setting
     if (!error)
         error = open_storage(process, settings);
     if (!error)
+        error = resume_host_operations(process);
+    if (!error)
         error = open_registry(process, settings);
     if (!error)
         error = open_oim_controller(process, settings);
@@ -396,6 +431,7 @@ serve_process_close(struct process *process)
     store_close(process->registry_store);
     router_close(process->router);
     runtime_close(process->runtime);
+    drill_schedule_close(process->drills);
     storage_close(&process->storage);
     tls_context_close(process->tls);
     tls_context_close(process->store_tls);

@@ -8,6 +8,7 @@
 #include "cli/serve_settings.h"
 #include "connections/router/router.h"
 #include "csi/services.h"
+#include "node/drill.h"
 #include "node/storage.h"
 #include "oim/controller.h"
 #include "registry/registry.h"
@@ -22,7 +23,9 @@ struct process {
     struct log log;
     struct log_losses log_losses;
     struct log_batch log_batch;
+    struct repository_places repositories;
     struct storage storage;
+    struct drill_schedule *drills; /* NULL: there are no repositories */
     struct identity identity;
     struct controller controller;
     struct arena arena;            /* of the cluster's topology */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size_text.h"
 #include "csi/controller.h"
 #include "csi/identity.h"
 #include "rpc/http2/address.h"
@@ -54,6 +55,9 @@ const struct option serve_settings_flags[] = {
     {"connections", 0, "DIR", OPTION_TEXT, &settings.connections,
      "serve the storage systems described by DIR/NAME.yaml; changes take effect at once; see "
      "docs/connections.md"},
+    {"repositories", 0, "DIR", OPTION_TEXT, &settings.repositories,
+     "snapshots can be exported to the repositories described by DIR/NAME.yaml; see "
+     "docs/snapshots.md"},
     {"pool-device", 0, "DEVICE", OPTION_TEXT, &settings.storage.pool_device,
      "blank block device to create the pool of btrfs or xfs on; default: the one that it is on, "
      "or a file in --data, which is slower"},
@@ -96,6 +100,9 @@ const struct option serve_settings_flags[] = {
     {"registry-delay", 0, "SECONDS", OPTION_NUMBER, &settings.registry_delay_s,
      "time between registrations; default 10 for a node, 60 for an OIM controller; others notice "
      "after three times as long that it is gone"},
+    {"transfer-rate", 0, "SIZE", OPTION_TEXT, &settings.transfer_rate,
+     "bytes per second that this node sends to other nodes when volumes are copied or moved, for "
+     "example 100Mi; default 0: no limit"},
     {"advertise", 0, "HOST:PORT", OPTION_TEXT, &settings.advertise,
      "where other nodes reach this one; default: the first --listen"},
     {"topology", 0, "KEY=VALUE", OPTION_LIST, &settings.topology,
@@ -245,6 +252,7 @@ check_roles(void)
         const char *role;
     } rules[] = {
         {"connections", settings.connections, ROLES_OF_CSI, "node or controller"},
+        {"repositories", settings.repositories, ROLES_OF_CSI, "node or controller"},
         {"backend", settings.storage.backends.count, ROLES_OF_CSI, "node or controller"},
         {"pool-device", settings.storage.pool_device, ROLES_OF_CSI, "node or controller"},
         {"pool-size", settings.storage.pool_size, ROLES_OF_CSI, "node or controller"},
@@ -262,6 +270,8 @@ check_roles(void)
          "oim-controller, or a node with --listen"},
         {"registry-delay", settings.registry_delay_s && !oim->registry, 0,
          "oim-controller or node, and --registry"},
+        {"transfer-rate", settings.transfer_rate && !serve_settings_have_cluster(&settings), 0,
+         "node, --registry and --listen"},
         {"advertise", settings.advertise && !serve_settings_have_cluster(&settings), 0,
          "node, --registry and --listen"},
         {"topology", settings.topology.count && !serve_settings_have_cluster(&settings), 0,
@@ -298,6 +308,14 @@ check_cluster(void)
 }
 
 static struct error *
+read_transfer_rate(void)
+{
+    const char *text = settings.transfer_rate;
+    struct error *error = text ? size_text_parse(text, &settings.transfer_bytes_per_s) : NULL;
+    return error_wrap(error, "--transfer-rate");
+}
+
+static struct error *
 check_settings(void)
 {
     size_t id_size = strlen(settings.node_id);
@@ -320,6 +338,10 @@ check_settings(void)
         return error_new(CODE_INVALID_ARGUMENT,
                          "--connections and --backend exclude each other: name the back end in the "
                          "file of a connection with `driver: local`");
+    if (settings.repositories && (settings.connections || serve_settings_have_cluster(&settings)))
+        return error_new(CODE_INVALID_ARGUMENT,
+                         "--repositories works only for a server on its own: without --connections "
+                         "and --registry");
     if (settings.connections && settings.roles & ROLE_REGISTRY)
         return error_new(
             CODE_INVALID_ARGUMENT,
@@ -334,7 +356,8 @@ check_settings(void)
                          CONTROLLER_MOST_OVERPROVISIONING);
     if (settings.registry_delay_s > 86400)
         return error_new(CODE_INVALID_ARGUMENT, "--registry-delay: at most 86400 seconds, a day");
-    return identity_check_name(settings.driver_name);
+    error = read_transfer_rate();
+    return error ? error : identity_check_name(settings.driver_name);
 }
 
 struct error *

@@ -29,6 +29,7 @@ struct serve_settings {
     const char *csi_version;
     const char *registration_directory;
     const char *connections;
+    const char *repositories;
     const char *http;
     struct tls_options tls;
     bool insecure;
@@ -42,6 +43,8 @@ struct serve_settings {
     struct tls_options store_tls;
     struct text_list readers;
     unsigned long registry_delay_s;
+    const char *transfer_rate;
+    int64_t transfer_bytes_per_s;      /* 0: no limit */
     struct oim_controller_options oim; /* as far as flags set them */
     const char *advertise;
     struct text_list topology; /* KEY=VALUE */

@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "message/message_json.h"
+#include "message/message_map.h"
 
 #define AGAIN_MS 300
 
@@ -29,6 +30,31 @@ wait_until_ready(struct client *client, const char *id)
     }
 }
 
+static unsigned long replicas = 1;
+static const char *export_to;
+
+static const struct option create_flags[] = {
+    {"replicas", 0, "N", OPTION_NUMBER, &replicas,
+     "keep it on N nodes, this one included; default: 1"},
+    {"export", 0, "REPOSITORY", OPTION_TEXT, &export_to,
+     "also copy it to this repository, in the background"},
+    {0},
+};
+
+static void
+add_parameters(struct client *client, Csi__V1__CreateSnapshotRequest *request)
+{
+    struct text_map parameters = {0};
+    if (replicas != 1)
+        text_map_set(&parameters, &client->arena, "replicas",
+                     arena_print(&client->arena, "%lu", replicas));
+    if (export_to)
+        text_map_set(&parameters, &client->arena, "export", export_to);
+    message_map_write(&parameters, &client->arena,
+                      &csi__v1__create_snapshot_request__parameters_entry__descriptor,
+                      &request->parameters, &request->n_parameters);
+}
+
 static struct error *
 create(struct client *client)
 {
@@ -40,6 +66,7 @@ create(struct client *client)
         return error;
     request.source_volume_id = volume->volume->volume_id;
     request.name = client->words[1];
+    add_parameters(client, &request);
     error = progress_ask(client, "csi.v1.Controller/CreateSnapshot", &request,
                          progress_find_snapshot, request.name, &reply);
     if (!error && !reply->snapshot->ready_to_use)
@@ -53,6 +80,7 @@ static const struct command create_command = {
     .words = "VOLUME NAME",
     .help = "Takes the snapshot NAME of a volume, which may be in use. Repeating the command "
             "returns the same\nsnapshot.",
+    .flags = create_flags,
     .run = create,
 };
 
@@ -91,6 +119,25 @@ static const struct command list_command = {
 /* ---- show ---- */
 
 static void
+print_export(const Skycap__V1__SnapshotExportInfo *export, struct arena *arena)
+{
+    if (export->id[0])
+        table_print_fact("exported",
+                         arena_print(arena, "%s to %s as %.12s%s%s%s",
+                                     inventory_time_text(export->exported, arena),
+                                     export->repository, export->id,
+                                     export->full_reason[0] ? " (read everything: " : "",
+                                     export->full_reason, export->full_reason[0] ? ")" : ""));
+    else if (export->error[0])
+        table_print_fact("exported",
+                         arena_print(arena, "not to %s: %s", export->repository, export->error));
+    else
+        table_print_fact("exported",
+                         arena_print(arena, "to %s: %u%%, operation %s", export->repository,
+                                     export->percent, export->operation));
+}
+
+static void
 print_snapshot(const snapshot_info *info, struct arena *arena)
 {
     const Csi__V1__Snapshot *snapshot = info->snapshot;
@@ -103,13 +150,21 @@ print_snapshot(const snapshot_info *info, struct arena *arena)
         table_print_fact("size", inventory_size_text(snapshot->size_bytes, arena));
     table_print_fact("type", info->type);
     table_print_fact("taken", inventory_time_text(snapshot->creation_time, arena));
+    for (size_t i = 0; i < info->n_exports; i++)
+        print_export(info->exports[i], arena);
     table_print_fact("group", snapshot->group_snapshot_id);
     for (size_t i = 0; i < info->n_parameters; i++)
         table_print_fact("parameter", arena_print(arena, "%s=%s", info->parameters[i]->key,
                                                   info->parameters[i]->value));
+    table_print_fact("node", info->node_id);
+    for (size_t i = 0; i < info->n_holders; i++)
+        table_print_fact("copy", arena_print(arena, "on node %s (%s)", info->holders[i]->node_id,
+                                             info->holders[i]->state));
     if (strcmp(info->consistency, "files") == 0)
         table_print_fact("consistency", "each file as it was at a moment of its own");
-    table_print_fact("state", snapshot->ready_to_use ? "ready" : "its data is being copied");
+    table_print_fact("state", !snapshot->ready_to_use ? "its data is being copied"
+                              : info->is_replica ? "ready, from a copy: its node does not answer"
+                                                 : "ready");
 }
 
 static struct error *
@@ -171,7 +226,7 @@ static const struct command delete_command = {
 
 const struct command snapshot_command = {
     .name = "snapshot",
-    .summary = "take, restore, compare and delete snapshots",
+    .summary = "take, restore, spread, compare and delete snapshots",
     .help = "Works with the snapshots of a server. SNAPSHOT and VOLUME are ids, or the names that "
             "they were created with.",
     .below =
@@ -180,8 +235,14 @@ const struct command snapshot_command = {
             &list_command,
             &show_command,
             &snapshot_restore_command,
+            &snapshot_spread_command,
             &delete_command,
             &snapshot_diff_command,
+            &snapshot_export_command,
+            &snapshot_import_command,
+            &snapshot_verify_command,
+            &snapshot_prune_command,
+            &snapshot_drill_command,
             NULL,
         },
 };

@@ -13,6 +13,8 @@ const struct command volume_command = {
             &volume_list_command,
             &volume_show_command,
             &volume_clone_command,
+            &volume_move_command,
+            &volume_recover_command,
             &volume_expand_command,
             &volume_modify_command,
             &volume_delete_command,

@@ -20,4 +20,9 @@ MUST_CHECK struct error *volume_publish(struct client *client, const volume_info
 MUST_CHECK struct error *volume_read_pair(const char *text, const char *what, struct arena *arena,
                                           struct text_map *map);
 
+/* --rate of commands that transfer data between nodes. NULL text: no limit, 0. */
+#define VOLUME_RATE_HELP                                                                           \
+    "fetch no more than this per second from another node, such as 10Mi; default: no limit"
+MUST_CHECK struct error *volume_read_rate(const char *text, uint64_t *out);
+
 #endif

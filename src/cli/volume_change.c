@@ -82,8 +82,8 @@ const struct command volume_modify_command = {
     .name = "modify",
     .summary = "change a volume's parameters",
     .words = "VOLUME KEY=VALUE...",
-    .help = "Changes parameters of a volume, all that are given or none: compression, label, and "
-            "I/O limits like\nread-bytes-per-second.",
+    .help = "Changes parameters of a volume, all that are given or none: compression, label, "
+            "mobility, and I/O limits\nlike read-bytes-per-second.",
     .run = modify,
 };
 

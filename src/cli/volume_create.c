@@ -24,6 +24,7 @@ static struct {
     const char *path;            /* where to publish it */
     const char *connection;
     const char *node;
+    const char *rate;
 } wanted;
 
 /* clang-format off */
@@ -32,12 +33,13 @@ static struct {
      "size, such as 10Gi; default: that of the source, or 1Gi for images and no limit for "        \
      "directories"},                                                                               \
     {"parameter", 0, "KEY=VALUE", OPTION_LIST, &wanted.parameters,                                 \
-     "backend, compression, consistency, kind, label, nocow, sector-size, or an I/O limit; may be "\
-     "given several times"},                                                                       \
+     "backend, compression, consistency, kind, label, mobility, nocow, sector-size, "              \
+     "transfer-rate, or an I/O limit; may be given several times"},                                \
     {"connection", 0, "NAME", OPTION_TEXT, &wanted.connection,                                     \
      "connection to create it in; default: that of the source, or chosen by the server"},          \
     {"node", 0, "NODE", OPTION_TEXT, &wanted.node,                                                 \
      "node of a cluster to create it on; default: that of the source, or the one with most room"}, \
+    {"rate", 0, "SIZE", OPTION_TEXT, &wanted.rate, VOLUME_RATE_HELP},                               \
     {"publish", 0, "PATH", OPTION_TEXT, &wanted.path, "also publish it at PATH"}
 /* clang-format on */
 
@@ -73,6 +75,8 @@ read_parameters(struct arena *arena, Csi__V1__CreateVolumeRequest *request)
         error = volume_read_pair(wanted.parameters.items[i], "--parameter", arena, &map);
     if (wanted.connection)
         text_map_set(&map, arena, "connection", wanted.connection);
+    if (wanted.rate)
+        text_map_set(&map, arena, "transfer-rate", wanted.rate);
     message_map_write(&map, arena, &csi__v1__create_volume_request__parameters_entry__descriptor,
                       &request->parameters, &request->n_parameters);
     return error;

@@ -55,6 +55,10 @@ print_usage(struct client *client, const volume_info *volume, const char *path)
     request.volume_id = volume->volume->volume_id;
     request.volume_path = (char *)path;
     struct error *error = client_ask(client, "csi.v1.Node/NodeGetVolumeStats", &request, &reply);
+    if (error && (error->code == CODE_NOT_FOUND || error->code == CODE_UNAVAILABLE)) {
+        error_free(error); /* it is published on another node */
+        return NULL;
+    }
     if (error)
         return error;
     for (size_t i = 0; i < reply->n_usage; i++) {
@@ -86,6 +90,20 @@ print_uses(const volume_info *volume, bool staging, struct arena *arena)
     return path;
 }
 
+static void
+print_state(const volume_info *volume, struct arena *arena)
+{
+    const char *state = volume->condition ? volume->condition->message : "";
+    if (volume->moving_to[0])
+        state = arena_print(arena, "it is moving to node %s", volume->moving_to);
+    else if (!volume->ready)
+        state = "its data is being copied";
+    table_print_fact("state", state);
+    if (volume->unavailable_ms)
+        table_print_fact("last move", arena_print(arena, "it was unavailable for %" PRIu64 " ms",
+                                                  volume->unavailable_ms));
+}
+
 static struct error *
 print_volume(struct client *client, const volume_info *volume)
 {
@@ -99,9 +117,8 @@ print_volume(struct client *client, const volume_info *volume)
     for (size_t i = 0; i < volume->n_parameters; i++)
         table_print_fact("parameter", arena_print(arena, "%s=%s", volume->parameters[i]->key,
                                                   volume->parameters[i]->value));
-    table_print_fact("state", !volume->ready      ? "its data is being copied"
-                              : volume->condition ? volume->condition->message
-                                                  : "");
+    table_print_fact("node", volume->node_id);
+    print_state(volume, arena);
     for (size_t i = 0; i < volume->n_node_ids; i++)
         table_print_fact("attached to", volume->node_ids[i]);
     print_uses(volume, true, arena);

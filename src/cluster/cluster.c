@@ -4,10 +4,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "cluster/member_rows.h"
 #include "registry/client/announcer.h"
 #include "registry/client/node_watcher.h"
 
@@ -17,9 +19,16 @@ struct cluster {
     atomic_uint references;
     struct cluster_options options;
     struct members *members;
+    struct sender *sender;
     struct announcer *announcer;
     struct node_watcher *watcher;
+    struct store *rows;
     atomic_bool is_known; /* all members have been told once */
+    atomic_ullong moves[MOVE_ENDS];
+    struct {
+        atomic_ullong wanted, missing, held;
+        atomic_ullong received_bytes;
+    } replicas;
 
     pthread_mutex_t lock;    /* of the remotes */
     struct remote **remotes; /* opened so far; a member with another address gets a new one */
@@ -133,6 +142,37 @@ cluster_members(struct cluster *cluster, struct arena *arena)
     return members_read(cluster->members, arena);
 }
 
+/* ---- leaving ---- */
+
+struct error *
+cluster_check_lost(struct cluster *cluster, const char *node_id)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct member_list members = cluster_members(cluster, &arena);
+    for (size_t i = 0; i < members.count; i++) {
+        if (strcmp(members.items[i].id, node_id) != 0)
+            continue;
+        return members.items[i].is_expired
+                   ? NULL
+                   : error_new(CODE_FAILED_PRECONDITION,
+                               "node \"%s\" is registered: only a lost node can be forgotten; "
+                               "drain it, and stop it",
+                               node_id);
+    }
+    return error_new(CODE_NOT_FOUND, "there is no node \"%s\" in the cluster", node_id);
+}
+
+/* The registration goes last: until then the command can be repeated. */
+struct error *
+cluster_forget(struct cluster *cluster, const char *node_id)
+{
+    struct error *error = cluster_check_lost(cluster, node_id);
+    if (!error)
+        error = member_rows_remove(cluster->rows, node_id);
+    return error ? error : announcer_remove_node(cluster->announcer, node_id);
+}
+
 const char *
 cluster_node_id(const struct cluster *cluster)
 {
@@ -151,6 +191,64 @@ cluster_print_lost(struct cluster *cluster, const char *list, struct arena *aren
 }
 
 void
+cluster_count_move(struct cluster *cluster, enum move_end end)
+{
+    atomic_fetch_add_explicit(&cluster->moves[end], 1, memory_order_relaxed);
+}
+
+static void
+replace(atomic_ullong *sum, uint64_t before, uint64_t now)
+{
+    atomic_fetch_add_explicit(sum, now - before, memory_order_relaxed);
+}
+
+void
+cluster_count_replicas(struct cluster *cluster, const struct replica_figures *before,
+                       const struct replica_figures *now)
+{
+    replace(&cluster->replicas.wanted, before->wanted, now->wanted);
+    replace(&cluster->replicas.missing, before->missing, now->missing);
+    replace(&cluster->replicas.held, before->held, now->held);
+}
+
+void
+cluster_count_replica_bytes(struct cluster *cluster, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&cluster->replicas.received_bytes, bytes, memory_order_relaxed);
+}
+
+static void
+print_replicas(const struct cluster *cluster, struct buffer *out)
+{
+    buffer_print(out,
+                 "# HELP skycap_replicas Copies of snapshots: those that snapshots of this node "
+                 "want on other nodes, those of them that are missing, and those of other nodes' "
+                 "snapshots that this node holds.\n# TYPE skycap_replicas gauge\n"
+                 "skycap_replicas{state=\"wanted\"} %llu\n"
+                 "skycap_replicas{state=\"missing\"} %llu\n"
+                 "skycap_replicas{state=\"held\"} %llu\n",
+                 atomic_load_explicit(&cluster->replicas.wanted, memory_order_relaxed),
+                 atomic_load_explicit(&cluster->replicas.missing, memory_order_relaxed),
+                 atomic_load_explicit(&cluster->replicas.held, memory_order_relaxed));
+    buffer_print(out,
+                 "# HELP skycap_replica_received_bytes_total Bytes of streams that became copies "
+                 "of snapshots on this node.\n# TYPE skycap_replica_received_bytes_total counter\n"
+                 "skycap_replica_received_bytes_total %llu\n",
+                 atomic_load_explicit(&cluster->replicas.received_bytes, memory_order_relaxed));
+}
+
+static void
+print_moves(const struct cluster *cluster, struct buffer *out)
+{
+    static const char *const names[MOVE_ENDS] = {"succeeded", "failed", "cancelled"};
+    buffer_print(out, "# HELP skycap_moves_total Moves of volumes to this node that have ended.\n"
+                      "# TYPE skycap_moves_total counter\n");
+    for (int end = 0; end < MOVE_ENDS; end++)
+        buffer_print(out, "skycap_moves_total{result=\"%s\"} %llu\n", names[end],
+                     atomic_load_explicit(&cluster->moves[end], memory_order_relaxed));
+}
+
+void
 cluster_print_metrics(struct cluster *cluster, struct buffer *out)
 {
     struct arena arena AUTO(arena_clear);
@@ -165,6 +263,9 @@ cluster_print_metrics(struct cluster *cluster, struct buffer *out)
                  "skycap_cluster_nodes{state=\"registered\"} %zu\n"
                  "skycap_cluster_nodes{state=\"lost\"} %zu\n",
                  members.count - lost, lost);
+    sender_print_metrics(cluster->sender, out);
+    print_moves(cluster, out);
+    print_replicas(cluster, out);
 }
 
 /* ---- life ---- */
@@ -203,6 +304,30 @@ open_watcher(struct cluster *cluster)
     return node_watcher_open(&watcher, &cluster->watcher);
 }
 
+static struct error *
+open_rows(struct cluster *cluster)
+{
+    struct store_options options = {cluster->options.runtime, cluster->options.tls};
+    char *url;
+    if (asprintf(&url, "registry://%s", cluster->options.registry) < 0)
+        memory_exhausted();
+    struct error *error = store_open(url, &options, &cluster->rows);
+    free(url);
+    return error;
+}
+
+struct sender *
+cluster_sender(const struct cluster *cluster)
+{
+    return cluster->sender;
+}
+
+struct store *
+cluster_rows(struct cluster *cluster)
+{
+    return cluster->rows;
+}
+
 struct error *
 cluster_open(const struct cluster_options *options, struct cluster **out)
 {
@@ -210,10 +335,13 @@ cluster_open(const struct cluster_options *options, struct cluster **out)
     atomic_init(&cluster->references, 1);
     cluster->options = *options;
     cluster->members = members_new();
+    cluster->sender = sender_new(options->transfer_rate);
     pthread_mutex_init(&cluster->lock, NULL);
     struct error *error = open_announcer(cluster);
     if (!error)
         error = open_watcher(cluster);
+    if (!error)
+        error = open_rows(cluster);
     if (error) {
         cluster_close(cluster);
         return error_wrap(error, "--registry");
@@ -240,6 +368,7 @@ cluster_stop(struct cluster *cluster)
 {
     if (!cluster)
         return;
+    store_stop(cluster->rows);
     node_watcher_close(STEAL(cluster->watcher));
     announcer_close(STEAL(cluster->announcer));
 }
@@ -253,7 +382,10 @@ free_cluster(struct cluster *cluster)
     }
     free(cluster->remotes);
     free(cluster->remote_ids);
+    if (cluster->rows)
+        store_close(cluster->rows);
     members_free(cluster->members);
+    sender_free(cluster->sender);
     pthread_mutex_destroy(&cluster->lock);
     free(cluster);
 }

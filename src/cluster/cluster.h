@@ -10,11 +10,17 @@
 #include "base/log.h"
 #include "cluster/members.h"
 #include "cluster/remote.h"
+#include "cluster/sender.h"
+#include "store/store.h"
+#include "volumes/move_cluster.h"
+#include "volumes/replica_cluster.h"
 
 /* Attributes of a registration that are topology segments begin with this. */
 #define CLUSTER_TOPOLOGY "topology/"
 /* The names of the node's connections with the driver local: "fast,local". */
 #define CLUSTER_CONNECTIONS "connections"
+/* No new volumes are placed on the node. */
+#define CLUSTER_DRAINING "draining"
 
 struct cluster;
 
@@ -23,6 +29,7 @@ struct cluster_options {
     const char *registry; /* its address */
     const char *node_id;
     const char *address;            /* where other nodes reach this one */
+    uint64_t transfer_rate;         /* bytes per second that are sent to other nodes; 0: no limit */
     uint32_t renew_ms;              /* between registrations; 0: 10 s. They last three times that */
     struct tls_context *tls;        /* NULL: plaintext */
     void (*changed)(void *context); /* members have changed; on a thread of the cluster's */
@@ -49,12 +56,39 @@ void cluster_close(struct cluster *cluster);
 struct cluster *cluster_share(struct cluster *cluster);
 void cluster_release(struct cluster *cluster);
 
+/*
+ * The rows that the registry keeps for the cluster. After cluster_stop everything is UNAVAILABLE.
+ * Valid as long as a reference is held.
+ */
+struct store *cluster_rows(struct cluster *cluster);
+
+/* Whether cluster_forget would forget it. */
+MUST_CHECK struct error *cluster_check_lost(struct cluster *cluster, const char *node_id);
+
+/*
+ * The node is no longer a member of the cluster. FAILED_PRECONDITION: it is not lost. NOT_FOUND:
+ * there is no such node. On a thread that may block.
+ */
+MUST_CHECK struct error *cluster_forget(struct cluster *cluster, const char *node_id);
+
+/* Of all transfers of this node; lives as long as the cluster. */
+struct sender *cluster_sender(const struct cluster *cluster);
+
 /* In the arena, this node included. Any thread. */
 struct member_list cluster_members(struct cluster *cluster, struct arena *arena);
 
 /* A new reference. INVALID_ARGUMENT: the member's address is wrong. Any thread. */
 MUST_CHECK struct error *cluster_remote(struct cluster *cluster, const struct member *member,
                                         struct remote **out);
+
+/* For the metrics: a move of a volume to this node has ended. Any thread. */
+void cluster_count_move(struct cluster *cluster, enum move_end end);
+
+/* The same for copies of snapshots: what was counted before is replaced. Any thread. */
+void cluster_count_replicas(struct cluster *cluster, const struct replica_figures *before,
+                            const struct replica_figures *now);
+/* A copy of a snapshot has arrived at this node. Any thread. */
+void cluster_count_replica_bytes(struct cluster *cluster, uint64_t bytes);
 
 /* Appends the nodes that are lost to a list: `fast, node "b"`. In the arena. */
 const char *cluster_print_lost(struct cluster *cluster, const char *list, struct arena *arena);

@@ -14,7 +14,9 @@
 
 #define CONNECT_TIMEOUT_MS 3000
 #define MAX_BACKOFF_MS 5000
-#define KEEPALIVE_MS 10000
+/* A node that falls silent fails the calls in progress after the sum of these. */
+#define KEEPALIVE_MS 2000
+#define KEEPALIVE_TIMEOUT_MS 3000
 #define MAX_REPLY_BYTES (16u << 20)
 
 struct remote {
@@ -50,6 +52,7 @@ remote_open(const struct remote_options *options, struct remote **out)
         .connect_timeout_ms = CONNECT_TIMEOUT_MS,
         .max_backoff_ms = MAX_BACKOFF_MS,
         .keepalive_ms = KEEPALIVE_MS,
+        .keepalive_timeout_ms = KEEPALIVE_TIMEOUT_MS,
         .max_message_bytes = MAX_REPLY_BYTES,
     };
     struct error *error =
@@ -74,6 +77,12 @@ remote_release(struct remote *remote)
 {
     if (remote && atomic_fetch_sub_explicit(&remote->references, 1, memory_order_acq_rel) == 1)
         free_remote(remote);
+}
+
+const char *
+remote_node_id(const struct remote *remote)
+{
+    return remote->node_id;
 }
 
 const char *

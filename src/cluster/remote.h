@@ -30,6 +30,7 @@ struct remote *remote_share(struct remote *remote);
 void remote_release(struct remote *remote);
 
 const char *remote_address(const struct remote *remote);
+const char *remote_node_id(const struct remote *remote);
 
 /*
  * Calls a method of the remote's own services on behalf of `call`. Sets the pointer `reply`, in the

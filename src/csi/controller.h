@@ -10,7 +10,14 @@
 
 #define CONTROLLER_MOST_OVERPROVISIONING 10000
 
+/*
+ * A parameter of CreateVolume that the router adds if it has chosen the connection or node, and has
+ * stored the choice. It is not stored with the volume, whose handle is marked instead (handle.h).
+ */
+#define CONTROLLER_CHOSEN "skycap.dev/chosen"
+
 struct health_report;
+struct sender;
 
 struct controller {
     struct engine *engine;
@@ -22,6 +29,8 @@ struct controller {
     bool advertises_csi_1_13;
     /* How much of the free space GetCapacity offers to one volume; 0: 100. */
     unsigned overprovisioning_percent;
+    _Atomic(struct sender *)
+        sender; /* of what is sent to other nodes; NULL: in no cluster, or not yet */
 };
 
 /* A handler's declaration. */

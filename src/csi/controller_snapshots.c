@@ -8,6 +8,7 @@
 #include "csi/messages.h"
 #include "csi/topology.h"
 #include "message/message_map.h"
+#include "volumes/export.h"
 #include "volumes/snapshot.h"
 
 static Csi__V1__Snapshot *
@@ -16,6 +17,34 @@ snapshot_message(struct call *call, const snapshot_record *record)
     Csi__V1__Snapshot *snapshot = messages_snapshot(record, call_arena(call));
     messages_set_topology(call_context(call), snapshot, call_arena(call));
     return snapshot;
+}
+
+/* The parameter "export": the repository must be known before the snapshot is taken. */
+static struct error *
+check_export(struct call *call, const char *repository)
+{
+    struct repository_place place;
+    if (!repository)
+        return NULL;
+    struct error *error =
+        repository_pool_find(controller_engine(call), repository, call_arena(call), &place);
+    if (error && error->code == CODE_NOT_FOUND)
+        error->code = CODE_INVALID_ARGUMENT;
+    return error_wrap(error, "parameter \"export\"");
+}
+
+/*
+ * In the background. A snapshot that is still being copied is exported when the request is
+ * repeated, as sidecars do until it is ready.
+ */
+static struct error *
+begin_export(struct call *call, const snapshot_record *record, const char *repository)
+{
+    const char *operation;
+    if (!repository || record->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
+        return NULL;
+    return export_start(controller_engine(call), record->handle, repository, call_arena(call),
+                        &operation);
 }
 
 HANDLER(controller_create_snapshot, CreateSnapshot)
@@ -31,12 +60,16 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
         error = checks_id("source_volume_id", request->source_volume_id);
     if (!error)
         error = topology_check(controller_engine(call), request->accessibility_requirements, arena);
-    const char *source;
+    const char *source, *repository = text_map_find(&parameters, "export");
     if (!error)
         error = ids_find_handle(ID_VOLUME, request->source_volume_id, &source);
     if (!error)
+        error = check_export(call, repository);
+    if (!error)
         error = snapshot_create(controller_engine(call), request->name, source, &parameters,
                                 controller_wait_ms(call), arena, &record);
+    if (!error)
+        error = begin_export(call, record, repository);
     if (!error)
         reply->snapshot = snapshot_message(call, record);
     return error;
@@ -65,7 +98,7 @@ HANDLER(controller_get_snapshot, GetSnapshot)
     if (!error)
         error = ids_find_handle(ID_SNAPSHOT, request->snapshot_id, &handle);
     if (!error)
-        error = snapshot_get(controller_engine(call), handle, arena, &record);
+        error = snapshot_get_shown(controller_engine(call), handle, arena, &record);
     if (!error)
         reply->snapshot = snapshot_message(call, record);
     return error;
@@ -92,7 +125,7 @@ list_one(struct call *call, const Csi__V1__ListSnapshotsRequest *request,
     const char *handle = ids_handle(ID_SNAPSHOT, request->snapshot_id);
     if (!handle)
         return NULL;
-    struct error *error = snapshot_get(controller_engine(call), handle, arena, &record);
+    struct error *error = snapshot_get_shown(controller_engine(call), handle, arena, &record);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
     const char *source = ids_handle(ID_VOLUME, request->source_volume_id);

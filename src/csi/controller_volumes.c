@@ -8,6 +8,7 @@
 #include "csi/messages.h"
 #include "csi/topology.h"
 #include "message/message_map.h"
+#include "node/image_fs.h"
 #include "node/use.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
@@ -37,6 +38,20 @@ read_source(const Csi__V1__VolumeContentSource *source, struct volume_request *o
     return error;
 }
 
+/* Takes the router's parameter away, which is no property of the volume. */
+static void
+read_chosen(struct volume_request *out)
+{
+    struct text_map all = out->parameters;
+    out->parameters.count = 0;
+    for (size_t i = 0; i < all.count; i++) {
+        if (strcmp(all.pairs[i].key, CONTROLLER_CHOSEN) == 0)
+            out->is_chosen = true;
+        else
+            out->parameters.pairs[out->parameters.count++] = all.pairs[i];
+    }
+}
+
 static struct error *
 read_request(const Csi__V1__CreateVolumeRequest *request, struct arena *arena,
              struct volume_request *out)
@@ -49,6 +64,7 @@ read_request(const Csi__V1__CreateVolumeRequest *request, struct arena *arena,
         .mutable_parameters =
             message_map_read(request->mutable_parameters, request->n_mutable_parameters, arena),
     };
+    read_chosen(out);
     if (request->capacity_range) {
         out->required_bytes = request->capacity_range->required_bytes;
         out->limit_bytes = request->capacity_range->limit_bytes;
@@ -92,12 +108,16 @@ HANDLER(controller_delete_volume, DeleteVolume)
 
 /* Why the volume does not match the request; NULL: it does. Volumes have no volume_context. */
 static const char *
-find_obstacle(const volume_record *volume,
+find_obstacle(struct engine *engine, volume_record *volume,
               const Csi__V1__ValidateVolumeCapabilitiesRequest *request, struct arena *arena)
 {
     for (size_t i = 0; i < request->n_volume_capabilities; i++) {
+        const volume_capability *capability = request->volume_capabilities[i];
+        bool is_new;
         struct error *obstacle AUTO(error_cleanup) =
-            use_check_capability(volume, request->volume_capabilities[i]);
+            capability_is_block(capability) ? NULL : image_fs_find(engine, volume, arena, &is_new);
+        if (!obstacle)
+            obstacle = use_check_capability(volume, capability);
         if (obstacle)
             return arena_string(arena, obstacle->message);
     }
@@ -127,7 +147,8 @@ HANDLER(controller_validate_capabilities, ValidateVolumeCapabilities)
         error = checks_capabilities(request->volume_capabilities, request->n_volume_capabilities);
     if (error)
         return error;
-    messages_confirm(request, find_obstacle(volume, request, arena), arena, reply);
+    messages_confirm(request, find_obstacle(controller_engine(call), volume, request, arena), arena,
+                     reply);
     return NULL;
 }
 

@@ -9,13 +9,18 @@
 #include <string.h>
 
 #include "csi/ids.h"
+#include "csi/inventory_exports.h"
 #include "csi/messages.h"
 #include "message/message_map.h"
 #include "message/message_time.h"
 #include "node/ephemeral.h"
 #include "node/use.h"
 #include "rpc/server/call.h"
+#include "volumes/move_rows.h"
+#include "volumes/replica.h"
+#include "volumes/replica_rows.h"
 #include "volumes/snapshot.h"
+#include "volumes/volume.h"
 
 #define MAX_ENTRIES 1000
 
@@ -38,7 +43,7 @@ find_handle(struct engine *engine, const struct row_kind *kind, enum id_kind id_
     return error;
 }
 
-/* The name of a volume or snapshot; empty if it does not exist any more. */
+/* The name of a volume or snapshot; empty if users see none (any more). */
 static struct error *
 find_name(struct engine *engine, const struct row_kind *kind, const char *handle,
           struct arena *arena, char **name)
@@ -46,7 +51,7 @@ find_name(struct engine *engine, const struct row_kind *kind, const char *handle
     struct row row;
     *name = "";
     struct error *error = rows_get(engine, kind, handle, arena, &row);
-    if (!error)
+    if (!error && (kind != &snapshot_rows || !snapshot_is_hidden((snapshot_record *)row.record)))
         memcpy(name, (char *)row.record + kind->name_offset, sizeof *name);
     return error_forgive(error, CODE_NOT_FOUND);
 }
@@ -176,10 +181,15 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
     info->volume = messages_volume(engine, record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
     info->ready = record->state == STATE(READY);
+    if (engine->home[0]) /* a node that is alone needs no name */
+        info->node_id = arena_string(arena, engine->node_id);
+    if (record->state == STATE(MOVING))
+        info->moving_to = record->move->node_id;
     info->created = message_time_new(record->created_ns, arena);
     fill_parameters(record, arena, info);
     fill_capabilities(record, arena, info);
     info->node_ids = messages_node_ids(record, arena, &info->n_node_ids);
+    info->unavailable_ms = record->unavailable_ms;
     *out = info;
     struct error *error = fill_source(engine, record, arena, info);
     if (error || !info->ready)
@@ -190,6 +200,13 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
 
 /* ---- volumes ---- */
 
+/* Volumes that are, or become, this node's, unlike rows of moves. */
+static bool
+is_here(const volume_record *volume)
+{
+    return move_rows_is_listed(volume) || volume->state == STATE(COPYING);
+}
+
 /* Unlike CSI, shows a volume that is still being copied. */
 static struct error *
 read_volume(struct engine *engine, const char *handle, struct arena *arena, volume_record **out)
@@ -199,7 +216,7 @@ read_volume(struct engine *engine, const char *handle, struct arena *arena, volu
     if (error)
         return error;
     *out = (volume_record *)row.record;
-    return NULL;
+    return is_here(*out) ? NULL : volume_check_ready(*out);
 }
 
 static struct error *
@@ -218,6 +235,9 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
         error = not_found("volume", request->volume);
     if (!error)
         error = read_volume(engine, handle, arena, &record);
+    /* A name that leads to another node: that will be asked, too. */
+    if (error && error->code == CODE_UNAVAILABLE && !ids_handle(ID_VOLUME, request->volume))
+        error->code = CODE_NOT_FOUND;
     if (error)
         return not_found_as_asked(error, "volume", request->volume);
     return make_volume(engine, record, arena, &reply->volume);
@@ -247,7 +267,8 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
     reply->volumes = arena_alloc(arena, page.count * sizeof(void *));
     for (size_t i = 0; i < page.count && !error; i++) {
         const volume_record *record = (volume_record *)page.rows[i].record;
-        error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
+        if (is_here(record))
+            error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
         if (page.has_more && i + 1 == page.count)
             reply->next_token = ids_print(ID_VOLUME, record->handle, arena);
     }
@@ -256,21 +277,66 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
 
 /* ---- snapshots ---- */
 
+/* Other nodes that have a copy of a snapshot of this node. */
 static struct error *
-make_snapshot(struct engine *engine, const snapshot_record *record, struct arena *arena,
-              Skycap__V1__SnapshotInfo **out)
+fill_holders(struct engine *engine, const char *handle, struct arena *arena,
+             Skycap__V1__SnapshotInfo *info)
+{
+    struct replica_row_list rows;
+    struct error *error = replica_rows_list(engine, handle, arena, &rows);
+    if (error)
+        return error;
+    info->holders = arena_alloc(arena, rows.count * sizeof *info->holders);
+    for (size_t i = 0; i < rows.count; i++) {
+        Skycap__V1__SnapshotHolder *holder = arena_alloc(arena, sizeof *holder);
+        skycap__v1__snapshot_holder__init(holder);
+        holder->node_id = (char *)rows.items[i].node_id;
+        holder->state = rows.items[i].is_held ? "held" : "copying";
+        info->holders[info->n_holders++] = holder;
+    }
+    return NULL;
+}
+
+struct error *
+inventory_make_snapshot(struct engine *engine, const snapshot_record *record, struct arena *arena,
+                        Skycap__V1__SnapshotInfo **out)
 {
     Skycap__V1__SnapshotInfo *info = arena_alloc(arena, sizeof *info);
     skycap__v1__snapshot_info__init(info);
-    info->name = record->name;
+    info->is_replica = snapshot_is_replica(record);
+    info->is_orphan = record->is_orphan;
+    info->name = info->is_replica ? record->origin_name : record->name;
+    if (engine->home[0])
+        info->node_id = info->is_replica ? record->peer_node : arena_string(arena, engine->node_id);
     info->snapshot = messages_snapshot(record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
     info->consistency = (char *)snapshot_consistency(engine, record, arena);
     struct text_map parameters = message_map_read(record->parameters, record->n_parameters, arena);
     message_map_write(&parameters, arena, &skycap__v1__snapshot_info__parameters_entry__descriptor,
                       &info->parameters, &info->n_parameters);
+    inventory_fill_exports(record, arena, info);
     *out = info;
-    return find_name(engine, &volume_rows, record->source_handle, arena, &info->source_name);
+    if (info->is_replica && record->volume)
+        info->source_name = record->volume->name;
+    if (info->is_replica)
+        return NULL;
+    struct error *error =
+        find_name(engine, &volume_rows, record->source_handle, arena, &info->source_name);
+    return error || !engine->home[0] ? error : fill_holders(engine, record->handle, arena, info);
+}
+
+/* By its id, or the name that it has here or, for a copy of another node's, there. */
+static struct error *
+find_snapshot(struct engine *engine, const char *text, struct arena *arena, snapshot_record **out)
+{
+    const char *handle;
+    *out = NULL;
+    struct error *error = find_handle(engine, &snapshot_rows, ID_SNAPSHOT, text, arena, &handle);
+    if (!error && handle)
+        return snapshot_get_shown(engine, handle, arena, out);
+    if (!error && engine->home[0])
+        error = replica_find_named(engine, text, arena, out);
+    return error || *out ? error : not_found("snapshot", text);
 }
 
 static struct error *
@@ -279,17 +345,12 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
 {
     struct engine *engine = call_context(call);
     struct arena *arena = call_arena(call);
-    const char *handle;
     snapshot_record *record;
-    struct error *error =
-        find_handle(engine, &snapshot_rows, ID_SNAPSHOT, request->snapshot, arena, &handle);
-    if (!error && !handle)
-        error = not_found("snapshot", request->snapshot);
-    if (!error)
-        error = snapshot_get(engine, handle, arena, &record);
+    struct error *error = find_snapshot(engine, request->snapshot, arena, &record);
     if (error)
         return not_found_as_asked(error, "snapshot", request->snapshot);
-    return make_snapshot(engine, record, arena, &reply->snapshot);
+    error = inventory_make_snapshot(engine, record, arena, &reply->snapshot);
+    return error ? error : inventory_add_running(engine, record, arena, reply->snapshot);
 }
 
 static struct error *
@@ -313,8 +374,8 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
         return error;
     reply->snapshots = arena_alloc(arena, page.count * sizeof(void *));
     for (size_t i = 0; i < page.count && !error; i++)
-        error = make_snapshot(engine, page.snapshots[i], arena,
-                              &reply->snapshots[reply->n_snapshots++]);
+        error = inventory_make_snapshot(engine, page.snapshots[i], arena,
+                                        &reply->snapshots[reply->n_snapshots++]);
     if (page.next)
         reply->next_token = ids_print(ID_SNAPSHOT, page.next, arena);
     return error;

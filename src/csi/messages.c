@@ -2,10 +2,14 @@
 /* CSI messages made from records: see messages.h. */
 #include "csi/messages.h"
 
+#include <string.h>
+
 #include "csi/controller.h"
 #include "csi/ids.h"
 #include "message/message_map.h"
 #include "message/message_time.h"
+#include "volumes/move_rows.h"
+#include "volumes/volume.h"
 
 Csi__V1__Topology *
 messages_topology(const char *node_id, struct arena *arena)
@@ -42,6 +46,15 @@ content_source(const Csi__V1__VolumeContentSource *record, struct arena *arena)
     return source;
 }
 
+/* A volume that moves to the node that publishes it is accessible from every node. */
+static bool
+follows(const struct engine *engine, const volume_record *record, struct arena *arena)
+{
+    struct text_map parameters = volume_parameters(record, arena);
+    const char *mobility = text_map_find(&parameters, "mobility");
+    return engine->home[0] && mobility && strcmp(mobility, "follow") == 0;
+}
+
 Csi__V1__Volume *
 messages_volume(const struct engine *engine, const volume_record *record, struct arena *arena)
 {
@@ -50,8 +63,13 @@ messages_volume(const struct engine *engine, const volume_record *record, struct
     volume->volume_id = ids_print(ID_VOLUME, record->handle, arena);
     volume->capacity_bytes = record->size_bytes;
     volume->content_source = content_source(record->source, arena);
+    if (follows(engine, record, arena))
+        return volume;
+    bool is_elsewhere =
+        record->state == VOLUME_STATE(LEFT) || record->state == VOLUME_STATE(RECEIVING);
+    const char *node_id = is_elsewhere ? record->move->node_id : engine->node_id;
     volume->accessible_topology = arena_alloc(arena, sizeof(void *));
-    volume->accessible_topology[0] = messages_topology(engine->node_id, arena);
+    volume->accessible_topology[0] = messages_topology(node_id, arena);
     volume->n_accessible_topology = 1;
     return volume;
 }

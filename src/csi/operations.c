@@ -9,6 +9,9 @@
 #include "message/message_time.h"
 #include "rpc/server/call.h"
 #include "volumes/copy.h"
+#include "volumes/import.h"
+#include "volumes/move.h"
+#include "volumes/replica.h"
 #include "volumes/snapshot.h"
 
 #define MAX_ENTRIES 1000
@@ -16,16 +19,18 @@
 #define LOOK_MS 1000
 
 #define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
+#define PHASE(name) SKYCAP__V1__OPERATION__PHASE__##name
 
 /* ---- ids ---- */
 
-/* Inside, copies are named by handles. Other operations have the same name inside and outside. */
+/* Inside, copies and moves are named by handles. Others have the same name inside and outside. */
 static char *
 print_id(const char *kind, const char *id, struct arena *arena)
 {
-    if (strcmp(kind, COPY_SNAPSHOT) == 0)
+    if (strcmp(kind, COPY_SNAPSHOT) == 0 || strcmp(kind, REPLICA_SPREAD) == 0)
         return ids_print(ID_SNAPSHOT, id, arena);
-    if (strcmp(kind, COPY_VOLUME) == 0)
+    if (strcmp(kind, COPY_VOLUME) == 0 || strcmp(kind, MOVE_VOLUME) == 0 ||
+        strcmp(kind, IMPORT_SNAPSHOT) == 0)
         return ids_print(ID_VOLUME, id, arena);
     return arena_string(arena, id);
 }
@@ -64,6 +69,34 @@ state_of(const operation_record *record)
     }
 }
 
+static Skycap__V1__Operation__Phase
+phase_of(const operation_record *record)
+{
+    if (record->state != OPERATION_STATE(RUNNING))
+        return PHASE(NONE);
+    switch (record->phase) {
+    case OPERATION_PHASE(WORKING):
+        return PHASE(WORKING);
+    case OPERATION_PHASE(WAITING):
+        return PHASE(WAITING);
+    default:
+        return PHASE(QUEUED);
+    }
+}
+
+static void
+fill_rate(Skycap__V1__Operation *out, const operation_record *record, struct arena *arena)
+{
+    int64_t left = ops_seconds_left(record);
+    out->stalled = ops_is_stalled(record);
+    if (out->phase != PHASE(WORKING) || out->stalled || left < 0)
+        return;
+    out->rate = record->rate;
+    out->time_left = arena_alloc(arena, sizeof *out->time_left);
+    google__protobuf__duration__init(out->time_left);
+    out->time_left->seconds = left;
+}
+
 void
 operations_fill(Skycap__V1__Operation *out, const operation_record *record, struct arena *arena)
 {
@@ -80,6 +113,11 @@ operations_fill(Skycap__V1__Operation *out, const operation_record *record, stru
     out->error_code = record->error_code;
     out->error_message = record->error_message;
     out->cancel_asked = record->cancel_asked;
+    out->phase = phase_of(record);
+    if (record->advanced_ns)
+        out->advanced = message_time_new(record->advanced_ns, arena);
+    out->in_background = record->in_background;
+    fill_rate(out, record, arena);
 }
 
 /* ---- get, list and cancel ---- */

@@ -6,8 +6,11 @@
 
 #include "csi/group_controller.h"
 #include "csi/inventory.h"
+#include "csi/mover.h"
 #include "csi/node.h"
 #include "csi/operations.h"
+#include "csi/replicator.h"
+#include "csi/repositories.h"
 #include "csi/snapshot_metadata.h"
 #include "csi/transfer.h"
 #include "proto/csi.rpc.h"
@@ -27,6 +30,10 @@ services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COU
     out[6] =
         (struct csi_service){&skycap_v1_inventory_service, &inventory_handlers, controller->engine};
     out[7] = (struct csi_service){&skycap_v1_transfer_service, &transfer_handlers, controller};
+    out[8] = (struct csi_service){&skycap_v1_mover_service, &mover_handlers, controller};
+    out[9] = (struct csi_service){&skycap_v1_replicator_service, &replicator_handlers, controller};
+    out[10] =
+        (struct csi_service){&skycap_v1_repositories_service, &repositories_handlers, controller};
 }
 
 bool
@@ -34,8 +41,9 @@ services_is_of(const struct service *service, unsigned sides)
 {
     static const char *const of_controller[] = {"csi.v1.Controller", "csi.v1.GroupController",
                                                 "csi.v1.SnapshotMetadata"};
-    if (service == &skycap_v1_transfer_service) /* for other nodes: the router serves it */
-        return false;
+    if (service == &skycap_v1_transfer_service || service == &skycap_v1_mover_service ||
+        service == &skycap_v1_replicator_service)
+        return false; /* for other nodes: the router serves them */
     if (!strcmp(service->name, "csi.v1.Node"))
         return sides & SERVICES_NODE;
     for (size_t i = 0; i < COUNT_OF(of_controller); i++)

@@ -11,8 +11,8 @@ enum services_side {
     SERVICES_CONTROLLER = 2,
 };
 
-#define SERVICES_COUNT 5     /* of CSI */
-#define SERVICES_ALL_COUNT 8 /* and those of skycap.v1 after them */
+#define SERVICES_COUNT 5      /* of CSI */
+#define SERVICES_ALL_COUNT 11 /* and those of skycap.v1 after them */
 
 struct csi_service {
     const struct service *service;
@@ -21,7 +21,8 @@ struct csi_service {
 };
 
 /*
- * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory, Transfer.
+ * Identity, Controller, Node, GroupController, SnapshotMetadata; Operations, Inventory, Transfer,
+ * Mover, Repositories.
  * `identity` and its controller must outlive the services.
  */
 void services_list(struct identity *identity, struct csi_service out[SERVICES_ALL_COUNT]);

@@ -107,7 +107,7 @@ find_snapshot(struct call *call, const char *field, const char *id, snapshot_rec
     if (!error)
         error = ids_find_handle(ID_SNAPSHOT, id, &handle);
     if (!error)
-        error = snapshot_get(controller->engine, handle, call_arena(call), out);
+        error = snapshot_get_shown(controller->engine, handle, call_arena(call), out);
     if (!error && (*out)->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready yet; try again", id);
     return error;
@@ -152,7 +152,7 @@ check_still_there(struct call *call, const snapshot_record *snapshot)
     if (!snapshot)
         return NULL;
     struct error *error =
-        snapshot_get(controller->engine, snapshot->handle, call_arena(call), &again);
+        snapshot_get_shown(controller->engine, snapshot->handle, call_arena(call), &again);
     return error_wrap(error, "the snapshot was deleted meanwhile");
 }
 

@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap.v1.Transfer: see transfer.h.
+ * skycap.v1.Transfer: see transfer.h. Fetch is in transfer_send.c.
  *
- * Other nodes fetch snapshots only. For a copy of a volume a snapshot is taken, whose name begins
- * with "transfer-"; the other node deletes it when the copy has ended. If that node never comes
- * back, the snapshot is deleted when another transfer is opened, a day later.
+ * Other nodes fetch snapshots only. For a copy of a volume a hidden snapshot is taken; when the
+ * copy has ended it is deleted, or kept as a common base of both nodes (volumes/bases.h). If the
+ * other node never comes back, it is deleted a day later. A volume that is MOVING does not change,
+ * so it can be fetched without a snapshot.
  */
 #include "csi/transfer.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "csi/controller.h"
-#include "stream/stream_btrfs.h"
-#include "stream/stream_image.h"
-#include "stream/stream_walk.h"
-#include "volumes/data_lock.h"
-#include "volumes/handle.h"
+#include "csi/transfer_send.h"
+#include "volumes/bases.h"
+#include "volumes/remote_data.h"
 #include "volumes/snapshot.h"
+#include "volumes/transfers_left.h"
+#include "volumes/volume.h"
 
-#define PREFIX "transfer-"
-#define LONGEST_NS (INT64_C(24) * 3600 * 1000000000)
 #define WAIT_MS 3600000 /* for a snapshot that is a full copy */
-#define CHUNK_BYTES (256u << 10)
-#define PAGE 500
+#define LONGEST_NODE_ID 253
 
 static struct engine *
 engine_of(const struct call *call)
@@ -37,78 +30,111 @@ engine_of(const struct call *call)
     return controller->engine;
 }
 
-/* Its name ends with a handle; a user's name hardly does. */
-static bool
-is_ours(const snapshot_record *snapshot)
+static struct error *
+check_node(const char *node_id)
 {
-    char home[HANDLE_HOME_SIZE];
-    return strncmp(snapshot->name, PREFIX, sizeof PREFIX - 1) == 0 &&
-           handle_read_home(snapshot->name + sizeof PREFIX - 1, home);
+    return strlen(node_id) <= LONGEST_NODE_ID
+               ? NULL
+               : error_new(CODE_INVALID_ARGUMENT, "node_id is too long");
 }
 
 static struct error *
-check_handle(const char *field, const char *handle)
+check_open(const Skycap__V1__OpenTransferRequest *request)
 {
-    size_t size = strlen(handle);
-    if (size && size < BACKEND_HANDLE_SIZE &&
-        strspn(handle, "abcdefghijklmnopqrstuvwxyz0123456789-") == size)
-        return NULL;
-    return error_new(CODE_INVALID_ARGUMENT, "%s is not a handle", field);
-}
-
-/* ---- Open and Close ---- */
-
-/* Returns where the next page begins, in the arena; NULL: this was the last one. */
-static const char *
-delete_old_of_page(struct engine *engine, const char *after, struct arena *arena)
-{
-    struct snapshot_page page;
-    struct error *error AUTO(error_cleanup) =
-        snapshot_list(engine, NULL, after, PAGE, arena, &page);
-    for (size_t i = 0; !error && i < page.count; i++)
-        if (is_ours(page.snapshots[i]) &&
-            clock_unix_ns() - page.snapshots[i]->created_ns > LONGEST_NS)
-            error_free(snapshot_delete(engine, page.snapshots[i]->handle)); /* the next time */
-    return error ? NULL : page.next;
-}
-
-/* Left by nodes that did not come back. */
-static void
-delete_old(struct engine *engine)
-{
-    char after[BACKEND_HANDLE_SIZE];
-    const char *next = NULL;
-    do {
-        struct arena arena AUTO(arena_clear);
-        arena_init(&arena, NULL, 0, SIZE_MAX);
-        next = delete_old_of_page(engine, next, &arena);
-        if (next)
-            next = memcpy(after, next, strlen(next) + 1);
-    } while (next);
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (!error)
+        error = transfer_check_handle("transfer_id", request->transfer_id);
+    return error ? error : check_node(request->node_id);
 }
 
 static struct error *
-take_snapshot(struct call *call, const char *handle, const char *transfer_id, snapshot_record **out)
+take_snapshot(struct call *call, const Skycap__V1__OpenTransferRequest *request,
+              snapshot_record **out)
 {
     struct arena *arena = call_arena(call);
     struct engine *engine = engine_of(call);
-    struct text_map parameters = {0};
-    delete_old(engine);
-    struct error *error = snapshot_create(engine, arena_print(arena, PREFIX "%s", transfer_id),
-                                          handle, &parameters, WAIT_MS, arena, out);
+    bases_tidy(engine);
+    struct error *error = snapshot_create_base(
+        engine, bases_name(request->handle, request->transfer_id, arena), request->handle,
+        request->node_id, request->epoch, WAIT_MS, arena, out);
     if (!error && (*out)->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         error =
             error_new(CODE_ABORTED, "the snapshot for the transfer is not ready yet; try again");
     return error;
 }
 
-static struct error *
-find_snapshot(struct call *call, const char *handle, snapshot_record **out)
+/* The newest snapshot that the caller has and the difference from which can be told; or "". */
+static const char *
+choose_base(struct call *call, const Skycap__V1__OpenTransferRequest *request,
+            const snapshot_record *snapshot)
 {
-    struct error *error = snapshot_get(engine_of(call), handle, call_arena(call), out);
-    if (!error && (*out)->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
-        error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready yet; try again", handle);
-    return error;
+    for (size_t i = 0; i < request->n_have && i < REMOTE_DATA_HAVE; i++) {
+        struct data base;
+        struct error *error AUTO(error_cleanup) =
+            transfer_find_base(engine_of(call), request->have[i], snapshot, &base);
+        if (!error)
+            return request->have[i];
+    }
+    return "";
+}
+
+/* Worth to be kept by both: taking it was cheap, and so are differences from it. */
+static bool
+can_be_base(struct engine *engine, const snapshot_record *snapshot)
+{
+    struct data data = snapshot_data(snapshot);
+    return backend_copies_cheaply(engine->backend, &data, &data) &&
+           bases_can_tell_difference(engine, &data);
+}
+
+/* The volume of a snapshot as it is now, or as a copy tells it; empty if neither is here. */
+static ProtobufCBinaryData
+pack_volume(struct call *call, const snapshot_record *snapshot)
+{
+    ProtobufCBinaryData bytes = {0};
+    struct row row = {0};
+    struct error *error AUTO(error_cleanup) =
+        rows_get(engine_of(call), &volume_rows, snapshot->source_handle, call_arena(call), &row);
+    const ProtobufCMessage *record = snapshot->volume ? &snapshot->volume->base : row.record;
+    if (snapshot->volume || !error)
+        bytes.data = rows_pack(record, call_arena(call), &bytes.len);
+    return bytes;
+}
+
+/*
+ * Nobody changes a volume that is MOVING. Where a snapshot would be a full copy, the volume itself
+ * is fetched. `*out` is NULL if a snapshot is better.
+ */
+static struct error *
+find_moving(struct call *call, const Skycap__V1__OpenTransferRequest *request, volume_record **out)
+{
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
+    struct engine *engine = engine_of(call);
+    *out = NULL;
+    if (request->is_snapshot || !request->epoch)
+        return NULL;
+    struct error *error =
+        volume_take_moving(engine, request->handle, request->epoch, call_arena(call), &lock, out);
+    if (error)
+        return error;
+    struct data data = volume_data(*out);
+    if (backend_copies_instantly(engine->backend, &data, &data))
+        *out = NULL;
+    return NULL;
+}
+
+static void
+describe_moving(const volume_record *volume, struct arena *arena,
+                Skycap__V1__OpenTransferReply *reply)
+{
+    reply->snapshot = reply->volume = volume->handle;
+    reply->is_image = volume_data(volume).kind == KIND_IMAGE;
+    reply->size_bytes = volume->size_bytes;
+    reply->fs_type = volume->fs_type;
+    reply->formatted_bytes = volume->formatted_bytes;
+    reply->blank = volume->blank;
+    reply->sector_bytes = volume->sector_bytes;
+    reply->nocow = volume_settings(volume, arena).nocow;
 }
 
 static struct error *
@@ -116,16 +142,28 @@ open_transfer(struct call *call, const Skycap__V1__OpenTransferRequest *request,
               Skycap__V1__OpenTransferReply *reply)
 {
     snapshot_record *found;
-    struct error *error = check_handle("handle", request->handle);
+    volume_record *moving = NULL;
+    struct error *error = check_open(request);
     if (!error)
-        error = check_handle("transfer_id", request->transfer_id);
+        error = find_moving(call, request, &moving);
+    if (!error && moving) {
+        describe_moving(moving, call_arena(call), reply);
+        return NULL;
+    }
     if (!error)
-        error = request->is_snapshot
-                    ? find_snapshot(call, request->handle, &found)
-                    : take_snapshot(call, request->handle, request->transfer_id, &found);
+        error = request->is_snapshot ? transfer_find_snapshot(engine_of(call), request->handle,
+                                                              call_arena(call), &found)
+                                     : take_snapshot(call, request, &found);
+    if (!error && request->is_spread)
+        error = stream_slots_take(&engine_of(call)->slots, request->handle, request->node_id,
+                                  clock_now_ms());
     if (error)
         return error;
     reply->snapshot = found->handle;
+    reply->base_snapshot = (char *)choose_base(call, request, found);
+    reply->volume = found->source_handle;
+    reply->created_ns = found->created_ns;
+    reply->can_be_base = can_be_base(engine_of(call), found);
     reply->is_image = snapshot_data(found).kind == KIND_IMAGE;
     reply->size_bytes = found->size_bytes;
     reply->fs_type = found->fs_type;
@@ -133,6 +171,7 @@ open_transfer(struct call *call, const Skycap__V1__OpenTransferRequest *request,
     reply->blank = found->blank;
     reply->sector_bytes = found->sector_bytes;
     reply->nocow = found->nocow;
+    reply->volume_record = pack_volume(call, found);
     return NULL;
 }
 
@@ -141,162 +180,40 @@ close_transfer(struct call *call, const Skycap__V1__CloseTransferRequest *reques
                Skycap__V1__CloseTransferReply *reply)
 {
     (void)reply;
-    snapshot_record *snapshot;
-    struct error *error = check_handle("snapshot", request->snapshot);
-    if (!error)
-        error = snapshot_get(engine_of(call), request->snapshot, call_arena(call), &snapshot);
-    if (!error && is_ours(snapshot))
-        error = snapshot_delete(engine_of(call), request->snapshot);
-    return error_forgive(error, CODE_NOT_FOUND);
-}
-
-/* ---- Fetch ---- */
-
-/* Collects the stream into messages. */
-struct outlet {
-    struct call *call;
-    uint8_t *bytes;
-    size_t size;
-};
-
-static struct error *
-flush(struct outlet *outlet)
-{
-    Skycap__V1__FetchReply message = SKYCAP__V1__FETCH_REPLY__INIT;
-    if (!outlet->size)
-        return NULL;
-    message.what_case = SKYCAP__V1__FETCH_REPLY__WHAT_DATA;
-    message.data.data = outlet->bytes;
-    message.data.len = outlet->size;
-    outlet->size = 0;
-    return call_send(outlet->call, &message.base);
-}
-
-static struct error *
-send_bytes(void *context, const uint8_t *bytes, size_t size)
-{
-    struct outlet *outlet = context;
-    while (size) {
-        size_t room = CHUNK_BYTES - outlet->size, part = size < room ? size : room;
-        memcpy(outlet->bytes + outlet->size, bytes, part);
-        outlet->size += part;
-        bytes += part;
-        size -= part;
-        struct error *error = outlet->size == CHUNK_BYTES ? flush(outlet) : NULL;
-        if (error)
-            return error;
-    }
-    return NULL;
-}
-
-static struct error *
-send_expected(struct outlet *outlet, struct engine *engine, const struct data *data)
-{
-    Skycap__V1__FetchReply message = SKYCAP__V1__FETCH_REPLY__INIT;
-    struct data_usage usage = {0};
-    struct error *unknown AUTO(error_cleanup) = backend_usage(engine->backend, data, &usage);
-    bool is_known = !unknown && usage.used_bytes != DATA_USAGE_UNKNOWN;
-    message.what_case = SKYCAP__V1__FETCH_REPLY__WHAT_EXPECTED_BYTES;
-    message.expected_bytes = is_known ? usage.used_bytes : 0;
-    return call_send(outlet->call, &message.base);
-}
-
-static struct error *
-send_end(struct outlet *outlet, const struct stream_position *end)
-{
-    Skycap__V1__FetchReply message = SKYCAP__V1__FETCH_REPLY__INIT;
-    Skycap__V1__TransferPosition position = SKYCAP__V1__TRANSFER_POSITION__INIT;
-    struct error *error = flush(outlet);
-    if (error)
-        return error;
-    position.offset = end->offset;
-    position.sum.data = (uint8_t *)end->sum;
-    position.sum.len = sizeof end->sum;
-    message.what_case = SKYCAP__V1__FETCH_REPLY__WHAT_END;
-    message.end = &position;
-    return call_send(outlet->call, &message.base);
-}
-
-static struct error *
-add_extent(void *context, const struct extent *extent)
-{
-    return stream_image_add(context, extent->offset, extent->size);
-}
-
-static struct error *
-send_image(struct engine *engine, const struct data *data, int fd,
-           const struct stream_position *from, const struct stream_sink *sink,
-           struct stream_position *end)
-{
-    struct stream_image image AUTO(stream_image_close) = {0};
-    struct error *error = stream_image_open(&image, fd, from, sink);
-    if (!error)
-        error = backend_extents(engine->backend, data, NULL, 0,
-                                &(struct extent_sink){add_extent, &image});
-    return error ? error : stream_image_finish(&image, end);
-}
-
-static struct error *
-send_data(struct engine *engine, const struct data *data, const struct stream_position *from,
-          const struct stream_sink *sink, struct stream_position *end)
-{
-    char path[PATH_MAX];
-    struct error *error = backend_path(engine->backend, data, path, sizeof path);
-    if (error)
-        return error;
-    int fd AUTO(files_close) = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_from_errno(errno, "open %s", path);
-    if (data->kind == KIND_IMAGE)
-        return send_image(engine, data, fd, from, sink, end);
-    const struct backend *backend = backend_of(engine->backend, data->handle);
-    return strcmp(backend->ops->name, "btrfs") == 0 ? stream_btrfs_send(fd, -1, from, sink, end)
-                                                    : stream_walk_send(fd, from, sink, end);
-}
-
-static struct error *
-read_position(const Skycap__V1__TransferPosition *message, struct stream_position *out)
-{
-    *out = (struct stream_position){0};
-    if (!message || !message->offset)
-        return NULL;
-    if (message->sum.len != sizeof out->sum)
-        return error_new(CODE_INVALID_ARGUMENT, "the sum of a position has %zu bytes",
-                         sizeof out->sum);
-    out->offset = message->offset;
-    memcpy(out->sum, message->sum.data, sizeof out->sum);
-    return NULL;
-}
-
-static struct error *
-fetch(struct call *call, const Skycap__V1__FetchRequest *request)
-{
     struct engine *engine = engine_of(call);
-    const char *handle = request->snapshot;
-    struct name_lock *lock AUTO(name_lock_release) = NULL;
-    struct outlet outlet = {call, arena_alloc(call_arena(call), CHUNK_BYTES), 0};
-    struct stream_position from, end;
-    snapshot_record *snapshot;
-    struct error *error = check_handle("snapshot", handle);
+    struct error *error = transfer_check_handle("snapshot", request->snapshot);
     if (!error)
-        error = read_position(request->from, &from);
+        error = check_node(request->node_id);
     if (!error)
-        error = data_lock_shared(engine, &snapshot_rows, handle, &lock);
+        stream_slots_release(&engine->slots, request->snapshot, request->node_id);
     if (!error)
-        error = find_snapshot(call, handle, &snapshot);
-    if (error && error->code == CODE_ABORTED) /* here it means another stream */
-        error->code = CODE_UNAVAILABLE;
+        error = bases_end_sent(engine, request->snapshot, request->keep);
+    if (!error)
+        bases_tidy(engine);
+    return error;
+}
+
+static struct error *
+find_use(struct call *call, const Skycap__V1__FindTransferUseRequest *request,
+         Skycap__V1__FindTransferUseReply *reply)
+{
+    struct remote_use use;
+    struct error *error = transfer_check_handle("snapshot", request->snapshot);
+    if (!error)
+        error = transfer_check_handle("transfer_id", request->transfer_id);
+    if (!error)
+        error =
+            transfers_left_find_use(engine_of(call), request->snapshot, request->transfer_id, &use);
     if (error)
         return error;
-    struct data data = snapshot_data(snapshot);
-    error = send_expected(&outlet, engine, &data);
-    if (!error)
-        error = send_data(engine, &data, &from, &(struct stream_sink){send_bytes, &outlet}, &end);
-    return error ? error : send_end(&outlet, &end);
+    reply->is_used = use.is_used;
+    reply->is_kept = use.is_kept;
+    return NULL;
 }
 
 const struct skycap_v1_transfer transfer_handlers = {
     .open = {open_transfer},
-    .fetch = {fetch},
+    .fetch = {transfer_fetch},
     .close = {close_transfer},
+    .find_use = {find_use},
 };

@@ -68,6 +68,7 @@ struct driver_options {
 
 struct cluster;
 struct driver;
+struct figures;
 struct ops;
 
 /*
@@ -124,6 +125,8 @@ struct driver_ops {
      * skycap.v1.Operations and skycap.v1.Inventory by `call`.
      */
     struct ops *(*operations)(struct driver *driver);
+    /* For metrics. NULL: the driver has none. */
+    void (*figures)(struct driver *driver, struct figures *out);
     /*
      * From now on its engine can copy what other nodes have. May be called repeatedly, by one
      * thread at a time. NULL: it has no engine.

@@ -14,18 +14,23 @@
 
 #include "base/memory.h"
 #include "cluster/fetch.h"
+#include "cluster/mover.h"
+#include "cluster/replicator.h"
 #include "csi/services.h"
 #include "drivers/driver.h"
 #include "drivers/facts_reader.h"
 #include "drivers/own_directory.h"
 #include "node/storage.h"
 #include "proto/csi.rpc.h"
+#include "volumes/figures.h"
 
 struct local {
     struct driver driver; /* first */
     struct arena arena;
     struct storage storage;
     struct fetcher *fetcher; /* NULL: in no cluster */
+    struct mover *mover;     /* the same */
+    struct replicator *replicator;
     struct controller controller;
     struct identity identity;
     struct csi_service services[SERVICES_ALL_COUNT];
@@ -89,7 +94,9 @@ close_local(struct driver *driver)
     if (local->storage.engine)
         engine_stop(local->storage.engine);
     storage_close(&local->storage);
+    mover_free(local->mover);
     fetcher_free(local->fetcher);
+    replicator_free(local->replicator);
     arena_clear(&local->arena);
     driver_clear(&local->driver);
     free(local);
@@ -148,13 +155,23 @@ operations_of_local(struct driver *driver)
 }
 
 static void
+figures_of_local(struct driver *driver, struct figures *out)
+{
+    figures_get(((struct local *)driver)->storage.engine, out);
+}
+
+static void
 join_local(struct driver *driver, struct cluster *cluster)
 {
     struct local *local = (struct local *)driver;
     if (local->fetcher)
         return;
     local->fetcher = fetcher_new(cluster, driver->connection, driver->runtime);
-    engine_join(local->storage.engine, fetcher_data(local->fetcher));
+    local->mover = mover_new(cluster, driver->connection, local->storage.engine, driver->runtime);
+    atomic_store(&local->controller.sender, cluster_sender(cluster));
+    local->replicator = replicator_new(cluster, driver->connection, driver->runtime);
+    engine_join(local->storage.engine, fetcher_data(local->fetcher), mover_moves(local->mover),
+                replicator_replicas(local->replicator));
 }
 
 /* ---- facts ---- */
@@ -216,5 +233,6 @@ const struct driver_ops driver_local = {
     .call = call_local,
     .stream = stream_local,
     .operations = operations_of_local,
+    .figures = figures_of_local,
     .join = join_local,
 };

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "csi/ids.h"
 #include "drivers/peer.h"
+#include "proto/csi.rpc.h"
+#include "rpc/client/channel.h"
 
 struct peer_driver {
     struct driver base; /* first */
@@ -46,16 +49,80 @@ call_engine(struct driver *base, struct call *call, const struct method *method,
     return error;
 }
 
+/* ---- streams ---- */
+
+/* "s:local/HANDLE" becomes the id that every router of the cluster knows. */
+static char *
+global_id(const struct driver *base, const char *id, struct arena *arena)
+{
+    const char *handle = ids_handle(ID_SNAPSHOT, id);
+    return handle ? arena_print(arena, "s:%s/%s", base->connection, handle) : (char *)id;
+}
+
+/* A copy with global ids; NULL: the method is not one for other nodes. */
+static const ProtobufCMessage *
+with_global_ids(const struct driver *base, const ProtobufCMessage *request, struct arena *arena)
+{
+    ProtobufCMessage *copy =
+        (void *)arena_copy(arena, request, request->descriptor->sizeof_message);
+    if (request->descriptor == &csi__v1__get_metadata_allocated_request__descriptor) {
+        Csi__V1__GetMetadataAllocatedRequest *own = (void *)copy;
+        own->snapshot_id = global_id(base, own->snapshot_id, arena);
+        return copy;
+    }
+    if (request->descriptor == &csi__v1__get_metadata_delta_request__descriptor) {
+        Csi__V1__GetMetadataDeltaRequest *own = (void *)copy;
+        own->base_snapshot_id = global_id(base, own->base_snapshot_id, arena);
+        own->target_snapshot_id = global_id(base, own->target_snapshot_id, arena);
+        return copy;
+    }
+    return NULL;
+}
+
+static struct error *
+pass_on(struct call *call, struct client_call *stream)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    for (;;) {
+        ProtobufCMessage *message;
+        struct error *error = client_call_recv(stream, &arena, &message);
+        if (!error && !message)
+            return client_call_finish(stream);
+        if (!error)
+            error = call_send(call, message);
+        if (error)
+            return error;
+        arena_clear(&arena);
+    }
+}
+
+/* The other node's router serves the method, as it does for its own clients. */
 static struct error *
 stream_peer(struct driver *base, struct call *call, const struct method *method,
             const ProtobufCMessage *request)
 {
-    (void)call;
-    (void)request;
-    const struct peer_driver *driver = (const struct peer_driver *)base;
-    return error_new(CODE_UNIMPLEMENTED,
-                     "%s is not forwarded to other nodes; call it on node \"%s\"", method->path,
-                     driver->node_id);
+    struct peer_driver *driver = (struct peer_driver *)base;
+    const ProtobufCMessage *own = with_global_ids(base, request, call_arena(call));
+    struct client_call *stream;
+    if (!own)
+        return error_new(CODE_UNIMPLEMENTED,
+                         "%s is not forwarded to other nodes; call it on node \"%s\"", method->path,
+                         driver->node_id);
+    struct error *error = check_registered(driver);
+    if (!error)
+        error = driver_begin_call(base);
+    if (error) {
+        error->code = CODE_UNAVAILABLE;
+        return error;
+    }
+    error = remote_stream(driver->remote, call, method, own, &stream);
+    if (!error) {
+        error = pass_on(call, stream);
+        client_call_free(stream);
+    }
+    driver_end_call(base);
+    return error;
 }
 
 static void

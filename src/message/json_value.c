@@ -84,3 +84,48 @@ json_value_is_false(const struct json_value *value)
 {
     return json_is_false(of(value));
 }
+
+/* ---- changes ---- */
+
+struct json_value *
+json_value_child(struct json_value *value, const char *name)
+{
+    return (struct json_value *)json_object_get(of(value), name);
+}
+
+bool
+json_value_set_text(struct json_value *object, const char *name, const char *text)
+{
+    return json_object_set_new((json_t *)object, name, json_string(text)) == 0;
+}
+
+bool
+json_value_set(struct json_value *object, const char *name, struct json_value *value)
+{
+    return json_object_set_new((json_t *)object, name, (json_t *)value) == 0;
+}
+
+void
+json_value_remove(struct json_value *object, const char *name)
+{
+    json_object_del((json_t *)object, name);
+}
+
+static int
+append_piece(const char *bytes, size_t size, void *out)
+{
+    buffer_append(out, bytes, size);
+    return 0;
+}
+
+void
+json_value_print(const struct json_value *value, struct buffer *out)
+{
+    json_dump_callback(of(value), append_piece, out, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+void
+json_value_cleanup(struct json_value **value)
+{
+    json_value_free(*value);
+}

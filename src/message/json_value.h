@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 struct json_value;
@@ -39,5 +40,22 @@ bool json_value_is_array(const struct json_value *value);
 bool json_value_is_null(const struct json_value *value);
 bool json_value_is_true(const struct json_value *value);
 bool json_value_is_false(const struct json_value *value);
+
+/* ---- changes ---- */
+
+/* As json_value_member, of a tree that may be changed. */
+struct json_value *json_value_child(struct json_value *value, const char *name);
+
+/* Sets a member; no effect if it is not an object. The text must be UTF-8: false if it is not. */
+bool json_value_set_text(struct json_value *object, const char *name, const char *text);
+/* The same with a tree, which is taken over in any case. */
+bool json_value_set(struct json_value *object, const char *name, struct json_value *value);
+void json_value_remove(struct json_value *object, const char *name);
+
+/* Appends the value in one line; members stay in the order in which they came. */
+void json_value_print(const struct json_value *value, struct buffer *out);
+
+/* For `struct json_value *v AUTO(json_value_cleanup) = NULL`. */
+void json_value_cleanup(struct json_value **value);
 
 #endif

@@ -8,13 +8,17 @@
 
 #include "node/mount.h"
 #include "node/use.h"
+#include "volumes/data_lock.h"
 #include "volumes/handle.h"
 #include "volumes/held.h"
 #include "volumes/mend.h"
+#include "volumes/move_rows.h"
+#include "volumes/replica.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
 #define PAGE 256
+#define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 struct examination {
     struct engine *engine;
@@ -110,9 +114,28 @@ static struct error *
 check_volume(struct examination *exam, ProtobufCMessage *record)
 {
     const volume_record *volume = (const volume_record *)record;
+    if (volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__GONE)
+        return NULL; /* its name may be another volume's by now */
     if (volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY)
         check_volume_data(exam, volume);
     return check_name(exam, &volume_rows, record);
+}
+
+/* Whether the data is lost. Users cannot delete such a snapshot; it is only good for its data. */
+static bool
+forget_hidden(struct examination *exam, const snapshot_record *snapshot)
+{
+    char path[PATH_MAX];
+    struct data data = snapshot_data(snapshot);
+    struct error *error AUTO(error_cleanup) =
+        backend_path(exam->engine->backend, &data, path, sizeof path);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return false;
+    struct error *failed AUTO(error_cleanup) =
+        exam->repairs ? rows_delete(exam->engine, &snapshot_rows, &snapshot->base) : NULL;
+    tell(exam, "lost-data", snapshot->handle, exam->repairs && !failed,
+         "the data of a snapshot for transfers is not there: the next transfer sends everything");
+    return true;
 }
 
 static void
@@ -133,7 +156,10 @@ static struct error *
 check_snapshot(struct examination *exam, ProtobufCMessage *record)
 {
     snapshot_record *snapshot = (snapshot_record *)record;
-    if (snapshot->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
+    if (snapshot_is_hidden(snapshot) && snapshot->state == STATE(READY) &&
+        forget_hidden(exam, snapshot))
+        return NULL;
+    if (snapshot->state == STATE(READY))
         check_snapshot_data(exam, snapshot);
     return snapshot->group_handle[0] ? NULL : check_name(exam, &snapshot_rows, record);
 }
@@ -160,6 +186,24 @@ check_rows(struct examination *exam, const struct row_kind *kind, check_row *che
 
 /* ---- data ---- */
 
+/* Not the copy of a volume that has moved away. */
+static bool
+is_expected(const volume_record *volume)
+{
+    return volume->state != VOLUME_STATE(LEFT) && volume->state != VOLUME_STATE(GONE);
+}
+
+/* What arrives for a copy of another node's snapshot: see volumes/replica_work.c. */
+static bool
+is_arriving(struct examination *exam, const struct data *data)
+{
+    snapshot_record *snapshot;
+    struct error *error AUTO(error_cleanup) =
+        snapshot_get_any(exam->engine, data->handle, &exam->arena, &snapshot);
+    return !error && snapshot_is_replica(snapshot) &&
+           snapshot->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
+}
+
 static bool
 is_known(struct examination *exam, const struct data *data)
 {
@@ -167,7 +211,23 @@ is_known(struct examination *exam, const struct data *data)
     struct error *error AUTO(error_cleanup) =
         rows_get(exam->engine, data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows,
                  data->handle, &exam->arena, &row);
+    if (!error && data->role == ROLE_VOLUME)
+        return is_expected((const volume_record *)row.record);
+    if (error && data->role == ROLE_VOLUME && is_arriving(exam, data))
+        return true;
     return !error || error->code != CODE_NOT_FOUND;
+}
+
+/* With the lock of the data: who writes a row for it waits for the lock before it makes data. */
+static bool
+is_orphan(struct examination *exam, const struct data *data, struct name_lock **lock)
+{
+    const struct row_kind *kind = data->role == ROLE_SNAPSHOT ? &snapshot_rows : &volume_rows;
+    if (is_known(exam, data))
+        return false;
+    struct error *error AUTO(error_cleanup) =
+        data_lock_exclusive(exam->engine, kind, data->handle, lock);
+    return !error && !is_known(exam, data);
 }
 
 static struct error *
@@ -175,13 +235,14 @@ check_entry(void *context, const struct backend_entry *entry)
 {
     struct examination *exam = context;
     char start[BACKEND_HANDLE_SIZE];
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     arena_clear(&exam->arena);
     handle_print_least(exam->engine->started_ms, start);
     /*
      * Incomplete data with a row is being copied, or will be after the next start: the copy itself
      * makes it again.
      */
-    if (strcmp(entry->data.handle, start) >= 0 || is_known(exam, &entry->data))
+    if (strcmp(entry->data.handle, start) >= 0 || !is_orphan(exam, &entry->data, &lock))
         return NULL;
     struct error *failed AUTO(error_cleanup) =
         exam->repairs ? backend_remove(exam->engine->backend, &entry->data) : NULL;

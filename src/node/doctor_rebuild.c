@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "volumes/import.h"
+#include "volumes/move_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
@@ -92,7 +94,9 @@ insert(struct rebuilding *rebuilding, const struct data *data, const struct row 
         return error;
     if (is_snapshot)
         return insert_snapshot(rebuilding, (snapshot_record *)row->record, arena);
-    error = rows_insert(&rebuilding->engine, &volume_rows, row->record);
+    const volume_record *volume = (const volume_record *)row->record;
+    error = volume->epoch ? move_rows_write(&rebuilding->engine, volume, arena)
+                          : rows_insert(&rebuilding->engine, &volume_rows, row->record);
     rebuilding->count->volumes += !error;
     return error;
 }
@@ -111,11 +115,17 @@ check_owner(const struct data *data, const struct row_kind *kind, const struct r
     return error_new(CODE_DATA_LOSS, "the note beside the data is empty, or belongs to other data");
 }
 
-/* A copy from another node is filled in its place. */
+/* A copy from another node or from a repository is filled in its place. */
 static struct error *
 check_whole(const struct row_kind *kind, const struct row *row)
 {
-    if (kind != &volume_rows || !((const volume_record *)row->record)->remote_snapshot[0])
+    const volume_record *volume = (const volume_record *)row->record;
+    if (kind != &volume_rows)
+        return NULL;
+    if (import_is_running(volume))
+        return error_new(CODE_DATA_LOSS,
+                         "it is a part of an import that did not end: import it again");
+    if (!volume->remote_snapshot[0] && volume->state != VOLUME_STATE(RECEIVING))
         return NULL;
     return error_new(CODE_DATA_LOSS,
                      "it is a part of a copy from another node that did not end: copy it again");

@@ -8,6 +8,7 @@
 #include "backends/format.h"
 #include "node/backing.h"
 #include "node/mount.h"
+#include "volumes/capability.h"
 #include "volumes/data_lock.h"
 #include "volumes/freeze.h"
 #include "volumes/volume.h"
@@ -37,6 +38,43 @@ image_fs_ensure(struct engine *engine, struct held_volume *held, const char *dev
         return error;
     held->record->formatted_bytes = held->record->size_bytes;
     return held_save(engine, held, arena);
+}
+
+static struct error *
+no_file_system(const char *found)
+{
+    if (!found[0])
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is a raw block device without a file system: make ext4, xfs "
+                         "or btrfs on it first, or create a volume with a file system");
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the volume is a raw block device with \"%s\" on it, which is no file system "
+                     "that can be mounted (ext4, xfs, btrfs)",
+                     found);
+}
+
+struct error *
+image_fs_find(struct engine *engine, volume_record *volume, struct arena *arena, bool *is_new)
+{
+    char file[PATH_MAX], found[FORMAT_NAME_SIZE] = "";
+    *is_new = false;
+    if (volume->kind != SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE ||
+        !capability_any_block(volume))
+        return NULL;
+    if (volume->fs_type[0] && !volume->formatted_bytes)
+        return NULL; /* the first mount makes it */
+    struct error *error = volume_find_data(engine, volume, file, sizeof file);
+    if (!error)
+        error = format_probe(file, found, sizeof found);
+    if (error)
+        return error;
+    if (!format_is_known(found))
+        return no_file_system(found);
+    *is_new = strcmp(found, volume->fs_type) != 0;
+    volume->fs_type = arena_string(arena, found);
+    if (!volume->formatted_bytes)
+        volume->formatted_bytes = 1; /* of a size of its own: once mounted, it grows */
+    return NULL;
 }
 
 struct error *

@@ -22,6 +22,14 @@ MUST_CHECK struct error *image_fs_make(const volume_record *volume, const char *
 MUST_CHECK struct error *image_fs_ensure(struct engine *engine, struct held_volume *held,
                                          const char *device, struct arena *arena);
 
+/*
+ * The users of a raw block device may make a file system on it, or restore one, and mount the
+ * volume later. Finds out which one an image has that was created for block access, and updates the
+ * record; the caller saves it if `*is_new`. FAILED_PRECONDITION: there is none to mount.
+ */
+MUST_CHECK struct error *image_fs_find(struct engine *engine, volume_record *volume,
+                                       struct arena *arena, bool *is_new);
+
 /* Repairs one that was not unmounted properly first. DATA_LOSS if a person has to look. */
 MUST_CHECK struct error *image_fs_mount(const volume_record *volume, const char *device,
                                         const char *path, const char *const *flags, bool read_only);

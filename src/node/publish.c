@@ -7,6 +7,7 @@
 #include "node/mount.h"
 #include "node/mount_point.h"
 #include "node/parameters.h"
+#include "volumes/volume.h"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
 
@@ -270,6 +271,7 @@ detach_reader(struct engine *engine, const volume_record *volume)
     return error ? error : backing_detach_reader(&backing);
 }
 
+/* A volume that is moving, or has moved, is not published here: as one that does not exist. */
 struct error *
 publish_undo(struct engine *engine, const char *handle, const char *path)
 {
@@ -277,18 +279,19 @@ publish_undo(struct engine *engine, const char *handle, const char *path)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     struct mount_list rows = {0};
-    struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
+    struct error *error = held_take_any(engine, handle, STAGE_WAIT_MS, &arena, &held);
     error = error_forgive(error, CODE_NOT_FOUND);
     if (!error)
         error = mount_rows_list(engine, handle, &arena, &rows);
     if (error)
         return error;
+    const volume_record *volume = held.record && volume_is_ready(held.record) ? held.record : NULL;
     const mount_record *record = mount_rows_find(&rows, path);
     if (!record)
-        error = check_unknown(engine, held.record, path);
+        error = check_unknown(engine, volume, path);
     if (!error)
         error = mount_point_remove(path);
-    if (!error && record && held.record && publish_is_last_reader(&rows, record))
-        error = detach_reader(engine, held.record);
+    if (!error && record && volume && publish_is_last_reader(&rows, record))
+        error = detach_reader(engine, volume);
     return error || !record ? error : mount_rows_delete(engine, record);
 }

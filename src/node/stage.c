@@ -14,6 +14,7 @@
 #include "node/mount_point.h"
 #include "node/parameters.h"
 #include "volumes/data_lock.h"
+#include "volumes/move.h"
 #include "volumes/volume.h"
 
 static bool
@@ -138,6 +139,18 @@ has_conflicts(const struct mount_list *rows, const struct use *use)
     return false;
 }
 
+/* The users of a raw device may have made a file system on it. */
+static struct error *
+find_file_system(struct engine *engine, struct held_volume *held, const struct use *use,
+                 struct arena *arena)
+{
+    bool is_new;
+    if (capability_is_block(use->capability))
+        return NULL;
+    struct error *error = image_fs_find(engine, held->record, arena, &is_new);
+    return error || !is_new ? error : held_save(engine, held, arena);
+}
+
 /*
  * After a reboot the volume may no longer be mounted as the rows say, although nobody has unstaged
  * it.
@@ -162,7 +175,10 @@ stage_volume(struct engine *engine, const char *handle, const struct use *use)
     struct mount_list rows;
     mount_record *record;
     bool is_new;
+    move_await_reconciled(engine);
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
+    if (!error)
+        error = find_file_system(engine, &held, use, &arena);
     if (!error)
         error = use_check_capability(held.record, use->capability);
     if (!error)
@@ -240,14 +256,17 @@ undo_held(struct engine *engine, const volume_record *volume, const char *path, 
                   : undo_unknown(&backing, path, rows.count);
 }
 
+/* A volume that is moving, or has moved, is not staged here. */
 struct error *
 stage_undo(struct engine *engine, const char *handle, const char *path)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
-    struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
+    struct error *error = held_take_any(engine, handle, STAGE_WAIT_MS, &arena, &held);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
+    if (!volume_is_ready(held.record))
+        return NULL;
     return undo_held(engine, held.record, path, &arena);
 }

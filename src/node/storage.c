@@ -76,6 +76,16 @@ storage_open_parts(const struct storage_options *options, struct storage *out)
                                 &out->backend);
 }
 
+static struct error *
+find_cache(const char *directory, char out[PATH_MAX])
+{
+    char path[PATH_MAX];
+    struct error *error = storage_find_directory(directory, path);
+    if (!error && snprintf(out, PATH_MAX, "%s/cache", path) >= PATH_MAX)
+        error = error_from_errno(ENAMETOOLONG, "the data directory");
+    return error;
+}
+
 struct error *
 storage_open(const struct storage_options *options, struct storage *out)
 {
@@ -84,6 +94,9 @@ storage_open(const struct storage_options *options, struct storage *out)
         return error;
     if (files_read_line("/proc/sys/kernel/random/boot_id", out->boot_id, sizeof out->boot_id) != 0)
         out->boot_id[0] = '\0';
+    error = find_cache(options->directory, out->cache_directory);
+    if (error)
+        return error;
     struct engine_options engine = {
         .store = out->store,
         .backend = out->backend,
@@ -94,6 +107,8 @@ storage_open(const struct storage_options *options, struct storage *out)
         .log = options->log,
         .is_passive = options->is_passive,
         .boot_id = out->boot_id,
+        .repositories = options->repositories,
+        .cache_directory = out->cache_directory,
     };
     error = engine_open(&engine, &out->engine);
     if (!error && cgroup_must_renew_limits(CGROUP_ROOT))

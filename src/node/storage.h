@@ -19,7 +19,8 @@ struct storage_options {
     struct text_map topology; /* of the node, beside its id */
     bool is_in_cluster;
     const struct log *log;
-    bool is_passive; /* removes and repairs nothing */
+    bool is_passive;                              /* removes and repairs nothing */
+    const struct repository_places *repositories; /* NULL: none */
 };
 
 struct storage {
@@ -27,6 +28,7 @@ struct storage {
     struct backend *backend;
     struct engine *engine;
     char boot_id[64];
+    char cache_directory[PATH_MAX];
 };
 
 /* The absolute path of the data directory, which is created if missing. */

@@ -53,10 +53,14 @@ operation_add(struct ops *ops, const struct ops_spec *spec)
     record.units = (char *)spec->units;
     record.description = (char *)spec->description;
     record.total = spec->total;
+    record.in_background = spec->in_background;
     record.started_ns = record.updated_ns = clock_unix_ns();
     arena_init(&operation->texts, NULL, 0, SIZE_MAX);
     operation->record =
         *ops_copy_record(spec->resumed ? spec->resumed : &record, &operation->texts);
+    operation->record.phase = OPERATION_PHASE(QUEUED);
+    operation->record.advanced_ns = clock_unix_ns();
+    operation->record.rate = 0;
     operation->ops = ops;
     operation->work = spec->work;
     operation->users = 1;
@@ -77,6 +81,7 @@ operation_release(struct operation *operation)
         return;
     pthread_mutex_destroy(&operation->saving);
     arena_clear(&operation->texts);
+    free(operation->cursor);
     free(operation);
 }
 
@@ -105,43 +110,7 @@ operation_remove(struct operation *operation, bool has_ended)
     pthread_mutex_unlock(&ops->lock);
 }
 
-/* A failure loses a second of progress; the next save repairs it. */
-void
-operation_save(struct operation *operation)
-{
-    struct ops *ops = operation->ops;
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    pthread_mutex_lock(&operation->saving);
-    pthread_mutex_lock(&ops->lock);
-    bool has_ended = operation->phase == PHASE_ENDED;
-    struct store_change change = ops_change(&operation->record, &arena);
-    operation->saved_ms = clock_now_ms();
-    pthread_mutex_unlock(&ops->lock);
-    struct error *error = has_ended ? NULL : store_write(ops->options.store, &change, 1, NULL);
-    pthread_mutex_unlock(&operation->saving);
-    if (error)
-        log_debug(ops->options.log, "the progress of an operation could not be saved",
-                  LOG_TEXT("error", error->message));
-    error_free(error);
-}
-
-/* ---- progress ---- */
-
-static void
-report(void *context, uint64_t done, uint64_t total)
-{
-    struct operation *operation = context;
-    struct ops *ops = operation->ops;
-    pthread_mutex_lock(&ops->lock);
-    operation->record.done = (int64_t)done;
-    operation->record.total = (int64_t)total;
-    operation->record.updated_ns = clock_unix_ns();
-    bool is_due = clock_now_ms() - operation->saved_ms >= ops->options.save_ms;
-    pthread_mutex_unlock(&ops->lock);
-    if (is_due)
-        operation_save(operation);
-}
+/* ---- the end ---- */
 
 static bool
 is_cancelled(void *context)
@@ -153,8 +122,6 @@ is_cancelled(void *context)
     return is_over;
 }
 
-/* ---- the end ---- */
-
 static operation_record
 ended_record(struct operation *operation, const struct error *result)
 {
@@ -162,6 +129,7 @@ ended_record(struct operation *operation, const struct error *result)
     operation_record record = operation->record;
     pthread_mutex_unlock(&operation->ops->lock);
     record.updated_ns = clock_unix_ns();
+    record.cursor = (ProtobufCBinaryData){0};
     if (!result) {
         record.state = OPERATION_STATE(SUCCEEDED);
         record.done = record.total;
@@ -231,9 +199,12 @@ write_result(struct operation *operation, const struct error *result)
     changes[0] = ops_change(&record, &arena);
     memcpy(changes + 1, own.items, own.count * sizeof own.items[0]);
     struct error *error = write_end(operation->ops, changes, own.count + 1);
-    if (error && error->code == CODE_ABORTED)
+    if (error && error->code == CODE_ABORTED) {
+        record.state = OPERATION_STATE(FAILED);
         error = write_refused_end(operation, error, &arena);
+    }
     pthread_mutex_lock(&operation->ops->lock);
+    operation->ops->ended[record.state]++;
     operation->phase = PHASE_ENDED; /* no save follows */
     pthread_mutex_unlock(&operation->ops->lock);
     pthread_mutex_unlock(&operation->saving);
@@ -266,8 +237,8 @@ operation_end(struct operation *operation, struct error *result)
 }
 
 void
-operation_run(struct operation *operation)
+operation_run(struct operation *operation, operation_rest *rest)
 {
-    struct progress progress = {report, is_cancelled, operation};
+    struct progress progress = {operation_report, is_cancelled, operation, rest};
     operation_end(operation, operation->work.run(operation->work.context, &progress));
 }

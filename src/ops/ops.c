@@ -3,9 +3,9 @@
  * Long-running operations: see ops.h.
  *
  * Operations in progress are a list in memory, at most OPS_MAX_UNFINISHED long and in the order of
- * their start, so it is also the queue. An operation is in the list from before its first write
- * until after its last. If it is not in the list, its end is in the store, so ended operations need
- * not be kept in memory.
+ * their start, so it is also the queue; those in the background go after the others. An operation
+ * is in the list from before its first write until after its last. If it is not in the list, its
+ * end is in the store, so ended operations need not be kept in memory.
  */
 #include "ops/ops.h"
 
@@ -15,8 +15,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "ops/ops_internal.h"
-
-#define STACK_BYTES (256u * 1024)
 
 /* ---- opening ---- */
 
@@ -40,7 +38,7 @@ ops_open(const struct ops_options *options)
     pthread_condattr_t monotonic;
     ops->options = *options;
     set_defaults(&ops->options);
-    ops->threads = memory_zeroed(ops->options.max_running * sizeof *ops->threads);
+    ops_open_threads(ops);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&ops->lock, NULL);
@@ -69,68 +67,6 @@ ops_is_stopped(struct ops *ops)
     bool is_stopped = ops->is_stopped;
     pthread_mutex_unlock(&ops->lock);
     return is_stopped;
-}
-
-/* ---- threads ---- */
-
-/* Takes the next operation from the queue; NULL if it is empty. With the lock held. */
-static struct operation *
-take_next(struct ops *ops)
-{
-    struct operation *operation = ops->unfinished;
-    while (operation && operation->phase != PHASE_WAITING)
-        operation = operation->next;
-    if (operation)
-        operation->phase = PHASE_WORKING;
-    return operation;
-}
-
-static void *
-work(void *context)
-{
-    struct ops *ops = context;
-    pthread_mutex_lock(&ops->lock);
-    while (!ops->is_stopped) {
-        struct operation *operation = take_next(ops);
-        if (!operation) {
-            ops->idle_count++;
-            pthread_cond_wait(&ops->work_waits, &ops->lock);
-            ops->idle_count--;
-            continue;
-        }
-        pthread_mutex_unlock(&ops->lock);
-        operation_run(operation);
-        pthread_mutex_lock(&ops->lock);
-    }
-    pthread_mutex_unlock(&ops->lock);
-    return NULL;
-}
-
-static unsigned
-count_waiting(const struct ops *ops)
-{
-    unsigned count = 0;
-    for (const struct operation *o = ops->unfinished; o; o = o->next)
-        count += o->phase == PHASE_WAITING;
-    return count;
-}
-
-/* With the lock held. */
-static void
-wake_thread(struct ops *ops)
-{
-    pthread_attr_t attributes;
-    pthread_cond_signal(&ops->work_waits);
-    if (ops->idle_count >= count_waiting(ops) || ops->thread_count == ops->options.max_running)
-        return;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    if (pthread_create(&ops->threads[ops->thread_count], &attributes, work, ops) == 0)
-        ops->thread_count++;
-    else
-        log_error(ops->options.log,
-                  "cannot start a thread for an operation; it waits for another thread");
-    pthread_attr_destroy(&attributes);
 }
 
 /* ---- starting ---- */
@@ -191,10 +127,21 @@ ops_start(struct ops *ops, const struct ops_spec *spec)
     }
     pthread_mutex_lock(&ops->lock);
     operation->phase = PHASE_WAITING;
-    wake_thread(ops);
+    ops_wake_thread(ops);
     pthread_cond_broadcast(&ops->changed);
     pthread_mutex_unlock(&ops->lock);
     return NULL;
+}
+
+struct error *
+ops_continue(struct ops *ops, const struct ops_spec *spec, const operation_record *record)
+{
+    struct ops_spec again = *spec;
+    again.id = record->id;
+    again.subject = record->subject;
+    again.description = record->description;
+    again.resumed = record;
+    return ops_start(ops, &again);
 }
 
 /* ---- resuming ---- */
@@ -326,6 +273,8 @@ ops_cancel(struct ops *ops, const char *id)
     if (!has_begun)
         operation->phase = PHASE_WORKING; /* so that no thread takes it */
     operation->users++;
+    pthread_cond_broadcast(&ops->changed);    /* it may rest, */
+    pthread_cond_broadcast(&ops->work_waits); /* or wait for its turn after that */
     pthread_mutex_unlock(&ops->lock);
     if (has_begun)
         operation_save(operation);
@@ -355,14 +304,12 @@ ops_close(struct ops *ops)
     if (!ops)
         return;
     ops_stop(ops);
-    for (unsigned i = 0; i < ops->thread_count; i++)
-        pthread_join(ops->threads[i], NULL);
+    ops_join_threads(ops);
     /* The queued ones. */
     while (ops->unfinished)
         operation_remove(ops->unfinished, false);
     pthread_cond_destroy(&ops->changed);
     pthread_cond_destroy(&ops->work_waits);
     pthread_mutex_destroy(&ops->lock);
-    free(ops->threads);
     free(ops);
 }

@@ -25,9 +25,11 @@
 
 #define OPS_MAX_CHANGES 8       /* in one write, besides the operation's record */
 #define OPS_MAX_UNFINISHED 1024 /* more are refused with RESOURCE_EXHAUSTED */
+#define OPS_STALL_SECONDS 60    /* without progress: one that works counts as stalled */
 
 typedef Skycap__Records__OperationRecord operation_record;
 #define OPERATION_STATE(name) SKYCAP__RECORDS__OPERATION_RECORD__STATE__##name
+#define OPERATION_PHASE(name) SKYCAP__RECORDS__OPERATION_RECORD__PHASE__##name
 
 struct ops;
 
@@ -35,7 +37,7 @@ struct ops;
 struct ops_options {
     struct store *store; /* must outlive struct ops */
     const struct log *log;
-    unsigned max_running;  /* 4; the others are queued */
+    unsigned max_running;  /* 4; the others are queued. One that rests does not count */
     unsigned save_ms;      /* 1000: interval between writes of progress */
     unsigned keep_seconds; /* a day: how long records of ended operations are kept */
     size_t max_ended;      /* 10,000 records of ended operations; the oldest are removed */
@@ -49,6 +51,9 @@ struct ops *ops_open(const struct ops_options *options);
  * stay RUNNING, so it is resumed at the next start. May be called repeatedly.
  */
 void ops_stop(struct ops *ops);
+
+/* Whether ops_stop was called, so that cancelled work is continued by the next process. */
+bool ops_is_stopped(struct ops *ops);
 
 /* Stops, and waits until all work has ended. All watches must be closed. */
 void ops_close(struct ops *ops);
@@ -87,6 +92,7 @@ struct ops_spec {
     const char *units;   /* "bytes" */
     const char *description;
     int64_t total;                      /* 0: unknown */
+    bool in_background;                 /* nobody waits for it: others go first */
     const struct store_change *changes; /* written with the record; at most OPS_MAX_CHANGES */
     size_t change_count;
     struct ops_work work;            /* ops_start takes it, also if it fails */
@@ -100,15 +106,29 @@ struct ops_spec {
  */
 MUST_CHECK struct error *ops_start(struct ops *ops, const struct ops_spec *spec);
 
-/* `resume` calls ops_start with `resumed`. */
+/* `resume` calls ops_start with `resumed`, or ops_continue. */
 struct ops_kind {
     const char *name;
     struct error *(*resume)(void *context, const operation_record *record);
 };
 
+/* Starts the work of the spec for an operation that was interrupted, as its record says. */
+MUST_CHECK struct error *ops_continue(struct ops *ops, const struct ops_spec *spec,
+                                      const operation_record *record);
+
 /* Resumes all operations of these kinds after a restart. Failures are logged. */
 MUST_CHECK struct error *ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count,
                                     void *context);
+
+/* ---- for the work ---- */
+
+/*
+ * Where the work is, durably: `cursor` of the record that the next process resumes it with. Called
+ * by `run`, with the progress that it was given, after what it stands for is durable. After an
+ * error the cursor before may be in force.
+ */
+MUST_CHECK struct error *ops_save_cursor(const struct progress *progress, const void *bytes,
+                                         size_t size);
 
 /* ---- asking ---- */
 
@@ -121,6 +141,30 @@ MUST_CHECK struct error *ops_wait(struct ops *ops, const char *id, uint64_t time
 
 MUST_CHECK struct error *ops_get(struct ops *ops, const char *id, struct arena *arena,
                                  operation_record **out);
+
+/* How much is done; 100 only when it has ended. 0: not known yet. */
+unsigned ops_percent(const operation_record *operation);
+
+/* -1: unknown. */
+int64_t ops_seconds_left(const operation_record *operation);
+
+/* Whether it works, but has made no progress for OPS_STALL_SECONDS. */
+bool ops_is_stalled(const operation_record *operation);
+
+/* Logs those that have stalled, each time once. To be called from time to time. */
+void ops_log_stalled(struct ops *ops);
+
+/* How many there are. */
+struct ops_counts {
+    unsigned queued;
+    unsigned working;
+    unsigned waiting;   /* for something outside */
+    unsigned stalled;   /* of those that are working */
+    uint64_t succeeded; /* since the start of the process, as the following */
+    uint64_t failed;
+    uint64_t cancelled;
+};
+struct ops_counts ops_count(struct ops *ops);
 
 /* In the order of ids. `after`: NULL or the last id seen; `limit` 0: all. */
 struct ops_page {

@@ -24,34 +24,50 @@ struct operation {
     struct ops_work work;
     struct arena texts;      /* of the record */
     operation_record record; /* current; the one in the store may be a second older */
+    uint8_t *cursor;         /* of the record; NULL: none, or in `texts` */
     enum phase phase;
     unsigned users;         /* pointers to it that are held without the lock of struct ops */
     pthread_mutex_t saving; /* held for each write of the record, to keep them in order */
     uint64_t saved_ms;
+    bool has_reported;    /* in this process; before that, `done` is what an earlier one had done */
+    uint64_t sampled_ms;  /* of the rate: when `done` was */
+    int64_t sampled_done; /* this much */
+    bool is_told_stalled; /* it was logged */
 };
 
 struct ops {
     struct ops_options options;
-    pthread_mutex_t lock; /* for all below, and for operations except `work` and `texts` */
-    pthread_cond_t work_waits;
-    pthread_cond_t changed; /* an operation was started or has ended, or ops_stop was called */
+    pthread_mutex_t lock;      /* for all below, and for operations except `work` and `texts` */
+    pthread_cond_t work_waits; /* for a thread, or for a turn */
+    pthread_cond_t changed;    /* an operation was started or has ended, or ops_stop was called */
     struct operation *unfinished; /* oldest first */
     size_t unfinished_count;
-    pthread_t *threads; /* at most options.max_running; started when needed */
+    pthread_t *threads; /* started when needed */
     unsigned thread_count;
     unsigned idle_count;
+    unsigned working_count;   /* operations; at most options.max_running */
+    unsigned resting_count;   /* begun, and not working now */
+    unsigned returning_count; /* of these: those that wait for their turn */
     bool is_stopped;
     bool is_sweeping;
-    size_t ended_count; /* approximate */
-    uint64_t swept_ms;  /* when the last sweep began; 0: never */
+    size_t ended_count;                             /* approximate */
+    uint64_t ended[OPERATION_STATE(CANCELLED) + 1]; /* by state, since the start */
+    uint64_t swept_ms;                              /* when the last sweep began; 0: never */
 };
 
 /* ---- ops.c ---- */
 
-bool ops_is_stopped(struct ops *ops);
-
 /* Waits until the ended operation is not in the list any more. */
 void ops_wait_until_removed(struct ops *ops, const operation_record *ended);
+
+/* ---- ops_threads.c ---- */
+
+void ops_open_threads(struct ops *ops);
+/* After ops_stop: waits until all have ended. */
+void ops_join_threads(struct ops *ops);
+
+/* There may be work for one more thread. The caller holds the lock. */
+void ops_wake_thread(struct ops *ops);
 
 /* ---- operation.c ---- */
 
@@ -72,14 +88,23 @@ void operation_free_work(struct ops_work *work);
 /* Removes it from the list, releases the user that it was added with, and wakes waiters. */
 void operation_remove(struct operation *operation, bool has_ended);
 
-/* Writes the current record, unless the end has been written. */
-void operation_save(struct operation *operation);
-
-/* Does the work, then ends it. */
-void operation_run(struct operation *operation);
+/* Does the work, then ends it. `rest` is for struct progress, with the operation as its context. */
+typedef void operation_rest(void *context, uint32_t ms);
+void operation_run(struct operation *operation, operation_rest *rest);
 
 /* Writes the end, unless the work was only interrupted by ops_stop. Takes the result. */
 void operation_end(struct operation *operation, struct error *result);
+
+/* ---- operation_progress.c ---- */
+
+/* Writes the current record, unless the end has been written. */
+MUST_CHECK struct error *operation_write(struct operation *operation);
+
+/* The same. A failure loses a second of progress; the next save repairs it. */
+void operation_save(struct operation *operation);
+
+/* `report` of struct progress, with the operation as its context. */
+void operation_report(void *context, uint64_t done, uint64_t total);
 
 /* ---- ops_records.c ---- */
 

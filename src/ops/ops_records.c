@@ -24,6 +24,7 @@ ops_copy_record(const operation_record *record, struct arena *arena)
     copy->units = arena_string(arena, record->units);
     copy->description = arena_string(arena, record->description);
     copy->error_message = arena_string(arena, record->error_message);
+    copy->cursor.data = (uint8_t *)arena_copy(arena, record->cursor.data, record->cursor.len);
     return copy;
 }
 
@@ -97,4 +98,15 @@ ops_walk(struct ops *ops, ops_visit *visit, void *context)
     arena_clear(&arenas[0]);
     arena_clear(&arenas[1]);
     return error;
+}
+
+unsigned
+ops_percent(const operation_record *operation)
+{
+    if (operation->state == OPERATION_STATE(SUCCEEDED))
+        return 100;
+    if (operation->total <= 0 || operation->done <= 0)
+        return 0;
+    double part = (double)operation->done * 100 / (double)operation->total;
+    return part < 99 ? (unsigned)part : 99;
 }

@@ -2,26 +2,16 @@
 /* Reading PEM files: see pem.h. */
 #include "pki/pem.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 
 #define FILE_LIMIT ((size_t)1 << 20)
-
-static void
-close_file(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
 
 void
 pem_free_bio(BIO **bio)
@@ -57,28 +47,16 @@ pem_take_reason(void)
     return reason ? reason : "no reason given";
 }
 
-/* Reads into one block that is never moved, so that wiping it leaves no copy behind. */
 static struct error *
 read_file(const char *path, struct buffer *out)
 {
-    int fd AUTO(close_file) = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0)
-        return error_from_errno(errno, "cannot read \"%s\"", path);
-    if (!S_ISREG(status.st_mode))
-        return error_new(CODE_INVALID_ARGUMENT, "cannot read \"%s\": not a regular file", path);
-
-    buffer_reserve(out, FILE_LIMIT + 1);
-    while (out->size <= FILE_LIMIT) {
-        ssize_t got = read(fd, out->bytes + out->size, FILE_LIMIT + 1 - out->size);
-        if (got < 0 && errno != EINTR)
-            return error_from_errno(errno, "cannot read \"%s\"", path);
-        if (got == 0)
-            return NULL;
-        if (got > 0)
-            out->size += (size_t)got;
+    struct error *error = files_read_all(path, FILE_LIMIT, out);
+    if (error && error->code == CODE_OUT_OF_RANGE) {
+        error_free(error);
+        return error_new(CODE_INVALID_ARGUMENT, "\"%s\" is larger than 1 MiB: not a PEM file",
+                         path);
     }
-    return error_new(CODE_INVALID_ARGUMENT, "\"%s\" is larger than 1 MiB: not a PEM file", path);
+    return error;
 }
 
 static BIO *

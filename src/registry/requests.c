@@ -25,11 +25,30 @@ requests_check_reader(struct call *call, const char *path)
     return rights_check_read(call_peer(call), registry->options.readers, path);
 }
 
-static struct error *
-check_writer(struct call *call, const char *path)
+/* Any node may remove one that is lost. */
+static bool
+removes_lost_node(struct call *call, const struct entry *entry)
 {
     const struct registry *registry = call_context(call);
-    return registry->options.is_open ? NULL : rights_check_set(call_peer(call), path);
+    size_t id_size;
+    struct entry_page found = {0};
+    if (entry->value[0] || !path_find_node(entry->path, &id_size))
+        return false;
+    struct error *error AUTO(error_cleanup) = rights_check_node(call_peer(call));
+    if (!error)
+        error =
+            entries_list(registry->options.store, entry->path, NULL, 1, call_arena(call), &found);
+    return !error && found.count && strcmp(found.entries[0].path, entry->path) == 0 &&
+           entry_is_expired(&found.entries[0], clock_unix_ms());
+}
+
+static struct error *
+check_writer(struct call *call, const struct entry *entry)
+{
+    const struct registry *registry = call_context(call);
+    if (registry->options.is_open || removes_lost_node(call, entry))
+        return NULL;
+    return rights_check_set(call_peer(call), entry->path);
 }
 
 /* Calls must be able to reach it. */
@@ -88,7 +107,7 @@ requests_set(struct call *call, const struct entry *wanted)
     if (!error && !entry.path[0])
         error = error_new(CODE_INVALID_ARGUMENT, "the path is empty");
     if (!error)
-        error = check_writer(call, entry.path);
+        error = check_writer(call, &entry);
     if (!error)
         error = check_value(entry.path, entry.value, call_arena(call));
     return error ? error : set(registry, &entry);

@@ -17,7 +17,7 @@ etcd_read_range(struct etcd_store *store, const Etcdserverpb__RangeRequest *requ
     if (!error && !(*reply)->header)
         error = error_new(CODE_INTERNAL, "etcd answered without a header");
     if (!error)
-        etcd_client_note_revision(&store->client, (*reply)->header);
+        error = etcd_client_check_answer(&store->client, &call, (*reply)->header);
     return error;
 }
 

@@ -18,6 +18,10 @@
  * belong to another cluster, or may have been restored to an earlier state, in which revisions have
  * another meaning. Nothing reports that: an idle connection ends unnoticed. Reads are linearizable,
  * so a member that is asked later reports no lower revision than was heard before.
+ *
+ * A member can be restored between the check and the call, which then waits for a new connection.
+ * So the revision of each answer is compared too. A write has been made then, but is not reported
+ * as such.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +222,18 @@ put_back(const struct etcd_client *client, bool in_doubt)
     return error;
 }
 
+struct error *
+etcd_client_check_answer(struct etcd_client *client, const struct etcd_call *call,
+                         const Etcdserverpb__ResponseHeader *header)
+{
+    if (header && (uint64_t)header->revision < call->heard)
+        atomic_store(&client->is_put_back, true);
+    if (atomic_load(&client->is_put_back))
+        return put_back(client, call->repeat != ETCD_HARMLESS);
+    etcd_client_note_revision(client, header);
+    return NULL;
+}
+
 /* `heard`: before the request. */
 static struct error *
 check_age(struct etcd_client *client, uint64_t heard, const Etcdserverpb__ResponseHeader *header)
@@ -324,6 +340,7 @@ etcd_client_call(struct etcd_client *client, struct etcd_call *call, struct aren
                  void *reply)
 {
     call->end = timers_now() + LONGEST_CALL_NS;
+    call->heard = atomic_load(&client->heard);
     call->in_doubt = false;
     for (unsigned tried = 0; !atomic_load(&client->is_put_back);) {
         struct error *error AUTO(error_cleanup) = NULL;

@@ -90,6 +90,7 @@ struct etcd_call {
     enum etcd_repeat repeat;
     bool asks_once; /* asks each member once, instead of repeatedly */
     uint64_t end;   /* of all attempts; set by etcd_client_call */
+    uint64_t heard; /* the highest revision before it; the same */
     /* set unless it is harmless: an unanswered attempt may have taken effect */
     bool in_doubt;
 };
@@ -108,7 +109,14 @@ bool etcd_client_is_alive(struct etcd_client *client, unsigned member);
 MUST_CHECK struct error *etcd_client_open_stream(struct etcd_client *client, unsigned member,
                                                  const struct method *method,
                                                  struct client_call **out);
-/* Called for every answer. */
+/*
+ * Called for every answer to a call. UNAVAILABLE: it is of an earlier state than what was heard
+ * before the call, to which etcd has been restored; in_doubt if the call was a write.
+ */
+MUST_CHECK struct error *etcd_client_check_answer(struct etcd_client *client,
+                                                  const struct etcd_call *call,
+                                                  const Etcdserverpb__ResponseHeader *header);
+/* Called for every answer of a stream. */
 void etcd_client_note_revision(struct etcd_client *client,
                                const Etcdserverpb__ResponseHeader *header);
 /*

@@ -161,9 +161,10 @@ commit(struct etcd_store *store, const struct store_change *changes, size_t coun
         .repeat = finds_itself(changes, count) ? ETCD_FINDS_ITSELF : ETCD_NEVER,
     };
     struct error *error = etcd_client_call(&store->client, &call, arena, &reply);
+    if (!error)
+        error = etcd_client_check_answer(&store->client, &call, reply->header);
     if (error)
         return error;
-    etcd_client_note_revision(&store->client, reply->header);
     if (reply->succeeded) {
         *revision = reply->header ? (uint64_t)reply->header->revision : 0;
         return NULL;

@@ -11,17 +11,19 @@
 #include <linux/btrfs_tree.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "stream/stream_format.h"
-#include "stream/stream_frames.h"
+#include "stream/stream_prefetch.h"
+#include "stream/stream_skip.h"
 
 #define PIPE_BYTES (1 << 20)
 #define READ_BYTES (256u << 10) /* small enough for the processor's cache */
+#define FEW_BYTES (32u << 10)
+#define PAUSE_US 500 /* the kernel makes less than PIPE_BYTES of small commands meanwhile */
 
 /* What the thread does. */
 struct sending {
@@ -33,9 +35,8 @@ struct sending {
 
 /* What is read from the pipe. */
 struct reading {
-    struct stream_frames frames;
-    const struct stream_position *from;
-    const struct stream_sink *sink;
+    struct stream_skip *skip;
+    struct stream_prefetch *prefetch; /* NULL: only a difference is sent */
 };
 
 static struct error *
@@ -73,40 +74,24 @@ start_thread(struct sending *sending, pthread_t *thread)
     return errnum ? error_from_errno(errnum, "start a thread") : NULL;
 }
 
-/* The stream up to where it continues must be the one that was sent before. */
+/*
+ * If the process is stopped and continued (SIGSTOP, or the freezer of its control group), the
+ * kernel begins the interrupted system call anew, and with it the stream, in the middle of a
+ * command. The checksums of commands find that. Whoever reads the stream can continue before it.
+ */
 static struct error *
-take_frame(void *context, const struct stream_frame *frame)
+explain_damage(struct error *error)
 {
-    const struct reading *reading = context;
-    const struct stream_position *position = &reading->frames.position;
-    uint64_t from = reading->from->offset;
-    bool is_beyond = position->offset > from && position->offset - frame->size < from;
-    bool is_other = position->offset == from &&
-                    memcmp(position->sum, reading->from->sum, STREAM_SUM_BYTES) != 0;
-    if (is_beyond || is_other)
-        return error_new(CODE_ABORTED, "the subvolume does not give the same stream as before");
-    return NULL;
-}
-
-/* Passes on what comes after the position at which the stream continues. */
-static struct error *
-pass_on(struct reading *reading, const uint8_t *bytes, size_t size, uint64_t offset)
-{
-    const struct stream_frame_sink frames = {take_frame, reading};
-    struct error *error = stream_frames_feed(&reading->frames, bytes, size, &frames);
-    uint64_t from = reading->from->offset;
-    if (error || offset + size <= from)
-        return error;
-    size_t skipped = offset < from ? (size_t)(from - offset) : 0;
-    return reading->sink->write(reading->sink->context, bytes + skipped, size - skipped);
+    if (error->code == CODE_DATA_LOSS)
+        error->code = CODE_UNAVAILABLE;
+    return error;
 }
 
 static struct error *
 read_all(struct reading *reading, int pipe)
 {
-    uint8_t *bytes AUTO(memory_cleanup) = memory_new(READ_BYTES);
-    struct error *error = NULL;
     uint64_t offset = 0;
+    uint8_t *bytes AUTO(memory_cleanup) = memory_new(READ_BYTES);
     for (;;) {
         ssize_t got = read(pipe, bytes, READ_BYTES);
         if (got < 0 && errno == EINTR)
@@ -115,10 +100,15 @@ read_all(struct reading *reading, int pipe)
             return error_from_errno(errno, "read a stream");
         if (got == 0)
             return NULL;
-        error = pass_on(reading, bytes, (size_t)got, offset);
+        struct error *error = stream_skip_take(reading->skip, bytes, (size_t)got);
         if (error)
-            return error;
+            return explain_damage(error);
         offset += (uint64_t)got;
+        if (reading->prefetch)
+            stream_prefetch_advance(reading->prefetch, offset);
+        /* The kernel writes each command by itself. To wait for each would cost more than it. */
+        if ((size_t)got < FEW_BYTES)
+            usleep(PAUSE_US);
     }
 }
 
@@ -162,15 +152,17 @@ stream_btrfs_send(int subvolume, int parent, const struct stream_position *from,
                   const struct stream_sink *sink, struct stream_position *end)
 {
     struct sending sending = {.subvolume = subvolume};
-    struct reading reading = {.from = from, .sink = sink};
+    struct stream_skip skip AUTO(stream_skip_clear) = {.from = from, .sink = sink};
+    struct reading reading = {.skip = &skip};
+    struct stream_prefetch prefetch;
     struct error *error = parent >= 0 ? find_root_id(parent, &sending.parent_root) : NULL;
+    if (!error && parent < 0) {
+        stream_prefetch_begin(&prefetch, subvolume);
+        reading.prefetch = &prefetch;
+    }
     if (!error)
         error = send_and_read(&sending, &reading);
-    if (!error && !reading.frames.has_ended)
-        error = error_new(CODE_INTERNAL, "the kernel has sent no end of the stream");
-    if (!error && reading.frames.position.offset < from->offset)
-        error = error_new(CODE_ABORTED, "the subvolume gives a shorter stream than before");
-    *end = reading.frames.position;
-    stream_frames_clear(&reading.frames);
-    return error;
+    if (reading.prefetch)
+        stream_prefetch_end(reading.prefetch);
+    return error ? error : stream_skip_finish(&skip, end);
 }

@@ -12,6 +12,15 @@ capability_is_block(const volume_capability *capability)
     return capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
 }
 
+bool
+capability_any_block(const volume_record *volume)
+{
+    for (size_t i = 0; i < volume->n_capabilities; i++)
+        if (capability_is_block(volume->capabilities[i]))
+            return true;
+    return false;
+}
+
 /* ---- mount flags ---- */
 
 /* The length up to the next comma outside quotes: security contexts contain commas. */

@@ -7,6 +7,9 @@
 
 bool capability_is_block(const volume_capability *capability);
 
+/* Whether one of those that the volume was created with is block access. */
+bool capability_any_block(const volume_record *volume);
+
 /* The access mode or the mount flag ro allows only reading. */
 bool capability_is_read_only(const volume_capability *capability);
 

@@ -7,9 +7,12 @@
 #include "base/memory.h"
 #include "message/message_bytes.h"
 #include "message/message_map.h"
+#include "volumes/bases.h"
 #include "volumes/data_lock.h"
+#include "volumes/export_position.h"
 #include "volumes/freeze.h"
 #include "volumes/held.h"
+#include "volumes/import.h"
 #include "volumes/mount_rows.h"
 #include "volumes/pull.h"
 #include "volumes/remote_data.h"
@@ -26,9 +29,12 @@ struct copy {
     ProtobufCMessage *record; /* with the state READY; NULL: there is no row */
     struct data from;
     struct name_lock *source;
-    struct error *obstacle; /* why the copy cannot be made */
-    const char *fetched;    /* of a copy that has ended: the snapshot on another node; or NULL */
-    bool is_watched;        /* the source is a tree that must not change during the copy */
+    struct error *obstacle;   /* why the copy cannot be made */
+    const char *fetched;      /* of a copy that has ended: the snapshot on another node; or NULL */
+    const char *fetched_from; /* with it: the node */
+    bool is_kept;             /* with it: this node has it too */
+    const char *position;     /* of a copy that has ended: the row with its position; or NULL */
+    bool is_watched;          /* the source is a tree that must not change during the copy */
     struct unchanged before;
 };
 
@@ -50,7 +56,10 @@ copy_free(void *context)
     struct copy *copy = context;
     const struct remote_data *remote = atomic_load(&copy->engine->remote);
     if (copy->fetched && remote)
-        remote->close(remote->context, copy->fetched);
+        (copy->is_kept ? remote->keep : remote->close)(remote->context, copy->fetched_from,
+                                                       copy->fetched);
+    if (copy->is_kept)
+        bases_tidy(copy->engine);
     name_lock_release(&copy->source);
     error_free(copy->obstacle);
     arena_clear(&copy->arena);
@@ -181,11 +190,26 @@ may_be_torn(struct copy *copy)
     return spec_accepts_torn_copies(&parameters);
 }
 
-/* Called when the copy is requested. */
+/* The handle of the source on another node; "": it is on this one. */
+static const char *
+remote_snapshot(const struct copy *copy)
+{
+    return copy->kind == &volume_rows ? ((const volume_record *)copy->record)->remote_snapshot : "";
+}
+
+static bool
+is_import(const struct copy *copy)
+{
+    return copy->kind == &volume_rows && import_is_running((const volume_record *)copy->record);
+}
+
+/* Called when the copy is requested. Copies from other nodes are copies of snapshots. */
 static struct error *
 watch_tree(struct copy *copy)
 {
     struct data to = target_of(copy);
+    if (remote_snapshot(copy)[0] || is_import(copy))
+        return NULL;
     copy->is_watched = is_copied_by_files(copy, &to) && !may_be_torn(copy);
     return copy->is_watched ? unchanged_begin(copy->engine, &copy->from, &copy->before) : NULL;
 }
@@ -201,23 +225,37 @@ copy_watched_tree(struct copy *copy, const struct data *to, const struct progres
     return error || is_same ? error : unchanged_refuse(&copy->from);
 }
 
-/* The handle of the source on another node; "": it is on this one. */
-static const char *
-remote_snapshot(const struct copy *copy)
+static void
+forget_remote(volume_record *record)
 {
-    return copy->kind == &volume_rows ? ((const volume_record *)copy->record)->remote_snapshot : "";
+    record->remote_snapshot = record->remote_node = record->remote_base = "";
+    record->remote_source = NULL;
 }
 
 /* Until now the note said where the data comes from, so that nobody takes it for complete. */
 static struct error *
 write_final_note(struct copy *copy, const struct data *to)
 {
-    volume_record *record = (volume_record *)copy->record;
-    char *snapshot = record->remote_snapshot;
-    record->remote_snapshot = "";
-    struct data_note note = rows_note(copy->record, &copy->arena);
-    record->remote_snapshot = snapshot;
+    volume_record final = *(volume_record *)copy->record;
+    Skycap__Records__ImportRecord import;
+    forget_remote(&final);
+    if (final.import) {
+        import = *final.import;
+        import.importing = false;
+        final.import = &import;
+    }
+    struct data_note note = rows_note(&final.base, &copy->arena);
     return backend_write_note(copy->engine->backend, to, note.bytes, note.size);
+}
+
+static void
+keep_base(void *context)
+{
+    struct copy *copy = context;
+    const volume_record *record = (const volume_record *)copy->record;
+    struct data from = volume_data(record);
+    copy->is_kept =
+        record->remote_source && bases_keep_received(copy->engine, record->remote_source, &from);
 }
 
 static struct error *
@@ -225,7 +263,29 @@ pull(struct copy *copy, const struct data *to, const struct progress *progress)
 {
     struct data_settings settings = settings_of(copy);
     settings.note = rows_note(copy->record, &copy->arena);
-    struct error *error = pull_data(copy->engine, remote_snapshot(copy), to, &settings, progress);
+    const volume_record *record = (const volume_record *)copy->record;
+    struct text_map parameters =
+        message_map_read(record->parameters, record->n_parameters, &copy->arena);
+    struct pull_request request = {.node_id = record->remote_node,
+                                   .snapshot = record->remote_snapshot,
+                                   .base = record->remote_base,
+                                   .start = PULL_NEW,
+                                   .to = to,
+                                   .settings = &settings,
+                                   .bytes_per_second = spec_transfer_rate(&parameters),
+                                   .arrived = keep_base,
+                                   .context = copy};
+    struct error *error = pull_data(copy->engine, &request, progress);
+    return error ? error : write_final_note(copy, to);
+}
+
+static struct error *
+import(struct copy *copy, const struct data *to, const struct progress *progress)
+{
+    struct data_settings settings = settings_of(copy);
+    settings.note = rows_note(copy->record, &copy->arena);
+    struct error *error =
+        import_data(copy->engine, (const volume_record *)copy->record, &settings, progress);
     return error ? error : write_final_note(copy, to);
 }
 
@@ -240,6 +300,8 @@ run(void *context, const struct progress *progress)
     struct data to = target_of(copy);
     if (remote_snapshot(copy)[0])
         return pull(copy, &to, progress);
+    if (is_import(copy))
+        return import(copy, &to, progress);
     if (copy->is_watched)
         return copy_watched_tree(copy, &to, progress);
     return must_be_frozen(copy, &to) ? copy_frozen_data(copy, &to, progress)
@@ -251,9 +313,21 @@ static void
 settle_remote(struct copy *copy, const struct data *to, struct arena *arena,
               struct ops_changes *out)
 {
-    copy->fetched = remote_snapshot(copy);
-    ((volume_record *)copy->record)->remote_snapshot = "";
-    out->items[out->count++] = (struct store_change){pull_row(to, arena), NULL, 0, STORE_ANY};
+    volume_record *record = (volume_record *)copy->record;
+    copy->fetched = record->remote_snapshot;
+    copy->fetched_from = record->remote_node;
+    forget_remote(record);
+    copy->position = pull_row(to, arena);
+    out->items[out->count++] = (struct store_change){copy->position, NULL, 0, STORE_ANY};
+}
+
+static void
+settle_import(struct copy *copy, const struct data *to, struct arena *arena,
+              struct ops_changes *out)
+{
+    copy->position = import_position_row(to->handle, arena);
+    ((volume_record *)copy->record)->import->importing = false;
+    out->items[out->count++] = (struct store_change){copy->position, NULL, 0, STORE_ANY};
 }
 
 /*
@@ -261,11 +335,11 @@ settle_remote(struct copy *copy, const struct data *to, struct arena *arena,
  * position goes first. What stays here has no row soon, and the next start removes it.
  */
 static void
-drop_data(struct copy *copy, const struct data *to, struct arena *arena)
+drop_data(struct copy *copy, const struct data *to)
 {
-    struct store_change position = {pull_row(to, arena), NULL, 0, STORE_ANY};
+    struct store_change position = {copy->position, NULL, 0, STORE_ANY};
     struct error *error AUTO(error_cleanup) =
-        copy->fetched ? store_write(copy->engine->store, &position, 1, NULL) : NULL;
+        copy->position ? store_write(copy->engine->store, &position, 1, NULL) : NULL;
     if (!error)
         rows_drop_data(copy->engine, to);
 }
@@ -282,12 +356,14 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
     struct data to = target_of(copy);
     if (remote_snapshot(copy)[0])
         settle_remote(copy, &to, arena, out);
+    if (is_import(copy))
+        settle_import(copy, &to, arena, out);
     if (!result) {
         /* Nobody else changes a row in the state COPYING. */
         out->items[out->count++] = rows_change(copy->kind, copy->record, STORE_ANY, arena);
         return;
     }
-    drop_data(copy, &to, arena);
+    drop_data(copy, &to);
     rows_add_delete(copy->kind, copy->record, arena, &out->items[out->count]);
     out->count += 2;
 }
@@ -297,10 +373,24 @@ spec_of(struct copy *copy)
 {
     bool is_snapshot = copy->kind == &snapshot_rows;
     return (struct ops_spec){
-        .kind = is_snapshot ? COPY_SNAPSHOT : COPY_VOLUME,
+        .kind = is_snapshot       ? COPY_SNAPSHOT
+                : is_import(copy) ? IMPORT_SNAPSHOT
+                                  : COPY_VOLUME,
         .units = "bytes",
         .work = {copy, run, settle, copy_free},
     };
+}
+
+static const char *
+describe(struct copy *copy)
+{
+    if (is_import(copy)) {
+        const Skycap__Records__ImportRecord *from = ((const volume_record *)copy->record)->import;
+        return arena_print(&copy->arena, "import the snapshot %.12s of the repository %s", from->id,
+                           from->repository);
+    }
+    return arena_print(&copy->arena, "copy the %s %s",
+                       copy->from.role == ROLE_SNAPSHOT ? "snapshot" : "volume", copy->from.handle);
 }
 
 struct error *
@@ -325,9 +415,7 @@ copy_start(struct engine *engine, const struct row_kind *kind, const ProtobufCMe
     struct data to = target_of(copy);
     struct ops_spec spec = spec_of(copy);
     spec.id = spec.subject = to.handle;
-    spec.description =
-        arena_print(&copy->arena, "copy the %s %s",
-                    from->role == ROLE_SNAPSHOT ? "snapshot" : "volume", from->handle);
+    spec.description = describe(copy);
     spec.changes = changes;
     spec.change_count = COUNT_OF(changes);
     return ops_start(engine->ops, &spec);
@@ -355,7 +443,7 @@ find_recorded_source(struct copy *copy)
 {
     if (copy->kind == &snapshot_rows)
         return find_source(copy, &volume_rows, ((snapshot_record *)copy->record)->source_handle);
-    if (remote_snapshot(copy)[0])
+    if (remote_snapshot(copy)[0] || is_import(copy))
         return NULL;
     const Csi__V1__VolumeContentSource *source = ((volume_record *)copy->record)->source;
     if (!source)
@@ -439,6 +527,7 @@ copy_resume_all(struct engine *engine)
     static const struct ops_kind kinds[] = {
         {COPY_VOLUME, resume_volume},
         {COPY_SNAPSHOT, resume_snapshot},
+        {IMPORT_SNAPSHOT, resume_volume},
     };
     return ops_resume(engine->ops, kinds, COUNT_OF(kinds), engine);
 }

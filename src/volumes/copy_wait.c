@@ -5,16 +5,6 @@
 /* How long a delete waits for a cancelled copy to end. */
 #define ABANDON_MS 5000
 
-static unsigned
-percent_of(const operation_record *operation)
-{
-    if (operation->total <= 0 || operation->done <= 0)
-        return 0;
-    /* Reports 100 only when the copy has ended. */
-    double part = (double)operation->done * 100 / (double)operation->total;
-    return part < 99 ? (unsigned)part : 99;
-}
-
 struct error *
 copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, struct copy_state *out)
 {
@@ -26,7 +16,7 @@ copy_wait(struct engine *engine, const char *handle, uint64_t wait_ms, struct co
         return error_wrap(error, "wait for the copy");
     switch (operation->state) {
     case OPERATION_STATE(RUNNING):
-        *out = (struct copy_state){percent_of(operation), operation->total > 0};
+        *out = (struct copy_state){ops_percent(operation), operation->total > 0};
         return NULL;
     case OPERATION_STATE(SUCCEEDED):
         *out = (struct copy_state){100, true};

@@ -6,8 +6,12 @@
 
 #include "base/memory.h"
 #include "volumes/copy.h"
+#include "volumes/export.h"
+#include "volumes/figures.h"
 #include "volumes/freeze.h"
 #include "volumes/handle.h"
+#include "volumes/move.h"
+#include "volumes/replica.h"
 #include "volumes/restore.h"
 #include "volumes/settled.h"
 #include "volumes/upkeep.h"
@@ -75,6 +79,12 @@ engine_open(const struct engine_options *options, struct engine **out)
     engine->log = options->log;
     name_locks_init(&engine->locks);
     attached_init(&engine->attached);
+    transfer_ids_init(&engine->transfer_ids);
+    engine->figures = figures_cache_new();
+    stream_slots_init(&engine->slots);
+    repository_pool_init(&engine->repository_pool);
+    engine->repositories = options->repositories;
+    engine->cache_directory = options->cache_directory;
     pthread_mutex_init(&engine->abandoned_freezes.lock, NULL);
     engine->ops = ops_open(&(struct ops_options){.store = options->store, .log = options->log});
     struct error *error = check_store(engine);
@@ -86,6 +96,12 @@ engine_open(const struct engine_options *options, struct engine **out)
         error = restore_volumes(engine);
     if (!error && !options->is_passive)
         error = copy_resume_all(engine);
+    if (!error && !options->is_passive)
+        error = move_resume_all(engine);
+    if (!error && !options->is_passive)
+        error = replica_resume_all(engine);
+    if (!error && !options->is_passive)
+        error = export_resume_all(engine);
     if (error) {
         engine_close(engine);
         return error;
@@ -97,14 +113,20 @@ engine_open(const struct engine_options *options, struct engine **out)
 }
 
 void
-engine_join(struct engine *engine, const struct remote_data *remote)
+engine_join(struct engine *engine, const struct remote_data *remote,
+            const struct move_cluster *moves, const struct replica_cluster *replicas)
 {
     atomic_store(&engine->remote, remote);
+    atomic_store(&engine->moves, moves);
+    atomic_store(&engine->replicas, replicas);
+    move_upkeep_start(engine, &engine->move_upkeep);
+    replica_upkeep_start(engine);
 }
 
 void
 engine_stop(struct engine *engine)
 {
+    atomic_store(&engine->is_stopping, true);
     ops_stop(engine->ops);
 }
 
@@ -113,12 +135,18 @@ engine_close(struct engine *engine)
 {
     if (!engine)
         return;
+    replica_upkeep_stop(engine);
+    move_upkeep_stop(engine->move_upkeep);
     ops_close(engine->ops);
     upkeep_stop(engine->upkeep);
     freeze_clear(engine);
     pthread_mutex_destroy(&engine->abandoned_freezes.lock);
     usage_cache_clear(&engine->usages);
+    figures_cache_free(engine->figures);
     attached_clear(&engine->attached);
+    transfer_ids_clear(&engine->transfer_ids);
+    stream_slots_clear(&engine->slots);
+    repository_pool_clear(&engine->repository_pool);
     name_locks_clear(&engine->locks);
     free(engine);
 }

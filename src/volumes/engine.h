@@ -27,9 +27,17 @@
 #include "store/store.h"
 #include "volumes/attached.h"
 #include "volumes/name_locks.h"
+#include "volumes/repository_pool.h"
+#include "volumes/stream_slots.h"
+#include "volumes/transfer_ids.h"
 #include "volumes/usage_cache.h"
 
+struct figures_cache;
+struct move_cluster;
+struct move_upkeep;
 struct remote_data;
+struct replica_cluster;
+struct replica_upkeep;
 
 typedef Skycap__Records__VolumeRecord volume_record;
 typedef Skycap__Records__SnapshotRecord snapshot_record;
@@ -57,7 +65,20 @@ struct engine {
     atomic_bool has_unsettled; /* something new could be undone by a power failure */
     struct upkeep *upkeep;
     _Atomic(const struct remote_data *) remote; /* NULL: the node is in no cluster, or not yet */
+    _Atomic(const struct move_cluster *) moves; /* the same */
+    struct move_upkeep *move_upkeep;
+    _Atomic(const struct replica_cluster *) replicas; /* the same */
+    _Atomic(struct replica_upkeep *) replica_upkeep;
+    struct stream_slots slots; /* of snapshots that other nodes fetch */
+    atomic_bool
+        is_reconciled; /* its volumes have been compared with the registry: move_recover.c */
     struct usage_cache usages;
+    struct figures_cache *figures;
+    struct transfer_ids transfer_ids;
+    const struct repository_places *repositories; /* NULL: none */
+    const char *cache_directory;                  /* for what can be made again */
+    struct repository_pool repository_pool;
+    atomic_bool is_stopping; /* engine_stop was called */
     struct {
         pthread_mutex_t lock;
         struct frozen_mount *first; /* whose child has not ended yet */
@@ -79,6 +100,8 @@ struct engine_options {
     const char *boot_id;
     struct text_map topology; /* segments of the node beside its id; its texts outlive the engine */
     bool is_in_cluster;       /* handles contain the node's home */
+    const struct repository_places *repositories; /* repository_pool.h; NULL: none */
+    const char *cache_directory; /* for what can be made again; made if it is missing */
 };
 
 /*
@@ -88,8 +111,12 @@ struct engine_options {
  */
 MUST_CHECK struct error *engine_open(const struct engine_options *options, struct engine **out);
 
-/* From now on copies can be made of what other nodes have. `remote` outlives the engine's work. */
-void engine_join(struct engine *engine, const struct remote_data *remote);
+/*
+ * From now on copies can be made of what other nodes have, and volumes can move. All must outlive
+ * the engine's work. Called once.
+ */
+void engine_join(struct engine *engine, const struct remote_data *remote,
+                 const struct move_cluster *moves, const struct replica_cluster *replicas);
 
 /*
  * Called before the server waits for its last calls: calls that wait for a copy return, and copies

@@ -58,7 +58,8 @@ void
 handle_make(const struct engine *engine, char out[BACKEND_HANDLE_SIZE])
 {
     char *end = print(out, handle_now_ms(engine), TIME_DIGITS);
-    strcpy(print(end, random_number(), RANDOM_DIGITS), engine->home);
+    end = print(end, random_number(), RANDOM_DIGITS);
+    memcpy(end, engine->home, strlen(engine->home) + 1);
 }
 
 void
@@ -88,6 +89,25 @@ handle_read_home(const char *handle, char out[HANDLE_HOME_SIZE])
     memcpy(out, handle + TIME_DIGITS + RANDOM_DIGITS, HOME_DIGITS);
     out[HOME_DIGITS] = '\0';
     return true;
+}
+
+/* ---- choices ---- */
+
+/* 13 digits have 65 bits, one more than the random number: the highest bit is the mark. */
+#define CHOICE_BIT 16
+
+void
+handle_mark_choice(char handle[BACKEND_HANDLE_SIZE])
+{
+    char *first = &handle[TIME_DIGITS];
+    *first = digits[(size_t)(strchr(digits, *first) - digits) | CHOICE_BIT];
+}
+
+bool
+handle_has_choice(const char *handle)
+{
+    return strspn(handle, digits) >= TIME_DIGITS + RANDOM_DIGITS &&
+           strchr(digits, handle[TIME_DIGITS]) >= &digits[CHOICE_BIT];
 }
 
 /* ---- times ---- */

@@ -25,6 +25,13 @@ void handle_make_for(const struct engine *engine, const struct backend *home,
  */
 void handle_print_home(const char *node_id, char out[HANDLE_HOME_SIZE]);
 
+/*
+ * Marks a new handle: the node was chosen from several, and the choice is stored elsewhere
+ * (connections/forward/choice_rows.h). Only then does the deletion of the volume look for it.
+ */
+void handle_mark_choice(char handle[BACKEND_HANDLE_SIZE]);
+bool handle_has_choice(const char *handle);
+
 /* The home in a handle. False: it has none, because its node was not in a cluster. */
 bool handle_read_home(const char *handle, char out[HANDLE_HOME_SIZE]);
 

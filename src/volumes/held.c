@@ -8,21 +8,37 @@
  * The name to lock is in the row. The row is read again if it may have changed before the lock was
  * taken.
  */
-struct error *
-held_take(struct engine *engine, const char *handle, unsigned wait_ms, struct arena *arena,
-          struct held_volume *out)
+static struct error *
+take(struct engine *engine, const char *handle, bool must_be_ready, unsigned wait_ms,
+     struct arena *arena, struct held_volume *out)
 {
     uint64_t releases = name_locks_count_releases(&engine->locks);
     struct error *error = rows_get(engine, &volume_rows, handle, arena, &out->row);
-    if (!error)
+    if (!error && must_be_ready) /* so that nobody waits for a lock in vain */
         error = volume_check_ready((volume_record *)out->row.record);
     if (!error)
         error = name_lock_wait(&engine->locks, "volume", ((volume_record *)out->row.record)->name,
                                wait_ms, &out->lock);
     if (!error && name_locks_count_releases(&engine->locks) != releases)
         error = rows_get(engine, &volume_rows, handle, arena, &out->row);
+    if (!error && must_be_ready)
+        error = volume_check_ready((volume_record *)out->row.record);
     out->record = error ? NULL : (volume_record *)out->row.record;
     return error;
+}
+
+struct error *
+held_take(struct engine *engine, const char *handle, unsigned wait_ms, struct arena *arena,
+          struct held_volume *out)
+{
+    return take(engine, handle, true, wait_ms, arena, out);
+}
+
+struct error *
+held_take_any(struct engine *engine, const char *handle, unsigned wait_ms, struct arena *arena,
+              struct held_volume *out)
+{
+    return take(engine, handle, false, wait_ms, arena, out);
 }
 
 void

@@ -17,6 +17,9 @@ struct held_volume {
  */
 MUST_CHECK struct error *held_take(struct engine *engine, const char *handle, unsigned wait_ms,
                                    struct arena *arena, struct held_volume *out);
+/* The same in any state: for moves and deletions, and to undo its use. */
+MUST_CHECK struct error *held_take_any(struct engine *engine, const char *handle, unsigned wait_ms,
+                                       struct arena *arena, struct held_volume *out);
 void held_release(struct held_volume *held);
 
 /* Writes the changed record to the store and as the note beside the data. */

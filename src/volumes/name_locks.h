@@ -37,7 +37,7 @@ MUST_CHECK struct error *name_lock_share(struct name_locks *locks, const char *k
                                          const char *name, struct name_lock **out);
 
 /* NULL is fine. For `struct name_lock *lock AUTO(name_lock_release) = NULL`. */
-void name_lock_release(struct name_lock **lock);
+void name_lock_release(struct name_lock **place);
 
 /*
  * How many exclusive locks have been released. If the number is the same before a value is read and

@@ -7,6 +7,8 @@
 
 #include "volumes/handle.h"
 #include "volumes/mend.h"
+#include "volumes/move_rows.h"
+#include "volumes/replica_rows.h"
 #include "volumes/settled.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
@@ -57,7 +59,7 @@ static bool
 was_made_empty(const volume_record *volume)
 {
     return volume->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY && !volume->source &&
-           !volume->formatted_bytes;
+           !volume->import && !volume->formatted_bytes && !volume->epoch;
 }
 
 static struct error *
@@ -79,10 +81,24 @@ forget_volume(struct engine *engine, const ProtobufCMessage *record, struct aren
     return rows_delete(engine, &volume_rows, record);
 }
 
+/* Copies on other nodes stay: nobody has deleted the snapshot (replica.h). */
+static struct error *
+forget_copies(struct engine *engine, const char *handle, struct arena *arena)
+{
+    struct replica_row_list rows;
+    struct error *error = replica_rows_list(engine, handle, arena, &rows);
+    for (size_t i = 0; i < rows.count && !error; i++)
+        error = replica_rows_remove(engine, handle, rows.items[i].node_id);
+    return error;
+}
+
 static struct error *
 forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct arena *arena)
 {
     const char *group_handle = ((const snapshot_record *)record)->group_handle;
+    struct error *failed = forget_copies(engine, ((const snapshot_record *)record)->handle, arena);
+    if (failed)
+        return failed;
     struct row_change rows[2] = {{&snapshot_rows, record}};
     struct row group;
     if (!group_handle[0])
@@ -97,14 +113,13 @@ forget_snapshot(struct engine *engine, const ProtobufCMessage *record, struct ar
     return rows_delete_all(engine, rows, error ? 1 : 2);
 }
 
-/* Its data is not there yet: see copy.h. */
+/* A copy is not complete yet (copy.h), and the data of a volume may be on another node. */
 static bool
-is_being_copied(const struct row_kind *kind, const ProtobufCMessage *record)
+should_have_data(const struct row_kind *kind, const ProtobufCMessage *record)
 {
-    return kind == &volume_rows ? ((const volume_record *)record)->state ==
-                                      SKYCAP__RECORDS__VOLUME_RECORD__STATE__COPYING
+    return kind == &volume_rows ? move_rows_has_data((const volume_record *)record)
                                 : ((const snapshot_record *)record)->state ==
-                                      SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
+                                      SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY;
 }
 
 /* Selects the data of volatile back ends, or that of the others. */
@@ -115,7 +130,7 @@ is_missing(struct engine *engine, const struct row_kind *kind, const ProtobufCMe
     char path[PATH_MAX];
     struct data data = kind == &volume_rows ? volume_data((const volume_record *)record)
                                             : snapshot_data((const snapshot_record *)record);
-    if (is_being_copied(kind, record) ||
+    if (!should_have_data(kind, record) ||
         backend_of(engine->backend, data.handle)->ops->is_volatile != is_volatile)
         return false;
     struct error *error AUTO(error_cleanup) =

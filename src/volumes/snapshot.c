@@ -22,13 +22,50 @@ snapshot_data(const snapshot_record *snapshot)
     return data;
 }
 
+bool
+snapshot_is_replica(const snapshot_record *snapshot)
+{
+    return snapshot->purpose == SKYCAP__RECORDS__SNAPSHOT_RECORD__PURPOSE__REPLICA;
+}
+
+bool
+snapshot_is_hidden(const snapshot_record *snapshot)
+{
+    return snapshot->purpose != SKYCAP__RECORDS__SNAPSHOT_RECORD__PURPOSE__USER;
+}
+
 struct error *
-snapshot_get(struct engine *engine, const char *handle, struct arena *arena, snapshot_record **out)
+snapshot_get_any(struct engine *engine, const char *handle, struct arena *arena,
+                 snapshot_record **out)
 {
     struct row row;
     struct error *error = rows_get(engine, &snapshot_rows, handle, arena, &row);
     *out = error ? NULL : (snapshot_record *)row.record;
     return error;
+}
+
+static struct error *
+hide(const char *handle, snapshot_record **out)
+{
+    *out = NULL;
+    return error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", handle);
+}
+
+struct error *
+snapshot_get(struct engine *engine, const char *handle, struct arena *arena, snapshot_record **out)
+{
+    struct error *error = snapshot_get_any(engine, handle, arena, out);
+    return !error && snapshot_is_hidden(*out) ? hide(handle, out) : error;
+}
+
+struct error *
+snapshot_get_shown(struct engine *engine, const char *handle, struct arena *arena,
+                   snapshot_record **out)
+{
+    struct error *error = snapshot_get_any(engine, handle, arena, out);
+    if (error || (snapshot_is_replica(*out) && (*out)->state == STATE(READY)))
+        return error;
+    return snapshot_is_hidden(*out) ? hide(handle, out) : NULL;
 }
 
 const char *
@@ -81,29 +118,55 @@ snapshot_note(snapshot_record *snapshot, group_record *group, struct arena *aren
 
 /* ---- listing ---- */
 
+static bool
+is_listed(const snapshot_record *snapshot, const char *source_handle)
+{
+    return !snapshot_is_hidden(snapshot) &&
+           (!source_handle || strcmp(snapshot->source_handle, source_handle) == 0);
+}
+
+/* Adds what is listed of a page. Returns whether something does not fit. */
+static bool
+add_page(const struct row_page *page, const char *source_handle, size_t limit, struct arena *arena,
+         struct snapshot_page *out)
+{
+    snapshot_record **before = out->snapshots;
+    out->snapshots = arena_alloc(arena, (out->count + page->count) * sizeof *before);
+    if (out->count)
+        memcpy(out->snapshots, before, out->count * sizeof *before);
+    for (size_t i = 0; i < page->count; i++) {
+        snapshot_record *snapshot = (snapshot_record *)page->rows[i].record;
+        if (!is_listed(snapshot, source_handle))
+            continue;
+        if (limit && out->count == limit)
+            return true;
+        out->snapshots[out->count++] = snapshot;
+    }
+    return false;
+}
+
+/*
+ * Rows that are not listed may be any number: reads on until there are enough. A filter by source
+ * reads all at once.
+ */
 struct error *
 snapshot_list(struct engine *engine, const char *source_handle, const char *after, size_t limit,
               struct arena *arena, struct snapshot_page *out)
 {
-    struct row_page page;
+    struct row_page page = {.has_more = true};
+    bool is_full = false;
     *out = (struct snapshot_page){0};
-    /* A filter may drop any number of rows: reads all and keeps what fits. */
-    struct error *error =
-        rows_list(engine, &snapshot_rows, after, source_handle ? 0 : limit, arena, &page);
-    if (error)
-        return error;
-    out->snapshots = arena_alloc(arena, page.count * sizeof *out->snapshots);
-    for (size_t i = 0; i < page.count; i++) {
-        snapshot_record *snapshot = (snapshot_record *)page.rows[i].record;
-        if (source_handle && strcmp(snapshot->source_handle, source_handle) != 0)
-            continue;
-        if (limit && out->count == limit) {
-            page.has_more = true;
-            break;
-        }
-        out->snapshots[out->count++] = snapshot;
+    while (page.has_more && !is_full) {
+        struct error *error =
+            rows_list(engine, &snapshot_rows, after, source_handle ? 0 : limit, arena, &page);
+        if (error)
+            return error;
+        is_full = add_page(&page, source_handle, limit, arena, out) ||
+                  (limit && out->count == limit && page.has_more);
+        if (page.count)
+            after = rows_handle(&snapshot_rows, page.rows[page.count - 1].record);
     }
-    if (page.has_more && out->count)
+    if (is_full)
         out->next = out->snapshots[out->count - 1]->handle;
     return NULL;
 }

@@ -23,10 +23,33 @@ MUST_CHECK struct error *snapshot_create(struct engine *engine, const char *name
  */
 MUST_CHECK struct error *snapshot_delete(struct engine *engine, const char *handle);
 
+/*
+ * A hidden snapshot of the volume for a transfer to another node: its purpose is BASE. The same
+ * name gives the same one. `epoch`: of a volume that is MOVING to that node; 0: it is not.
+ * Otherwise like snapshot_create.
+ */
+MUST_CHECK struct error *snapshot_create_base(struct engine *engine, const char *name,
+                                              const char *source_handle, const char *peer_node,
+                                              uint64_t epoch, uint64_t wait_ms, struct arena *arena,
+                                              snapshot_record **out);
+
+/* Those that are hidden are NOT_FOUND. */
 MUST_CHECK struct error *snapshot_get(struct engine *engine, const char *handle,
                                       struct arena *arena, snapshot_record **out);
+/* The same, and complete copies of other nodes' snapshots: replica.h. */
+MUST_CHECK struct error *snapshot_get_shown(struct engine *engine, const char *handle,
+                                            struct arena *arena, snapshot_record **out);
+/* Of any purpose. */
+MUST_CHECK struct error *snapshot_get_any(struct engine *engine, const char *handle,
+                                          struct arena *arena, snapshot_record **out);
 
-/* Sorted by age; only of one source if `source_handle` is not NULL. */
+/* A copy of another node's snapshot that users have asked for: replica.h. */
+bool snapshot_is_replica(const snapshot_record *snapshot);
+
+/* Users do not see it: it is no snapshot of theirs. */
+bool snapshot_is_hidden(const snapshot_record *snapshot);
+
+/* Those of users, sorted by age; only of one source if `source_handle` is not NULL. */
 struct snapshot_page {
     snapshot_record **snapshots;
     size_t count;

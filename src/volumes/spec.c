@@ -2,6 +2,7 @@
 /* What a volume should be: see spec.h. */
 #include "volumes/spec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/format.h"
@@ -57,6 +58,7 @@ static const char *const compressions[] = {"none", "zstd", "lzo", "zlib", NULL};
 static const char *const switches[] = {"true", "false", NULL};
 static const char *const kinds[] = {"tree", "image", NULL};
 static const char *const sector_sizes[] = {"512", "4096", NULL};
+static const char *const mobilities[] = {"stay", "follow", NULL};
 static const char *const consistencies[] = {"instant", "files", NULL};
 
 /* Every parameter there is. */
@@ -72,6 +74,8 @@ static const struct parameter {
     {"backend", NULL, false},
     {"sector-size", sector_sizes, false},
     {"consistency", consistencies, false},
+    {"mobility", mobilities, true},
+    {SPEC_TRANSFER_RATE, NULL, false},
 };
 
 static const struct parameter io_limit = {"", NULL, true};
@@ -99,14 +103,15 @@ check_parameter(const struct text_pair *pair, bool must_be_mutable)
         return error_new(
             CODE_INVALID_ARGUMENT,
             "unknown parameter \"%s\": known are backend, compression, consistency, nocow, "
-            "kind, label, sector-size, and {read,write}-{bytes,operations}-per-second",
+            "kind, label, mobility, sector-size, transfer-rate, and "
+            "{read,write}-{bytes,operations}-per-second",
             pair->key);
     if (must_be_mutable && !parameter->is_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
     if (parameter->values && !is_one_of(pair->value, parameter->values))
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\": \"%s\" is not allowed",
                          pair->key, pair->value);
-    if (parameter == &io_limit)
+    if (parameter == &io_limit || strcmp(parameter->key, SPEC_TRANSFER_RATE) == 0)
         return error_wrap(io_limits_read(pair->value, &ignored), "parameter \"%s\"", pair->key);
     return NULL;
 }
@@ -116,6 +121,29 @@ spec_check_consistency(const struct text_map *parameters)
 {
     const char *value = text_map_find(parameters, "consistency");
     return value ? check_parameter(&(struct text_pair){"consistency", value}, false) : NULL;
+}
+
+struct error *
+spec_check_replicas(const struct text_map *parameters)
+{
+    const char *value = text_map_find(parameters, SPEC_REPLICAS);
+    char *end = NULL;
+    unsigned long count = value ? strtoul(value, &end, 10) : 1;
+    if (!value ||
+        (value[0] >= '0' && value[0] <= '9' && !*end && count >= 1 && count <= SPEC_MOST_REPLICAS))
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "parameter \"" SPEC_REPLICAS "\": \"%s\" is not a number from 1 to %d", value,
+                     SPEC_MOST_REPLICAS);
+}
+
+uint64_t
+spec_transfer_rate(const struct text_map *parameters)
+{
+    const char *value = text_map_find(parameters, SPEC_TRANSFER_RATE);
+    int64_t rate = 0;
+    struct error *error AUTO(error_cleanup) = value ? io_limits_read(value, &rate) : NULL;
+    return error || rate < 0 ? 0 : (uint64_t)rate;
 }
 
 bool

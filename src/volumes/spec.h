@@ -41,6 +41,21 @@ bool spec_same_parameters(const struct text_map *a, const struct text_map *b);
  * where each file may be of a different moment. INVALID_ARGUMENT: another value.
  */
 MUST_CHECK struct error *spec_check_consistency(const struct text_map *parameters);
+
+/*
+ * Checks "replicas", a parameter of snapshots: on how many nodes the snapshot is kept, the one that
+ * takes it included; 1 to SPEC_MOST_REPLICAS.
+ */
+#define SPEC_REPLICAS "replicas"
+#define SPEC_MOST_REPLICAS 16
+MUST_CHECK struct error *spec_check_replicas(const struct text_map *parameters);
+
+/*
+ * Bytes per second that are fetched at most if the volume is made from a source on another node; 0:
+ * no limit.
+ */
+#define SPEC_TRANSFER_RATE "transfer-rate"
+uint64_t spec_transfer_rate(const struct text_map *parameters);
 bool spec_accepts_torn_copies(const struct text_map *parameters);
 
 /*

@@ -6,14 +6,17 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "volumes/bases.h"
 #include "volumes/freeze.h"
 #include "volumes/handle.h"
 #include "volumes/mend.h"
 #include "volumes/restore.h"
+#include "volumes/transfers_left.h"
 #include "volumes/volume_use.h"
 
 #define TEND_SECONDS 2
 #define SETTLE_SECONDS 30
+#define TIDY_SECONDS 3600
 
 /* A volume has its handle before its data. This is the longest time in between. */
 #define MARGIN_MS 60000
@@ -143,6 +146,15 @@ wait_a_while(struct upkeep *upkeep, unsigned *seconds)
     return !ends;
 }
 
+static void
+tidy(struct engine *engine, uint64_t *last_ms)
+{
+    if (clock_now_ms() - *last_ms < TIDY_SECONDS * UINT64_C(1000))
+        return;
+    bases_tidy(engine);
+    *last_ms = clock_now_ms();
+}
+
 static void *
 run(void *context)
 {
@@ -153,6 +165,8 @@ run(void *context)
     sweep(upkeep->engine);
     if (upkeep->engine->is_first_of_boot)
         mend(upkeep);
+    bases_tidy(upkeep->engine);
+    uint64_t tidied_ms = clock_now_ms();
     for (unsigned seconds = 0; wait_a_while(upkeep, &seconds);) {
         tend(upkeep);
         renew_limits(upkeep);
@@ -162,6 +176,9 @@ run(void *context)
             seconds = 0;
             settle_now(upkeep->engine);
             freeze_reap_abandoned(upkeep->engine);
+            tidy(upkeep->engine, &tidied_ms);
+            transfers_left_reconcile(upkeep->engine);
+            ops_log_stalled(upkeep->engine->ops);
         }
     }
     if (upkeep->mends_again) /* no requests hold volumes any more */

@@ -9,6 +9,7 @@
 
 #include "message/message_map.h"
 #include "volumes/data_lock.h"
+#include "volumes/move_rows.h"
 #include "volumes/volume_use.h"
 
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
@@ -30,13 +31,37 @@ volume_find_data(struct engine *engine, const volume_record *volume, char *out, 
     return backend_path(engine->backend, &data, out, size);
 }
 
+bool
+volume_is_ready(const volume_record *volume)
+{
+    return volume->state == STATE(READY);
+}
+
 struct error *
 volume_check_ready(const volume_record *volume)
 {
-    if (volume->state == STATE(COPYING))
+    switch (volume->state) {
+    case STATE(READY):
+        return NULL;
+    case STATE(COPYING):
         return error_new(CODE_ABORTED, "the volume \"%s\" is still being copied; try again",
                          volume->handle);
-    return NULL;
+    case STATE(MOVING):
+        return error_new(CODE_ABORTED, "the volume \"%s\" is %s%s; try again", volume->handle,
+                         volume->move->node_id[0] ? "moving to node " : "being deleted",
+                         volume->move->node_id);
+    case STATE(INCOMING):
+        return error_new(CODE_ABORTED, "the volume \"%s\" is arriving from node %s; try again",
+                         volume->handle, volume->move->node_id);
+    case STATE(LEFT):
+        return error_new(CODE_UNAVAILABLE, "the volume \"%s\" has moved to node %s", volume->handle,
+                         volume->move->node_id);
+    case STATE(RECEIVING):
+        return error_new(CODE_UNAVAILABLE, "the volume \"%s\" is still on node %s", volume->handle,
+                         volume->move->node_id);
+    default:
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", volume->handle);
+    }
 }
 
 struct error *
@@ -48,6 +73,21 @@ volume_get(struct engine *engine, const char *handle, struct arena *arena, volum
         return error;
     *out = (volume_record *)row.record;
     return volume_check_ready(*out);
+}
+
+struct error *
+volume_check_unused(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    struct mount_list uses;
+    if (volume->n_attachments)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the volume is published on the node \"%s\": unpublish it first",
+                         volume->attachments[0]->node_id);
+    struct error *error = engine->use->list(engine, volume, arena, &uses);
+    if (!error && uses.count)
+        error = error_new(CODE_FAILED_PRECONDITION,
+                          "the volume is in use at %s: unpublish it first", uses.records[0]->path);
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the list */
 }
 
 struct error *
@@ -63,6 +103,23 @@ volume_take_source(struct engine *engine, const char *handle, struct arena *aren
 }
 
 struct error *
+volume_take_moving(struct engine *engine, const char *handle, uint64_t epoch, struct arena *arena,
+                   struct name_lock **lock, volume_record **out)
+{
+    struct row row;
+    struct error *error = data_lock_shared(engine, &volume_rows, handle, lock);
+    if (!error)
+        error = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (error)
+        return error;
+    *out = (volume_record *)row.record;
+    if ((*out)->state != STATE(MOVING) || (*out)->epoch != epoch)
+        return error_new(CODE_FAILED_PRECONDITION, "the volume \"%s\" is not moving at epoch %ju",
+                         handle, (uintmax_t)epoch);
+    return volume_adopt_size(engine, *out);
+}
+
+struct error *
 volume_list(struct engine *engine, const char *after, size_t limit, struct arena *arena,
             struct volume_page *out)
 {
@@ -74,7 +131,7 @@ volume_list(struct engine *engine, const char *after, size_t limit, struct arena
     out->volumes = arena_alloc(arena, page.count * sizeof *out->volumes);
     for (size_t i = 0; i < page.count; i++) {
         volume_record *volume = (volume_record *)page.rows[i].record;
-        if (volume->state == STATE(READY) && !volume->ephemeral)
+        if (move_rows_is_listed(volume) && !volume->ephemeral)
             out->volumes[out->count++] = volume;
     }
     if (page.has_more)

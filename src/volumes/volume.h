@@ -9,7 +9,20 @@
 #include "base/text_map.h"
 #include "volumes/rows.h"
 
-enum source_kind { SOURCE_NONE, SOURCE_VOLUME, SOURCE_SNAPSHOT };
+enum source_kind { SOURCE_NONE, SOURCE_VOLUME, SOURCE_SNAPSHOT, SOURCE_EXPORT };
+
+/* A snapshot in a repository, as its record describes it. */
+struct volume_import {
+    const char *repository;
+    const char *id;
+    enum volume_kind kind;
+    int64_t size_bytes;
+    const char *fs_type;
+    int64_t formatted_bytes;
+    bool blank;
+    uint32_t sector_bytes;
+    bool nocow;
+};
 
 struct volume_request {
     const char *name;
@@ -21,7 +34,9 @@ struct volume_request {
     struct text_map mutable_parameters;
     enum source_kind source_kind;
     const char *source_handle;
+    const struct volume_import *import; /* of SOURCE_EXPORT */
     bool ephemeral;
+    bool is_chosen;   /* its node was chosen from several: the handle is marked (handle.h) */
     uint64_t wait_ms; /* how long to wait for a long copy */
 };
 
@@ -37,7 +52,7 @@ MUST_CHECK struct error *volume_create(struct engine *engine, const struct volum
 /*
  * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or while a copy of
  * it is being made. Snapshots stay: they are copies. Cancels the copy that is making it; ABORTED if
- * that takes long to end.
+ * that takes long to end. UNAVAILABLE: it has moved to another node.
  */
 MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
 
@@ -45,8 +60,17 @@ MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle
 MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
                                     volume_record **out);
 
-/* ABORTED: it is still being copied. */
+/*
+ * The one place where the state of a volume is checked before it is used or changed. ABORTED: it is
+ * still being copied, or moving. UNAVAILABLE: it is on another node. NOT_FOUND: it is deleted.
+ */
 MUST_CHECK struct error *volume_check_ready(const volume_record *volume);
+/* Otherwise nobody uses it on this node. */
+bool volume_is_ready(const volume_record *volume);
+
+/* FAILED_PRECONDITION: it is attached or mounted. The caller holds the volume. */
+MUST_CHECK struct error *volume_check_unused(struct engine *engine, const volume_record *volume,
+                                             struct arena *arena);
 
 /*
  * Locks the volume's data for copying, reads its row and flushes its mounts. The lock is released
@@ -56,7 +80,12 @@ MUST_CHECK struct error *volume_take_source(struct engine *engine, const char *h
                                             struct arena *arena, struct name_lock **lock,
                                             volume_record **out);
 
-/* Volumes by age, without those that are being copied and ephemeral ones. */
+/* The same for a volume that is MOVING at this epoch. FAILED_PRECONDITION: it is not. */
+MUST_CHECK struct error *volume_take_moving(struct engine *engine, const char *handle,
+                                            uint64_t epoch, struct arena *arena,
+                                            struct name_lock **lock, volume_record **out);
+
+/* Volumes by age, without those that are being copied, those of other nodes and ephemeral ones. */
 struct volume_page {
     volume_record **volumes;
     size_t count;

@@ -6,6 +6,7 @@
 #include "volumes/data_lock.h"
 #include "volumes/held.h"
 #include "volumes/mend.h"
+#include "volumes/move.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
 #include "volumes/volume_use.h"
@@ -174,6 +175,7 @@ volume_attach(struct engine *engine, const char *handle, const char *node_id, bo
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     bool is_there = false;
+    move_await_reconciled(engine);
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
         error = check_attachments(held.record, node_id, read_only, capability, &is_there);

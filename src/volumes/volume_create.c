@@ -17,7 +17,10 @@
 #include "volumes/copy.h"
 #include "volumes/data_lock.h"
 #include "volumes/handle.h"
-#include "volumes/remote_data.h"
+#include "volumes/move.h"
+#include "volumes/move_rows.h"
+#include "volumes/remote_open.h"
+#include "volumes/replica_cluster.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
@@ -38,6 +41,7 @@ struct source {
     struct name_lock *held; /* the lock on it, so that nobody deletes it meanwhile */
     /* Of a source on another node, until the copy has started: the handle of the snapshot there. */
     const char *remote;
+    struct remote_source remote_source;
     const struct remote_data *opened_by;
 };
 
@@ -55,7 +59,10 @@ same_source(const volume_record *record, const struct volume_request *request)
     const Csi__V1__VolumeContentSource *source = record->source;
     switch (request->source_kind) {
     case SOURCE_NONE:
-        return !source;
+        return !source && !record->import;
+    case SOURCE_EXPORT:
+        return record->import && strcmp(record->import->id, request->import->id) == 0 &&
+               strcmp(record->import->repository, request->import->repository) == 0;
     case SOURCE_VOLUME:
         return source && source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME &&
                strcmp(source->volume->volume_id, request->source_handle) == 0;
@@ -73,6 +80,13 @@ fits_size(const volume_record *record, const struct volume_request *request)
            (!request->limit_bytes || record->size_bytes <= request->limit_bytes) &&
            (!record->asked_capacity ||
             record->asked_capacity->required_bytes == request->required_bytes);
+}
+
+/* The users of a raw device may have made a file system on it. */
+static bool
+has_file_system(const volume_record *record, const char *wanted)
+{
+    return strcmp(wanted, record->fs_type) == 0 || (!wanted[0] && capability_any_block(record));
 }
 
 /* What differs between the volume and the request; NULL if nothing does. */
@@ -93,7 +107,7 @@ find_difference(const volume_record *record, const struct volume_request *reques
         return "parameters";
     if (!spec_same_parameters(&changeable, &request->mutable_parameters))
         return "mutable parameters";
-    if (error || (int)spec.kind != (int)record->kind || strcmp(spec.fs_type, record->fs_type) != 0)
+    if (error || (int)spec.kind != (int)record->kind || !has_file_system(record, spec.fs_type))
         return "capabilities";
     return NULL;
 }
@@ -103,6 +117,8 @@ answer_existing(volume_record *record, const struct volume_request *request, str
                 volume_record **out)
 {
     const char *difference = find_difference(record, request, arena);
+    if (move_rows_is_deletion(record))
+        return volume_check_ready(record);
     if (difference)
         return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" exists with other %s",
                          request->name, difference);
@@ -131,6 +147,26 @@ find_volume_source(struct engine *engine, const char *handle, struct arena *aren
     return NULL;
 }
 
+static bool
+is_elsewhere(const struct engine *engine, const char *handle)
+{
+    char home[HANDLE_HOME_SIZE];
+    return engine->home[0] && handle_read_home(handle, home) && strcmp(home, engine->home) != 0;
+}
+
+/* A volume may have moved here, or away. */
+static bool
+is_volume_elsewhere(struct engine *engine, const char *handle, struct arena *arena)
+{
+    struct row row;
+    struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (error)
+        return is_elsewhere(engine, handle);
+    const volume_record *volume = (const volume_record *)row.record;
+    return volume->state == STATE(LEFT) || volume->state == STATE(RECEIVING);
+}
+
+/* Also one of another node that this node has a copy of. */
 static struct error *
 find_snapshot_source(struct engine *engine, const char *handle, struct arena *arena,
                      struct source *out)
@@ -138,7 +174,8 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     snapshot_record *snapshot;
     struct error *error = data_lock_shared(engine, &snapshot_rows, handle, &out->held);
     if (!error)
-        error = snapshot_get(engine, handle, arena, &snapshot);
+        error = is_elsewhere(engine, handle) ? snapshot_get_any(engine, handle, arena, &snapshot)
+                                             : snapshot_get(engine, handle, arena, &snapshot);
     if (!error && snapshot->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready to use yet; try again",
                           handle);
@@ -155,11 +192,45 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
     return NULL;
 }
 
-static bool
-is_elsewhere(const struct engine *engine, const char *handle)
+/* The node that has the source, if it may be another than the handle says; "": it is that one. */
+static const char *
+find_owner(struct engine *engine, const struct volume_request *request, struct arena *arena)
 {
-    char home[HANDLE_HOME_SIZE];
-    return engine->home[0] && handle_read_home(handle, home) && strcmp(home, engine->home) != 0;
+    const struct move_cluster *cluster = atomic_load(&engine->moves);
+    struct owner owner;
+    if (!cluster || request->source_kind != SOURCE_VOLUME)
+        return "";
+    struct error *error AUTO(error_cleanup) =
+        cluster->owners->read(cluster->owners->context, request->source_handle, &owner);
+    return error || !owner.epoch ? "" : arena_string(arena, owner.node_id);
+}
+
+static bool
+is_unreachable(const struct error *error)
+{
+    return error->code == CODE_UNAVAILABLE || error->code == CODE_DEADLINE_EXCEEDED;
+}
+
+/* The node that took the snapshot does not answer; another may have a copy. Takes its error. */
+static struct error *
+open_copy(struct engine *engine, const struct volume_request *request, struct arena *arena,
+          struct source *out, struct error *error)
+{
+    const struct replica_cluster *cluster = atomic_load(&engine->replicas);
+    const char *const *ids;
+    size_t count = 0;
+    struct error *none AUTO(error_cleanup) =
+        cluster ? cluster->holders(cluster->context, request->source_handle, arena, &ids, &count)
+                : NULL;
+    for (size_t i = 0; !none && i < count; i++) {
+        struct error *failure AUTO(error_cleanup) = remote_open_source(
+            engine, request, ids[i], arena, &out->remote_source, &out->opened_by);
+        if (failure)
+            continue;
+        error_free(error);
+        return NULL;
+    }
+    return error;
 }
 
 /* Copies of a volume on another node are copies of a snapshot of it. */
@@ -167,43 +238,90 @@ static struct error *
 find_remote_source(struct engine *engine, const struct volume_request *request, struct arena *arena,
                    struct source *out)
 {
-    const struct remote_data *remote = atomic_load(&engine->remote);
-    struct remote_source found;
-    char transfer_id[BACKEND_HANDLE_SIZE];
-    if (!remote)
-        return error_new(CODE_UNAVAILABLE, "this node has not joined its cluster yet");
-    handle_make(engine, transfer_id);
-    struct error *error = remote->open(remote->context, request->source_kind,
-                                       request->source_handle, transfer_id, arena, &found);
+    struct remote_source *found = &out->remote_source;
+    struct error *error = remote_open_source(engine, request, find_owner(engine, request, arena),
+                                             arena, found, &out->opened_by);
+    if (error && request->source_kind == SOURCE_SNAPSHOT && is_unreachable(error))
+        error = open_copy(engine, request, arena, out, error);
     if (error)
         return error_wrap(error, "source");
-    *out = (struct source){
-        .kind = request->source_kind,
-        .data = {.kind = found.kind, .role = ROLE_SNAPSHOT},
-        .size_bytes = found.size_bytes,
-        .fs_type = found.fs_type,
-        .formatted_bytes = found.formatted_bytes,
-        .blank = found.blank,
-        .sector_bytes = found.sector_bytes,
-        .nocow = found.nocow,
-        .remote = found.snapshot,
-        .opened_by = remote,
-    };
-    snprintf(out->data.handle, sizeof out->data.handle, "%s", found.snapshot);
+    out->kind = request->source_kind;
+    out->data = (struct data){.kind = found->kind, .role = ROLE_SNAPSHOT};
+    out->size_bytes = found->size_bytes;
+    out->fs_type = found->fs_type;
+    out->formatted_bytes = found->formatted_bytes;
+    out->blank = found->blank;
+    out->sector_bytes = found->sector_bytes;
+    out->nocow = found->nocow;
+    out->remote = found->snapshot;
+    snprintf(out->data.handle, sizeof out->data.handle, "%s", found->snapshot);
     return NULL;
+}
+
+/* A snapshot that this node has a complete copy of. `*is_orphan`: its own node has lost it. */
+static bool
+has_copy(struct engine *engine, const char *handle, struct arena *arena, bool *is_orphan)
+{
+    snapshot_record *snapshot;
+    struct error *error AUTO(error_cleanup) = snapshot_get_any(engine, handle, arena, &snapshot);
+    *is_orphan = !error && snapshot->is_orphan;
+    return !error && snapshot->state == SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY;
+}
+
+/*
+ * The node that made a snapshot is asked whether it still exists, even if there is a copy here. If
+ * that node cannot be reached, the copy counts.
+ */
+static struct error *
+find_source_elsewhere(struct engine *engine, const struct volume_request *request,
+                      struct arena *arena, struct source *out)
+{
+    bool is_orphan = false;
+    bool has_it = request->source_kind == SOURCE_SNAPSHOT &&
+                  has_copy(engine, request->source_handle, arena, &is_orphan);
+    struct error *error = find_remote_source(engine, request, arena, out);
+    bool is_lost = error && (is_unreachable(error) || (is_orphan && error->code == CODE_NOT_FOUND));
+    if (!has_it || (error && !is_lost))
+        return error;
+    if (!error)
+        out->opened_by->close(out->opened_by->context, out->remote_source.node_id, out->remote);
+    error_free(error);
+    *out = (struct source){0};
+    return find_snapshot_source(engine, request->source_handle, arena, out);
+}
+
+static void
+describe_import(const struct volume_import *import, struct source *out)
+{
+    out->kind = SOURCE_EXPORT;
+    out->data = (struct data){.kind = import->kind, .role = ROLE_SNAPSHOT};
+    out->size_bytes = import->size_bytes;
+    out->fs_type = import->fs_type;
+    out->formatted_bytes = import->formatted_bytes;
+    out->blank = import->blank;
+    out->sector_bytes = import->sector_bytes;
+    out->nocow = import->nocow;
 }
 
 static struct error *
 find_source(struct engine *engine, const struct volume_request *request, struct arena *arena,
             struct source *out)
 {
-    if (request->source_kind != SOURCE_NONE && is_elsewhere(engine, request->source_handle))
-        return find_remote_source(engine, request, arena, out);
-    if (request->source_kind == SOURCE_VOLUME)
-        return find_volume_source(engine, request->source_handle, arena, out);
-    if (request->source_kind == SOURCE_SNAPSHOT)
-        return find_snapshot_source(engine, request->source_handle, arena, out);
-    return NULL;
+    const char *handle = request->source_handle;
+    switch (request->source_kind) {
+    case SOURCE_VOLUME:
+        return is_volume_elsewhere(engine, handle, arena)
+                   ? find_source_elsewhere(engine, request, arena, out)
+                   : find_volume_source(engine, handle, arena, out);
+    case SOURCE_SNAPSHOT:
+        return is_elsewhere(engine, handle) ? find_source_elsewhere(engine, request, arena, out)
+                                            : find_snapshot_source(engine, handle, arena, out);
+    case SOURCE_EXPORT:
+        describe_import(request->import, out);
+        return NULL;
+    default:
+        return NULL;
+    }
 }
 
 static void
@@ -211,7 +329,8 @@ release_source(struct source *source)
 {
     name_lock_release(&source->held);
     if (source->remote)
-        source->opened_by->close(source->opened_by->context, source->remote);
+        source->opened_by->close(source->opened_by->context, source->remote_source.node_id,
+                                 source->remote);
 }
 
 static struct error *
@@ -244,7 +363,7 @@ record_source(const struct volume_request *request, struct arena *arena)
 {
     Csi__V1__VolumeContentSource *source = arena_alloc(arena, sizeof *source);
     csi__v1__volume_content_source__init(source);
-    if (request->source_kind == SOURCE_NONE)
+    if (request->source_kind == SOURCE_NONE || request->source_kind == SOURCE_EXPORT)
         return NULL;
     if (request->source_kind == SOURCE_VOLUME) {
         source->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME;
@@ -268,6 +387,8 @@ make_record(const struct engine *engine, const struct volume_request *request,
     skycap__records__volume_record__init(record);
     record->handle = arena_alloc(arena, BACKEND_HANDLE_SIZE);
     handle_make_for(engine, home, record->handle);
+    if (request->is_chosen)
+        handle_mark_choice(record->handle);
     record->name = (char *)request->name;
     record->kind = spec->kind == KIND_IMAGE ? SKYCAP__RECORDS__VOLUME_RECORD__KIND__IMAGE
                                             : SKYCAP__RECORDS__VOLUME_RECORD__KIND__TREE;
@@ -296,15 +417,6 @@ make_record(const struct engine *engine, const struct volume_request *request,
     return record;
 }
 
-static bool
-may_be_written_raw(const volume_record *record)
-{
-    for (size_t i = 0; i < record->n_capabilities; i++)
-        if (capability_is_block(record->capabilities[i]))
-            return true;
-    return false;
-}
-
 /* Copies to the record what the image inherits from its source. */
 static void
 inherit(volume_record *record, const struct source *source)
@@ -312,7 +424,7 @@ inherit(volume_record *record, const struct source *source)
     record->formatted_bytes = source->formatted_bytes;
     if (source->kind != SOURCE_NONE)
         record->sector_bytes = source->sector_bytes;
-    record->blank = (source->kind == SOURCE_NONE || source->blank) && !may_be_written_raw(record);
+    record->blank = (source->kind == SOURCE_NONE || source->blank) && !capability_any_block(record);
 }
 
 /* ---- making it ---- */
@@ -341,7 +453,9 @@ choose_backend(const struct engine *engine, const struct volume_request *request
     const char *name = text_map_find(&request->parameters, "backend");
     if (name)
         return error_wrap(backend_find(engine->backend, name, out), "parameter \"backend\"");
-    *out = source->remote ? engine->backend : backend_of(engine->backend, source->data.handle);
+    *out = source->remote || source->kind == SOURCE_EXPORT
+               ? engine->backend
+               : backend_of(engine->backend, source->data.handle);
     return NULL;
 }
 
@@ -350,7 +464,7 @@ is_made_at_once(const struct engine *engine, const volume_record *record,
                 const struct source *source)
 {
     struct data data = volume_data(record);
-    if (source->remote)
+    if (source->remote || source->kind == SOURCE_EXPORT)
         return false;
     return source->kind == SOURCE_NONE ||
            backend_copies_instantly(engine->backend, &source->data, &data);
@@ -375,6 +489,25 @@ make_data(struct engine *engine, const volume_record *record, const struct volum
     return error;
 }
 
+static void
+record_remote(volume_record *record, const struct remote_source *source, struct arena *arena)
+{
+    record->remote_snapshot = (char *)source->snapshot;
+    record->remote_node = (char *)source->node_id;
+    record->remote_base = (char *)source->base;
+    record->remote_source = remote_open_record(source, arena);
+}
+
+static void
+record_import(volume_record *record, const struct volume_import *import, struct arena *arena)
+{
+    record->import = arena_alloc(arena, sizeof *record->import);
+    skycap__records__import_record__init(record->import);
+    record->import->repository = (char *)import->repository;
+    record->import->id = (char *)import->id;
+    record->import->importing = true;
+}
+
 /* The volume is complete when this returns, or its copy has been started and it is COPYING. */
 static struct error *
 make_volume(struct engine *engine, const struct volume_request *request, struct arena *arena,
@@ -396,13 +529,28 @@ make_volume(struct engine *engine, const struct volume_request *request, struct 
     *out = make_record(engine, request, &spec, home, arena);
     inherit(*out, &source);
     if (source.remote)
-        (*out)->remote_snapshot = (char *)source.remote;
+        record_remote(*out, &source.remote_source, arena);
+    if (source.kind == SOURCE_EXPORT)
+        record_import(*out, request->import, arena);
     if (is_made_at_once(engine, *out, &source))
         return make_data(engine, *out, &spec, &source, arena);
     error = copy_start(engine, &volume_rows, &(*out)->base, &source.data, &source.held);
     if (!error)
         source.remote = NULL;
     (*out)->state = STATE(COPYING);
+    return error;
+}
+
+/* A volume that has moved away may have been deleted there: then there is none. */
+static struct error *
+look_for_moved(struct engine *engine, struct row *existing, struct arena *arena)
+{
+    bool exists = true;
+    volume_record *record = (volume_record *)existing->record;
+    struct error *error =
+        record->state == STATE(LEFT) ? move_look_for(engine, record, arena, &exists) : NULL;
+    if (!exists)
+        existing->record = NULL;
     return error;
 }
 
@@ -415,6 +563,8 @@ find_or_make(struct engine *engine, const struct volume_request *request, struct
     struct error *error = name_lock_take(&engine->locks, "volume", request->name, &lock);
     if (!error)
         error = rows_find(engine, &volume_rows, request->name, arena, &existing);
+    if (!error && existing.record)
+        error = look_for_moved(engine, &existing, arena);
     if (error)
         return error;
     return existing.record ? answer_existing((volume_record *)existing.record, request, arena, out)

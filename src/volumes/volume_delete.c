@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deleting volumes. */
+#include "volumes/bases.h"
 #include "volumes/copy.h"
 #include "volumes/data_lock.h"
+#include "volumes/move.h"
+#include "volumes/move_rows.h"
 #include "volumes/volume.h"
 #include "volumes/volume_use.h"
 
 #define STATE(name) SKYCAP__RECORDS__VOLUME_RECORD__STATE__##name
-
-static struct error *
-check_unused(struct engine *engine, const volume_record *volume, struct arena *arena)
-{
-    struct mount_list uses;
-    if (volume->n_attachments)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "the volume is published on the node \"%s\": unpublish it first",
-                         volume->attachments[0]->node_id);
-    struct error *error = engine->use->list(engine, volume, arena, &uses);
-    if (!error && uses.count)
-        error = error_new(CODE_FAILED_PRECONDITION,
-                          "the volume is in use at %s: unpublish it first", uses.records[0]->path);
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the list */
-}
 
 /* One durable write, then the data is removed. The next start removes what a crash leaves of it. */
 static struct error *
 delete_row_and_data(struct engine *engine, const volume_record *volume)
 {
     struct data data = volume_data(volume);
+    bases_drop_of(engine, volume->handle);
     struct error *error = rows_delete(engine, &volume_rows, &volume->base);
     if (!error)
         rows_drop_data(engine, &data);
@@ -39,6 +28,14 @@ find_row(struct engine *engine, const char *handle, struct arena *arena, struct 
 {
     row->record = NULL;
     return error_forgive(rows_get(engine, &volume_rows, handle, arena, row), CODE_NOT_FOUND);
+}
+
+/* The volume's lock is held. */
+static struct error *
+delete_moved(struct engine *engine, const struct row *row, struct arena *arena)
+{
+    struct held_volume held = {.row = *row, .record = (volume_record *)row->record};
+    return move_delete(engine, &held, arena);
 }
 
 /*
@@ -58,7 +55,9 @@ delete_held(struct engine *engine, const char *handle, struct arena *arena)
     }
     if (error || !row.record)
         return error;
-    error = check_unused(engine, (volume_record *)row.record, arena);
+    error = volume_check_unused(engine, (volume_record *)row.record, arena);
+    if (!error && !move_rows_is_at_home(engine, (volume_record *)row.record))
+        return delete_moved(engine, &row, arena);
     if (!error)
         error = data_lock_exclusive(engine, &volume_rows, handle, &data);
     return error ? error : delete_row_and_data(engine, (volume_record *)row.record);

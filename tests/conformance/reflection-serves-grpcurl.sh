@@ -30,7 +30,9 @@ grpc.health.v1.Health
 grpc.reflection.v1.ServerReflection
 grpc.reflection.v1alpha.ServerReflection
 skycap.v1.Inventory
-skycap.v1.Operations"
+skycap.v1.Operations
+skycap.v1.Repositories
+skycap.v1.VeleroHost"
 
 check "list a service" "$(ask "$SOCKET" list csi.v1.Identity)" "csi.v1.Identity.GetPluginCapabilities
 csi.v1.Identity.GetPluginInfo

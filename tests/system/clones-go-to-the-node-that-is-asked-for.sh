@@ -102,7 +102,12 @@ check "a copy that was interrupted twice has the content" "$(sum_of 2 long-clone
 
 # A copy whose source is silent can be cancelled, and leaves nothing.
 at_node 2 volume delete long-clone >/dev/null
-at_node 2 volume create silent --node node-2 --from-volume long >/dev/null 2>&1 &
+at_node 1 volume create other --node node-1 >/dev/null # of which node 2 has nothing
+at_node 1 volume publish other "$path" >/dev/null
+for number in $(seq 6); do head -c 50000000 /dev/urandom >"$path/$number"; done
+sync -f "$path"
+at_node 1 volume unpublish other "$path" >/dev/null
+at_node 2 volume create silent --node node-2 --from-volume other >/dev/null 2>&1 &
 wait_for $((60 * SLOWER)) has_copied 50000000 || fail "the second transfer does not begin"
 signal_node 1 STOP
 operation=$(at_node 2 op list -o json | /usr/bin/python3 -c '

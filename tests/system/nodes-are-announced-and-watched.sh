@@ -31,6 +31,7 @@ for line in open(sys.argv[1]):
 
 # watch FILE: in the background, until the registry ends
 watch() {
+    : >"$1" # the file of an earlier watch has isComplete too
     "$SKYCAP" registry watch nodes -o json --endpoint "unix:$SOCKET" >"$1" 2>/dev/null &
     wait_for 5 grep -q isComplete "$1" || fail "the watch does not begin"
 }

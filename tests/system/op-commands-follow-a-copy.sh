@@ -16,16 +16,8 @@ make_mount ext4 ext4 # where every copy takes its time
 start_skycap --data "$SKYCAP_TMP/ext4/data"
 export CSI_ENDPOINT=unix:$SOCKET
 
-# Many files: their copy takes some seconds, so that it can be cancelled long before its end.
 "$SKYCAP" volume create source --publish "$SKYCAP_TMP/source" >/dev/null
-/usr/bin/python3 -c '
-import os, sys
-os.chdir(sys.argv[1])
-for directory in range(8):
-    os.mkdir(str(directory))
-    for file in range(5000):
-        with open(f"{directory}/{file}", "wb") as out:
-            out.write(b"x" * 8192)' "$SKYCAP_TMP/source"
+make_many_files "$SKYCAP_TMP/source"
 
 # state NAME: what the list of volumes says.
 state() {
@@ -65,6 +57,8 @@ has_bar() {
     script -qec "$SKYCAP $*" "$SKYCAP_TMP/typescript" >/dev/null
     [ $((${EPOCHREALTIME/./} - began)) -gt 1500000 ] || return 0
     grep -Eqa '\[#*\.*\] +[0-9]+%' "$SKYCAP_TMP/typescript" || fail "no bar of $*: $(cat -v "$SKYCAP_TMP/typescript")"
+    [ $((${EPOCHREALTIME/./} - began)) -gt 5000000 ] || return 0
+    grep -Eqa 'iB/s, [0-9hmins ]+ left' "$SKYCAP_TMP/typescript" || fail "no rate of $*: $(cat -v "$SKYCAP_TMP/typescript")"
 }
 # A snapshot of a directory in use is answered when it is complete, and is told before.
 has_bar snapshot create source monday

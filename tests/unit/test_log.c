@@ -135,6 +135,25 @@ values_are_quoted_where_needed(void)
     capture_close(&capture);
 }
 
+/* As hosts of go-plugin read it: other names, and a time with six decimals. */
+static void
+hclog_has_names_of_its_own(void)
+{
+    struct capture capture;
+    capture_open(&capture, true);
+    capture.log.hclog = true;
+    log_warn(&capture.log, "careful", LOG_NUMBER("code", 7));
+    json_t *json = capture_read_json(&capture);
+    CHECK_NUMBER(json_object_size(json), 4);
+    CHECK_TEXT(text_of(json, "@level"), "warn");
+    CHECK_TEXT(text_of(json, "@message"), "careful");
+    const char *time = text_of(json, "@timestamp");
+    CHECK_NUMBER(strlen(time), strlen("2026-11-15T19:40:00.123000Z"));
+    CHECK_TEXT(time + strlen(time) - 4, "000Z");
+    json_decref(json);
+    capture_close(&capture);
+}
+
 static void
 json_has_texts_and_numbers(void)
 {
@@ -517,6 +536,7 @@ main(void)
     fields_follow_the_message();
     values_are_quoted_where_needed();
     json_has_texts_and_numbers();
+    hclog_has_names_of_its_own();
     lines_below_the_level_are_dropped();
     a_long_value_is_cut_and_marked();
     a_long_message_is_cut_and_marked();

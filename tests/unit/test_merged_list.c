@@ -71,6 +71,29 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
     return NULL;
 }
 
+/* The last part of a list with copies: what is known of those that are left out, "~b". */
+static struct error *
+ask_with_copies(const struct merged_list *list, struct connection *connection, const char *token,
+                size_t most, struct list_page *out)
+{
+    const struct sources *sources = list->context;
+    struct arena *arena = call_arena(list->call);
+    if (connection)
+        return ask(list, connection, token, most, out);
+    out->entries = arena_alloc(arena, sources->count * sizeof(void *));
+    out->next_token = "";
+    for (size_t i = strtoul(token, NULL, 10); i < sources->count; i++) {
+        if (!merged_list_left_out(list, sources->items[i].name))
+            continue;
+        if (out->count == most) {
+            out->next_token = arena_print(arena, "%zu", i);
+            break;
+        }
+        out->entries[out->count++] = arena_print(arena, "~%s", sources->items[i].name);
+    }
+    return NULL;
+}
+
 struct stage {
     struct call *call;
     struct connection_set *set;
@@ -225,6 +248,23 @@ lists_of_empty_pages_end(void)
     stage_close(&stage);
 }
 
+/* Whoever is left out on one page is remembered until the last one, and is there once. */
+static void
+copies_stand_for_those_that_are_left_out(void)
+{
+    OPEN({"a", .count = 2}, {"ab", .error = CODE_UNAVAILABLE}, {"b", .error = CODE_UNAVAILABLE},
+         {"c", .count = 1});
+    stage.list.has_copies = true;
+    stage.list.ask = ask_with_copies;
+    CHECK_TEXT(page(&stage, 0, ""), "a0 a1 c0 ~ab ~b | ");
+    CHECK_TEXT(page(&stage, 2, ""), "a0 a1 | ab:0:");
+    CHECK_TEXT(page(&stage, 1, "ab:0:"), "c0 | ~!ab!b:0:");
+    CHECK_TEXT(page(&stage, 1, "~!ab!b:0:"), "~ab | ~!ab!b:0:2");
+    CHECK_TEXT(page(&stage, 1, "~!ab!b:0:2"), "~b | ");
+    CHECK_TEXT(page(&stage, 0, "~:0:"), "| ");
+    stage_close(&stage);
+}
+
 int
 main(void)
 {
@@ -240,6 +280,7 @@ main(void)
     what_is_no_token_is_refused();
     lists_end();
     lists_of_empty_pages_end();
+    copies_stand_for_those_that_are_left_out();
     runtime_close(runtime);
     return check_report("merged list");
 }

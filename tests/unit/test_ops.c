@@ -142,6 +142,90 @@ no_more_run_at_a_time_than_allowed(void)
     bench_close(&bench);
 }
 
+/* Rests until it may end, as a transfer whose source is lost. */
+static struct error *
+rest_until_allowed(void *context, const struct progress *progress)
+{
+    struct job *job = ((struct piece *)context)->job;
+    for (;;) {
+        pthread_mutex_lock(&job->lock);
+        job->runs++;
+        bool may_end = job->may_end;
+        pthread_mutex_unlock(&job->lock);
+        if (may_end)
+            return NULL;
+        if (progress->cancelled(progress->context))
+            return error_new(CODE_CANCELLED, "told to end");
+        progress_rest(progress, 10);
+    }
+}
+
+static void
+start_resting(struct bench *bench, struct job *job, const char *id)
+{
+    struct ops_spec spec = spec_for(job, id);
+    spec.work.run = rest_until_allowed;
+    CHECK_OK(ops_start(bench->ops, &spec));
+}
+
+static void
+those_that_rest_hold_up_no_others(void)
+{
+    struct bench bench;
+    struct job resting;
+    char id[16];
+    job_init(&resting);
+    bench_open(&bench, (struct ops_options){.max_running = 2});
+    for (int i = 0; i < 6; i++) {
+        snprintf(id, sizeof id, "rest-%d", i);
+        start_resting(&bench, &resting, id);
+    }
+    for (int i = 0; i < 4; i++) {
+        snprintf(id, sizeof id, "work-%d", i);
+        CHECK_OK(start(bench.ops, &bench.job, id));
+    }
+    CHECK(wait_for_count(&bench.job, &bench.job.running, 2));
+    sleep_ms(50);
+    CHECK_NUMBER(read_count(&bench.job, &bench.job.most_running), 2);
+    /* All turns are taken: one that rests can be cancelled all the same. */
+    CHECK_OK(ops_cancel(bench.ops, "rest-0"));
+    CHECK_NUMBER(wait_for(&bench, "rest-0")->state, STATE(CANCELLED));
+    allow_end(&bench.job);
+    for (int i = 0; i < 4; i++) {
+        snprintf(id, sizeof id, "work-%d", i);
+        CHECK_NUMBER(wait_for(&bench, id)->state, STATE(SUCCEEDED));
+    }
+    allow_end(&resting);
+    for (int i = 1; i < 6; i++) {
+        snprintf(id, sizeof id, "rest-%d", i);
+        CHECK_NUMBER(wait_for(&bench, id)->state, STATE(SUCCEEDED));
+    }
+    bench_close(&bench);
+}
+
+/* Those that have begun go on before others begin, and ops_close does not wait for their time. */
+static void
+those_that_rest_get_their_turn_and_end_with_the_process(void)
+{
+    struct bench bench;
+    struct job resting;
+    char id[16];
+    job_init(&resting);
+    bench_open(&bench, (struct ops_options){.max_running = 1});
+    start_resting(&bench, &resting, "rest");
+    CHECK(wait_for_count(&resting, &resting.runs, 3));
+    allow_end(&bench.job);
+    for (int i = 0; i < 50; i++) {
+        snprintf(id, sizeof id, "work-%d", i);
+        CHECK_OK(start(bench.ops, &bench.job, id));
+    }
+    unsigned runs = read_count(&resting, &resting.runs);
+    CHECK(wait_for_count(&resting, &resting.runs, runs + 3));
+    CHECK_NUMBER(wait_for(&bench, "work-49")->state, STATE(SUCCEEDED));
+    bench_close(&bench);
+    CHECK_NUMBER(resting.freed, 1);
+}
+
 static void *
 start_and_wait(void *context)
 {
@@ -416,6 +500,8 @@ main(void)
     an_end_that_does_not_fit_the_store_is_a_failure();
     an_end_waits_for_a_store_that_is_full();
     no_more_run_at_a_time_than_allowed();
+    those_that_rest_hold_up_no_others();
+    those_that_rest_get_their_turn_and_end_with_the_process();
     the_same_id_is_joined_and_never_run_twice();
     a_wait_ends_at_its_time_or_at_the_end();
     running_and_waiting_ones_can_be_cancelled();

@@ -214,9 +214,37 @@ the_program_dies_with_its_parent(void)
     close(ends[1]);
 }
 
+static void
+read_all(int fd, char *text, size_t size)
+{
+    size_t at = 0;
+    ssize_t got;
+    while ((got = read(fd, text + at, size - 1 - at)) > 0)
+        at += (size_t)got;
+    text[at] = '\0';
+}
+
+static void
+both_outputs_can_be_told_apart(void)
+{
+    const char *const arguments[] = {"sh", "-c", "echo out; echo err >&2", NULL};
+    const char *const environment[] = {NULL};
+    char text[64];
+    struct process process;
+    check_code(process_start_separate("/bin/sh", arguments, environment, &process), CODE_OK);
+    read_all(process.output, text, sizeof text);
+    CHECK_TEXT(text, "out\n");
+    read_all(process.errors, text, sizeof text);
+    CHECK_TEXT(text, "err\n");
+    CHECK_NUMBER(process_reap(&process), 0);
+    check_code(process_start_separate("/nonexistent", arguments, environment, &process),
+               CODE_NOT_FOUND);
+}
+
 int
 main(void)
 {
+    both_outputs_can_be_told_apart();
     output_and_exit_code_are_given();
     a_bad_exit_code_is_an_error_with_what_was_said();
     a_program_that_never_stops_writing_has_its_time_and_no_more();

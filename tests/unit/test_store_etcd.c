@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store on etcd: all that is true of every store, and what is its own. */
 #include "etcd_ends.h"
+#include "store/etcd_internal.h"
 #include "store_facts.h"
 
 /* Less than any time that is waited for etcd; enough for a machine that has much else to do. */
@@ -285,6 +286,41 @@ check_list(size_t count, size_t limit, size_t expected)
     arena_clear(&arena);
 }
 
+/* As if etcd was restored between two calls that follow each other at once. */
+static void
+an_answer_of_an_earlier_state_is_refused(void)
+{
+    struct store *older = open_etcd_store("earlier");
+    struct etcd_client *client = &((struct etcd_store *)older)->client;
+    struct arena arena;
+    struct store_entry entry;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    CHECK_OK(put(older, "a", "first", STORE_ANY, NULL));
+    atomic_fetch_add(&client->heard, 1000);
+    struct error *error = put(older, "a", "second", STORE_ANY, NULL);
+    CHECK(error && error->in_doubt);
+    CHECK_SAYS(error, CODE_UNAVAILABLE, "start skycap anew");
+    CHECK_SAYS(store_get(older, "a", &arena, &entry), CODE_UNAVAILABLE, "start skycap anew");
+    arena_clear(&arena);
+    store_close(older);
+}
+
+/* The same with a read. */
+static void
+an_earlier_state_is_not_told(void)
+{
+    struct store *older = open_etcd_store("earlier");
+    struct etcd_client *client = &((struct etcd_store *)older)->client;
+    struct arena arena;
+    struct store_entry entry;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    CHECK_OK(put(older, "a", "first", STORE_ANY, NULL));
+    atomic_fetch_add(&client->heard, 1000);
+    CHECK_SAYS(store_get(older, "a", &arena, &entry), CODE_UNAVAILABLE, "start skycap anew");
+    arena_clear(&arena);
+    store_close(older);
+}
+
 static void
 a_long_list_comes_whole_and_in_order(void)
 {
@@ -381,6 +417,8 @@ main(void)
     a_store_of_a_newer_program_is_refused();
     changes_of_one_are_seen_by_the_other();
     a_watch_opened_behind_a_write_does_not_tell_it_again();
+    an_answer_of_an_earlier_state_is_refused();
+    an_earlier_state_is_not_told();
     a_long_list_comes_whole_and_in_order();
     a_list_of_large_entries_comes_whole();
     closing_is_prompt();

@@ -16,7 +16,7 @@ struct candidate {
 };
 
 /* Reads the file. */
-void candidate_init(struct candidate *out, const struct directory_file *file,
+void candidate_init(struct candidate *candidate, const struct directory_file *file,
                     const struct connection_slot *before);
 void candidate_clear(struct candidate *candidate);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "volumes/figures.h"
 
 struct named_counters {
     struct named_counters *next;
@@ -121,6 +122,25 @@ print_calls(const struct connection_metrics *metrics, struct buffer *out)
     }
 }
 
+/* Of the connections of this node that have an engine. */
+static void
+print_figures(const struct connection_set *set, struct buffer *out)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char **names = arena_alloc(&arena, set->count * sizeof *names);
+    struct figures *figures = arena_alloc(&arena, set->count * sizeof *figures);
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct connection *connection = set->slots[i].connection;
+        if (!has_lines(&set->slots[i]) || !connection || !connection->driver->ops->figures)
+            continue;
+        names[count] = set->slots[i].name;
+        connection->driver->ops->figures(connection->driver, &figures[count++]);
+    }
+    figures_print(names, figures, count, out);
+}
+
 static void
 print_counter(struct buffer *out, const char *name, const char *help, uint64_t value)
 {
@@ -133,6 +153,7 @@ connection_metrics_print(struct connection_metrics *metrics, const struct connec
                          struct buffer *out)
 {
     print_up(set, out);
+    print_figures(set, out);
     print_counter(out, "skycap_connection_loads_total",
                   "Times that the connections' directory was read.", atomic_load(&metrics->loads));
     print_counter(out, "skycap_connection_bad_files_total", "Files that were seen to be wrong.",

@@ -22,9 +22,10 @@ struct connections_options {
     const char *node_id;
     const struct text_map *topology; /* of this node, beside its id; NULL: none */
     bool is_in_cluster;
-    const char *instance;         /* of this process, unique */
-    struct store *store;          /* remembers the driver of each name */
-    struct fact_changes *changes; /* notified when files or drivers change */
+    const atomic_bool *is_draining; /* no new volumes are placed on this node */
+    const char *instance;           /* of this process, unique */
+    struct store *store;            /* remembers the driver of each name */
+    struct fact_changes *changes;   /* notified when files or drivers change */
     struct runtime *runtime;
     const struct log *log;
 };

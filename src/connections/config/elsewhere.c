@@ -141,6 +141,7 @@ add_connection(const struct node *node, const char *name)
         &arena, spec, driver, connection_metrics_counters(node->elsewhere->metrics, name));
     connection->place = place;
     connection->node_address = arena_string(&connection->arena, node->member->address);
+    connection->is_draining = text_map_find(&node->member->attributes, CLUSTER_DRAINING) != NULL;
     node->set->elsewhere[node->set->elsewhere_count++] = connection;
 }
 
@@ -262,6 +263,8 @@ elsewhere_tell(const struct elsewhere *elsewhere, const struct connection_set *s
     struct driver_facts *engine AUTO(driver_facts_cleanup) = find_engine(set);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     text_map_set(&attributes, &arena, CLUSTER_CONNECTIONS, print_names(set, &arena));
+    if (atomic_load(elsewhere->options->is_draining))
+        text_map_set(&attributes, &arena, CLUSTER_DRAINING, "true");
     for (size_t i = 0; engine && i < engine->topology.count; i++)
         text_map_set(&attributes, &arena,
                      arena_print(&arena, CLUSTER_TOPOLOGY "%s", engine->topology.pairs[i].key),

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "volumes/handle.h"
+
 char *
 choice_rows_key(const char *name, struct arena *arena)
 {
@@ -47,14 +49,20 @@ choice_rows_look(struct router *router)
 {
     struct arena arena;
     struct store_list rows;
-    if (router->shared != router->store) /* other processes may write rows at any time */
-        return;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error AUTO(error_cleanup) =
         store_list(router->store, "chosen/", NULL, 1, &arena, &rows);
     if (!error)
         atomic_store(&router->has_choices, rows.count > 0);
     arena_clear(&arena);
+}
+
+bool
+choice_rows_are_shared(const struct router *router, const struct connection *connection,
+                       const char *handle)
+{
+    return router->shared != router->store &&
+           (!connection->spec->driver->speaks_our_ids || handle_has_choice(handle));
 }
 
 static struct error *
@@ -73,10 +81,13 @@ forget_in(struct store *store, const char *volume_id, struct arena *arena)
 
 /* Choices are in the shared store. Copies, which have such rows too, are in this process' own. */
 struct error *
-choice_rows_forget(const struct router *router, const char *volume_id, struct arena *arena)
+choice_rows_forget(const struct router *router, const char *volume_id, bool are_shared,
+                   struct arena *arena)
 {
-    struct error *error = forget_in(router->store, volume_id, arena);
-    if (!error && router->shared != router->store)
+    struct error *error = NULL;
+    if (atomic_load(&router->has_choices))
+        error = forget_in(router->store, volume_id, arena);
+    if (!error && are_shared)
         error = forget_in(router->shared, volume_id, arena);
     return error;
 }

@@ -3,6 +3,10 @@
  * The connections that labels have selected for new volumes. The row `choice/NAME` names the
  * connection and is written before its driver is called. The row `chosen/ID` names that row, so
  * that the deletion of the volume finds it.
+ *
+ * The rows are in the store that all processes share. In a cluster that is the registry, and a
+ * deletion should not need it. So a volume of ours that has rows there has a mark in its handle
+ * (volumes/handle.h). Nobody knows whether the volumes of other drivers have.
  */
 #ifndef CONNECTIONS_FORWARD_CHOICE_ROWS_H
 #define CONNECTIONS_FORWARD_CHOICE_ROWS_H
@@ -28,8 +32,12 @@ MUST_CHECK struct error *choice_rows_write(struct router *router, const char *ke
 /* At start: sets has_choices. */
 void choice_rows_look(struct router *router);
 
-/* The volume has been deleted: deletes its rows. */
+/* May a volume with this handle have rows in a store that is not this process' own? */
+bool choice_rows_are_shared(const struct router *router, const struct connection *connection,
+                            const char *handle);
+
+/* The volume has been deleted: deletes its rows; `are_shared` as above. */
 MUST_CHECK struct error *choice_rows_forget(const struct router *router, const char *volume_id,
-                                            struct arena *arena);
+                                            bool are_shared, struct arena *arena);
 
 #endif

@@ -95,7 +95,8 @@ conclude(struct forward *f, struct error *error)
     if (!error && f->inline_id)
         error = inline_volumes_note(f->router, f->request);
     if (!error && f->chosen_id)
-        error = choice_rows_forget(f->router, f->chosen_id, call_arena(f->call));
+        error =
+            choice_rows_forget(f->router, f->chosen_id, f->choice_is_shared, call_arena(f->call));
     return error;
 }
 

@@ -24,6 +24,7 @@ struct forward {
     ProtobufCMessage *reply;   /* NULL: the method streams its answer */
     const char *inline_id;     /* of an inline volume; NULL: it is not one */
     const char *chosen_id;     /* of a deleted volume that may have rows of a choice; may be NULL */
+    bool choice_is_shared;     /* its rows may be in the store of all processes */
     bool on_loop;
 
     /* Between the request and the answer. */

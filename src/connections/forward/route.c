@@ -46,6 +46,15 @@ several_error(const char *id, const struct connection *one, const struct connect
                      id, one->spec->name, other->spec->name);
 }
 
+/* The home of the handle is not a node of the cluster; but it may have moved to one. */
+static void
+note_lost(struct search *search, enum id_kind kind, const struct global_id *parts)
+{
+    search->route->own = connection_set_find(search->set, parts->connection);
+    search->route->kind = kind;
+    search->route->handle = parts->handle;
+}
+
 static struct error *
 look_at_id(void *context, enum id_field field, char **id)
 {
@@ -72,8 +81,10 @@ look_at_id(void *context, enum id_field field, char **id)
     if (!error && !found)
         error = error_new(CODE_NOT_FOUND, "there is no connection \"%s\" for \"%s\"",
                           parts.connection, *id);
-    if (error)
+    if (error) {
+        note_lost(search, csi_fields_kind(field), &parts);
         return error;
+    }
     if (route->connection && route->connection != found)
         return several_error(*id, found, route->connection);
     if (!route->handle) {

@@ -11,8 +11,8 @@
 #include "volumes/name_locks.h"
 
 struct cluster;
-struct homeless;
 struct node_announcer;
+struct places;
 struct router_service;
 struct ops;
 struct topology_keys;
@@ -31,15 +31,16 @@ struct router {
     struct store *shared; /* of all processes: long handles, node ids, choices; may be `store` */
     struct fact_changes *changes;
     struct connections *connections;
-    struct cluster *cluster;   /* NULL: this node is alone */
-    struct homeless *homeless; /* of a cluster */
+    struct cluster *cluster; /* NULL: this node is alone */
+    struct places *places;   /* of a cluster: where volumes are */
     struct router_service *services[SERVICES_COUNT];
     struct ops *ops;            /* copies across connections */
-    atomic_bool has_choices;    /* there may be rows of choices (choice_rows.h) or of copies */
+    atomic_bool has_choices;    /* `store` may have rows of choices (choice_rows.h) or of copies */
     struct name_locks choosing; /* names of volumes whose connection is being selected */
     atomic_uint plans;          /* rows of copy targets that a driver may have made */
     struct topology_keys *topology_keys;
     struct node_announcer *announcer;
+    atomic_bool is_draining; /* no new volumes are placed on this node */
 };
 
 /* The context of every handler is the router. */

@@ -2,45 +2,14 @@
 /* Handles without a home: see homeless.h. */
 #include "connections/router/homeless.h"
 
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/memory.h"
 #include "connections/forward/router_state.h"
 #include "connections/router/parallel_calls.h"
+#include "connections/router/places.h"
 #include "volumes/handle.h"
 
-#define SLOTS 4096 /* an answer that is overwritten is asked for again */
-#define MAX_PLACE 64
 #define ASK_NS UINT64_C(5000000000)
-
-struct homeless {
-    pthread_mutex_t lock;
-    struct known {
-        char handle[BACKEND_HANDLE_SIZE];
-        char place[MAX_PLACE];
-    } * known; /* by hash; SLOTS of them, or NULL */
-};
-
-struct homeless *
-homeless_new(void)
-{
-    struct homeless *homeless = memory_zeroed(sizeof *homeless);
-    pthread_mutex_init(&homeless->lock, NULL);
-    return homeless;
-}
-
-void
-homeless_free(struct homeless *homeless)
-{
-    if (!homeless)
-        return;
-    pthread_mutex_destroy(&homeless->lock);
-    free(homeless->known);
-    free(homeless);
-}
 
 bool
 homeless_is(const struct connection_set *set, const struct connection *connection,
@@ -49,36 +18,6 @@ homeless_is(const struct connection_set *set, const struct connection *connectio
     char home[HANDLE_HOME_SIZE];
     return (set->elsewhere_count || set->is_waiting) && connection->spec->driver->speaks_our_ids &&
            !connection->node_address && !handle_read_home(handle, home);
-}
-
-/* ---- what is known ---- */
-
-static struct connection *
-recall(struct homeless *homeless, const struct connection_set *set, const char *handle)
-{
-    char place[MAX_PLACE] = "";
-    pthread_mutex_lock(&homeless->lock);
-    if (homeless->known) {
-        const struct known *known = &homeless->known[hash_text(handle) % SLOTS];
-        if (strcmp(known->handle, handle) == 0)
-            memcpy(place, known->place, sizeof place);
-    }
-    pthread_mutex_unlock(&homeless->lock);
-    return place[0] ? connection_set_find_place(set, place) : NULL;
-}
-
-static void
-remember(struct homeless *homeless, const char *handle, const char *place)
-{
-    if (strlen(handle) >= BACKEND_HANDLE_SIZE || strlen(place) >= MAX_PLACE)
-        return;
-    pthread_mutex_lock(&homeless->lock);
-    if (!homeless->known)
-        homeless->known = memory_zeroed(SLOTS * sizeof *homeless->known);
-    struct known *known = &homeless->known[hash_text(handle) % SLOTS];
-    strcpy(known->handle, handle);
-    strcpy(known->place, place);
-    pthread_mutex_unlock(&homeless->lock);
 }
 
 /* ---- asking ---- */
@@ -162,12 +101,25 @@ ask_others(struct call *call, const struct connection_set *set, const struct que
     return NULL;
 }
 
+struct connection *
+homeless_ask_all(struct call *call, const struct connection_set *set, struct connection *own,
+                 enum id_kind kind, const char *handle)
+{
+    struct connection *found;
+    struct question here = {own, kind, handle, false};
+    error_free(ask(call, &here));
+    if (here.has_it)
+        return own;
+    error_free(ask_others(call, set, &here, &found));
+    return found;
+}
+
 struct error *
 homeless_find(struct call *call, const struct connection_set *set, enum id_kind kind,
               const char *handle, struct connection **connection)
 {
-    struct homeless *homeless = router_of(call)->homeless;
-    struct connection *found = recall(homeless, set, handle);
+    struct places *places = router_of(call)->places;
+    struct connection *found = places_find(places, set, handle);
     struct question own = {*connection, kind, handle, false};
     struct error *error = found ? NULL : ask(call, &own);
     if (!error && !found && own.has_it)
@@ -178,7 +130,7 @@ homeless_find(struct call *call, const struct connection_set *set, enum id_kind 
         error = ask_others(call, set, &own, &found);
     if (error || !found)
         return error;
-    remember(homeless, handle, found->place);
+    places_set(places, handle, found->place);
     *connection = found;
     return NULL;
 }

@@ -10,12 +10,6 @@
 #include "csi/ids.h"
 #include "rpc/server/call.h"
 
-struct homeless;
-
-struct homeless *homeless_new(void);
-/* NULL is fine. */
-void homeless_free(struct homeless *homeless);
-
 /* Whether the node of the handle must be found: its connection is this node's. */
 bool homeless_is(const struct connection_set *set, const struct connection *connection,
                  const char *handle);
@@ -27,5 +21,12 @@ bool homeless_is(const struct connection_set *set, const struct connection *conn
 MUST_CHECK struct error *homeless_find(struct call *call, const struct connection_set *set,
                                        enum id_kind kind, const char *handle,
                                        struct connection **connection);
+
+/*
+ * The connection that has it, of those nodes that answer; `own` is this node's. NULL: none. For
+ * volumes that have moved, while the registry does not tell where they are. On a worker.
+ */
+struct connection *homeless_ask_all(struct call *call, const struct connection_set *set,
+                                    struct connection *own, enum id_kind kind, const char *handle);
 
 #endif

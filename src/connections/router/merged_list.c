@@ -16,12 +16,15 @@ struct token {
     const char *name; /* "": from the start */
     size_t skip;
     const char *rest;
+    const char *left_out; /* "", or "!PLACE" for each */
 };
+
+#define COPIES "~" /* the name of the last source: behind all places */
 
 static struct error *
 parse_token(const char *text, struct arena *arena, struct token *out)
 {
-    *out = (struct token){"", 0, ""};
+    *out = (struct token){"", 0, "", ""};
     if (!text[0])
         return NULL;
     const char *first = strchr(text, ':');
@@ -30,14 +33,14 @@ parse_token(const char *text, struct arena *arena, struct token *out)
     if (!first || end == first + 1 || *end != ':' || first[1] == '-' || skip > MOST_SKIPPED)
         return error_new(CODE_ABORTED,
                          "starting_token is not from this list: start again without it");
-    *out = (struct token){arena_copy(arena, text, (size_t)(first - text)), skip, end + 1};
+    char *name = arena_copy(arena, text, (size_t)(first - text));
+    char *left_out = strchr(name, '!');
+    *out = (struct token){name, skip, end + 1, ""};
+    if (left_out) {
+        out->left_out = arena_string(arena, left_out);
+        *left_out = '\0';
+    }
     return NULL;
-}
-
-static char *
-print_token(const char *name, size_t skip, const char *rest, struct arena *arena)
-{
-    return arena_print(arena, "%s:%zu:%s", name, skip, rest);
 }
 
 /* ---- one connection ---- */
@@ -50,6 +53,7 @@ struct source {
     struct token start;
     size_t most;
     const char *token; /* of the requested page */
+    const char *left_out;
     struct list_page page;
     struct error *error;
     bool has_page; /* or error */
@@ -65,7 +69,26 @@ struct listing {
     size_t room; /* entries that still fit */
     size_t answered;
     struct error *failure; /* of one that was left out */
+    const char *left_out;  /* as in the token */
 };
+
+static char *
+print_token(const struct listing *listing, const char *name, size_t skip, const char *rest)
+{
+    return arena_print(listing->arena, "%s%s:%zu:%s", name, listing->left_out, skip, rest);
+}
+
+bool
+merged_list_left_out(const struct merged_list *list, const char *place)
+{
+    size_t size = strlen(place);
+    for (const char *at = list->left_out; (at = strchr(at, '!'));) {
+        at++;
+        if (strncmp(at, place, size) == 0 && (at[size] == '!' || !at[size]))
+            return true;
+    }
+    return false;
+}
 
 static struct error *
 ask_source(struct call *call, void *context)
@@ -73,6 +96,7 @@ ask_source(struct call *call, void *context)
     struct source *source = context;
     struct merged_list list = *source->list;
     list.call = call;
+    list.left_out = source->left_out;
     /* cppcheck-suppress returnDanglingLifetime ; an error does not point to the list */
     return list.ask(&list, source->connection, source->token, source->most, &source->page);
 }
@@ -90,6 +114,7 @@ ask_for_page(const struct listing *listing, struct source *source, const char *t
     }
     source->token = token;
     source->most = most;
+    source->left_out = listing->left_out;
     source->page = (struct list_page){.next_token = ""};
     struct parallel_call one = {ask_source, source, NULL};
     if (listing->count == 1 || !source->connection)
@@ -112,9 +137,9 @@ take_page(struct listing *listing, const struct token *at, const struct list_pag
         listing->room--;
     }
     if (i < page->count)
-        return print_token(at->name, i, at->rest, listing->arena);
+        return print_token(listing, at->name, i, at->rest);
     if (page->next_token[0] && !listing->room)
-        return print_token(at->name, 0, page->next_token, listing->arena);
+        return print_token(listing, at->name, 0, page->next_token);
     return NULL;
 }
 
@@ -138,7 +163,7 @@ list_source(struct listing *listing, struct source *source)
         empty = page.count ? 0 : empty + 1;
         if (strcmp(page.next_token, at.rest) == 0 || empty == MOST_EMPTY)
             return error_new(CODE_INTERNAL, "the driver's list does not end");
-        at = (struct token){at.name, 0, page.next_token};
+        at = (struct token){at.name, 0, page.next_token, ""};
     }
 }
 
@@ -152,6 +177,8 @@ leave_out(struct listing *listing, const char *name, struct error *error)
              LOG_TEXT("error", error->message));
     error_free(listing->failure);
     listing->failure = error;
+    if (listing->list->has_copies)
+        listing->left_out = arena_print(listing->arena, "%s!%s", listing->left_out, name);
 }
 
 static struct error *
@@ -159,7 +186,7 @@ list_from(struct listing *listing, struct source *source, const struct token *st
 {
     bool goes_on = strcmp(source->name, start->name) == 0;
     if (!listing->room) {
-        listing->out->next_token = print_token(source->name, 0, "", listing->arena);
+        listing->out->next_token = print_token(listing, source->name, 0, "");
         return NULL;
     }
     struct error *error = list_source(listing, source);
@@ -182,7 +209,7 @@ add_source(struct listing *listing, struct connection *connection, const char *n
         .list = listing->list,
         .connection = connection,
         .name = name,
-        .start = goes_on ? *start : (struct token){name, 0, ""},
+        .start = goes_on ? *start : (struct token){name, 0, "", ""},
     };
 }
 
@@ -206,7 +233,7 @@ find_sources(struct listing *listing, const struct token *start)
 {
     const struct merged_list *list = listing->list;
     const struct connection_set *set = list->set;
-    listing->sources = arena_alloc(listing->arena, (set->count + set->elsewhere_count + 1) *
+    listing->sources = arena_alloc(listing->arena, (set->count + set->elsewhere_count + 2) *
                                                        sizeof *listing->sources);
     if (list->has_own && !start->name[0])
         add_source(listing, NULL, "", start);
@@ -214,6 +241,8 @@ find_sources(struct listing *listing, const struct token *start)
         consider(listing, set->slots[i].connection, start);
     for (size_t i = 0; i < set->elsewhere_count; i++)
         consider(listing, set->elsewhere[i], start);
+    if (list->has_copies)
+        add_source(listing, NULL, COPIES, start);
     qsort(listing->sources, listing->count, sizeof *listing->sources, compare_sources);
 }
 
@@ -269,6 +298,7 @@ merged_list_run(const struct merged_list *list, int32_t max_entries, size_t limi
         error = connection_set_check_nodes(list->set);
     if (error)
         return error;
+    listing.left_out = start.left_out;
     listing.room = max_entries && (size_t)max_entries < limit ? (size_t)max_entries : limit;
     *out = (struct list_page){.next_token = ""};
     out->entries = arena_alloc(listing.arena, listing.room * sizeof(void *));

@@ -7,8 +7,9 @@
  * A token is PLACE:SKIP:TOKEN: the connection to continue with, how many entries of its page were
  * already listed, and the driver's token for that page. Tokens need no state, so they survive a
  * restart, and every node of a cluster understands them; if the connection is gone, the list
- * continues with the next place. A connection that does
- * not answer is left out; the health RPCs and the metrics show that it is down.
+ * continues with the next place. A connection that does not answer is left out; the health RPCs and
+ * the metrics show that it is down. If the list ends with what others know about those
+ * (has_copies), the token names them: PLACE!LEFT-OUT!LEFT-OUT:SKIP:TOKEN.
  */
 #ifndef CONNECTIONS_ROUTER_MERGED_LIST_H
 #define CONNECTIONS_ROUTER_MERGED_LIST_H
@@ -27,8 +28,10 @@ struct merged_list {
     struct call *call;
     const struct log *log;
     const struct connection_set *set;
-    const void *context; /* for the functions */
-    bool has_own;        /* the router has entries of its own, which come first */
+    const void *context;  /* for the functions */
+    bool has_own;         /* the router has entries of its own, which come first */
+    bool has_copies;      /* it has entries in the place of connections that are left out; last */
+    const char *left_out; /* for `ask`, of the last ones: "!PLACE!PLACE" */
     /* Connections that have nothing to list are skipped. */
     bool (*can)(const struct merged_list *list, struct connection *connection);
     /*
@@ -38,6 +41,9 @@ struct merged_list {
     struct error *(*ask)(const struct merged_list *list, struct connection *connection,
                          const char *token, size_t most, struct list_page *out);
 };
+
+/* For `ask`: has the connection at this place been left out? */
+bool merged_list_left_out(const struct merged_list *list, const char *place);
 
 /*
  * `max_entries` is the client's; 0 means `limit`, which is also the most. INVALID_ARGUMENT: it is

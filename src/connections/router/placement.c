@@ -89,7 +89,7 @@ ask_room(struct call *call, void *context)
                      &request.base, &reply.base);
     if (!error)
         node->available = reply.available_capacity;
-    return error;
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
 }
 
 static void
@@ -154,6 +154,22 @@ consider_all(struct placement *placement, const struct choice *choice)
     }
 }
 
+/* No new volumes are placed on nodes that are being drained. */
+static void
+drop_draining(struct placement *placement)
+{
+    const struct router *router = router_of(placement->call);
+    size_t kept = 0;
+    for (size_t i = 0; i < placement->count; i++) {
+        const struct connection *connection = placement->items[i].connection;
+        bool is_draining =
+            connection->node_address ? connection->is_draining : atomic_load(&router->is_draining);
+        if (!is_draining || !connection->spec->driver->speaks_our_ids)
+            placement->items[kept++] = placement->items[i];
+    }
+    placement->count = kept;
+}
+
 /* Only the node of the source, where a copy is cheapest. False: it does not fit. */
 static bool
 take_source(struct placement *placement, const struct connection *source)
@@ -205,6 +221,10 @@ placement_find(struct call *call, const struct connection_set *set,
     if (!placement.count)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "no registered node has one of the required topologies");
+    drop_draining(&placement);
+    if (!placement.count)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "every node with one of the required topologies is being drained");
     const Csi__V1__TopologyRequirement *wanted = request->accessibility_requirements;
     bool is_bound = take_source(&placement, source) || (wanted && wanted->n_requisite == 1);
     if (placement.count > 1)

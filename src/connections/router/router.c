@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "connections/forward/choice_rows.h"
 #include "connections/forward/forward.h"
 #include "connections/forward/inline_volumes.h"
 #include "connections/forward/route.h"
 #include "connections/request/rules.h"
 #include "connections/router/homeless.h"
 #include "connections/router/router_internal.h"
+#include "connections/router/snapshot_copies.h"
 #include "proto/csi.rpc.h"
 
 #define CONNECTION_KEY "skycap-connection" /* metadata */
@@ -123,33 +125,6 @@ find_connection(struct forward *f, struct route *route)
     return error;
 }
 
-static bool
-is_on(const struct connection *connection, const char *node_id)
-{
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    return facts->node_id && strcmp(facts->node_id, node_id) == 0;
-}
-
-/* A volume of one node cannot be attached to another one. Nodes that do not exist are NOT_FOUND. */
-static struct error *
-check_node(const struct forward *f)
-{
-    const Csi__V1__ControllerPublishVolumeRequest *request = (const void *)f->request;
-    if (f->request->descriptor != &csi__v1__controller_publish_volume_request__descriptor ||
-        !f->set->elsewhere_count || !f->connection->spec->driver->speaks_our_ids ||
-        is_on(f->connection, request->node_id))
-        return NULL;
-    bool is_node = strcmp(request->node_id, f->router->node_id) == 0;
-    for (size_t i = 0; i < f->set->elsewhere_count; i++)
-        is_node = is_node || is_on(f->set->elsewhere[i], request->node_id);
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(f->connection->driver);
-    return is_node ? error_new(CODE_FAILED_PRECONDITION,
-                               "the volume is on node \"%s\", and cannot be used on node \"%s\": "
-                               "clone it there",
-                               facts->node_id, request->node_id)
-                   : NULL;
-}
-
 /* A call whose first id does not tell the node. */
 static struct error *
 run_homeless(struct call *call, const void *request, void *reply)
@@ -160,9 +135,21 @@ run_homeless(struct call *call, const void *request, void *reply)
     struct error *error = route_find(f->router, f->set, request, &route);
     if (!error)
         error = homeless_find(call, f->set, route.kind, route.handle, &f->connection);
-    if (!error)
-        error = check_node(f);
-    return error ? explain_unknown_connection(f->rule, error) : forward_run(f);
+    return error ? explain_unknown_connection(f->rule, error) : router_run_volume(f);
+}
+
+/* A call for an id whose home is not a node of the cluster. */
+static struct error *
+run_lost(struct call *call, const void *request, void *reply)
+{
+    (void)reply;
+    struct forward *f = call_data(call);
+    struct route route;
+    struct error *error = route_find(f->router, f->set, request, &route);
+    if (!error || !route.own)
+        return error;
+    return route.kind == ID_SNAPSHOT ? snapshot_copies_run_lost(f, &route, error)
+                                     : router_run_lost(f, &route, error);
 }
 
 static struct error *
@@ -175,9 +162,18 @@ run_on_worker(struct call *call, const void *request, void *reply)
         if (error || !f->connection)
             return error;
         inline_volumes_prepare(f->request, call_arena(call));
+        return forward_run(f);
     }
-    struct error *error = check_node(f);
-    return error ? error : forward_run(f);
+    return router_run_volume(f);
+}
+
+/* The volume may have rows of a choice: they are deleted with it. */
+static void
+find_choice(struct forward *f, const struct route *route)
+{
+    f->choice_is_shared = choice_rows_are_shared(f->router, f->connection, route->handle);
+    if (f->choice_is_shared || atomic_load(&f->router->has_choices))
+        f->chosen_id = ((const Csi__V1__DeleteVolumeRequest *)f->request)->volume_id;
 }
 
 /* On the loop. */
@@ -188,10 +184,16 @@ run_routed(struct call *call, const struct rule *rule, const void *request, void
     struct route route;
     forward_init(f, call, rule, request, reply);
     struct error *error = find_connection(f, &route);
+    if (error && route.own && f->router->cluster &&
+        (route.kind == ID_VOLUME || route.kind == ID_SNAPSHOT)) {
+        error_free(error);
+        call_continue(call, run_lost);
+        return NULL;
+    }
     if (error || (!f->connection && !f->inline_id))
         return error;
-    if (rule->forgets_choice && atomic_load(&f->router->has_choices))
-        f->chosen_id = ((const Csi__V1__DeleteVolumeRequest *)request)->volume_id;
+    if (rule->forgets_choice)
+        find_choice(f, &route);
     f->on_loop = f->connection && !f->chosen_id && !route.needs_thread && forward_can_relay(f);
     if (f->on_loop)
         return forward_run(f);
@@ -310,6 +312,8 @@ router_add(struct server *server, struct router *router, unsigned sides)
         server_add_service(server, &skycap_v1_peer_service, &router_peer_handlers, router);
         server_add_service(server, &skycap_v1_transfer_service, &router_transfer_handlers, router);
         server_add_service(server, &skycap_v1_nodes_service, &router_nodes_handlers, router);
+        server_add_service(server, &skycap_v1_moves_service, &router_moves_handlers, router);
+        server_add_service(server, &skycap_v1_replicas_service, &router_replicas_handlers, router);
     }
     if (router->has_files)
         server_set_fallback(server,

@@ -13,6 +13,7 @@
 #include "drivers/fact_changes.h"
 #include "rpc/server/server.h"
 
+struct ops;
 struct router;
 struct tls_context;
 
@@ -21,6 +22,7 @@ struct router_cluster {
     const char *address;      /* where other nodes reach this one */
     struct text_map topology; /* of this node, beside its own segment */
     uint32_t renew_ms;
+    uint64_t transfer_rate;  /* bytes per second that are sent to other nodes; 0: no limit */
     struct tls_context *tls; /* NULL: plaintext */
 };
 
@@ -55,6 +57,9 @@ void router_close(struct router *router);
  * names. The router must outlive the server.
  */
 void router_add(struct server *server, struct router *router, unsigned sides);
+
+/* The router's own operations, for those of other services. They stop with router_stop. */
+struct ops *router_own_operations(const struct router *router);
 
 /*
  * The answer to Probe: true if there is no connection, or at least one is ready. `*degraded` names

@@ -6,7 +6,8 @@
  * volume. The connection is stored before its driver is called (choice_rows.h). A repeated request
  * goes there first, whatever has changed meanwhile, and elsewhere only if that driver says that it
  * has no such volume and no room for it. So a volume is never created twice. The rows are deleted
- * with the volume, or when all connections have refused.
+ * with the volume, or when all connections have refused. A volume that existed before, without rows
+ * and without the mark that makes its deletion look for them, gets none.
  */
 #include <string.h>
 
@@ -16,10 +17,14 @@
 #include "connections/forward/new_volume.h"
 #include "connections/forward/route.h"
 #include "connections/request/choice.h"
+#include "connections/request/global_id.h"
 #include "connections/request/map_field.h"
 #include "connections/router/homeless.h"
+#include "connections/router/moved.h"
 #include "connections/router/placement.h"
 #include "connections/router/router_internal.h"
+#include "connections/router/snapshot_copies.h"
+#include "csi/controller.h"
 
 typedef Csi__V1__CreateVolumeRequest create_request;
 typedef Csi__V1__CreateVolumeResponse create_response;
@@ -55,25 +60,54 @@ is_final(const struct error *error)
            error->code == CODE_FAILED_PRECONDITION || error->code == CODE_PERMISSION_DENIED;
 }
 
+/* The volume exists. Stores where its choice is, unless its deletion would not look for it. */
+static struct error *
+index_choice(struct router *router, const struct connection *connection, const char *key,
+             const char *volume_id, uint64_t *revision, struct arena *arena)
+{
+    struct global_id id;
+    uint64_t any = STORE_ANY;
+    bool is_found =
+        router->shared == router->store || (global_id_parse(ID_VOLUME, volume_id, &id) &&
+                                            choice_rows_are_shared(router, connection, id.handle));
+    struct error *error =
+        is_found ? choice_rows_write(router, arena_print(arena, "chosen/%s", volume_id), key, &any)
+                 : choice_rows_write(router, key, NULL, revision);
+    if (error) /* no other connection may be tried */
+        error->in_doubt = true;
+    return error;
+}
+
+/* Our own engines mark the handle. */
+static const create_request *
+with_mark(const struct connection *connection, const create_request *request, struct arena *arena)
+{
+    struct map_field field;
+    if (!connection->spec->driver->speaks_our_ids)
+        return request;
+    create_request *marked = (create_request *)arena_copy(arena, request, sizeof *request);
+    map_field_find(&marked->base, "parameters", &field);
+    struct text_map parameters = map_field_read(&field, arena);
+    text_map_set(&parameters, arena, CONTROLLER_CHOSEN, "true");
+    map_field_write(&field, &parameters, arena);
+    return marked;
+}
+
 static struct error *
 try_selected(struct call *call, const struct connection_set *set, struct connection *connection,
              const create_request *request, create_response *reply, uint64_t *revision)
 {
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
-    uint64_t any = STORE_ANY;
     const char *key = choice_rows_key(request->name, arena);
+    if (router->shared == router->store)
+        atomic_store(&router->has_choices, true);
     struct error *error = choice_rows_write(router, key, connection->place, revision);
     if (!error)
-        error = new_volume_create(router, call, set, connection, request, reply);
-    atomic_store(&router->has_choices, true);
-    if (error)
-        return error;
-    error = choice_rows_write(router, arena_print(arena, "chosen/%s", reply->volume->volume_id),
-                              key, &any);
-    if (error) /* the volume is there: no other connection may be tried */
-        error->in_doubt = true;
-    return error;
+        error = new_volume_create(router, call, set, connection,
+                                  with_mark(connection, request, arena), reply);
+    return error ? error
+                 : index_choice(router, connection, key, reply->volume->volume_id, revision, arena);
 }
 
 static void
@@ -160,6 +194,11 @@ find_source(struct call *call, const struct connection_set *set, const create_re
         return NULL;
     struct error *error =
         route_find(router_of(call), set, &request->volume_content_source->base, &route);
+    if (error && route.own && route.kind == ID_SNAPSHOT && router_of(call)->cluster) {
+        error_free(error); /* find_home looks for a copy */
+        *out = route.own;
+        return NULL;
+    }
     if (!error && route.unknown_id)
         error = error_new(CODE_NOT_FOUND, "there is no source \"%s\"", route.unknown_id);
     *out = route.connection;
@@ -225,7 +264,27 @@ is_of_one_cluster(const struct connection *one, const struct connection *other)
            strcmp(one->spec->name, other->spec->name) == 0;
 }
 
-/* A source whose id does not tell its node. */
+static bool
+is_lost(const struct connection *connection)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    return connection->node_address && !facts->is_ready;
+}
+
+/* A snapshot whose node is lost: a node with a copy is as good. Takes the error, if any. */
+static void
+find_copy(struct call *call, const struct connection_set *set, const struct route *route,
+          struct error **error, struct connection **source)
+{
+    struct connection *found =
+        snapshot_copies_find(call, set, (*source)->spec->name, route->handle);
+    if (!found)
+        return;
+    error_free(STEAL(*error));
+    *source = found;
+}
+
+/* A source whose id does not tell its node, or tells one that is lost. */
 static struct error *
 find_home(struct call *call, const struct connection_set *set, const create_request *request,
           struct connection **source, bool *is_homeless)
@@ -236,8 +295,15 @@ find_home(struct call *call, const struct connection_set *set, const create_requ
         return NULL;
     struct error *error =
         route_find(router_of(call), set, &request->volume_content_source->base, &route);
-    if (error || !homeless_is(set, *source, route.handle))
+    if (router_of(call)->cluster && route.kind == ID_SNAPSHOT && route.handle &&
+        (error ? route.own != NULL : is_lost(*source)))
+        find_copy(call, set, &route, &error, source);
+    if (error)
         return error;
+    if (route.kind == ID_VOLUME && route.handle)
+        *source = moved_guess(router_of(call), set, route.handle, *source);
+    if (!homeless_is(set, *source, route.handle))
+        return NULL;
     *is_homeless = true;
     return homeless_find(call, set, route.kind, route.handle, source);
 }

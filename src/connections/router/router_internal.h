@@ -18,6 +18,8 @@
 #include "proto/cluster.rpc.h"
 #include "proto/connections.rpc.h"
 #include "proto/inventory.rpc.h"
+#include "proto/move.rpc.h"
+#include "proto/replica.rpc.h"
 #include "proto/skycap.rpc.h"
 #include "proto/transfer.rpc.h"
 
@@ -37,6 +39,30 @@ struct error *router_group_capabilities(struct call *call, const void *in, void 
 struct error *router_node_info(struct call *call, const void *in, void *out);
 struct error *router_storage_health(struct call *call, const void *in, void *out);
 
+/* ---- router_draining.c ---- */
+/* Whether this node was being drained before it was started. */
+MUST_CHECK struct error *router_read_draining(struct router *router);
+/* Durable when it returns; the other nodes are told soon. */
+MUST_CHECK struct error *router_set_draining(struct router *router, bool is_draining);
+
+/* ---- router_forget.c ---- */
+MUST_CHECK struct error *router_forget_node(struct call *call,
+                                            const Skycap__V1__ForgetNodeRequest *request,
+                                            Skycap__V1__ForgetNodeReply *reply);
+
+/* ---- router_volumes.c ---- */
+struct forward;
+struct route;
+/* Forwards the call to the node that has its volume. On a worker. */
+MUST_CHECK struct error *router_run_volume(struct forward *f);
+MUST_CHECK struct error *router_run_lost(struct forward *f, const struct route *route,
+                                         struct error *error);
+
+/* ---- router_recover.c ---- */
+struct error *router_recover_volume(struct call *call,
+                                    const Skycap__V1__RecoverVolumeRequest *request,
+                                    Skycap__V1__RecoverVolumeReply *reply);
+
 /* ---- router_create.c ---- */
 struct error *router_create_volume(struct call *call, const void *in, void *out);
 
@@ -45,8 +71,8 @@ struct error *router_get_capacity(struct call *call, const void *in, void *out);
 
 /* ---- router_lists.c ---- */
 /* ListVolumes and ControllerListVolumeHealth. */
-struct error *router_list(struct call *call, const void *in, void *out);
-struct error *router_list_snapshots(struct call *call, const void *in, void *out);
+struct error *router_list(struct call *call, const void *request, void *reply);
+struct error *router_list_snapshots(struct call *call, const void *request, void *reply);
 
 /*
  * Answers the list's call. Any list will do whose request has max_entries and starting_token, and
@@ -83,7 +109,9 @@ MUST_CHECK struct error *router_watch_operations(struct call *call);
 /* ---- their context is the router, too ---- */
 extern const struct skycap_v1_peer router_peer_handlers;
 extern const struct skycap_v1_transfer router_transfer_handlers;
+extern const struct skycap_v1_moves router_moves_handlers;
 extern const struct skycap_v1_nodes router_nodes_handlers;
+extern const struct skycap_v1_replicas router_replicas_handlers;
 extern const struct skycap_v1_connections router_connections_handlers;
 extern const struct skycap_v1_operations router_operations_handlers;
 extern const struct skycap_v1_inventory router_inventory_handlers;

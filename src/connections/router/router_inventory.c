@@ -11,7 +11,9 @@
 #include "connections/router/driver_inventory.h"
 #include "connections/router/homeless.h"
 #include "connections/router/merged_list.h"
+#include "connections/router/moved.h"
 #include "connections/router/router_internal.h"
+#include "connections/router/snapshot_copies.h"
 #include "ops/ops.h"
 
 #define MOST_ENTRIES 1000
@@ -46,6 +48,12 @@ finish_volume(struct call *call, void *item)
     return error_forgive(error, CODE_NOT_FOUND);
 }
 
+static struct error *
+finish_snapshot(struct call *call, void *info)
+{
+    return snapshot_copies_finish(call, info);
+}
+
 static const char *
 id_of_volume(const void *info)
 {
@@ -72,6 +80,7 @@ static const struct kind snapshot_kind = {
     .word = "snapshot",
     .get = "skycap.v1.Inventory/GetSnapshot",
     .get_foreign = driver_inventory_get_snapshot,
+    .finish = finish_snapshot,
     .id_of = id_of_snapshot,
 };
 
@@ -113,13 +122,92 @@ ask_engine(struct call *call, const struct connection_set *set, struct connectio
     return error;
 }
 
+/* A node with a copy says what the snapshot's own node does not. Takes the error of that. */
+static struct error *
+ask_copy(struct call *call, const struct connection_set *set, const char *name, const char *handle,
+         struct error *error, void **info)
+{
+    const char *id = ids_print(ID_SNAPSHOT, handle, call_arena(call));
+    struct connection *found = snapshot_copies_find(call, set, name, handle);
+    if (!found)
+        return error;
+    error_free(error);
+    return ask_engine(call, set, found, &snapshot_kind, id, info);
+}
+
+/* A node that has no such snapshot may have lost it; then nodes with copies know that. */
+static struct error *
+ask_for_snapshot(struct call *call, const struct connection_set *set, struct connection *home,
+                 const char *handle, void **info)
+{
+    const char *id = ids_print(ID_SNAPSHOT, handle, call_arena(call));
+    const char *name = home->spec->name;
+    struct error *error = ask_engine(call, set, home, &snapshot_kind, id, info);
+    if (error && home->node_address && snapshot_copies_are_worth(error))
+        return ask_copy(call, set, name, handle, error, info);
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error = ask_copy(call, set, name, handle, error, info);
+    if (error || ((const snapshot_info *)*info)->is_orphan)
+        return error;
+    return error_new(CODE_NOT_FOUND, "the snapshot is deleted"); /* on all nodes, soon */
+}
+
+/* The engine of the node that has it, which may have changed. */
+static struct error *
+ask_engine_by_id(struct call *call, const struct connection_set *set, struct connection *home,
+                 const struct kind *kind, const char *handle, void **info)
+{
+    const struct router *router = router_of(call);
+    const char *id = ids_print(kind->id_kind, handle, call_arena(call));
+    struct moved moved;
+    if (router->cluster && kind->id_kind == ID_SNAPSHOT)
+        return ask_for_snapshot(call, set, home, handle, info);
+    if (!router->cluster || kind->id_kind != ID_VOLUME)
+        return ask_engine(call, set, home, kind, id, info);
+    struct connection *connection = moved_guess(router, set, handle, home);
+    struct error *error = ask_engine(call, set, connection, kind, id, info);
+    if (!error || !moved_is_likely(connection, home, handle, error))
+        return error;
+    struct error *failure = moved_find(call, set, home->spec->name, handle, &moved);
+    struct connection *found = moved.connection ? moved.connection : home;
+    if (failure || found == connection || moved.is_deleted) {
+        if (!failure && moved.is_deleted)
+            error->code = CODE_NOT_FOUND;
+        error_free(failure);
+        return error;
+    }
+    error_free(error);
+    return ask_engine(call, set, found, kind, id, info);
+}
+
+/* A handle whose home is not a node of the cluster: it may have moved. Takes the error. */
+static struct error *
+locate_lost(struct call *call, const struct connection_set *set, const struct global_id *parts,
+            struct error *error, struct connection **out)
+{
+    struct moved moved;
+    struct error *failure AUTO(error_cleanup) =
+        moved_find(call, set, parts->connection, parts->handle, &moved);
+    if (failure || !moved.connection)
+        return error;
+    error_free(error);
+    *out = moved.connection;
+    return NULL;
+}
+
 static struct error *
 find_by_id(struct call *call, const struct connection_set *set, const struct kind *kind,
            const char *id, const struct global_id *parts, void **info)
 {
-    struct arena *arena = call_arena(call);
     struct connection *connection;
     struct error *error = connection_set_locate(set, parts->connection, parts->handle, &connection);
+    if (error && kind->id_kind == ID_VOLUME && router_of(call)->cluster)
+        error = locate_lost(call, set, parts, error, &connection);
+    if (error && kind->id_kind == ID_SNAPSHOT && router_of(call)->cluster) {
+        error = ask_copy(call, set, parts->connection, parts->handle, error, info);
+        return error ? error : finish_snapshot(call, *info);
+    }
     if (error)
         return error;
     if (!connection)
@@ -130,8 +218,7 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
     if (error)
         return error;
     error = has_inventory(connection)
-                ? ask_engine(call, set, connection, kind,
-                             ids_print(kind->id_kind, parts->handle, arena), info)
+                ? ask_engine_by_id(call, set, connection, kind, parts->handle, info)
                 : kind->get_foreign(call, set, connection, id, info);
     if (!error && kind->finish)
         error = kind->finish(call, *info);
@@ -163,6 +250,14 @@ ask_by_name(struct call *call, const struct connection_set *set, struct connecti
     return error || !*found || !kind->finish ? error : kind->finish(call, *found);
 }
 
+/* What the node with a snapshot says and what one with a copy of it says is the same snapshot. */
+static bool
+is_same_as_found(const struct search *search, void *found)
+{
+    return search->kind == &snapshot_kind && search->count &&
+           strcmp(id_of_snapshot(search->found), id_of_snapshot(found)) == 0;
+}
+
 static void
 search_connection(struct call *call, const struct connection_set *set,
                   struct connection *connection, struct search *search)
@@ -174,6 +269,9 @@ search_connection(struct call *call, const struct connection_set *set,
             connection->node_address && (!search->failure || search->only_nodes_failed);
         error_free(search->failure);
         search->failure = error;
+    } else if (found && is_same_as_found(search, found)) {
+        if (!((const snapshot_info *)found)->is_replica)
+            search->found = found;
     } else if (found) {
         search->found = found;
         search->ids = arena_print(call_arena(call), "%s%s%s", search->ids,
@@ -212,6 +310,20 @@ conclude(struct search *search)
     return search->count ? NULL : error_new(CODE_NOT_FOUND, "there is no %s \"%s\"", word, name);
 }
 
+/* Of a copy: the snapshot's own node may say that it is deleted. */
+static struct error *
+check_copy(struct call *call, const struct connection_set *set, const struct kind *kind,
+           const char *name, void **info)
+{
+    struct global_id parts;
+    if (kind != &snapshot_kind || !((const snapshot_info *)*info)->is_replica)
+        return NULL;
+    const char *id = id_of_snapshot(*info);
+    if (!global_id_parse(ID_SNAPSHOT, id, &parts))
+        return NULL;
+    return in_their_words(find_by_id(call, set, kind, id, &parts, info), kind, name);
+}
+
 static struct error *
 find_by_name(struct call *call, const struct connection_set *set, const struct kind *kind,
              const char *name, void **info)
@@ -229,7 +341,8 @@ find_by_name(struct call *call, const struct connection_set *set, const struct k
     for (size_t i = 0; i < set->elsewhere_count; i++)
         search_connection(call, set, set->elsewhere[i], &search);
     *info = search.found;
-    return conclude(&search);
+    struct error *error = conclude(&search);
+    return error ? error : check_copy(call, set, kind, name, info);
 }
 
 static struct error *
@@ -306,6 +419,7 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
 /* The volume whose snapshots are listed. */
 struct filter {
     struct connection *connection; /* NULL: any */
+    const char *name;              /* of a cluster: of any connection of this name; or NULL */
     const char *id;
 };
 
@@ -315,7 +429,7 @@ read_filter(struct call *call, const struct connection_set *set, const char *tex
 {
     struct global_id parts;
     void *info;
-    *out = (struct filter){NULL, text};
+    *out = (struct filter){NULL, NULL, text};
     if (!text[0])
         return NULL;
     if (!global_id_parse(ID_VOLUME, text, &parts)) {
@@ -324,6 +438,11 @@ read_filter(struct call *call, const struct connection_set *set, const char *tex
             return error;
         out->id = id_of_volume(info);
         global_id_parse(ID_VOLUME, out->id, &parts);
+    }
+    struct connection *own = connection_set_find(set, parts.connection);
+    if (router_of(call)->cluster && own && has_inventory(own)) { /* the volume may have moved */
+        out->name = own->spec->name;
+        return NULL;
     }
     struct error *error =
         connection_set_locate(set, parts.connection, parts.handle, &out->connection);
@@ -339,6 +458,8 @@ can_list_snapshots(const struct merged_list *list, struct connection *connection
     const struct filter *filter = list->context;
     if (filter->connection && filter->connection != connection)
         return false;
+    if (filter->name && strcmp(connection->spec->name, filter->name) != 0)
+        return false;
     return has_inventory(connection) || !connection_is_known(connection) ||
            driver_inventory_has_snapshots(connection);
 }
@@ -350,6 +471,8 @@ list_snapshots_page(const struct merged_list *list, struct connection *connectio
     const struct filter *filter = list->context;
     Skycap__V1__ListSnapshotsRequest request = SKYCAP__V1__LIST_SNAPSHOTS_REQUEST__INIT;
     struct global_id parts;
+    if (!connection)
+        return snapshot_copies_list(list, filter->id, token, most, out);
     if (!has_inventory(connection))
         return driver_inventory_list_snapshots(list, connection, filter->id, token, most, out);
     if (global_id_parse(ID_VOLUME, filter->id, &parts))
@@ -367,6 +490,7 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
     struct merged_list list = {.call = call,
                                .set = set,
                                .context = &filter,
+                               .has_copies = router_of(call)->cluster != NULL,
                                .can = can_list_snapshots,
                                .ask = list_snapshots_page};
     struct error *error = read_filter(call, set, request->of_volume, &filter);

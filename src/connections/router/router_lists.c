@@ -9,6 +9,7 @@
 #include "connections/router/homeless.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
+#include "connections/router/snapshot_copies.h"
 
 #define MOST_ENTRIES 5000 /* in one answer, whatever the client wants */
 
@@ -100,6 +101,7 @@ router_ask_for_page(const struct merged_list *list, struct connection *connectio
 struct asked {
     const ProtobufCMessage *request;
     const struct rule *rule;
+    const char *only; /* connections of this name; NULL: all */
 };
 
 static bool
@@ -107,7 +109,8 @@ can_list(const struct merged_list *list, struct connection *connection)
 {
     const struct asked *asked = list->context;
     struct error *lacking;
-    return rules_is_supported(asked->rule, connection, &lacking);
+    return (!asked->only || strcmp(connection->spec->name, asked->only) == 0) &&
+           rules_is_supported(asked->rule, connection, &lacking);
 }
 
 static const char *
@@ -137,12 +140,32 @@ hide(const struct merged_list *list, const struct connection *connection,
                                 page->entries, page->count);
 }
 
+/* Snapshots of nodes that were left out, from copies on other nodes. */
+static struct error *
+ask_for_copies(const struct merged_list *list, const char *token, size_t most,
+               struct list_page *out)
+{
+    const struct asked *asked = list->context;
+    const Csi__V1__ListSnapshotsRequest *request = (const void *)asked->request;
+    struct error *error = snapshot_copies_list(list, request->source_volume_id, token, most, out);
+    for (size_t i = 0; !error && i < out->count; i++) {
+        Csi__V1__ListSnapshotsResponse__Entry *entry =
+            arena_alloc(call_arena(list->call), sizeof *entry);
+        csi__v1__list_snapshots_response__entry__init(entry);
+        entry->snapshot = ((const Skycap__V1__SnapshotInfo *)out->entries[i])->snapshot;
+        out->entries[i] = entry;
+    }
+    return error;
+}
+
 static struct error *
 ask(const struct merged_list *list, struct connection *connection, const char *token, size_t most,
     struct list_page *out)
 {
     const struct asked *asked = list->context;
     struct arena *arena = call_arena(list->call);
+    if (!connection)
+        return ask_for_copies(list, token, most, out);
     const struct method *method = call_method(list->call);
     ProtobufCMessage *request = (ProtobufCMessage *)arena_copy(
         arena, asked->request, asked->request->descriptor->sizeof_message);
@@ -162,18 +185,54 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
 
 /* ---- all of them ---- */
 
+/* `only`: of the connections of this name, on all nodes; NULL: of all. */
+static struct error *
+run_list(struct call *call, const struct connection_set *set, const char *only, const void *request,
+         void *reply)
+{
+    struct asked asked = {request, rules_find(call_method(call)->path), only};
+    struct merged_list list = {
+        .call = call, .set = set, .context = &asked, .can = can_list, .ask = ask};
+    list.has_copies = router_of(call)->cluster &&
+                      call_method(call)->output == &csi__v1__list_snapshots_response__descriptor;
+    return router_run_list(&list, MOST_ENTRIES, request, reply);
+}
+
 struct error *
 router_list(struct call *call, const void *request, void *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router_of(call)->connections);
-    struct asked asked = {request, rules_find(call_method(call)->path)};
-    struct merged_list list = {
-        .call = call, .set = set, .context = &asked, .can = can_list, .ask = ask};
-    return router_run_list(&list, MOST_ENTRIES, request, reply);
+    return run_list(call, set, NULL, request, reply);
 }
 
-/* The filter names one connection. If it does not exist, the list is empty. */
+/* The snapshot itself, or what a node with a copy says. */
+static struct error *
+list_one(struct call *call, const struct connection_set *set, struct connection *connection,
+         const struct route *route, const void *request, void *reply)
+{
+    struct router *router = router_of(call);
+    const char *name = connection ? connection->spec->name : route->own->spec->name;
+    struct error *error =
+        connection
+            ? forward_call(router, set, connection, call, call_method(call),
+                           (ProtobufCMessage *)request, reply)
+            : error_new(CODE_UNAVAILABLE, "the node of \"%s\" is not registered", route->handle);
+    if (!error || !router->cluster || route->kind != ID_SNAPSHOT ||
+        !snapshot_copies_are_worth(error))
+        return error;
+    struct connection *found = snapshot_copies_find(call, set, name, route->handle);
+    if (!found || found == connection)
+        return error;
+    error_free(error);
+    return forward_call(router, set, found, call, call_method(call), (ProtobufCMessage *)request,
+                        reply);
+}
+
+/*
+ * The filter names one connection. If it does not exist, the list is empty. A volume may have
+ * moved, so its snapshots may be on any node.
+ */
 static struct error *
 list_filtered(struct call *call, const void *request, void *reply)
 {
@@ -183,6 +242,15 @@ list_filtered(struct call *call, const void *request, void *reply)
     struct route route;
     struct error *nowhere AUTO(error_cleanup) = route_find(router, set, request, &route);
     struct error *lacking, *error;
+    bool is_of_cluster =
+        router->cluster && (nowhere ? route.own != NULL
+                                    : route.connection && !route.unknown_id &&
+                                          route.connection->spec->driver->speaks_our_ids);
+    if (is_of_cluster && route.kind == ID_VOLUME)
+        return run_list(call, set, (nowhere ? route.own : route.connection)->spec->name, request,
+                        reply);
+    if (nowhere && is_of_cluster && nowhere->code == CODE_UNAVAILABLE)
+        return list_one(call, set, NULL, &route, request, reply);
     if (nowhere && nowhere->code == CODE_UNAVAILABLE)
         return STEAL(nowhere);
     if (nowhere || !route.connection || route.unknown_id ||
@@ -193,16 +261,15 @@ list_filtered(struct call *call, const void *request, void *reply)
         if (error)
             return error;
     }
-    error = forward_call(router, set, route.connection, call, call_method(call),
-                         (ProtobufCMessage *)request, reply);
+    error = list_one(call, set, route.connection, &route, request, reply);
     return error_forgive(error, CODE_NOT_FOUND);
 }
 
 struct error *
-router_list_snapshots(struct call *call, const void *in, void *out)
+router_list_snapshots(struct call *call, const void *request, void *reply)
 {
-    const Csi__V1__ListSnapshotsRequest *asked = in;
+    const Csi__V1__ListSnapshotsRequest *asked = request;
     if (asked->snapshot_id[0] || asked->source_volume_id[0])
-        return list_filtered(call, in, out);
-    return router_list(call, in, out);
+        return list_filtered(call, request, reply);
+    return router_list(call, request, reply);
 }

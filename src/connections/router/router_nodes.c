@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The router: skycap.v1.Nodes, the nodes of the cluster and how each of them is. */
+/* The router: skycap.v1.Nodes, the nodes of the cluster: how each of them is, and leaving it. */
 #include <string.h>
 
 #include "cluster/cluster.h"
@@ -25,6 +25,7 @@ new_info(const struct router *router, const struct member *member, struct arena 
     info->id = (char *)member->id;
     info->address = (char *)member->address;
     info->is_this = strcmp(member->id, router->node_id) == 0;
+    info->is_draining = text_map_find(&member->attributes, CLUSTER_DRAINING) != NULL;
     if (member->is_expired) {
         info->last_seen = arena_alloc(arena, sizeof *info->last_seen);
         google__protobuf__timestamp__init(info->last_seen);
@@ -135,6 +136,40 @@ list(struct call *call, const Skycap__V1__ListNodesRequest *request,
     return NULL;
 }
 
+/* ---- drain ---- */
+
+static struct error *
+ask_to_drain(struct call *call, const struct member *member, bool is_draining)
+{
+    Skycap__V1__SetDrainingRequest request = SKYCAP__V1__SET_DRAINING_REQUEST__INIT;
+    Skycap__V1__SetDrainingReply *reply;
+    struct remote *remote;
+    request.is_draining = is_draining;
+    struct error *error = cluster_remote(router_of(call)->cluster, member, &remote);
+    if (error)
+        return error;
+    error = remote_ask(remote, call, SKYCAP_V1_PEER_SET_DRAINING, &request.base, ASK_NS, &reply);
+    remote_release(remote);
+    return error;
+}
+
+static struct error *
+drain(struct call *call, const Skycap__V1__DrainNodeRequest *request,
+      Skycap__V1__DrainNodeReply *reply)
+{
+    (void)reply;
+    struct router *router = router_of(call);
+    if (strcmp(request->node_id, router->node_id) == 0)
+        return router_set_draining(router, !request->undo);
+    struct member_list members = cluster_members(router->cluster, call_arena(call));
+    for (size_t i = 0; i < members.count; i++)
+        if (strcmp(members.items[i].id, request->node_id) == 0)
+            return ask_to_drain(call, &members.items[i], !request->undo);
+    return error_new(CODE_NOT_FOUND, "there is no node \"%s\" in the cluster", request->node_id);
+}
+
 const struct skycap_v1_nodes router_nodes_handlers = {
     .list = {list},
+    .drain = {drain},
+    .forget = {router_forget_node},
 };

@@ -10,8 +10,8 @@
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/topology_keys.h"
 #include "connections/request/handles.h"
-#include "connections/router/homeless.h"
 #include "connections/router/node_announcer.h"
+#include "connections/router/places.h"
 #include "connections/router/router_internal.h"
 #include "node/storage.h"
 #include "ops/ops.h"
@@ -52,6 +52,7 @@ open_connections(struct router *router, const struct router_options *given)
         .node_id = router->node_id,
         .topology = given->cluster ? &given->cluster->topology : NULL,
         .is_in_cluster = given->cluster != NULL,
+        .is_draining = &router->is_draining,
         .instance = router->instance,
         .store = router->store,
         .changes = router->changes,
@@ -79,13 +80,14 @@ open_cluster(struct router *router, const struct router_cluster *given)
         .node_id = router->node_id,
         .address = given->address,
         .renew_ms = given->renew_ms,
+        .transfer_rate = given->transfer_rate,
         .tls = given->tls,
         .changed = note_members,
         .context = router,
         .runtime = router->runtime,
         .log = router->log,
     };
-    router->homeless = homeless_new();
+    router->places = places_new();
     struct error *error = cluster_open(&options, &router->cluster);
     if (!error)
         connections_join(router->connections, router->cluster);
@@ -125,6 +127,8 @@ router_open(const struct router_options *options, struct router **out)
     atomic_init(&router->has_choices, true); /* until choice_rows_look finds none */
     router_make_services(router);
     struct error *error = open_stores(router, options);
+    if (!error)
+        error = router_read_draining(router);
     if (!error)
         error = open_connections(router, options);
     if (!error)
@@ -167,12 +171,18 @@ router_close(struct router *router)
     cluster_stop(router->cluster);
     connections_close(router->connections);
     cluster_close(router->cluster);
-    homeless_free(router->homeless);
+    places_free(router->places);
     fact_changes_release(router->changes);
     if (router->shared != router->store)
         store_close(router->shared);
     store_close(router->store);
     free(router);
+}
+
+struct ops *
+router_own_operations(const struct router *router)
+{
+    return router->ops;
 }
 
 struct fact_changes *

@@ -14,8 +14,9 @@
 static bool
 may_be_called(const struct method *method)
 {
-    static const char *const services[] = {"/csi.v1.Controller/", "/csi.v1.GroupController/",
-                                           "/skycap.v1.Inventory/", "/skycap.v1.Operations/"};
+    static const char *const services[] = {"/csi.v1.Controller/",   "/csi.v1.GroupController/",
+                                           "/skycap.v1.Inventory/", "/skycap.v1.Operations/",
+                                           "/skycap.v1.Mover/",     "/skycap.v1.Replicator/"};
     for (size_t i = 0; i < COUNT_OF(services); i++)
         if (strncmp(method->path, services[i], strlen(services[i])) == 0)
             return method->kind == METHOD_UNARY;
@@ -112,10 +113,18 @@ close_transfer(struct call *call, const Skycap__V1__CloseTransferRequest *reques
     return pass_on(call, request->connection, &request->base, &reply->base);
 }
 
+static struct error *
+find_use(struct call *call, const Skycap__V1__FindTransferUseRequest *request,
+         Skycap__V1__FindTransferUseReply *reply)
+{
+    return pass_on(call, request->connection, &request->base, &reply->base);
+}
+
 const struct skycap_v1_transfer router_transfer_handlers = {
     .open = {open_transfer},
     .fetch = {fetch},
     .close = {close_transfer},
+    .find_use = {find_use},
 };
 
 /* ---- how this node is ---- */
@@ -152,7 +161,16 @@ describe(struct call *call, const Skycap__V1__DescribeNodeRequest *request,
     return NULL;
 }
 
+static struct error *
+set_draining(struct call *call, const Skycap__V1__SetDrainingRequest *request,
+             Skycap__V1__SetDrainingReply *reply)
+{
+    (void)reply;
+    return router_set_draining(router_of(call), request->is_draining);
+}
+
 const struct skycap_v1_peer router_peer_handlers = {
     .call = {call_engine},
     .describe = {describe},
+    .set_draining = {set_draining},
 };

@@ -18,6 +18,10 @@
 #define FIRST_PAUSE_MS 1000u
 #define LONGEST_CALL_MS 10000u
 #define SHORTEST_LIFE_MS 1000u
+/* A registry that falls silent is left for another address of its name before its entry expires. */
+#define CONNECT_MS 3000u
+#define PING_MS 2000u
+#define PING_ANSWER_MS 3000u
 #define NS_PER_MS UINT64_C(1000000)
 
 struct announcer {
@@ -76,6 +80,14 @@ announce(struct announcer *announcer)
     request.address = (char *)announcer->options.address;
     request.time_to_live = &life;
     take_attributes(announcer, &request, &arena);
+    return ask(announcer, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base);
+}
+
+struct error *
+announcer_remove_node(struct announcer *announcer, const char *node_id)
+{
+    Skycap__V1__AnnounceRequest request = SKYCAP__V1__ANNOUNCE_REQUEST__INIT;
+    request.node_id = (char *)node_id;
     return ask(announcer, SKYCAP_V1_REGISTRY_ANNOUNCE, &request.base);
 }
 
@@ -228,7 +240,10 @@ announcer_open(const struct announcer_options *options, struct announcer **out)
     /* The thread pauses between attempts, so the channel need not. */
     const struct channel_options channel = {.tls = options->tls,
                                             .tls_name = options->tls ? REGISTRY_NAME : NULL,
-                                            .max_backoff_ms = FIRST_PAUSE_MS / 2};
+                                            .connect_timeout_ms = CONNECT_MS,
+                                            .max_backoff_ms = FIRST_PAUSE_MS / 2,
+                                            .keepalive_ms = PING_MS,
+                                            .keepalive_timeout_ms = PING_ANSWER_MS};
     struct error *error =
         channel_open(options->runtime, options->registry, &channel, &announcer->channel);
     if (error) {

@@ -44,6 +44,12 @@ void announcer_set_attributes(struct announcer *announcer, const struct text_map
 
 void announcer_begin(struct announcer *announcer);
 
+/*
+ * Removes the registration of another node. PERMISSION_DENIED: it has not expired. On a thread that
+ * may block.
+ */
+MUST_CHECK struct error *announcer_remove_node(struct announcer *announcer, const char *node_id);
+
 /* Also cancels the current call. Does not block; may be called repeatedly. */
 void announcer_stop(struct announcer *announcer);
 

@@ -24,7 +24,10 @@
 
 #define FIRST_PAUSE_MS 1000u
 #define LONGEST_PAUSE_MS 10000u
-#define KEEPALIVE_MS 30000u
+/* A registry that falls silent is noticed after the sum of the last two. */
+#define CONNECT_MS 3000u
+#define PING_MS 10000u
+#define PING_ANSWER_MS 3000u
 #define MESSAGE_BYTES (64u * 1024) /* to decode one */
 #define PAGE_BYTES (16u << 20)     /* to decode one: it has 1 MiB */
 #define LONGEST_LIST_NS (UINT64_C(10) * 1000000000)
@@ -338,8 +341,10 @@ node_watcher_open(const struct node_watcher_options *options, struct node_watche
     /* The thread pauses between attempts, so the channel need not. */
     const struct channel_options channel = {.tls = options->tls,
                                             .tls_name = options->tls ? REGISTRY_NAME : NULL,
+                                            .connect_timeout_ms = CONNECT_MS,
                                             .max_backoff_ms = FIRST_PAUSE_MS / 2,
-                                            .keepalive_ms = KEEPALIVE_MS};
+                                            .keepalive_ms = PING_MS,
+                                            .keepalive_timeout_ms = PING_ANSWER_MS};
     struct error *error =
         channel_open(options->runtime, options->registry, &channel, &watcher->channel);
     if (error) {

@@ -315,7 +315,7 @@ watch_conn(struct timer *timer)
     if (!channel->keepalive_ns)
         return;
     if (channel->pinged_at && conn->last_read_at < channel->pinged_at) {
-        conn_kill(conn, "the server did not answer a keepalive ping");
+        conn_reset(conn, "the server did not answer a keepalive ping");
         return;
     }
     channel->pinged_at = 0;

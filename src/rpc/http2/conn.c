@@ -185,6 +185,9 @@ static void
 free_conn(uv_handle_t *poll)
 {
     struct conn *conn = poll->data;
+    struct linger none = {.l_onoff = 1};
+    if (conn->is_reset)
+        setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     close(conn->fd);
     free(conn);
 }
@@ -258,16 +261,23 @@ flush(struct output *output)
 
 /* ---- open ---- */
 
+/*
+ * A peer that is gone without a word: keepalive finds it while the connection is idle. While bytes
+ * are on their way, only the limit for their acknowledgement does; without it a sender would wait
+ * for a quarter of an hour.
+ */
 static void
 set_socket_options(int fd)
 {
     int on = 1, idle_s = 60, interval_s = 15, probes = 4;
+    unsigned unacknowledged_ms = 60000;
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
         return; /* not TCP */
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
 }
 
 struct conn *

@@ -59,6 +59,7 @@ struct conn {
     bool is_established;
     bool tls_failed;       /* the TLS handshake failed, for example over an untrusted certificate */
     bool is_dead;          /* destroyed at the end of the loop turn */
+    bool is_reset;         /* at its end: the kernel drops what it has not sent yet */
     bool is_write_blocked; /* the socket is full: waiting until it is writable */
     bool received_settings; /* the peer's SETTINGS frame has arrived */
     bool not_http2;         /* the peer's first bytes were not HTTP/2 */
@@ -107,6 +108,12 @@ void conn_start(struct conn *conn);
 
 /* Closes the connection at the end of this loop turn. The first reason given is kept. */
 void conn_kill(struct conn *conn, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * The same for a peer that is silent. The kernel would go on sending what it has: a request that
+ * the caller has given up and repeated elsewhere would arrive, and be carried out, much later.
+ */
+void conn_reset(struct conn *conn, const char *why);
 
 /* Schedules a write at the end of this loop turn. Call after submitting to the session. */
 void conn_mark_dirty(struct conn *conn);

@@ -16,6 +16,13 @@ conn_mark_dirty(struct conn *conn)
 }
 
 void
+conn_reset(struct conn *conn, const char *why)
+{
+    conn->is_reset = true;
+    conn_kill(conn, "%s", why);
+}
+
+void
 conn_kill(struct conn *conn, const char *format, ...)
 {
     if (conn->is_dead)

@@ -4,6 +4,9 @@
  *
  * An attempt is allocated apart from its connector, because libuv closes handles and ends lookups
  * asynchronously. connector_stop only detaches the attempt, which then frees itself.
+ *
+ * The addresses of a name share the time: one that is silent must not keep the others from being
+ * tried.
  */
 #include "rpc/http2/connector.h"
 
@@ -22,7 +25,8 @@
 struct connector_attempt {
     struct connector *connector; /* NULL: stopped or finished */
     struct loop *loop;
-    struct timer timeout;
+    struct timer timeout; /* of the lookup, or of the current address */
+    uint64_t end;
     uv_getaddrinfo_t lookup;
     bool is_looking_up;
     struct addrinfo *found;
@@ -73,14 +77,27 @@ finish(struct connector_attempt *attempt, int fd, struct error *error)
     connector->done(connector, fd, error);
 }
 
+/* ---- trying addresses ---- */
+
+/* The current address has failed: on_poll_closed tries the next one. */
+static void
+leave_address(struct connector_attempt *attempt, int failed)
+{
+    attempt->last_errno = failed;
+    close(attempt->fd);
+    attempt->fd = -1;
+    uv_close((uv_handle_t *)&attempt->poll, on_poll_closed);
+}
+
 static void
 on_timeout(struct timer *timer)
 {
     struct connector_attempt *attempt = CONTAINER_OF(timer, struct connector_attempt, timeout);
-    finish(attempt, -1, error_new(CODE_UNAVAILABLE, "connecting timed out"));
+    if (attempt->is_polling && attempt->next)
+        leave_address(attempt, ETIMEDOUT);
+    else
+        finish(attempt, -1, error_new(CODE_UNAVAILABLE, "connecting timed out"));
 }
-
-/* ---- trying addresses ---- */
 
 static void
 on_connected(uv_poll_t *poll, int status, int events)
@@ -99,10 +116,7 @@ on_connected(uv_poll_t *poll, int status, int events)
         finish(attempt, attempt->fd, NULL);
         return;
     }
-    attempt->last_errno = failed;
-    close(attempt->fd);
-    attempt->fd = -1;
-    uv_close((uv_handle_t *)poll, on_poll_closed);
+    leave_address(attempt, failed);
 }
 
 static void
@@ -128,6 +142,18 @@ connect_to(struct connector_attempt *attempt, const struct sockaddr *name, sockl
     }
 }
 
+/* An equal part of the time that is left, for each address that is left. */
+static void
+limit_address(struct connector_attempt *attempt)
+{
+    uint64_t now = timers_now(), left = attempt->end > now ? attempt->end - now : 0;
+    uint64_t count = 0;
+    for (const struct addrinfo *at = attempt->next; at; at = at->ai_next)
+        count++;
+    loop_disarm(attempt->loop, &attempt->timeout);
+    loop_arm(attempt->loop, &attempt->timeout, now + left / count);
+}
+
 static void
 try_next(struct connector_attempt *attempt)
 {
@@ -138,6 +164,7 @@ try_next(struct connector_attempt *attempt)
         finish(attempt, -1, error_new(CODE_UNAVAILABLE, "%s", why));
         return;
     }
+    limit_address(attempt);
     attempt->next = at->ai_next;
     connect_to(attempt, at->ai_addr, at->ai_addrlen);
 }
@@ -201,7 +228,8 @@ connector_start(struct connector *connector, const struct address *address, uint
     attempt->fd = -1;
     attempt->timeout.fire = on_timeout;
     connector->attempt = attempt;
-    loop_arm(connector->loop, &attempt->timeout, timers_now() + timeout_ns);
+    attempt->end = timers_now() + timeout_ns;
+    loop_arm(connector->loop, &attempt->timeout, attempt->end);
     if (address_is_local(address)) {
         struct sockaddr_un name;
         socklen_t size = socket_name_of_unix(address, &name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connects a socket to an address: looks the name up, tries its addresses in turn and gives up
- * after a timeout. Loop thread only.
+ * Connects a socket to an address: looks the name up, tries its addresses in turn, each for a part
+ * of the time, and gives up after a timeout. Loop thread only.
  */
 #ifndef RPC_HTTP2_CONNECTOR_H
 #define RPC_HTTP2_CONNECTOR_H

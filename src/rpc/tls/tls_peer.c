@@ -5,7 +5,6 @@
  * At this point OpenSSL can still turn a refusal into an alert that tells the peer why. So the name
  * is checked here too.
  */
-#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -15,18 +14,12 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "rpc/tls/tls_private.h"
+#include "rpc/tls/tls_shared.h"
 
 bool
 tls_peer_is(const struct tls_peer *peer, const char *name)
 {
-    struct in6_addr address;
-    char canonical[INET6_ADDRSTRLEN];
-    if (inet_pton(AF_INET6, name, &address) == 1)
-        name = inet_ntop(AF_INET6, &address, canonical, sizeof canonical);
-    for (size_t i = 0; i < peer->names.count; i++)
-        if (!strcmp(peer->names.items[i], name))
-            return true;
-    return false;
+    return tls_has_name(peer->names.items, peer->names.count, name);
 }
 
 void

@@ -5,7 +5,6 @@
  * OpenSSL reads and writes two buffers through a BIO of our own. Its memory BIO would do the same,
  * but never frees memory and would need another copy of the output.
  */
-#include <arpa/inet.h>
 #include <assert.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -17,6 +16,7 @@
 #include "rpc/loop/timers.h"
 #include "rpc/tls/tls.h"
 #include "rpc/tls/tls_private.h"
+#include "rpc/tls/tls_shared.h"
 
 /* An idle session keeps its buffers if they are no larger than this. */
 #define KEPT_CAPACITY ((size_t)16 * 1024)
@@ -37,8 +37,7 @@ struct tls_session {
     struct tls_peer peer;
     SSL *ssl;
     BIO_METHOD *bio_method;
-    struct buffer input; /* ciphertext fed; OpenSSL has read up to `consumed` */
-    size_t consumed;
+    struct tls_input input;
     struct buffer output;            /* ciphertext for take */
     struct buffer pending_plaintext; /* plaintext that OpenSSL would not accept yet */
     unsigned key_updates;            /* KeyUpdates of the peer above the sustained rate */
@@ -59,18 +58,14 @@ static int
 bio_read(BIO *bio, char *out, int room)
 {
     struct tls_session *session = BIO_get_data(bio);
-    size_t size = session->input.size - session->consumed;
     BIO_clear_retry_flags(bio);
     if (session->peer.refusal)
         return -1;
+    size_t size = tls_input_read(&session->input, out, (size_t)room);
     if (!size) {
         BIO_set_retry_read(bio);
         return -1;
     }
-    if (size > (size_t)room)
-        size = (size_t)room;
-    memcpy(out, session->input.bytes + session->consumed, size);
-    session->consumed += size;
     return (int)size;
 }
 
@@ -158,13 +153,6 @@ tls_session_new_server(struct tls_context *context)
     return session;
 }
 
-static bool
-is_address(const char *host)
-{
-    struct in6_addr room;
-    return inet_pton(AF_INET, host, &room) == 1 || inet_pton(AF_INET6, host, &room) == 1;
-}
-
 /* Removes a trailing dot: RFC 6066 forbids it, and Go's servers refuse it. */
 static void
 set_sni(SSL *ssl, const char *host)
@@ -173,7 +161,7 @@ set_sni(SSL *ssl, const char *host)
     size_t size = strlen(host);
     if (size && host[size - 1] == '.')
         size--;
-    if (!size || size >= sizeof name || is_address(host))
+    if (!size || size >= sizeof name || tls_is_address(host))
         return;
     memcpy(name, host, size);
     name[size] = '\0';
@@ -200,7 +188,7 @@ tls_session_free(struct tls_session *session)
     SSL_free(session->ssl);
     BIO_meth_free(session->bio_method);
     tls_peer_clear(&session->peer);
-    buffer_clear(&session->input);
+    tls_input_clear(&session->input);
     buffer_clear(&session->output);
     buffer_clear(&session->pending_plaintext);
     tls_context_release(session->context);
@@ -278,9 +266,8 @@ static struct error *
 fail(struct tls_session *session)
 {
     session->failed = true;
-    buffer_clear(&session->input);
+    tls_input_clear(&session->input);
     buffer_clear(&session->pending_plaintext);
-    session->consumed = 0;
     struct error *error =
         session->peer.refusal ? STEAL(session->peer.refusal) : error_of_queue(session);
     ERR_clear_error();
@@ -298,13 +285,7 @@ tls_session_feed(struct tls_session *session, const void *bytes, size_t size)
 {
     if (session->failed)
         return error_of_failed_session();
-    if (session->consumed) {
-        session->input.size -= session->consumed;
-        memmove(session->input.bytes, session->input.bytes + session->consumed,
-                session->input.size);
-        session->consumed = 0;
-    }
-    buffer_append(&session->input, bytes, size);
+    tls_input_feed(&session->input, bytes, size);
     return NULL;
 }
 
@@ -349,9 +330,9 @@ tls_session_read(struct tls_session *session, void *out, size_t room, size_t *go
         return fail(session);
     *closed = reason == SSL_ERROR_ZERO_RETURN;
     session->established = session->established || SSL_is_init_finished(session->ssl);
-    if (session->consumed == session->input.size) {
-        session->consumed = 0;
-        empty_buffer(&session->input);
+    if (session->input.consumed == session->input.bytes.size) {
+        session->input.consumed = 0;
+        empty_buffer(&session->input.bytes);
     }
     return write_pending(session);
 }

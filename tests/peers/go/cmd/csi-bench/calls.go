@@ -26,6 +26,7 @@ type client struct {
 	csi.NodeClient
 	number     int
 	parameters map[string]string // of volumes that it makes
+	topology   *csi.TopologyRequirement
 }
 
 type bench struct {
@@ -43,9 +44,13 @@ func newBench(address string, s settings) (*bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		client := &client{csi.NewIdentityClient(conn), csi.NewControllerClient(conn), csi.NewNodeClient(conn), i, nil}
+		client := &client{csi.NewIdentityClient(conn), csi.NewControllerClient(conn), csi.NewNodeClient(conn), i, nil, nil}
 		if s.connection != "" {
 			client.parameters = map[string]string{"connection": s.connection}
+		}
+		if s.node != "" {
+			segments := map[string]string{"topology.skycap.dev/node": s.node}
+			client.topology = &csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: segments}}}
 		}
 		if err := client.getInfo(); err != nil { // so that no figure has the connecting in it
 			return nil, err
@@ -99,6 +104,8 @@ func (c *client) create(name string, source *csi.VolumeContentSource) (string, e
 		VolumeCapabilities:  []*csi.VolumeCapability{capability()},
 		Parameters:          c.parameters,
 		VolumeContentSource: source,
+
+		AccessibilityRequirements: c.topology,
 	})
 	if err != nil {
 		return "", fmt.Errorf("create %s: %w", name, err)

@@ -36,6 +36,7 @@ type settings struct {
 	volume     string
 	directory  string
 	connection string
+	node       string
 }
 
 var verbs = map[string]func(*bench) error{
@@ -61,6 +62,7 @@ func main() {
 	flag.StringVar(&s.volume, "volume", "", "`id` of the volume")
 	flag.StringVar(&s.directory, "directory", "", "where to stage and publish")
 	flag.StringVar(&s.connection, "connection", "", "parameter of volumes that are made: `name` of one of skycap's connections")
+	flag.StringVar(&s.node, "node", "", "`id` of the only node of a skycap cluster that volumes may be made on")
 	flag.Parse()
 	if flag.NArg() != 2 || verbs[flag.Arg(1)] == nil {
 		fmt.Fprintln(os.Stderr, "usage: csi-bench [flags] unix:/path/csi.sock VERB")

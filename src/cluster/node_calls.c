@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls to other nodes: see node_calls.h. */
+#include "cluster/node_calls.h"
+
+#include <string.h>
+
+const struct member *
+node_calls_find_member(const struct member_list *members, const char *node_id)
+{
+    for (size_t i = 0; i < members->count; i++)
+        if (strcmp(members->items[i].id, node_id) == 0)
+            return &members->items[i];
+    return NULL;
+}
+
+bool
+node_calls_has_connection(const struct member *member, const char *name)
+{
+    const char *names = text_map_find(&member->attributes, CLUSTER_CONNECTIONS);
+    size_t size = strlen(name);
+    for (; names && *names; names += strcspn(names, ","), names += *names == ',')
+        if (strcspn(names, ",") == size && strncmp(names, name, size) == 0)
+            return true;
+    return false;
+}
+
+struct error *
+node_calls_find(const struct node_calls *calls, const char *node_id, struct remote **out)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct member_list members = cluster_members(calls->cluster, &arena);
+    const struct member *member = node_calls_find_member(&members, node_id);
+    if (!member)
+        return error_new(CODE_UNAVAILABLE, "node \"%s\" is not registered", node_id);
+    if (member->is_expired)
+        return error_new(CODE_UNAVAILABLE, "node \"%s\" is lost", node_id);
+    return cluster_remote(calls->cluster, member, out);
+}
+
+struct error *
+node_calls_ask(const struct node_calls *calls, const struct node_question *question,
+               struct call **call, ProtobufCMessage *reply)
+{
+    struct remote *remote;
+    struct error *error = node_calls_find(calls, question->node_id, &remote);
+    if (error)
+        return error;
+    *call = call_new_detached(calls->runtime, question->timeout_ns);
+    struct remote_call what = {calls->connection, question->method, question->request,
+                               question->timeout_ns};
+    error = remote_call(remote, *call, &what, reply);
+    remote_release(remote);
+    return error;
+}
+
+void
+node_calls_end(struct call **call)
+{
+    if (*call)
+        call_free_detached(*call);
+}

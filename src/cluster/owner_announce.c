@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Announcements: see owner_announce.h.
+ *
+ * Rows are collected and written together, after the locks of their volumes are released. This is
+ * safe: until the node has announced all, it reads no owner of this incarnation, and reads of an
+ * earlier one are discarded. So a row MOVING or INCOMING cannot change, and a LIVE row can become
+ * only MOVING, which says the same about the owner.
+ */
+#include "cluster/owner_announce.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/member_rows.h"
+#include "store/registry_store.h"
+
+struct announcement {
+    const struct owners_options *options;
+    const struct owner_rows *rows;
+    struct arena arena; /* of the changes */
+    struct store_change changes[REGISTRY_STORE_MAX_CHANGES];
+    size_t count;
+    size_t total;
+};
+
+/* ---- writing ---- */
+
+/* The row of a LIVE or GONE volume is there: by an earlier attempt, or the rules were broken. */
+static struct error *
+compare(struct announcement *announcement, const struct store_change *change)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_entry entry;
+    struct owner owner;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = store_get(announcement->rows->store, change->key, &arena, &entry);
+    if (error)
+        return error;
+    if (entry.value_size == change->value_size &&
+        !memcmp(entry.value, change->value, change->value_size))
+        return NULL;
+    error = owner_rows_unpack(&entry, &owner);
+    if (!error)
+        log_error(announcement->options->log,
+                  "the registry has another owner for a volume than this node",
+                  LOG_TEXT("row", change->key), LOG_TEXT("owner", owner.node_id),
+                  LOG_NUMBER("epoch", owner.epoch));
+    return error;
+}
+
+static struct error *
+write_each(struct announcement *announcement)
+{
+    struct error *error = NULL;
+    for (size_t i = 0; !error && i < announcement->count; i++) {
+        const struct store_change *change = &announcement->changes[i];
+        error = store_write(announcement->rows->store, change, 1, NULL);
+        if (error && error->code == CODE_ABORTED) {
+            error_free(error);
+            error = compare(announcement, change);
+        }
+    }
+    return error;
+}
+
+static struct error *
+flush(struct announcement *announcement)
+{
+    if (!announcement->count)
+        return NULL;
+    struct error *error =
+        store_write(announcement->rows->store, announcement->changes, announcement->count, NULL);
+    if (error && error->code == CODE_ABORTED) {
+        error_free(error);
+        error = write_each(announcement);
+    }
+    announcement->total += announcement->count;
+    announcement->count = 0;
+    arena_clear(&announcement->arena);
+    return error;
+}
+
+/* ---- collecting ---- */
+
+static struct store_change
+make_change(struct announcement *announcement, const struct claim *claim)
+{
+    const struct owner_rows *rows = announcement->rows;
+    const char *node_id = announcement->options->node_id;
+    if (claim->state == CLAIM_MOVING || claim->state == CLAIM_INCOMING)
+        return owner_rows_claim(rows, node_id, claim, &announcement->arena);
+    struct owner owner = {.epoch = claim->epoch};
+    if (claim->state == CLAIM_LIVE)
+        snprintf(owner.node_id, sizeof owner.node_id, "%s", node_id);
+    return owner_rows_change(rows, claim->handle, &owner, STORE_ABSENT, &announcement->arena);
+}
+
+static struct error *
+take(void *taker, const struct claim *claim)
+{
+    struct announcement *announcement = taker;
+    if (claim->state == CLAIM_LIVE && !claim->epoch)
+        return NULL;
+    struct error *error = owner_rows_check_handle(claim->handle);
+    if (error)
+        return error;
+    if (!claim->epoch)
+        return error_new(CODE_INTERNAL, "the volume %s moves or is gone at epoch 0", claim->handle);
+    announcement->changes[announcement->count++] = make_change(announcement, claim);
+    return announcement->count == COUNT_OF(announcement->changes) ? flush(announcement) : NULL;
+}
+
+static struct error *
+announce_volumes(struct announcement *announcement)
+{
+    const struct claim_source *claims = &announcement->options->claims;
+    struct error *error = claims->walk(claims->context, take, announcement);
+    if (!error)
+        error = flush(announcement);
+    arena_clear(&announcement->arena);
+    return error;
+}
+
+static struct error *
+announce_members(const struct owners_options *options, const struct owner_rows *rows)
+{
+    struct name_set known AUTO(name_set_clear) = {0};
+    name_set_add(&known, options->node_id);
+    struct error *error = member_rows_list_own(options->own, &known);
+    return error ? error : member_rows_announce(rows, options->node_id, &known);
+}
+
+struct error *
+owner_announce(const struct owners_options *options, const struct owner_rows *rows)
+{
+    bool found = false;
+    struct error *error = owner_rows_check_node_id(options->node_id);
+    if (!error)
+        error = member_rows_find_announced(rows, options->node_id, &found);
+    if (!error && found)
+        return member_rows_take_back(rows->store, options->node_id);
+    struct announcement announcement = {.options = options, .rows = rows};
+    arena_init(&announcement.arena, NULL, 0, SIZE_MAX);
+    if (!error)
+        error = announce_volumes(&announcement);
+    if (!error)
+        error = announce_members(options, rows);
+    if (!error)
+        log_info(options->log, "announced the volumes that have moved to the registry",
+                 LOG_TEXT("connection", options->connection),
+                 LOG_TEXT("incarnation", rows->incarnation),
+                 LOG_NUMBER("volumes", announcement.total));
+    return error;
+}

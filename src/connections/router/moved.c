@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes that have moved: see moved.h. */
+#include "connections/router/moved.h"
+
+#include <stdio.h>
+
+#include "cluster/cluster.h"
+#include "cluster/owners.h"
+#include "connections/forward/router_state.h"
+#include "connections/router/homeless.h"
+#include "connections/router/places.h"
+#include "volumes/handle.h"
+
+struct connection *
+moved_guess(const struct router *router, const struct connection_set *set, const char *handle,
+            struct connection *home)
+{
+    struct connection *known = router->cluster ? places_find(router->places, set, handle) : NULL;
+    return known ? known : home;
+}
+
+bool
+moved_is_likely(const struct connection *connection, const struct connection *home,
+                const char *handle, const struct error *error)
+{
+    char text[HANDLE_HOME_SIZE];
+    if (!connection->spec->driver->speaks_our_ids || !handle_read_home(handle, text))
+        return false;
+    return (error->code == CODE_UNAVAILABLE && !error->in_doubt) ||
+           (error->code == CODE_NOT_FOUND && connection != home);
+}
+
+struct connection *
+moved_find_node(const struct connection_set *set, const char *name, const char *node_id)
+{
+    char home[HANDLE_HOME_SIZE], place[SPEC_MAX_ALIAS + 1 + sizeof home];
+    handle_print_home(node_id, home);
+    snprintf(place, sizeof place, "%s@%s", name, home);
+    return connection_set_find_place(set, place);
+}
+
+bool
+moved_ask_nodes(struct call *call, const struct connection_set *set, const char *name,
+                const char *handle, struct moved *out)
+{
+    struct connection *own = connection_set_find(set, name);
+    struct connection *found = own ? homeless_ask_all(call, set, own, ID_VOLUME, handle) : NULL;
+    if (!found)
+        return false;
+    *out = (struct moved){found, false};
+    places_set(router_of(call)->places, handle, found->place);
+    return true;
+}
+
+struct error *
+moved_find(struct call *call, const struct connection_set *set, const char *name,
+           const char *handle, struct moved *out)
+{
+    struct router *router = router_of(call);
+    struct owner owner;
+    *out = (struct moved){0};
+    places_forget(router->places, handle);
+    struct error *error = owners_peek(cluster_rows(router->cluster), name, handle, &owner);
+    if (error && moved_ask_nodes(call, set, name, handle, out)) {
+        error_free(error);
+        return NULL;
+    }
+    if (error || !owner.epoch)
+        return error;
+    out->is_deleted = !owner.node_id[0];
+    if (out->is_deleted)
+        return NULL;
+    out->connection = moved_find_node(set, name, owner.node_id);
+    if (!out->connection)
+        return error_new(CODE_UNAVAILABLE, "\"%s\" is on node \"%s\", which is not registered",
+                         handle, owner.node_id);
+    places_set(router->places, handle, out->connection->place);
+    return NULL;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The router: recovering a volume whose node is lost. All nodes are asked for copies of its
+ * snapshots; the node with the newest one takes the volume over.
+ */
+#include <string.h>
+
+#include "connections/request/global_id.h"
+#include "connections/router/parallel_calls.h"
+#include "connections/router/places.h"
+#include "connections/router/router_internal.h"
+#include "csi/checks.h"
+
+#define ASK_NS UINT64_C(5000000000)
+
+struct question {
+    struct connection *connection;
+    const char *volume;
+    Skycap__V1__FindCopyReply *reply; /* NULL: it has none */
+};
+
+static struct error *
+ask(struct call *call, void *context)
+{
+    struct question *question = context;
+    const struct driver_ops *driver = question->connection->spec->driver;
+    Skycap__V1__FindCopyRequest request = SKYCAP__V1__FIND_COPY_REQUEST__INIT;
+    Skycap__V1__FindCopyReply *reply = arena_alloc(call_arena(call), sizeof *reply);
+    skycap__v1__find_copy_reply__init(reply);
+    request.volume = (char *)question->volume;
+    struct error *error = driver->call(question->connection->driver, call,
+                                       SKYCAP_V1_MOVER_FIND_COPY, &request.base, &reply->base);
+    if (!error)
+        question->reply = reply;
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
+static void
+add(struct question *questions, size_t *count, struct connection *connection, const char *name,
+    const char *volume)
+{
+    if (connection && connection->spec->driver->speaks_our_ids &&
+        (!name || strcmp(connection->spec->name, name) == 0))
+        questions[(*count)++] = (struct question){connection, volume, NULL};
+}
+
+/* `name`: of the connection; NULL: all. */
+static size_t
+make_questions(const struct connection_set *set, const char *name, const char *volume,
+               struct question *questions)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        add(questions, &count, set->slots[i].connection, name, volume);
+    for (size_t i = 0; i < set->elsewhere_count; i++)
+        add(questions, &count, set->elsewhere[i], name, volume);
+    return count;
+}
+
+/* Nodes that do not answer have no copy that could be used. NULL: nobody has one. */
+static struct question *
+ask_all(struct call *call, const struct connection_set *set, const char *name, const char *volume)
+{
+    struct arena *arena = call_arena(call);
+    size_t most = set->count + set->elsewhere_count;
+    struct question *questions = arena_alloc(arena, most * sizeof *questions), *best = NULL;
+    struct parallel_call *calls = arena_alloc(arena, most * sizeof *calls);
+    size_t count = make_questions(set, name, volume, questions);
+    for (size_t i = 0; i < count; i++)
+        calls[i] = (struct parallel_call){ask, &questions[i], NULL};
+    uint64_t share_ns = parallel_calls_share_ns(call, 2);
+    parallel_calls_run(call, calls, count, share_ns < ASK_NS ? share_ns : ASK_NS);
+    for (size_t i = 0; i < count; i++) {
+        error_free(calls[i].error);
+        if (questions[i].reply && (!best || questions[i].reply->taken_ns > best->reply->taken_ns))
+            best = &questions[i];
+    }
+    return best;
+}
+
+static struct error *
+recover_at(struct call *call, const struct question *best)
+{
+    const struct driver_ops *driver = best->connection->spec->driver;
+    Skycap__V1__RecoverCopyRequest request = SKYCAP__V1__RECOVER_COPY_REQUEST__INIT;
+    Skycap__V1__RecoverCopyReply reply = SKYCAP__V1__RECOVER_COPY_REPLY__INIT;
+    request.snapshot = best->reply->snapshot;
+    struct error *error = driver->call(best->connection->driver, call, SKYCAP_V1_MOVER_RECOVER,
+                                       &request.base, &reply.base);
+    if (!error)
+        places_set(router_of(call)->places, best->reply->handle, best->connection->place);
+    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+}
+
+static void
+fill(const struct question *best, struct arena *arena, Skycap__V1__RecoverVolumeReply *reply)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(best->connection->driver);
+    reply->volume_id =
+        arena_print(arena, "v:%s/%s", best->connection->spec->name, best->reply->handle);
+    reply->node_id = arena_string(arena, facts->node_id ? facts->node_id : "");
+    reply->lost_node_id = best->reply->owner;
+    reply->taken_ns = best->reply->taken_ns;
+}
+
+struct error *
+router_recover_volume(struct call *call, const Skycap__V1__RecoverVolumeRequest *request,
+                      Skycap__V1__RecoverVolumeReply *reply)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router_of(call)->connections);
+    struct global_id parts;
+    struct error *error = checks_name("volume", request->volume);
+    if (!error)
+        error = connection_set_check_nodes(set);
+    if (error)
+        return error;
+    bool is_id = global_id_parse(ID_VOLUME, request->volume, &parts);
+    const struct question *best =
+        ask_all(call, set, is_id ? parts.connection : NULL, is_id ? parts.handle : request->volume);
+    if (!best)
+        return error_new(CODE_NOT_FOUND,
+                         "no node that answers has a copy of a snapshot of the volume \"%s\"",
+                         request->volume);
+    if (!best->reply->is_lost)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "node \"%s\", which has the volume, is not lost: move the volume instead",
+                         best->reply->owner);
+    fill(best, call_arena(call), reply);
+    return request->dry_run ? NULL : recover_at(call, best);
+}

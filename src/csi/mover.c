@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skycap.v1.Mover: what nodes ask each other for a move. See volumes/move.h. */
+#include "csi/mover.h"
+
+#include "csi/checks.h"
+#include "csi/controller.h"
+#include "csi/transfer_send.h"
+#include "message/message_bytes.h"
+#include "volumes/move.h"
+#include "volumes/move_rows.h"
+
+static ProtobufCBinaryData
+pack(const volume_record *record, struct arena *arena)
+{
+    ProtobufCBinaryData bytes;
+    bytes.data = message_bytes_pack(&record->base, arena, &bytes.len);
+    return bytes;
+}
+
+/* ---- at the target ---- */
+
+static struct error *
+receive(struct call *call, const Skycap__V1__ReceiveVolumeRequest *request,
+        Skycap__V1__MoveVolumeReply *reply)
+{
+    struct move_result result;
+    struct move_order order = {request->handle, request->for_publish, request->bytes_per_second};
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (!error)
+        error = move_receive(controller_engine(call), &order, controller_wait_ms(call), &result);
+    if (error)
+        return error;
+    reply->was_there = result.was_there;
+    reply->unavailable_ms = result.unavailable_ms;
+    return NULL;
+}
+
+/* ---- at the source ---- */
+
+static struct error *
+describe(struct call *call, const Skycap__V1__DescribeMoveRequest *request,
+         Skycap__V1__DescribeMoveReply *reply)
+{
+    struct arena *arena = call_arena(call);
+    struct move_offer offer;
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (!error)
+        error = move_describe(controller_engine(call), request->handle, arena, &offer);
+    if (error)
+        return error;
+    reply->record = pack(offer.record, arena);
+    reply->in_use = offer.is_in_use;
+    reply->has_differences = offer.has_differences;
+    return NULL;
+}
+
+static struct error *
+begin(struct call *call, const Skycap__V1__BeginMoveRequest *request,
+      Skycap__V1__BeginMoveReply *reply)
+{
+    struct arena *arena = call_arena(call);
+    volume_record *record;
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (!error)
+        error = checks_node_id("to", request->to);
+    if (!error)
+        error = move_begin(controller_engine(call), request->handle, request->to, arena, &record);
+    if (!error)
+        reply->record = pack(record, arena);
+    return error;
+}
+
+static bool
+is_moving_at(struct engine *engine, const char *handle, uint64_t epoch, struct arena *arena)
+{
+    struct row row;
+    struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (error)
+        return false;
+    const volume_record *volume = (const volume_record *)row.record;
+    return volume->state == VOLUME_STATE(MOVING) && volume->epoch == epoch;
+}
+
+static struct error *
+give_up(struct call *call, const Skycap__V1__GiveUpMoveRequest *request,
+        Skycap__V1__GiveUpMoveReply *reply)
+{
+    (void)reply;
+    struct engine *engine = controller_engine(call);
+    enum move_outcome outcome;
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (error || !is_moving_at(engine, request->handle, request->epoch, call_arena(call)))
+        return error;
+    error = move_decide(engine, request->handle, MOVE_ASK_GIVE_UP, &outcome);
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
+static struct error *
+settle(struct call *call, const Skycap__V1__SettleMoveRequest *request,
+       Skycap__V1__SettleMoveReply *reply)
+{
+    (void)reply;
+    enum move_outcome outcome;
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (!error)
+        error = move_decide(controller_engine(call), request->handle, MOVE_ASK_NOTHING, &outcome);
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
+/* ---- at any node ---- */
+
+static struct error *
+ask(struct call *call, const Skycap__V1__AskMoveRequest *request, Skycap__V1__AskMoveReply *reply)
+{
+    struct move_answer answer;
+    struct error *error = transfer_check_handle("handle", request->handle);
+    if (!error)
+        error = move_ask(controller_engine(call), request->handle, request->is_gone, &answer);
+    if (error)
+        return error;
+    reply->has_row = answer.has_row;
+    reply->epoch = answer.epoch;
+    return NULL;
+}
+
+/* ---- a lost node ---- */
+
+static struct error *
+find_copy(struct call *call, const Skycap__V1__FindCopyRequest *request,
+          Skycap__V1__FindCopyReply *reply)
+{
+    struct move_copy copy;
+    struct error *error = checks_name("volume", request->volume);
+    if (!error)
+        error = move_find_copy(controller_engine(call), request->volume, call_arena(call), &copy);
+    if (error)
+        return error;
+    reply->snapshot = copy.snapshot->handle;
+    reply->handle = copy.snapshot->source_handle;
+    reply->taken_ns = copy.snapshot->created_ns;
+    reply->owner = (char *)copy.owner;
+    reply->is_lost = copy.is_lost;
+    return NULL;
+}
+
+static struct error *
+recover(struct call *call, const Skycap__V1__RecoverCopyRequest *request,
+        Skycap__V1__RecoverCopyReply *reply)
+{
+    (void)reply;
+    struct error *error = transfer_check_handle("snapshot", request->snapshot);
+    return error ? error : move_recover(controller_engine(call), request->snapshot);
+}
+
+const struct skycap_v1_mover mover_handlers = {
+    .receive = {receive},
+    .describe = {describe},
+    .begin = {begin},
+    .give_up = {give_up},
+    .settle = {settle},
+    .ask = {ask},
+    .find_copy = {find_copy},
+    .recover = {recover},
+};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by repositories*.c. */
+#ifndef CSI_REPOSITORIES_INTERNAL_H
+#define CSI_REPOSITORIES_INTERNAL_H
+
+#include "csi/controller.h"
+#include "proto/repositories.pb-c.h"
+
+/* ---- repositories_care.c ---- */
+
+MUST_CHECK struct error *repositories_verify(struct call *call,
+                                             const Skycap__V1__VerifyRepositoryRequest *request);
+MUST_CHECK struct error *repositories_prune(struct call *call,
+                                            const Skycap__V1__PruneRepositoryRequest *request);
+
+/* ---- repositories_drill.c ---- */
+
+MUST_CHECK struct error *repositories_drill(struct call *call,
+                                            const Skycap__V1__DrillRequest *request);
+
+#endif

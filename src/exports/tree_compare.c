@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Comparing a tree with the repository: see compare.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "exports/chunk_cache.h"
+#include "exports/compare.h"
+#include "exports/tree_target.h"
+
+#define VALUE_BYTES (64u << 10)
+
+struct comparison {
+    const struct compare_options *options;
+    struct chunk_cache *chunks;
+    struct tree_leaf leaf;
+    struct tree_part *list;
+    uint8_t *bytes; /* of a part */
+    int directory;
+    char path[TREE_PATH_MAX + 1]; /* of it */
+};
+
+static struct error *
+differs(const struct comparison *comparison, const char *what)
+{
+    const struct tree_leaf *leaf = &comparison->leaf;
+    bool is_directory = leaf->entry.kind == TREE_DIRECTORY;
+    return error_new(CODE_DATA_LOSS, "the %s of \"%s%s%s\" differ", what, leaf->directory,
+                     is_directory ? "" : "/", is_directory ? "" : leaf->entry.name);
+}
+
+/* ---- contents ---- */
+
+static struct error *
+compare_part(struct comparison *comparison, int fd, const struct tree_part *part, uint64_t offset)
+{
+    const uint8_t *expected;
+    size_t size;
+    struct error *error = chunk_cache_get(comparison->chunks, &part->id, &expected, &size);
+    if (error)
+        return error;
+    bool is_inside = part->offset <= size && part->size <= size - part->offset;
+    ssize_t got = is_inside ? pread(fd, comparison->bytes, (size_t)part->size, (off_t)offset) : -1;
+    bool is_same = got == (ssize_t)part->size &&
+                   !memcmp(comparison->bytes, expected + part->offset, (size_t)part->size);
+    chunk_cache_release(comparison->chunks, expected);
+    return is_same ? NULL : differs(comparison, "contents");
+}
+
+static struct error *
+compare_list(struct comparison *comparison, int fd, const struct tree_part *list, uint64_t offset)
+{
+    size_t count = 0;
+    uint64_t size;
+    struct error *error =
+        tree_list_load(comparison->options->repository, &list->id, comparison->list, &count, &size);
+    for (size_t i = 0; !error && i < count; offset += comparison->list[i++].size)
+        if (comparison->list[i].kind == TREE_DATA)
+            error = compare_part(comparison, fd, &comparison->list[i], offset);
+    return error;
+}
+
+static struct error *
+compare_contents(struct comparison *comparison, const struct tree_entry *entry)
+{
+    uint64_t offset = 0;
+    int fd AUTO(files_close) = files_open_quietly(comparison->directory, entry->name, O_NONBLOCK);
+    struct error *error = fd < 0 ? error_from_errno(errno, "open %s", entry->name) : NULL;
+    for (size_t i = 0; !error && i < entry->part_count; offset += entry->parts[i++].size) {
+        const struct tree_part *part = &entry->parts[i];
+        if (part->kind == TREE_DATA)
+            error = compare_part(comparison, fd, part, offset);
+        if (part->kind == TREE_LIST)
+            error = compare_list(comparison, fd, part, offset);
+    }
+    return error;
+}
+
+/* ---- metadata ---- */
+
+static struct error *
+compare_attributes(struct comparison *comparison, const struct tree_entry *entry)
+{
+    char path[TREE_NAME_MAX + 64];
+    struct varint_reader in = {entry->attributes, entry->attributes + entry->attributes_size,
+                               false};
+    const char *name;
+    const uint8_t *value;
+    size_t size;
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", comparison->directory,
+             entry->kind == TREE_DIRECTORY ? "." : entry->name);
+    while (tree_attributes_next(&in, &name, &value, &size)) {
+        ssize_t got = lgetxattr(path, name, comparison->bytes, VALUE_BYTES);
+        bool is_same = got == (ssize_t)size && (!size || !memcmp(comparison->bytes, value, size));
+        if (!is_same && !tree_target_may_lose(name))
+            return differs(comparison, "extended attributes");
+    }
+    return NULL;
+}
+
+static struct error *
+compare_metadata(struct comparison *comparison, const struct tree_entry *entry)
+{
+    struct stat status;
+    const char *name = entry->kind == TREE_DIRECTORY ? "." : entry->name;
+    if (fstatat(comparison->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return error_from_errno(errno == ENOENT ? EIO : errno, "look at %s", entry->name);
+    if (tree_target_kind(status.st_mode) != entry->kind)
+        return differs(comparison, "types");
+    if (entry->kind != TREE_SYMLINK && (status.st_mode & 07777) != entry->mode)
+        return differs(comparison, "modes");
+    if (status.st_uid != entry->user || status.st_gid != entry->group)
+        return differs(comparison, "owners");
+    if (status.st_mtim.tv_sec != entry->modified_s || status.st_mtim.tv_nsec != entry->modified_ns)
+        return differs(comparison, "times");
+    if (entry->kind == TREE_FILE && (uint64_t)status.st_size != entry->size)
+        return differs(comparison, "sizes");
+    return entry->attributes_size ? compare_attributes(comparison, entry) : NULL;
+}
+
+static struct error *
+compare_target(struct comparison *comparison, const struct tree_entry *entry)
+{
+    char target[TREE_PATH_MAX + 1];
+    ssize_t size = readlinkat(comparison->directory, entry->name, target, sizeof target);
+    bool is_same =
+        size == (ssize_t)entry->target_size && !memcmp(target, entry->target, entry->target_size);
+    return is_same ? NULL : differs(comparison, "targets");
+}
+
+/* ---- all of it ---- */
+
+static struct error *
+open_directory(struct comparison *comparison)
+{
+    const char *path = comparison->leaf.directory;
+    if (comparison->directory >= 0 && !strcmp(comparison->path, path))
+        return NULL;
+    files_close(&comparison->directory);
+    memcpy(comparison->path, path, strlen(path) + 1);
+    return tree_target_open(comparison->options->fd, path, &comparison->directory);
+}
+
+static struct error *
+compare_entry(struct comparison *comparison)
+{
+    const struct tree_entry *entry = &comparison->leaf.entry;
+    const struct progress *progress = comparison->options->progress;
+    if (progress->cancelled(progress->context))
+        return error_new(CODE_CANCELLED, "the comparison was cancelled");
+    if (entry->kind == TREE_CHILD)
+        return NULL;
+    struct error *error = open_directory(comparison);
+    if (!error)
+        error = compare_metadata(comparison, entry);
+    if (!error && entry->kind == TREE_FILE)
+        error = compare_contents(comparison, entry);
+    if (!error && entry->kind == TREE_SYMLINK)
+        error = compare_target(comparison, entry);
+    return error;
+}
+
+static struct error *
+compare_leaf(struct comparison *comparison, const struct repository_id *id)
+{
+    struct tree_leaf *leaf = &comparison->leaf;
+    struct error *error = tree_leaf_load(leaf, comparison->options->repository, id);
+    if (error)
+        return error;
+    chunk_cache_expect(comparison->chunks, leaf->ids, leaf->id_count);
+    while (!error && !(error = tree_leaf_next(leaf)) && leaf->has_entry)
+        error = compare_entry(comparison);
+    chunk_cache_expect(comparison->chunks, NULL, 0);
+    return error;
+}
+
+struct error *
+compare_tree(const struct compare_options *options)
+{
+    struct tree_leaves leaves AUTO(tree_leaves_close) = {0};
+    struct comparison comparison = {.options = options,
+                                    .list = memory_new(TREE_PARTS_MAX * sizeof(struct tree_part)),
+                                    .bytes = memory_map(REPOSITORY_CHUNK_MAX),
+                                    .directory = -1};
+    struct error *error = chunk_cache_open(options->repository, &comparison.chunks);
+    if (!error)
+        error = tree_leaves_open(&leaves, options->repository, &options->root);
+    while (!error && leaves.has_leaf) {
+        error = compare_leaf(&comparison, &leaves.id);
+        if (!error)
+            error = tree_leaves_next(&leaves);
+    }
+    chunk_cache_close(comparison.chunks);
+    tree_leaf_close(&comparison.leaf);
+    files_close(&comparison.directory);
+    memory_cleanup(&comparison.list);
+    memory_unmap(comparison.bytes, REPOSITORY_CHUNK_MAX);
+    return error;
+}

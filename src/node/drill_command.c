@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check of a drill: see drill_command.h. */
+#include "node/drill_command.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+
+#define LOOK_MS 100
+#define OUTPUT_BYTES (64u << 10)
+
+/* Reads what is there. False: the output has ended. */
+static bool
+read_output(const struct process *process, struct buffer *output)
+{
+    char bytes[4096];
+    ssize_t got = read(process->output, bytes, sizeof bytes);
+    if (got > 0 && output->size < OUTPUT_BYTES)
+        buffer_append(output, bytes, (size_t)got);
+    return got > 0 || (got < 0 && errno == EINTR);
+}
+
+static void
+follow(const struct drill_request *request, struct process *process, struct buffer *output,
+       bool *is_cancelled)
+{
+    bool is_open = true, has_ended = false;
+    while (!has_ended) {
+        struct pollfd files[] = {{.fd = process->ended, .events = POLLIN},
+                                 {.fd = is_open ? process->output : -1, .events = POLLIN}};
+        poll(files, 2, LOOK_MS);
+        if (files[1].revents)
+            is_open = read_output(process, output);
+        has_ended = files[0].revents && !(files[1].revents & POLLIN);
+        if (!*is_cancelled && request->cancelled(request->context)) {
+            *is_cancelled = true;
+            process_signal(process, SIGKILL);
+        }
+    }
+}
+
+struct error *
+drill_command_run(const struct drill_request *request, const char *place, struct buffer *output)
+{
+    const char *const environment[] = {
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8",
+        place, NULL};
+    struct process process;
+    bool is_cancelled = false;
+    char line[256];
+    struct error *error =
+        process_start(request->command[0], request->command, environment, &process);
+    if (error)
+        return error_wrap(error, "the command of the drill");
+    follow(request, &process, output, &is_cancelled);
+    int status = process_reap(&process);
+    if (is_cancelled)
+        return error_new(CODE_CANCELLED, "the drill was cancelled");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return NULL;
+    process_summarize(output, line, sizeof line);
+    return error_new(CODE_FAILED_PRECONDITION, "the command of the drill ended with %s %d: %s",
+                     WIFEXITED(status) ? "code" : "signal",
+                     WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), line);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drills by the clock: see drill.h. A thread looks once a minute which repository is due: its last
+ * success is older than its file allows. After a failure it waits for an hour.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "node/drill.h"
+
+#define LOOK_MS 60000u
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+#define MOST_REPOSITORIES 64
+
+struct drill_schedule {
+    struct engine *engine;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ending;
+    atomic_bool is_ending;
+    struct {
+        char name[64];
+        int64_t tried_ns;
+    } tries[MOST_REPOSITORIES];
+};
+
+static bool
+is_ending(void *context)
+{
+    return atomic_load(&((struct drill_schedule *)context)->is_ending);
+}
+
+/* When the repository was tried last, as far as this process knows. */
+static int64_t *
+last_try(struct drill_schedule *schedule, const char *name)
+{
+    for (size_t i = 0; i < MOST_REPOSITORIES; i++) {
+        if (!schedule->tries[i].name[0])
+            snprintf(schedule->tries[i].name, sizeof schedule->tries[i].name, "%s", name);
+        if (!strcmp(schedule->tries[i].name, name))
+            return &schedule->tries[i].tried_ns;
+    }
+    return NULL;
+}
+
+static bool
+is_due(struct drill_schedule *schedule, const struct repository_place *place)
+{
+    int64_t success_ns = 0, now = clock_unix_ns();
+    int64_t *tried_ns = last_try(schedule, place->name);
+    error_free(drill_last_success(schedule->engine, place->name, &success_ns));
+    if (!place->drill_hours || !tried_ns || now - *tried_ns < HOUR_NS)
+        return false;
+    if (now - success_ns < place->drill_hours * HOUR_NS)
+        return false;
+    *tried_ns = now;
+    return true;
+}
+
+static void
+run(struct drill_schedule *schedule, const struct repository_place *place, struct arena *arena)
+{
+    const char *const command[] = {place->drill_command, NULL};
+    struct drill_result result;
+    uint64_t start = clock_now_ms();
+    struct drill_request request = {.repository = place->name,
+                                    .snapshot = "",
+                                    .command = place->drill_command[0] ? command : NULL,
+                                    .cancelled = is_ending,
+                                    .context = schedule};
+    struct error *error AUTO(error_cleanup) = drill_run(schedule->engine, &request, arena, &result);
+    if (error)
+        log_error(schedule->engine->log, "a restore drill has failed",
+                  LOG_TEXT("repository", place->name), LOG_TEXT("error", error->message));
+    else
+        log_info(schedule->engine->log, "a restore drill has succeeded",
+                 LOG_TEXT("repository", place->name), LOG_TEXT("snapshot", result.id),
+                 LOG_NUMBER("ms", clock_now_ms() - start));
+}
+
+static void
+look(struct drill_schedule *schedule)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct text_list names = {0};
+    error_free(repository_pool_list(schedule->engine, &arena, &names));
+    for (size_t i = 0; i < names.count && !is_ending(schedule); i++) {
+        struct repository_place place;
+        struct error *error AUTO(error_cleanup) =
+            repository_pool_find(schedule->engine, names.items[i], &arena, &place);
+        if (!error && is_due(schedule, &place))
+            run(schedule, &place, &arena);
+    }
+}
+
+static void *
+keep_looking(void *context)
+{
+    struct drill_schedule *schedule = context;
+    drill_sweep(schedule->engine);
+    pthread_mutex_lock(&schedule->lock);
+    while (!is_ending(schedule)) {
+        pthread_mutex_unlock(&schedule->lock);
+        look(schedule);
+        pthread_mutex_lock(&schedule->lock);
+        struct timespec until = clock_after_ms(LOOK_MS);
+        if (!is_ending(schedule))
+            pthread_cond_timedwait(&schedule->ending, &schedule->lock, &until);
+    }
+    pthread_mutex_unlock(&schedule->lock);
+    return NULL;
+}
+
+struct error *
+drill_schedule_open(struct engine *engine, struct drill_schedule **out)
+{
+    struct drill_schedule *schedule = memory_zeroed(sizeof *schedule);
+    pthread_condattr_t monotonic;
+    schedule->engine = engine;
+    pthread_mutex_init(&schedule->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&schedule->ending, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int errnum = pthread_create(&schedule->thread, NULL, keep_looking, schedule);
+    if (!errnum) {
+        *out = schedule;
+        return NULL;
+    }
+    free(schedule);
+    return error_from_errno(errnum, "start a thread");
+}
+
+void
+drill_schedule_close(struct drill_schedule *schedule)
+{
+    if (!schedule)
+        return;
+    pthread_mutex_lock(&schedule->lock);
+    atomic_store(&schedule->is_ending, true);
+    pthread_cond_broadcast(&schedule->ending);
+    pthread_mutex_unlock(&schedule->lock);
+    pthread_join(schedule->thread, NULL);
+    pthread_mutex_destroy(&schedule->lock);
+    pthread_cond_destroy(&schedule->ending);
+    free(schedule);
+}

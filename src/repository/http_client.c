@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection to an HTTP server: see http_client.h. */
+#include "repository/http_client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+#define ROOM 65536u
+
+struct http_trust {
+    SSL_CTX *context;
+};
+
+struct http_client {
+    int fd;
+    SSL *ssl;         /* NULL: plain */
+    uint8_t in[ROOM]; /* bytes of replies that were not taken yet */
+    size_t begin, end;
+};
+
+static struct error *
+lost(const char *what)
+{
+    unsigned long code = ERR_get_error();
+    char reason[160] = "";
+    if (code)
+        ERR_error_string_n(code, reason, sizeof reason);
+    ERR_clear_error();
+    const char *why = code                                      ? reason
+                      : errno == EAGAIN || errno == EWOULDBLOCK ? "it does not answer"
+                      : errno                                   ? strerrordesc_np(errno)
+                              : "the server closed the connection";
+    return error_new(CODE_UNAVAILABLE, "%s: %s", what, why);
+}
+
+/* ---- signals ---- */
+
+/* A write to a connection that is gone must be an error, not SIGPIPE, whatever the program does. */
+struct quiet {
+    sigset_t before;
+    bool was_pending;
+};
+
+static struct quiet
+quiet_begin(void)
+{
+    struct quiet quiet;
+    sigset_t pipe, pending;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    quiet.was_pending = sigismember(&pending, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &quiet.before);
+    return quiet;
+}
+
+static void
+quiet_end(const struct quiet *quiet)
+{
+    static const struct timespec at_once;
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (!quiet->was_pending)
+        sigtimedwait(&pipe, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+}
+
+/* ---- trust ---- */
+
+struct error *
+http_trust_open(const char *authorities, struct http_trust **out)
+{
+    struct http_trust *trust = memory_zeroed(sizeof *trust);
+    *out = NULL;
+    trust->context = SSL_CTX_new(TLS_client_method());
+    bool is_good = trust->context && SSL_CTX_set_min_proto_version(trust->context, TLS1_2_VERSION);
+    if (is_good)
+        is_good = authorities ? SSL_CTX_load_verify_file(trust->context, authorities)
+                              : SSL_CTX_set_default_verify_paths(trust->context);
+    if (!is_good) {
+        ERR_clear_error();
+        http_trust_close(trust);
+        return error_new(CODE_INVALID_ARGUMENT, "cannot read the certificates to trust from %s",
+                         authorities ? authorities : "the system");
+    }
+    SSL_CTX_set_verify(trust->context, SSL_VERIFY_PEER, NULL);
+    /* A reply is complete by its length, so a missing goodbye does no harm. */
+    SSL_CTX_set_options(trust->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+    *out = trust;
+    return NULL;
+}
+
+void
+http_trust_close(struct http_trust *trust)
+{
+    if (!trust)
+        return;
+    SSL_CTX_free(trust->context);
+    free(trust);
+}
+
+/* ---- connecting ---- */
+
+static int
+connect_to(const struct addrinfo *address)
+{
+    struct timeval wait = {.tv_sec = HTTP_WAIT_MS / 1000};
+    int yes = 1;
+    int fd AUTO(files_close) =
+        socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait); /* for connect, too */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0)
+        return -1;
+    return files_keep(&fd);
+}
+
+static struct error *
+connect_any(const char *host, const char *port, int *fd)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    int result = getaddrinfo(host, port, &hints, &found);
+    if (result)
+        return error_new(CODE_UNAVAILABLE, "find %s: %s", host, gai_strerror(result));
+    *fd = -1;
+    for (struct addrinfo *at = found; at && *fd < 0; at = at->ai_next)
+        *fd = connect_to(at);
+    int errnum = errno;
+    freeaddrinfo(found);
+    if (*fd >= 0)
+        return NULL;
+    return error_new(CODE_UNAVAILABLE, "connect to %s:%s: %s", host, port, strerrordesc_np(errnum));
+}
+
+static struct error *
+start_tls(struct http_client *client, const char *host, const struct http_trust *trust)
+{
+    client->ssl = SSL_new(trust->context);
+    if (!client->ssl || !SSL_set_fd(client->ssl, client->fd) ||
+        !SSL_set_tlsext_host_name(client->ssl, host) || !SSL_set1_host(client->ssl, host))
+        return error_new(CODE_INTERNAL, "OpenSSL cannot begin a connection");
+    errno = 0;
+    if (SSL_connect(client->ssl) == 1)
+        return NULL;
+    long verified = SSL_get_verify_result(client->ssl);
+    if (verified == X509_V_OK)
+        return lost("begin TLS");
+    ERR_clear_error();
+    return error_new(CODE_FAILED_PRECONDITION, "the certificate of %s is not trusted: %s", host,
+                     X509_verify_cert_error_string(verified));
+}
+
+struct error *
+http_client_open(const char *host, const char *port, const struct http_trust *trust,
+                 struct http_client **out)
+{
+    struct http_client *client = memory_zeroed(sizeof *client);
+    struct quiet quiet = quiet_begin();
+    struct error *error = connect_any(host, port, &client->fd);
+    if (!error && trust)
+        error = start_tls(client, host, trust);
+    quiet_end(&quiet);
+    if (error)
+        http_client_close(STEAL(client));
+    *out = client;
+    return error;
+}
+
+void
+http_client_close(struct http_client *client)
+{
+    if (!client)
+        return;
+    SSL_free(client->ssl);
+    files_close(&client->fd);
+    free(client);
+}
+
+/* ---- bytes ---- */
+
+static struct error *
+send_all(struct http_client *client, const uint8_t *bytes, size_t size)
+{
+    while (size) {
+        size_t part = size < (1u << 20) ? size : 1u << 20;
+        errno = 0;
+        ssize_t sent = client->ssl ? SSL_write(client->ssl, bytes, (int)part)
+                                   : send(client->fd, bytes, part, MSG_NOSIGNAL);
+        if (sent <= 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return lost("send");
+        bytes += sent;
+        size -= (size_t)sent;
+    }
+    return NULL;
+}
+
+/* Reads more bytes of the reply behind those that were not taken. */
+static struct error *
+fill(struct http_client *client)
+{
+    if (client->begin) {
+        memmove(client->in, client->in + client->begin, client->end - client->begin);
+        client->end -= client->begin;
+        client->begin = 0;
+    }
+    for (;;) {
+        size_t room = sizeof client->in - client->end;
+        errno = 0;
+        ssize_t got = client->ssl ? SSL_read(client->ssl, client->in + client->end, (int)room)
+                                  : recv(client->fd, client->in + client->end, room, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return lost("receive");
+        client->end += (size_t)got;
+        return NULL;
+    }
+}
+
+/* ---- replies ---- */
+
+/* Replies 1xx announce the real one. */
+static struct error *
+read_head(struct http_client *client, struct http_reply *reply)
+{
+    struct error *error = NULL;
+    for (unsigned heads = 0; heads < 8 && !error;) {
+        size_t used = 0;
+        error =
+            http_reply_parse(client->in + client->begin, client->end - client->begin, reply, &used);
+        if (!error && !used)
+            error = fill(client);
+        client->begin += used;
+        heads += used > 0;
+        if (!error && used && reply->status >= 200)
+            return NULL;
+    }
+    return error ? error : error_new(CODE_UNAVAILABLE, "the server gives no reply");
+}
+
+static struct error *
+read_length(struct http_client *client, struct http_exchange *exchange)
+{
+    uint64_t left = exchange->reply.length;
+    struct error *error = NULL;
+    if (left > exchange->limit)
+        return error_new(CODE_UNAVAILABLE, "the server's reply has %llu bytes, more than asked for",
+                         (unsigned long long)left);
+    while (left && !error) {
+        size_t there = client->end - client->begin;
+        size_t part = there < left ? there : (size_t)left;
+        buffer_append(exchange->body, client->in + client->begin, part);
+        client->begin += part;
+        left -= part;
+        if (left)
+            error = fill(client);
+    }
+    return error;
+}
+
+static struct error *
+read_chunks(struct http_client *client, struct http_exchange *exchange)
+{
+    struct http_chunked chunked = {0};
+    struct error *error = NULL;
+    while (!error) {
+        size_t used;
+        error = http_chunked_take(&chunked, client->in + client->begin, client->end - client->begin,
+                                  exchange->limit, exchange->body, &used);
+        client->begin += used;
+        if (!error && chunked.state == HTTP_CHUNK_DONE)
+            return NULL;
+        if (!error)
+            error = fill(client);
+    }
+    return error;
+}
+
+static struct error *
+read_body(struct http_client *client, struct http_exchange *exchange)
+{
+    const struct http_reply *reply = &exchange->reply;
+    if (exchange->has_no_body || reply->status == 204 || reply->status == 304)
+        return NULL;
+    if (reply->is_chunked)
+        return read_chunks(client, exchange);
+    if (reply->has_length)
+        return read_length(client, exchange);
+    return error_new(CODE_UNAVAILABLE, "the server's reply has no length");
+}
+
+struct error *
+http_client_exchange(struct http_client *client, struct http_exchange *exchange)
+{
+    struct quiet quiet = quiet_begin();
+    exchange->is_usable = false;
+    exchange->body->size = 0;
+    struct error *error = send_all(client, exchange->head->bytes, exchange->head->size);
+    if (!error)
+        error = send_all(client, exchange->bytes, exchange->size);
+    if (!error)
+        error = read_head(client, &exchange->reply);
+    if (!error)
+        error = read_body(client, exchange);
+    exchange->is_usable = !error && !exchange->reply.closes;
+    quiet_end(&quiet);
+    return error;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection to an HTTP/1.1 server, with or without TLS. Requests follow each other; each waits
+ * for its reply. Every wait is bounded. One thread at a time.
+ */
+#ifndef REPOSITORY_HTTP_CLIENT_H
+#define REPOSITORY_HTTP_CLIENT_H
+
+#include "repository/http_reply.h"
+
+#define HTTP_WAIT_MS 30000u /* for the other side to take or give a byte */
+
+struct http_client;
+
+/* How servers are trusted; for all connections. */
+struct http_trust;
+
+/* `authorities`: a file with certificates; NULL: those of the system. */
+MUST_CHECK struct error *http_trust_open(const char *authorities, struct http_trust **out);
+/* NULL is fine. */
+void http_trust_close(struct http_trust *trust);
+
+/* `trust` is NULL for plain HTTP. UNAVAILABLE: it can be tried again. */
+MUST_CHECK struct error *http_client_open(const char *host, const char *port,
+                                          const struct http_trust *trust, struct http_client **out);
+/* NULL is fine. */
+void http_client_close(struct http_client *client);
+
+/*
+ * Sends a request, `head` with its empty line, and reads the reply; `body` gets up to `limit`
+ * bytes. `has_no_body`: the reply to HEAD. Afterwards, `*is_usable` says whether the connection can
+ * be used again. UNAVAILABLE: it was lost.
+ */
+struct http_exchange {
+    const struct buffer *head;
+    const uint8_t *bytes; /* the request's body */
+    size_t size;
+    bool has_no_body;
+    size_t limit;
+    struct http_reply reply;
+    struct buffer *body;
+    bool is_usable;
+};
+
+MUST_CHECK struct error *http_client_exchange(struct http_client *client,
+                                              struct http_exchange *exchange);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The key of a repository as a file: see key_file.h. */
+#include "repository/key_file.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/files.h"
+#include "base/new_file.h"
+
+static const char start[] = "skycap-repository-key-1 ";
+
+static void
+clear_secret(struct buffer *buffer)
+{
+    if (buffer->bytes)
+        OPENSSL_cleanse(buffer->bytes, buffer->capacity);
+    buffer_clear(buffer);
+}
+
+static bool
+parse(const char *text, size_t size, uint8_t key[SEALING_KEY_BYTES])
+{
+    size_t before = strlen(start);
+    struct buffer bytes AUTO(clear_secret) = {0};
+    if (size && text[size - 1] == '\n')
+        size--;
+    if (size <= before || memcmp(text, start, before) != 0 ||
+        !base64_decode(text + before, size - before, &bytes) || bytes.size != SEALING_KEY_BYTES)
+        return false;
+    memcpy(key, bytes.bytes, SEALING_KEY_BYTES);
+    return true;
+}
+
+struct error *
+key_file_read(const char *path, uint8_t key[SEALING_KEY_BYTES])
+{
+    char text[128];
+    size_t size = 0;
+    struct error *error = files_read(AT_FDCWD, path, text, sizeof text, &size);
+    if (error && error->code == CODE_NOT_FOUND)
+        return error_wrap(error, "the key of the repository");
+    bool is_key = !error && parse(text, size, key);
+    OPENSSL_cleanse(text, sizeof text);
+    error_free(error);
+    return is_key ? NULL
+                  : error_new(CODE_INVALID_ARGUMENT,
+                              "%s is no key file: it has one line, \"%sBASE64\"", path, start);
+}
+
+struct error *
+key_file_make(const char *path)
+{
+    uint8_t key[SEALING_KEY_BYTES];
+    struct buffer text AUTO(clear_secret) = {0};
+    struct new_file file AUTO(new_file_clear) = {0};
+    struct error *error = sealing_random(key, sizeof key);
+    if (error)
+        return error;
+    buffer_append_text(&text, start);
+    base64_encode(key, sizeof key, true, &text);
+    buffer_append_byte(&text, '\n');
+    OPENSSL_cleanse(key, sizeof key);
+    error = new_file_write(&file, path, 0600, text.bytes, text.size);
+    return error ? error : new_file_put(&file, false);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The local copy of the index: see locations.h. The first byte of a key says what the row is:
+ *
+ *     'c' id        where the chunk is: number of the pack, offset, stored size, raw size
+ *     'p' number    the pack: name, salt, size
+ *     'n' name      the pack's number
+ *     'i' name      the index object has been read
+ */
+#include "repository/locations.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "repository/bytes.h"
+#include "store/cache_db.h"
+
+#define MEMORY_KIB 4096u
+#define CHUNK_BYTES 16u
+#define PACK_BYTES 68u
+
+struct locations {
+    struct cache_db *db;
+    pthread_rwlock_t lock; /* whoever changes it has it alone */
+    uint32_t packs;        /* the highest number of a pack */
+};
+
+struct row_key {
+    uint8_t bytes[1 + OBJECT_NAME_BYTES];
+};
+
+static struct row_key
+key_of(char type, const void *name)
+{
+    struct row_key key;
+    key.bytes[0] = (uint8_t)type;
+    memcpy(key.bytes + 1, name, OBJECT_NAME_BYTES);
+    return key;
+}
+
+/* Numbers are sorted as bytes, so the highest byte comes first. */
+static void
+number_key(uint32_t number, uint8_t key[5])
+{
+    key[0] = 'p';
+    number = htobe32(number);
+    memcpy(key + 1, &number, sizeof number);
+}
+
+/* ---- opening ---- */
+
+static struct error *
+count_packs(struct locations *locations)
+{
+    uint8_t key[5];
+    uint32_t step = UINT32_C(1) << 31;
+    struct error *error = NULL;
+    locations->packs = 0;
+    /* Numbers are given without gaps. */
+    for (; step && !error; step >>= 1) {
+        uint8_t value[PACK_BYTES];
+        bool found = false;
+        number_key(locations->packs + step, key);
+        error = cache_db_get(locations->db, key, sizeof key, value, sizeof value, &found);
+        if (found)
+            locations->packs += step;
+    }
+    return error;
+}
+
+static struct error *
+open_file(const char *directory, const char *repository_id, struct cache_db **out)
+{
+    struct buffer path AUTO(buffer_clear) = {0};
+    struct error *error = files_make_path(directory);
+    if (error)
+        return error;
+    buffer_print(&path, "%s/%s.index", directory, repository_id);
+    return cache_db_open(buffer_text(&path), MEMORY_KIB, out);
+}
+
+/* Takes the database. */
+static struct error *
+open_on(struct cache_db *db, struct locations **out)
+{
+    struct locations *locations = memory_zeroed(sizeof *locations);
+    pthread_rwlock_init(&locations->lock, NULL);
+    locations->db = db;
+    struct error *error = count_packs(locations);
+    if (error)
+        locations_close(STEAL(locations));
+    *out = locations;
+    return error;
+}
+
+struct error *
+locations_open_temporary(const char *directory, struct locations **out)
+{
+    struct cache_db *db = NULL;
+    *out = NULL;
+    struct error *error = cache_db_open_temporary(directory, MEMORY_KIB, &db);
+    return error ? error : open_on(db, out);
+}
+
+struct error *
+locations_open(const char *directory, const char *repository_id, struct locations **out)
+{
+    struct cache_db *db = NULL;
+    *out = NULL;
+    if (!directory)
+        return locations_open_temporary("/tmp", out);
+    struct error *error = open_file(directory, repository_id, &db);
+    if (error)
+        return error;
+    return db ? open_on(db, out) : locations_open_temporary(directory, out);
+}
+
+void
+locations_close(struct locations *locations)
+{
+    if (!locations)
+        return;
+    cache_db_close(locations->db);
+    pthread_rwlock_destroy(&locations->lock);
+    free(locations);
+}
+
+/* ---- finding ---- */
+
+static struct error *
+find_pack(struct locations *locations, uint32_t number, struct location *out)
+{
+    uint8_t key[5], value[PACK_BYTES];
+    bool found;
+    number_key(number, key);
+    struct error *error = cache_db_get(locations->db, key, sizeof key, value, sizeof value, &found);
+    if (!error && !found)
+        error = error_new(CODE_INTERNAL, "the local index has no pack %u: remove its file", number);
+    if (error)
+        return error;
+    memcpy(out->pack.bytes, value, sizeof out->pack.bytes);
+    memcpy(out->salt, value + 32, sizeof out->salt);
+    out->size = bytes_get32(value + 64);
+    return NULL;
+}
+
+/* With the lock, shared. */
+static struct error *
+find(struct locations *locations, const struct repository_id *id, struct location *out, bool *found)
+{
+    uint8_t value[CHUNK_BYTES];
+    struct row_key key = key_of('c', id->bytes);
+    struct error *error =
+        cache_db_get(locations->db, key.bytes, sizeof key.bytes, value, sizeof value, found);
+    if (error || !*found)
+        return error;
+    out->entry = (struct pack_entry){.id = *id,
+                                     .offset = bytes_get32(value + 4),
+                                     .stored = bytes_get32(value + 8),
+                                     .raw = bytes_get32(value + 12)};
+    return find_pack(locations, bytes_get32(value), out);
+}
+
+struct error *
+locations_find(struct locations *locations, const struct repository_id *id, struct location *out,
+               bool *found)
+{
+    pthread_rwlock_rdlock(&locations->lock);
+    struct error *error = find(locations, id, out, found);
+    pthread_rwlock_unlock(&locations->lock);
+    return error;
+}
+
+/* ---- adding ---- */
+
+static struct error *
+number_pack(struct locations *locations, const struct index_pack *pack, uint32_t *number)
+{
+    uint8_t value[PACK_BYTES], digits[4], key[5];
+    bool found;
+    struct row_key name = key_of('n', pack->name.bytes);
+    struct error *error =
+        cache_db_get(locations->db, name.bytes, sizeof name.bytes, digits, sizeof digits, &found);
+    if (error || found) {
+        *number = found ? bytes_get32(digits) : 0;
+        return error;
+    }
+    *number = ++locations->packs;
+    number_key(*number, key);
+    memcpy(value, pack->name.bytes, 32);
+    memcpy(value + 32, pack->salt, 32);
+    bytes_set32(value + 64, pack->size);
+    bytes_set32(digits, *number);
+    error = cache_db_put(locations->db, key, sizeof key, value, sizeof value);
+    if (!error)
+        error = cache_db_put(locations->db, name.bytes, sizeof name.bytes, digits, sizeof digits);
+    return error;
+}
+
+static struct error *
+add_pack(struct locations *locations, const struct index_pack *pack, const struct id_set *garbage)
+{
+    uint32_t number;
+    bool is_garbage = garbage && id_set_has(garbage, pack->name.bytes), is_new;
+    struct error *error = number_pack(locations, pack, &number);
+    for (uint32_t i = 0; i < pack->count && !error; i++) {
+        struct pack_entry entry = index_entry(pack, i);
+        struct row_key key = key_of('c', entry.id.bytes);
+        uint8_t value[CHUNK_BYTES];
+        bytes_set32(value, number);
+        bytes_set32(value + 4, entry.offset);
+        bytes_set32(value + 8, entry.stored);
+        bytes_set32(value + 12, entry.raw);
+        if (is_garbage)
+            error = cache_db_add(locations->db, key.bytes, sizeof key.bytes, value, sizeof value,
+                                 &is_new);
+        else
+            error = cache_db_put(locations->db, key.bytes, sizeof key.bytes, value, sizeof value);
+    }
+    return error;
+}
+
+/* With the lock. The mark comes last: an index that was added in part is added again. */
+static struct error *
+add(struct locations *locations, const struct object_name *name, const struct buffer *index,
+    const struct id_set *garbage)
+{
+    size_t at = 0;
+    bool found = true;
+    struct error *error = NULL;
+    while (!error && found) {
+        struct index_pack pack;
+        error = index_next(index, &at, &pack, &found);
+        if (!error && found)
+            error = add_pack(locations, &pack, garbage);
+    }
+    struct row_key key = key_of('i', name->bytes);
+    if (!error)
+        error = cache_db_put(locations->db, key.bytes, sizeof key.bytes, "", 0);
+    return error;
+}
+
+struct error *
+locations_add(struct locations *locations, const struct object_name *name,
+              const struct buffer *index)
+{
+    pthread_rwlock_wrlock(&locations->lock);
+    struct error *error = add(locations, name, index, NULL);
+    pthread_rwlock_unlock(&locations->lock);
+    return error;
+}
+
+/* ---- the same as in the repository ---- */
+
+struct sync {
+    struct locations *locations;
+    const struct locations_source *source;
+    struct buffer index;
+    uint64_t listed; /* that had been read before */
+};
+
+/* An index that cannot be read is empty here, and is not marked as read. */
+static struct error *
+load(struct sync *sync, const struct object_name *name, bool *is_loaded)
+{
+    const struct locations_source *source = sync->source;
+    struct error *error = source->load(source->context, name, &sync->index);
+    *is_loaded = !error;
+    /* Prune has replaced it after it was listed. */
+    error = error_forgive(error, CODE_NOT_FOUND);
+    if (error && source->tolerate)
+        error = source->tolerate(source->context, name, error);
+    return error;
+}
+
+static struct error *
+sync_one(const struct object_name *name, uint64_t size, void *context)
+{
+    struct sync *sync = context;
+    struct row_key key = key_of('i', name->bytes);
+    bool found;
+    (void)size;
+    struct error *error =
+        cache_db_get(sync->locations->db, key.bytes, sizeof key.bytes, NULL, 0, &found);
+    if (error)
+        return error;
+    bool is_loaded = false;
+    if (!found)
+        error = load(sync, name, &is_loaded);
+    if (is_loaded)
+        error = add(sync->locations, name, &sync->index, sync->source->garbage);
+    sync->listed += found || is_loaded;
+    return error;
+}
+
+static struct error *
+count_read(struct locations *locations, uint64_t *out)
+{
+    struct cache_db_walk walk AUTO(cache_db_walk_clear) = {0};
+    struct error *error;
+    *out = 0;
+    buffer_append_byte(&walk.key, 'i');
+    while (!(error = cache_db_next(locations->db, &walk)) && walk.found && walk.key.bytes[0] == 'i')
+        ++*out;
+    return error;
+}
+
+/* With the lock. `*is_same` is false if an index object that was read is no longer there. */
+static struct error *
+sync_all(struct locations *locations, const struct locations_source *source, bool *is_same)
+{
+    struct sync sync = {.locations = locations, .source = source};
+    uint64_t read = 0;
+    struct error *error = objects_list(source->objects, OBJECT_INDEX, sync_one, &sync);
+    if (!error)
+        error = count_read(locations, &read);
+    *is_same = read == sync.listed;
+    buffer_clear(&sync.index);
+    return error ? error : cache_db_commit(locations->db);
+}
+
+struct error *
+locations_sync(struct locations *locations, const struct locations_source *source)
+{
+    bool is_same = true;
+    pthread_rwlock_wrlock(&locations->lock);
+    struct error *error = sync_all(locations, source, &is_same);
+    if (!error && !is_same) {
+        error = cache_db_drop(locations->db);
+        locations->packs = 0;
+        if (!error)
+            error = sync_all(locations, source, &is_same);
+    }
+    pthread_rwlock_unlock(&locations->lock);
+    return error;
+}
+
+struct error *
+locations_count(struct locations *locations, uint64_t *chunks, uint64_t *bytes)
+{
+    struct cache_db_walk walk AUTO(cache_db_walk_clear) = {0};
+    struct error *error;
+    *chunks = *bytes = 0;
+    buffer_append_byte(&walk.key, 'c');
+    while (!(error = cache_db_next(locations->db, &walk)) && walk.found &&
+           walk.key.bytes[0] == 'c' && walk.value.size == CHUNK_BYTES) {
+        ++*chunks;
+        *bytes += bytes_get32(walk.value.bytes + 12);
+    }
+    return error;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses the place of objects by its URL: see objects.h. */
+#include "repository/objects.h"
+
+#include <string.h>
+
+struct error *
+objects_open(const struct repository_options *options, bool creates, struct objects **out)
+{
+    *out = NULL;
+    if (!strncmp(options->url, "file:///", 8))
+        return objects_directory_open(options->url + 7, creates, out);
+    if (!strncmp(options->url, "s3://", 5))
+        return objects_s3_open(options, out);
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "\"%s\" is no repository: write file:///PATH or s3://HOST[:PORT]/BUCKET",
+                     options->url);
+}
+
+void
+objects_close(struct objects *objects)
+{
+    if (objects)
+        objects->ops->close(objects);
+}
+
+struct error *
+objects_put(struct objects *objects, enum object_kind kind, const struct object_name *name,
+            const void *bytes, size_t size, enum objects_put how)
+{
+    char key[OBJECT_KEY_BYTES];
+    object_key_print(kind, name, key);
+    return error_wrap(objects->ops->put(objects, key, bytes, size, how), "put the object %s", key);
+}
+
+struct error *
+objects_sync(struct objects *objects)
+{
+    return objects->ops->sync(objects);
+}
+
+struct error *
+objects_get(struct objects *objects, enum object_kind kind, const struct object_name *name,
+            uint64_t offset, void *bytes, size_t size)
+{
+    char key[OBJECT_KEY_BYTES];
+    object_key_print(kind, name, key);
+    return error_wrap(objects->ops->get(objects, key, offset, bytes, size), "read the object %s",
+                      key);
+}
+
+struct error *
+objects_size(struct objects *objects, enum object_kind kind, const struct object_name *name,
+             uint64_t *size)
+{
+    char key[OBJECT_KEY_BYTES];
+    object_key_print(kind, name, key);
+    return error_wrap(objects->ops->size(objects, key, size), "look at the object %s", key);
+}
+
+struct error *
+objects_list(struct objects *objects, enum object_kind kind, objects_each *each, void *context)
+{
+    return objects->ops->list(objects, kind, each, context);
+}
+
+static struct error *
+collect_name(const struct object_name *name, uint64_t size, void *context)
+{
+    (void)size;
+    buffer_append(context, name->bytes, sizeof name->bytes);
+    return NULL;
+}
+
+struct error *
+objects_list_names(struct objects *objects, enum object_kind kind, struct buffer *names)
+{
+    return objects_list(objects, kind, collect_name, names);
+}
+
+struct object_name
+objects_name_at(const struct buffer *names, size_t at)
+{
+    struct object_name name;
+    memcpy(name.bytes, names->bytes + at, sizeof name.bytes);
+    return name;
+}
+
+struct error *
+objects_delete(struct objects *objects, enum object_kind kind, const struct object_name *name)
+{
+    char key[OBJECT_KEY_BYTES];
+    object_key_print(kind, name, key);
+    return error_wrap(objects->ops->delete (objects, key), "delete the object %s", key);
+}

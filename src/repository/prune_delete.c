@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deletes garbage that no writer can still use: first the index objects lose the packs, then the
+ * packs go, then the garbage object. Until the last step, writers see that the packs are garbage,
+ * and the next prune does the rest.
+ */
+#include <string.h>
+
+#include "repository/garbage.h"
+#include "repository/prune_internal.h"
+
+#define MEMORY_KIB 1024u
+
+struct deleting {
+    struct prune *prune;
+    struct buffer objects;     /* names of the garbage objects that are free */
+    struct id_set packs;       /* what they name, without the rescued ones */
+    struct cache_db *existing; /* names of all packs */
+    struct buffer index;       /* packs that stay, for a new index object */
+    uint32_t index_entries;
+};
+
+/* ---- what can be deleted ---- */
+
+static struct error *
+choose_garbage(struct deleting *deleting, const struct object_name *name)
+{
+    struct prune *prune = deleting->prune;
+    struct id_set waiting = {0};
+    bool is_free;
+    struct error *error = garbage_is_free(prune->repository, name, &prune->own.name, &is_free);
+    if (!error && is_free) {
+        buffer_append(&deleting->objects, name->bytes, sizeof name->bytes);
+        return garbage_load_one(prune->repository, name, &deleting->packs);
+    }
+    if (!error)
+        error = garbage_load_one(prune->repository, name, &waiting);
+    prune->request->packs_waiting += waiting.count;
+    id_set_clear(&waiting);
+    return error;
+}
+
+static struct error *
+choose_all(struct deleting *deleting)
+{
+    struct prune *prune = deleting->prune;
+    struct buffer names AUTO(buffer_clear) = {0};
+    struct error *error = garbage_load(prune->repository, &prune->garbage, &names);
+    for (size_t at = 0; at < names.size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(&names, at);
+        error = choose_garbage(deleting, &name);
+    }
+    return error;
+}
+
+static struct error *
+note_existing(const struct object_name *name, uint64_t size, void *context)
+{
+    (void)size;
+    return cache_db_put(context, name->bytes, sizeof name->bytes, "", 0);
+}
+
+/* A chunk whose pack is missing may have its last copy in the garbage: nothing is deleted then. */
+static struct error *
+check_existing(struct deleting *deleting, const struct location *location)
+{
+    char key[OBJECT_KEY_BYTES];
+    bool found;
+    struct error *error =
+        cache_db_get(deleting->existing, location->pack.bytes, OBJECT_NAME_BYTES, NULL, 0, &found);
+    if (error || found)
+        return error;
+    object_key_print(OBJECT_PACK, &location->pack, key);
+    return error_new(CODE_DATA_LOSS,
+                     "a snapshot refers to the object %s, which is missing: run `skycap snapshot "
+                     "verify`",
+                     key);
+}
+
+static struct error *
+rescue_chunk(struct prune *prune, const struct location *location, void *context)
+{
+    struct deleting *deleting = context;
+    struct error *error = check_existing(deleting, location);
+    if (error)
+        return error;
+    if (id_set_has(&deleting->packs, location->pack.bytes)) {
+        id_set_remove(&deleting->packs, location->pack.bytes);
+        prune->request->packs_rescued++;
+    }
+    return NULL;
+}
+
+/*
+ * Writers that have ended since the garbage was named may have left snapshots that use it. They
+ * have ended, so all their snapshots are listed now.
+ */
+static struct error *
+rescue(struct deleting *deleting)
+{
+    struct prune *prune = deleting->prune;
+    struct error *error = live_collect(prune->repository, prune->request->references,
+                                       &prune->request->progress, &prune->live);
+    if (!error)
+        error = prune_read_index(prune);
+    if (!error)
+        error = cache_db_open_temporary(repository_work_directory(prune->repository), MEMORY_KIB,
+                                        &deleting->existing);
+    if (!error)
+        error = objects_list(prune->repository->objects, OBJECT_PACK, note_existing,
+                             deleting->existing);
+    return error ? error : prune_walk(prune, rescue_chunk, deleting);
+}
+
+/* ---- the index ---- */
+
+static struct error *
+put_index(struct deleting *deleting)
+{
+    struct object_name name;
+    if (!deleting->index.size)
+        return NULL;
+    struct error *error = repository_put(deleting->prune->repository, OBJECT_INDEX,
+                                         deleting->index.bytes, deleting->index.size, &name);
+    deleting->index.size = 0;
+    deleting->index_entries = 0;
+    return error;
+}
+
+/* Whether the index names a pack that is to be deleted. */
+static bool
+is_affected(const struct deleting *deleting, const struct buffer *index)
+{
+    struct index_pack pack;
+    size_t at = 0;
+    bool found = true, is = false;
+    while (found && !is) {
+        error_free(index_next(index, &at, &pack, &found));
+        is = found && id_set_has(&deleting->packs, pack.name.bytes);
+    }
+    return is;
+}
+
+static struct error *
+keep_packs(struct deleting *deleting, const struct buffer *index)
+{
+    struct error *error = NULL;
+    size_t at = 0;
+    bool found = true;
+    while (!error && found) {
+        struct index_pack pack;
+        error = index_next(index, &at, &pack, &found);
+        if (error || !found || id_set_has(&deleting->packs, pack.name.bytes))
+            continue;
+        index_append(&deleting->index, &pack);
+        deleting->index_entries += pack.count;
+        if (deleting->index_entries >= INDEX_ENTRIES)
+            error = put_index(deleting);
+    }
+    return error;
+}
+
+static struct error *
+delete_all(struct deleting *deleting, enum object_kind kind, const struct buffer *names)
+{
+    struct error *error = NULL;
+    for (size_t at = 0; at < names->size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(names, at);
+        error = objects_delete(deleting->prune->repository->objects, kind, &name);
+    }
+    return error;
+}
+
+/* The new index objects are there before the old ones go. */
+static struct error *
+replace_index(struct deleting *deleting)
+{
+    struct repository *repository = deleting->prune->repository;
+    struct buffer names AUTO(buffer_clear) = {0}, old AUTO(buffer_clear) = {0};
+    struct buffer index AUTO(buffer_clear) = {0};
+    struct error *error = objects_list_names(repository->objects, OBJECT_INDEX, &names);
+    for (size_t at = 0; at < names.size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(&names, at);
+        error = repository_load(repository, OBJECT_INDEX, &name, &index);
+        if (error || !is_affected(deleting, &index))
+            continue;
+        error = keep_packs(deleting, &index);
+        buffer_append(&old, name.bytes, sizeof name.bytes);
+    }
+    if (!error)
+        error = put_index(deleting);
+    return error ? error : delete_all(deleting, OBJECT_INDEX, &old);
+}
+
+/* ---- the packs ---- */
+
+static struct error *
+delete_packs(struct deleting *deleting)
+{
+    struct repository_prune *request = deleting->prune->request;
+    struct objects *objects = deleting->prune->repository->objects;
+    struct error *error = NULL;
+    deleting->prune->total += deleting->packs.count;
+    for (size_t i = 0; i < deleting->packs.capacity && !error; i++) {
+        struct object_name name;
+        uint64_t size = 0;
+        if (!deleting->packs.slots[i].is_used)
+            continue;
+        memcpy(name.bytes, deleting->packs.slots[i].id, sizeof name.bytes);
+        error = objects_size(objects, OBJECT_PACK, &name, &size);
+        bool is_there = !error;
+        error = error_forgive(error, CODE_NOT_FOUND);
+        if (!error && is_there)
+            error = objects_delete(objects, OBJECT_PACK, &name);
+        if (!error && is_there) {
+            request->packs_deleted++;
+            request->bytes_deleted += size;
+        }
+        if (!error)
+            error = prune_report(deleting->prune);
+    }
+    return error;
+}
+
+static struct error *
+remove_garbage(struct deleting *deleting)
+{
+    struct error *error = NULL;
+    for (size_t at = 0; at < deleting->objects.size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(&deleting->objects, at);
+        error = garbage_remove(deleting->prune->repository, &name);
+    }
+    return error;
+}
+
+struct error *
+prune_delete(struct prune *prune)
+{
+    struct deleting deleting = {.prune = prune};
+    struct error *error = choose_all(&deleting);
+    if (!error && deleting.objects.size) {
+        error = rescue(&deleting);
+        /* Others must not take us for dead while we delete. */
+        if (!error)
+            error = writers_check(prune->repository, &prune->own);
+        if (!error)
+            error = replace_index(&deleting);
+        if (!error)
+            error = delete_packs(&deleting);
+        if (!error)
+            error = remove_garbage(&deleting);
+    }
+    buffer_clear(&deleting.objects);
+    buffer_clear(&deleting.index);
+    id_set_clear(&deleting.packs);
+    cache_db_close(deleting.existing);
+    return error;
+}

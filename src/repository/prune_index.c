@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the chunks in use are, for prune. */
+#include "repository/prune_internal.h"
+
+#include <string.h>
+
+struct error *
+prune_report(struct prune *prune)
+{
+    prune->done++;
+    return repository_report(&prune->request->progress, prune->done, prune->total);
+}
+
+static struct error *
+load_index(void *context, const struct object_name *name, struct buffer *index)
+{
+    return repository_load(context, OBJECT_INDEX, name, index);
+}
+
+struct error *
+prune_read_index(struct prune *prune)
+{
+    struct locations_source source = {.objects = prune->repository->objects,
+                                      .load = load_index,
+                                      .context = prune->repository,
+                                      .garbage = &prune->garbage};
+    locations_close(prune->locations);
+    prune->locations = NULL;
+    struct error *error =
+        locations_open_temporary(repository_work_directory(prune->repository), &prune->locations);
+    if (!error)
+        error = locations_sync(prune->locations, &source);
+    return error_wrap(error, "read the index");
+}
+
+static struct error *
+find_location(struct prune *prune, const struct cache_db_walk *walk, struct location *out)
+{
+    struct repository_id id;
+    char text[REPOSITORY_NAME_BYTES];
+    bool found;
+    memcpy(id.bytes, walk->key.bytes, sizeof id.bytes);
+    struct error *error = locations_find(prune->locations, &id, out, &found);
+    if (error || found)
+        return error;
+    repository_id_print(&id, text);
+    return error_new(CODE_DATA_LOSS,
+                     "a snapshot refers to the chunk %s, which no index has: run `skycap snapshot "
+                     "verify`",
+                     text);
+}
+
+struct error *
+prune_walk(struct prune *prune,
+           struct error *(*each)(struct prune *prune, const struct location *location,
+                                 void *context),
+           void *context)
+{
+    struct cache_db_walk walk AUTO(cache_db_walk_clear) = {0};
+    struct error *error;
+    while (!(error = cache_db_next(prune->live.ids, &walk)) && walk.found) {
+        struct location location;
+        error = find_location(prune, &walk, &location);
+        if (!error)
+            error = each(prune, &location, context);
+        if (!error)
+            error = repository_check_cancel(&prune->request->progress);
+        if (error)
+            break;
+    }
+    return error;
+}

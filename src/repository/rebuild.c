@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the index anew from the lists in the packs, for packs that no sound index names. Packs are
+ * read whole, because only their names tell that all of their bytes are there.
+ */
+#include <string.h>
+
+#include "repository/garbage.h"
+#include "repository/writers.h"
+
+struct rebuilding {
+    struct repository *repository;
+    const struct repository_progress *progress;
+    struct id_set known;   /* packs that need no entry */
+    struct buffer damaged; /* names of damaged index objects */
+    struct buffer pack, list, index;
+    uint32_t entries;
+    uint64_t packs;
+};
+
+/* ---- what is known ---- */
+
+static struct error *
+note_index(const struct object_name *name, uint64_t size, void *context)
+{
+    struct rebuilding *rebuilding = context;
+    size_t at = 0;
+    bool found = true;
+    (void)size;
+    struct error *error =
+        repository_load(rebuilding->repository, OBJECT_INDEX, name, &rebuilding->index);
+    while (!error && found) {
+        struct index_pack pack;
+        error = index_next(&rebuilding->index, &at, &pack, &found);
+        if (!error && found)
+            id_set_add(&rebuilding->known, pack.name.bytes);
+    }
+    rebuilding->index.size = 0;
+    if (error && error->code == CODE_DATA_LOSS) {
+        buffer_append(&rebuilding->damaged, name->bytes, sizeof name->bytes);
+        error_free(error);
+        return NULL;
+    }
+    return error;
+}
+
+/* ---- adding ---- */
+
+static struct error *
+put_index(struct rebuilding *rebuilding)
+{
+    struct object_name name;
+    if (!rebuilding->index.size)
+        return NULL;
+    struct error *error = repository_put(rebuilding->repository, OBJECT_INDEX,
+                                         rebuilding->index.bytes, rebuilding->index.size, &name);
+    rebuilding->index.size = 0;
+    rebuilding->entries = 0;
+    return error;
+}
+
+static struct error *
+read_pack(struct rebuilding *rebuilding, const struct object_name *name, struct index_pack *out)
+{
+    struct sealing_key key;
+    struct pack_entry entry;
+    struct error *error =
+        repository_load_bytes(rebuilding->repository, OBJECT_PACK, name, &rebuilding->pack);
+    if (!error)
+        error = pack_read_list(rebuilding->repository->sealing, rebuilding->pack.bytes,
+                               rebuilding->pack.size, &key, &rebuilding->list);
+    if (error)
+        return error;
+    *out = (struct index_pack){.name = *name,
+                               .size = (uint32_t)rebuilding->pack.size,
+                               .count = (uint32_t)(rebuilding->list.size / PACK_ENTRY_BYTES),
+                               .entries = rebuilding->list.bytes};
+    memcpy(out->salt, key.salt, sizeof out->salt);
+    for (uint32_t i = 0; i < out->count; i++)
+        if (!pack_entry_read(out->entries + (size_t)i * PACK_ENTRY_BYTES, out->size, &entry))
+            return error_new(CODE_DATA_LOSS, "its list has an entry that cannot be");
+    return NULL;
+}
+
+static struct error *
+add_pack(const struct object_name *name, uint64_t size, void *context)
+{
+    struct rebuilding *rebuilding = context;
+    const struct log *log = rebuilding->repository->log;
+    struct index_pack pack;
+    (void)size;
+    if (id_set_has(&rebuilding->known, name->bytes))
+        return NULL;
+    struct error *error = read_pack(rebuilding, name, &pack);
+    if (error && (error->code == CODE_DATA_LOSS || error->code == CODE_NOT_FOUND)) {
+        if (log)
+            log_warn(log, "a damaged pack is left out", LOG_TEXT("error", error->message));
+        error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
+    index_append(&rebuilding->index, &pack);
+    rebuilding->entries += pack.count;
+    rebuilding->packs++;
+    if (rebuilding->entries >= INDEX_ENTRIES)
+        error = put_index(rebuilding);
+    return error ? error
+                 : repository_report(rebuilding->progress, rebuilding->packs, rebuilding->packs);
+}
+
+/* The packs of damaged index objects have their entries in new ones now. */
+static struct error *
+delete_damaged(struct rebuilding *rebuilding)
+{
+    struct error *error = NULL;
+    for (size_t at = 0; at < rebuilding->damaged.size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(&rebuilding->damaged, at);
+        error = objects_delete(rebuilding->repository->objects, OBJECT_INDEX, &name);
+    }
+    return error;
+}
+
+/* ---- all of it ---- */
+
+static struct error *
+run(struct rebuilding *rebuilding)
+{
+    struct repository *repository = rebuilding->repository;
+    /* A pack that is to be deleted must not come back. */
+    struct error *error = garbage_load(repository, &rebuilding->known, NULL);
+    if (!error)
+        error = objects_list(repository->objects, OBJECT_INDEX, note_index, rebuilding);
+    if (!error)
+        error = objects_list(repository->objects, OBJECT_PACK, add_pack, rebuilding);
+    if (!error)
+        error = put_index(rebuilding);
+    if (!error)
+        error = delete_damaged(rebuilding);
+    return error ? error : repository_sync(repository);
+}
+
+struct error *
+repository_rebuild(struct repository *repository, const struct repository_progress *progress,
+                   uint64_t *packs)
+{
+    struct rebuilding rebuilding = {.repository = repository, .progress = progress};
+    struct writers_own own;
+    struct error *error = writers_begin_alone(repository, &own);
+    if (!error)
+        error = run(&rebuilding);
+    error = writers_end_alone(repository, &own, error);
+    *packs = rebuilding.packs;
+    id_set_clear(&rebuilding.known);
+    buffer_clear(&rebuilding.damaged);
+    buffer_clear(&rebuilding.pack);
+    buffer_clear(&rebuilding.list);
+    buffer_clear(&rebuilding.index);
+    return error_wrap(error, "rebuild the index");
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A repository keeps the contents of exported snapshots: chunks, each stored once, and records that
+ * refer to them. It is a directory or a bucket of S3-compatible storage; docs/repository.md has the
+ * format.
+ *
+ * An export opens a writer, puts chunks, and commits one record: then the snapshot is there, and
+ * not before. Several writers may be at work, in several processes and machines, beside a prune.
+ * Memory does not grow with the number of chunks. All functions may be called from any thread,
+ * except as noted.
+ */
+#ifndef REPOSITORY_REPOSITORY_H
+#define REPOSITORY_REPOSITORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#define REPOSITORY_ID_BYTES 32u
+#define REPOSITORY_CHUNK_MAX (4u << 20)  /* bytes of a chunk */
+#define REPOSITORY_RECORD_MAX (8u << 20) /* bytes of a snapshot's record */
+#define REPOSITORY_NAME_BYTES 65u        /* of an object in hex, with its NUL */
+
+/* The id of a chunk: a function of its contents and the repository's key. */
+struct repository_id {
+    uint8_t bytes[REPOSITORY_ID_BYTES];
+};
+
+struct repository_options {
+    const char *url;              /* file:///PATH, or s3://HOST[:PORT]/BUCKET[/PREFIX] */
+    const char *key_file;         /* NULL: the repository is not encrypted */
+    const char *credentials_file; /* for S3 */
+    const char *authorities_file; /* for S3: certificates to trust; NULL: those of the system */
+    const char *region;           /* for S3; NULL: us-east-1 */
+    bool uses_plain_http;         /* for S3: no TLS; for tests */
+    const char *cache_directory;  /* for the local index; NULL: a temporary one in /tmp */
+    const struct log *log;        /* may be NULL */
+    unsigned threads;             /* that compress and seal; 0: one for each CPU, at most four */
+    /*
+     * Once it is true, requests to a server that does not answer are not repeated. Outlives the
+     * repository. NULL: they are, for some minutes.
+     */
+    const atomic_bool *is_stopping;
+};
+
+struct repository;
+
+/*
+ * Makes a repository. The key file is made if it does not exist. ALREADY_EXISTS: there is a
+ * repository.
+ */
+MUST_CHECK struct error *repository_create(const struct repository_options *options);
+
+/*
+ * NOT_FOUND: there is no repository. FAILED_PRECONDITION: the key does not open it. The options'
+ * texts need not outlive the call, the log must.
+ */
+MUST_CHECK struct error *repository_open(const struct repository_options *options,
+                                         struct repository **out);
+/* NULL is fine. Writers are closed before. */
+void repository_close(struct repository *repository);
+/* For `struct repository *r AUTO(repository_cleanup) = NULL`. */
+void repository_cleanup(struct repository **repository);
+
+/* 32 secret bytes, the same for all who open it: the boundaries of chunks are made from them. */
+const uint8_t *repository_chunker_secret(const struct repository *repository);
+
+/* The repository's own id, in hex. */
+const char *repository_id_text(const struct repository *repository);
+
+/* ---- writing ---- */
+
+struct repository_writer;
+
+struct repository_counters {
+    uint64_t chunks;        /* put or reused */
+    uint64_t bytes;         /* of chunks that were put */
+    uint64_t chunks_reused; /* the repository had them */
+    uint64_t bytes_new;     /* of chunks that it had not */
+    uint64_t bytes_stored;  /* what those use: compressed, sealed, with their packs' lists */
+    uint64_t packs;
+};
+
+MUST_CHECK struct error *repository_writer_open(struct repository *repository,
+                                                struct repository_writer **out);
+
+/*
+ * Puts a chunk of 1 to REPOSITORY_CHUNK_MAX bytes and gives its id. The bytes are copied if they
+ * are new. Waits while too much is under way. An error of this or an earlier chunk is final: the
+ * writer can only be closed.
+ */
+MUST_CHECK struct error *repository_writer_put(struct repository_writer *writer, const void *bytes,
+                                               size_t size, struct repository_id *id);
+
+/*
+ * Whether the repository has a chunk that an earlier snapshot refers to. If so, the new snapshot
+ * may refer to it too: prune keeps it while the writer is open. If not, its bytes must be put.
+ */
+MUST_CHECK struct error *repository_writer_reuse(struct repository_writer *writer,
+                                                 const struct repository_id *id, bool *known);
+
+/* Everything that was put so far survives a power failure, and other writers find it. */
+MUST_CHECK struct error *repository_writer_flush(struct repository_writer *writer);
+
+/*
+ * Flushes, then makes a snapshot of the record, which may refer to all chunks put or reused by this
+ * writer; `name` is its name in hex. When it returns NULL the snapshot is there for good. ABORTED:
+ * the writer was quiet for more than a day and is taken for dead; begin again.
+ */
+MUST_CHECK struct error *repository_writer_commit(struct repository_writer *writer,
+                                                  const void *record, size_t size,
+                                                  char name[REPOSITORY_NAME_BYTES]);
+
+void repository_writer_count(struct repository_writer *writer, struct repository_counters *out);
+
+/* What was put and not committed is left for the next writer, or for prune. NULL is fine. */
+void repository_writer_close(struct repository_writer *writer);
+void repository_writer_cleanup(struct repository_writer **writer);
+
+/* ---- reading ---- */
+
+/*
+ * Reads a chunk into `bytes`, which has REPOSITORY_CHUNK_MAX bytes, and checks it against its id.
+ * NOT_FOUND: there is no such chunk. DATA_LOSS names the object that is damaged or missing.
+ */
+MUST_CHECK struct error *repository_read(struct repository *repository,
+                                         const struct repository_id *id, void *bytes, size_t *size);
+
+/* ---- snapshots ---- */
+
+/* Calls `each` for every snapshot, in the order of names, until it gives an error. */
+MUST_CHECK struct error *repository_snapshots_list(struct repository *repository,
+                                                   struct error *(*each)(const char *name,
+                                                                         void *context),
+                                                   void *context);
+/* Replaces `record`. NOT_FOUND, or DATA_LOSS. */
+MUST_CHECK struct error *repository_snapshot_get(struct repository *repository, const char *name,
+                                                 struct buffer *record);
+/* Durable. The space is freed by repository_prune. NOT_FOUND if there is none. */
+MUST_CHECK struct error *repository_snapshot_remove(struct repository *repository,
+                                                    const char *name);
+
+/* ---- care ---- */
+
+/*
+ * Finds the chunks that a snapshot refers to; the code that writes records implements it. `list`
+ * calls `each` with every chunk, once or more often, and gives back its errors.
+ */
+struct repository_references {
+    struct error *(*list)(struct repository *repository, const void *record, size_t size,
+                          struct error *(*each)(const struct repository_id *id, void *to), void *to,
+                          void *context);
+    void *context;
+};
+
+/*
+ * What a long work tells while it runs: `done` never falls and never exceeds `total`, which may
+ * grow. Verify counts bytes of packs, prune and rebuild count packs. The work ends with CANCELLED
+ * soon after `*cancel` is true.
+ */
+struct repository_progress {
+    void (*report)(uint64_t done, uint64_t total, void *context); /* may be NULL */
+    void *context;
+    const atomic_bool *cancel; /* may be NULL */
+};
+
+enum repository_level {
+    REPOSITORY_STRUCTURE, /* every chunk in use is listed, and its pack has the right size */
+    REPOSITORY_DATA       /* every byte is read and checked */
+};
+
+/* Something that is wrong. */
+struct repository_finding {
+    const char *object;   /* KIND/NAME */
+    const char *snapshot; /* one that is affected; NULL: the finding is about the object alone */
+    const char *text;
+};
+
+struct repository_verify {
+    enum repository_level level;
+    const struct repository_references *references;
+    void (*found)(const struct repository_finding *finding, void *context);
+    void *context; /* of `found` */
+    struct repository_progress progress;
+    /* results */
+    uint64_t snapshots, packs, chunks, bytes; /* looked at */
+    uint64_t findings;
+};
+
+/* Findings are no error. Changes nothing. */
+MUST_CHECK struct error *repository_verify(struct repository *repository,
+                                           struct repository_verify *verify);
+
+struct repository_prune {
+    const struct repository_references *references;
+    unsigned least_live_percent; /* packs with fewer live bytes are rewritten; 0: 50 */
+    struct repository_progress progress;
+    /* results */
+    uint64_t packs_deleted, bytes_deleted;
+    uint64_t packs_waiting; /* garbage that a later prune deletes, when a writer has ended */
+    uint64_t packs_rewritten, packs_rescued;
+};
+
+/*
+ * Frees the space of what no snapshot refers to. ABORTED: another prune is at work. DATA_LOSS: a
+ * snapshot cannot be read; nothing was deleted then.
+ */
+MUST_CHECK struct error *repository_prune(struct repository *repository,
+                                          struct repository_prune *prune);
+
+/* Makes the index anew from the packs: for packs that no index names. `*packs`: how many. */
+MUST_CHECK struct error *repository_rebuild(struct repository *repository,
+                                            const struct repository_progress *progress,
+                                            uint64_t *packs);
+
+struct repository_stats {
+    uint64_t snapshots;
+    uint64_t packs;
+    uint64_t chunks;
+    uint64_t bytes;        /* of chunks, before compression */
+    uint64_t bytes_stored; /* of all objects */
+};
+
+MUST_CHECK struct error *repository_stats(struct repository *repository,
+                                          struct repository_stats *out);
+
+/* ---- small things ---- */
+
+void repository_id_print(const struct repository_id *id, char text[REPOSITORY_NAME_BYTES]);
+
+#endif

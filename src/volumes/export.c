@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exports: see export.h.
+ *
+ * The record in the repository is written before the row here. After a crash in between, the
+ * operation runs again and finds the record.
+ *
+ * Prune deletes what no record refers to. An export that takes chunks from its base is safe if the
+ * base's record is still there after its own was written: until then, prune found the chunks in the
+ * one, and from then on in the other. If the base is gone then, the record is removed again, and
+ * everything is read.
+ */
+#include "volumes/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "volumes/bases.h"
+#include "volumes/data_lock.h"
+#include "volumes/export_internal.h"
+#include "volumes/snapshot.h"
+
+#define PAUSE_MS 2000u /* while the repository cannot be reached */
+#define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
+
+/* ---- names ---- */
+
+const char *
+export_operation(const char *handle, const char *repository, struct arena *arena)
+{
+    return arena_print(arena, "%s.%s", handle, repository);
+}
+
+const snapshot_export *
+export_find(const snapshot_record *snapshot, const char *repository)
+{
+    for (size_t i = 0; i < snapshot->n_exports; i++)
+        if (!strcmp(snapshot->exports[i]->repository, repository))
+            return snapshot->exports[i];
+    return NULL;
+}
+
+static struct exporting *
+exporting_new(struct engine *engine)
+{
+    struct exporting *export = memory_zeroed(sizeof *export);
+    export->engine = engine;
+    export->fd = -1;
+    export->started_ms = clock_now_ms();
+    arena_init(&export->arena, NULL, 0, SIZE_MAX);
+    return export;
+}
+
+static void
+exporting_free(void *context)
+{
+    struct exporting *export = context;
+    name_lock_release(&export->lock);
+    error_free(export->obstacle);
+    arena_clear(&export->arena);
+    free(export);
+}
+
+/* ---- the work ---- */
+
+static void
+close_parts(struct exporting *export)
+{
+    repository_writer_close(STEAL(export->writer));
+    export_base_release(&export->base);
+    repository_pool_release(&export->use);
+    files_close(&export->fd);
+}
+
+static struct error *
+begin(struct exporting *export, struct export_list *list)
+{
+    struct engine *engine = export->engine;
+    struct error *error = repository_pool_open(engine, export->repository_name, &export->use);
+    if (!error)
+        error = export_record_list(export->use.repository, export->snapshot->source_handle,
+                                   &export->arena, list);
+    if (!error)
+        error = export_position_read(engine, export->row, &export->arena, &export->position);
+    if (!error)
+        error = export_data_open(export);
+    if (!error)
+        error = export_base_find(engine, export->snapshot, list, export->fd, &export->arena,
+                                 &export->base);
+    if (!error && export->ignores_base) {
+        export->base.item = NULL;
+        export->base.reason = "the export that it was based on was removed meanwhile";
+    }
+    if (!error && !export->base.same)
+        error = repository_writer_open(export->use.repository, &export->writer);
+    return error;
+}
+
+static struct error *
+check_chunk(const struct repository_id *id, void *writer)
+{
+    bool is_there = false;
+    struct error *error = repository_writer_reuse(writer, id, &is_there);
+    return error || is_there ? error : error_new(CODE_NOT_FOUND, "a chunk was pruned");
+}
+
+/*
+ * The record was written before a crash, and its base may have been removed before it was checked:
+ * then all chunks are looked for, and if one is missing, the record is removed.
+ */
+static struct error *
+check_same(struct exporting *export, const struct export_list *list, bool *is_good)
+{
+    struct buffer bytes AUTO(buffer_clear) = {0};
+    const struct export_item *same = export->base.same;
+    *is_good = !same->record->parent[0];
+    for (size_t i = 0; i < list->count && !*is_good; i++)
+        *is_good = !strcmp(list->items[i].id, same->record->parent);
+    if (*is_good)
+        return NULL;
+    struct error *error = repository_writer_open(export->use.repository, &export->writer);
+    if (!error)
+        error = repository_snapshot_get(export->use.repository, same->id, &bytes);
+    if (!error)
+        error = export_references.list(export->use.repository, bytes.bytes, bytes.size, check_chunk,
+                                       export->writer, export_references.context);
+    *is_good = !error;
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error_free(error);
+    return repository_snapshot_remove(export->use.repository, same->id);
+}
+
+/* `*is_good` is false if it has to be done again. */
+static struct error *
+try_once(struct exporting *export, bool *is_good)
+{
+    char name[REPOSITORY_NAME_BYTES];
+    struct export_list list;
+    *is_good = true;
+    skycap__exports__export_record__init(&export->record);
+    struct error *error = begin(export, &list);
+    if (!error && export->base.same) {
+        error = check_same(export, &list, is_good);
+        return error || !*is_good
+                   ? error
+                   : export_commit_row(export, export->base.same->id, export->base.same->record);
+    }
+    if (!error)
+        error = snapshot_data(export->snapshot).kind == KIND_IMAGE ? export_data_image(export)
+                                                                   : export_data_tree(export);
+    if (!error)
+        error = export_commit_record(export, name, is_good);
+    if (error || !*is_good)
+        return error;
+    return export_commit_row(export, arena_string(&export->arena, name), &export->record);
+}
+
+static struct error *
+run(void *context, const struct progress *progress)
+{
+    struct exporting *export = context;
+    bool is_good = false;
+    struct error *error = STEAL(export->obstacle);
+    export->progress = progress;
+    while (!error && !is_good) {
+        if (progress->cancelled(progress->context))
+            return error_new(CODE_CANCELLED, "the export was cancelled");
+        error = try_once(export, &is_good);
+        close_parts(export);
+        if (!error || error->code != CODE_UNAVAILABLE)
+            continue;
+        log_info(export->engine->log, "an export was interrupted; it goes on",
+                 LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
+        error_free(STEAL(error));
+        is_good = false;
+        progress_rest(progress, PAUSE_MS);
+    }
+    if (!error) {
+        uint64_t bytes = export->record.content_bytes;
+        progress->report(progress->context, bytes, bytes);
+        bases_tidy(export->engine);
+    }
+    return error;
+}
+
+static void
+settle(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
+{
+    (void)result;
+    struct exporting *export = context;
+    out->items[out->count++] =
+        (struct store_change){export_position_row(export->operation, arena), NULL, 0, STORE_ANY};
+}
+
+/* ---- starting ---- */
+
+/* Locks the snapshot's data and reads its row. */
+static struct error *
+find_snapshot(struct exporting *export, const char *handle)
+{
+    struct error *error = data_lock_shared(export->engine, &snapshot_rows, handle, &export->lock);
+    if (!error)
+        error = snapshot_get(export->engine, handle, &export->arena, &export->snapshot);
+    if (!error && export->snapshot->state != STATE(READY))
+        error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready to use yet; try again",
+                          handle);
+    return error;
+}
+
+static struct ops_spec
+spec_of(struct exporting *export, const char *handle)
+{
+    return (struct ops_spec){
+        .id = export->operation,
+        .kind = EXPORT_SNAPSHOT,
+        .subject = handle,
+        .units = "bytes",
+        .description = arena_print(&export->arena, "export the snapshot %s to the repository %s",
+                                   export->snapshot ? export->snapshot->name : handle,
+                                   export->repository_name),
+        .work = {export, run, settle, exporting_free},
+    };
+}
+
+static void
+set_names(struct exporting *export, const char *handle, const char *repository)
+{
+    export->repository_name = arena_string(&export->arena, repository);
+    export->operation = export_operation(handle, repository, &export->arena);
+    export->row = export_position_row(export->operation, &export->arena);
+}
+
+/* Whether the repository still has what the row says. A new export needs only its file. */
+static struct error *
+is_exported(struct engine *engine, const snapshot_record *snapshot, const char *repository,
+            bool *out)
+{
+    struct repository_use use AUTO(repository_pool_release) = {0};
+    struct buffer record AUTO(buffer_clear) = {0};
+    const snapshot_export *found = export_find(snapshot, repository);
+    struct repository_place place;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    *out = false;
+    if (!found)
+        return repository_pool_find(engine, repository, &arena, &place);
+    struct error *error = repository_pool_open(engine, repository, &use);
+    if (error)
+        return error;
+    error = repository_snapshot_get(use.repository, found->id, &record);
+    *out = !error;
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
+struct error *
+export_start(struct engine *engine, const char *handle, const char *repository, struct arena *arena,
+             const char **operation)
+{
+    struct exporting *export = exporting_new(engine);
+    bool is_done = false;
+    struct error *error = find_snapshot(export, handle);
+    if (!error)
+        error = is_exported(engine, export->snapshot, repository, &is_done);
+    if (error || is_done) {
+        exporting_free(export);
+        *operation = "";
+        return error;
+    }
+    set_names(export, handle, repository);
+    *operation = arena_string(arena, export->operation);
+    struct ops_spec spec = spec_of(export, handle);
+    return ops_start(engine->ops, &spec);
+}
+
+/* ---- after a restart ---- */
+
+static struct error *
+resume(void *context, const operation_record *operation)
+{
+    struct exporting *export = exporting_new(context);
+    size_t size = strlen(operation->subject);
+    set_names(export, operation->subject, operation->id + size + (operation->id[size] == '.'));
+    export->obstacle = find_snapshot(export, operation->subject);
+    struct ops_spec spec = spec_of(export, operation->subject);
+    spec.resumed = operation;
+    log_info(export->engine->log, "resuming an export", LOG_TEXT("operation", operation->id));
+    return ops_start(export->engine->ops, &spec);
+}
+
+struct error *
+export_resume_all(struct engine *engine)
+{
+    static const struct ops_kind kinds[] = {{EXPORT_SNAPSHOT, resume}};
+    return ops_resume(engine->ops, kinds, COUNT_OF(kinds), engine);
+}

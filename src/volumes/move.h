@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moving a volume to another node. The rules are in docs/cluster.md ("How a move works"); comments
+ * refer to them by their numbers.
+ *
+ * The target does the work, as an operation (move_receive.c): it copies most of the data while the
+ * volume is in use, asks the source to begin (move_source.c), fetches what has changed since, and
+ * asks the registry for the volume. Both sides act on what the registry shows (move_decide.c). What
+ * a crash or a lost node leaves undecided, a thread of the engine completes (move_upkeep.c).
+ */
+#ifndef VOLUMES_MOVE_H
+#define VOLUMES_MOVE_H
+
+#include "volumes/held.h"
+#include "volumes/move_cluster.h"
+
+#define MOVE_VOLUME "move-volume" /* the kind of operation */
+
+/* UNAVAILABLE: the node is in no cluster, or has not joined it yet. */
+MUST_CHECK struct error *move_find_cluster(struct engine *engine, const struct move_cluster **out);
+
+/* ---- at the source: move_source.c ---- */
+
+MUST_CHECK struct error *move_describe(struct engine *engine, const char *handle,
+                                       struct arena *arena, struct move_offer *out);
+
+/*
+ * Writes MOVING to the target (rule 2), unless it is that already. FAILED_PRECONDITION: it is in
+ * use. UNAVAILABLE: the registry does not answer. `*out` is the row.
+ */
+MUST_CHECK struct error *move_begin(struct engine *engine, const char *handle, const char *to,
+                                    struct arena *arena, volume_record **out);
+
+/* ---- on both sides: move_decide.c ---- */
+
+enum move_outcome {
+    MOVE_UNDECIDED,
+    MOVE_HERE,    /* the volume is this node's */
+    MOVE_AWAY,    /* it is another node's */
+    MOVE_DELETED, /* it is nobody's */
+};
+
+/* What to ask the registry for before it is read. */
+enum move_request {
+    MOVE_ASK_NOTHING,
+    MOVE_ASK_SWAP,    /* what the row is for: the move (rule 4) or the deletion (rule 7) */
+    MOVE_ASK_GIVE_UP, /* rule 6 */
+};
+
+/*
+ * Asks, reads, and acts on the answer (rule 5), with the volume's lock held. NOT_FOUND: there is no
+ * row.
+ */
+MUST_CHECK struct error *move_decide(struct engine *engine, const char *handle,
+                                     enum move_request request, enum move_outcome *out);
+
+/* The same for a volume that is held already. */
+MUST_CHECK struct error *move_decide_held(struct engine *engine, struct held_volume *held,
+                                          enum move_request request, struct arena *arena,
+                                          enum move_outcome *out);
+
+/* The volume is another node's: writes LEFT, and removes the data. */
+MUST_CHECK struct error *move_leave_held(struct engine *engine, struct held_volume *held,
+                                         const struct owner *owner, struct arena *arena);
+
+/* ---- deleting: move_delete.c ---- */
+
+/*
+ * Deletes a volume that is held and unused, and is moving or has moved before (rule 7).
+ * UNAVAILABLE: it has moved away, or the registry does not answer.
+ */
+MUST_CHECK struct error *move_delete(struct engine *engine, struct held_volume *held,
+                                     struct arena *arena);
+
+/*
+ * What this node has of a volume. With `is_gone` it is deleted, and a row that only tells where it
+ * went is removed.
+ */
+MUST_CHECK struct error *move_ask(struct engine *engine, const char *handle, bool is_gone,
+                                  struct move_answer *out);
+
+/*
+ * Whether a volume that has LEFT this node still exists; updates the record's node. If it does not,
+ * removes the row. The caller has locked its name.
+ */
+MUST_CHECK struct error *move_look_for(struct engine *engine, volume_record *volume,
+                                       struct arena *arena, bool *exists);
+
+/* ---- at the target: move_receive.c ---- */
+
+struct move_result {
+    bool was_there;
+    uint64_t unavailable_ms;
+};
+
+struct move_order {
+    const char *handle;
+    bool for_publish;
+    uint64_t bytes_per_second; /* that are fetched at most; 0: no limit */
+};
+
+/*
+ * Moves the volume here, and waits for that for `wait_ms`; then ABORTED with the percentage.
+ * `for_publish`: FAILED_PRECONDITION unless the volume follows its users and is not in use.
+ * NOT_FOUND: there is no such volume.
+ */
+MUST_CHECK struct error *move_receive(struct engine *engine, const struct move_order *order,
+                                      uint64_t wait_ms, struct move_result *out);
+
+/* Called at start: continues moves to this node. */
+MUST_CHECK struct error *move_resume_all(struct engine *engine);
+
+/* ---- a lost node: move_recover.c ---- */
+
+/* The newest copy of a snapshot of a volume that is another node's. In the arena. */
+struct move_copy {
+    snapshot_record *snapshot;
+    const char *owner; /* the node that has the volume */
+    bool is_lost;      /* that node */
+};
+/* `volume`: its handle, or its name. NOT_FOUND: this node has no copy. */
+MUST_CHECK struct error *move_find_copy(struct engine *engine, const char *volume,
+                                        struct arena *arena, struct move_copy *out);
+
+/*
+ * Makes the copy the volume, if the node that has the volume is lost: FAILED_PRECONDITION
+ * otherwise. Durable when it returns.
+ */
+MUST_CHECK struct error *move_recover(struct engine *engine, const char *snapshot);
+
+/*
+ * Volumes of this node that were recovered by others while it was away: each becomes a snapshot, so
+ * that nothing is lost, and the volume is the other node's. `*is_complete`: none had to be left as
+ * it is, because it is in use.
+ */
+MUST_CHECK struct error *move_reconcile(struct engine *engine, bool *is_complete);
+
+/*
+ * Called before a volume is used: in the first seconds after a start, waits for the first
+ * comparison. If the registry cannot be asked, the node goes on with what it has.
+ */
+void move_await_reconciled(struct engine *engine);
+
+/* ---- move_upkeep.c ---- */
+
+struct move_upkeep;
+
+/* A thread that decides what is undecided. Started when the node has joined its cluster. */
+void move_upkeep_start(struct engine *engine, struct move_upkeep **out);
+/* NULL is fine. */
+void move_upkeep_stop(struct move_upkeep *upkeep);
+
+/* ---- move_claims.c ---- */
+
+struct claim_source move_claims(struct engine *engine);
+
+#endif

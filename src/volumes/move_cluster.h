@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a move needs of the cluster: who owns a volume, and calls to other nodes. The cluster
+ * provides it to the engine (engine_join). Functions may block and are safe from any thread.
+ * UNAVAILABLE: the node cannot be reached.
+ */
+#ifndef VOLUMES_MOVE_CLUSTER_H
+#define VOLUMES_MOVE_CLUSTER_H
+
+#include "volumes/engine.h"
+#include "volumes/ownership.h"
+
+/* What the source says before a move. */
+struct move_offer {
+    volume_record *record;
+    bool is_in_use;
+    bool has_differences; /* a copy can be made before the move, and completed by it */
+};
+
+/* What a node has of a volume. */
+struct move_answer {
+    bool has_row; /* one that counts: not LEFT */
+    uint64_t epoch;
+};
+
+enum move_end { MOVE_SUCCEEDED, MOVE_FAILED, MOVE_CANCELLED, MOVE_ENDS };
+
+struct move_cluster {
+    const struct ownership *owners;
+    /*
+     * Announces the node's rows, if the registry is new (rules 8 and 9). Called from time to time,
+     * by a thread that holds no lock of a volume.
+     */
+    struct error *(*renew)(void *context);
+
+    /* The node that made the handle. NOT_FOUND: the handle does not tell, or it is not known. */
+    struct error *(*find_home)(void *context, const char *handle, struct arena *arena,
+                               const char **node_id);
+    /*
+     * All rows of the registry: calls `take` for each volume that has left its home. An error of it
+     * ends the walk.
+     */
+    struct error *(*walk)(void *context,
+                          struct error *(*take)(void *taker, const char *handle,
+                                                const struct owner *owner),
+                          void *taker);
+    /* It has not renewed its registration in time, or has none. */
+    bool (*is_lost)(void *context, const char *node_id);
+
+    /* Calls to other nodes: see proto/move.proto. */
+    struct error *(*describe)(void *context, const char *node_id, const char *handle,
+                              struct arena *arena, struct move_offer *out);
+    struct error *(*begin)(void *context, const char *node_id, const char *handle,
+                           struct arena *arena, volume_record **out);
+    struct error *(*give_up)(void *context, const char *node_id, const char *handle,
+                             uint64_t epoch);
+    struct error *(*settle)(void *context, const char *node_id, const char *handle);
+    struct error *(*ask)(void *context, const char *node_id, const char *handle, bool is_gone,
+                         struct move_answer *out);
+    /* For the metrics: a move to this node has ended. */
+    void (*count)(void *context, enum move_end end);
+    void *context;
+};
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target of a move fetches the volume: see move_fetch.h.
+ *
+ * While the source or the registry cannot be reached it waits. It asks the source again each time,
+ * because the volume may meanwhile have moved elsewhere, or be MOVING because of an earlier request
+ * of this node whose answer was lost.
+ */
+#include "volumes/move_fetch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "volumes/bases.h"
+#include "volumes/data_lock.h"
+#include "volumes/move_rows.h"
+#include "volumes/pull.h"
+#include "volumes/remote_open.h"
+#include "volumes/volume.h"
+
+#define LONGEST_PAUSE_MS 1000u
+
+/* ---- waiting ---- */
+
+bool
+move_fetch_is_cancelled(const struct move_work *work)
+{
+    return work->progress->cancelled(work->progress->context);
+}
+
+struct error *
+move_fetch_cancelled(void)
+{
+    return error_new(CODE_CANCELLED, "the move was cancelled");
+}
+
+void
+move_fetch_rest(const struct move_work *work, unsigned *pause_ms)
+{
+    progress_rest(work->progress, *pause_ms);
+    *pause_ms = 2 * *pause_ms < LONGEST_PAUSE_MS ? 2 * *pause_ms : LONGEST_PAUSE_MS;
+}
+
+/* The other node may be back soon, or not be busy any more. */
+static bool
+is_worth_waiting(const struct error *error)
+{
+    return error->code == CODE_UNAVAILABLE || error->code == CODE_ABORTED ||
+           error->code == CODE_DEADLINE_EXCEEDED || error->code == CODE_RESOURCE_EXHAUSTED;
+}
+
+/* An error if the volume is not the source's any more: another move was first. */
+static struct error *
+check_source(const struct move_work *work)
+{
+    const struct ownership *owners = work->cluster->owners;
+    struct owner owner;
+    struct error *error AUTO(error_cleanup) = owners->read(owners->context, work->handle, &owner);
+    if (error || !owner.epoch || strcmp(owner.node_id, work->record->move->node_id) == 0)
+        return NULL;
+    if (!owner.node_id[0])
+        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is deleted", work->handle);
+    return error_new(CODE_ABORTED, "the volume \"%s\" has moved to node %s meanwhile; try again",
+                     work->handle, owner.node_id);
+}
+
+/* Takes an error of the source. NULL: a while has passed, and it is worth to try again. */
+static struct error *
+wait_for_source(const struct move_work *work, struct error *error, unsigned *pause_ms)
+{
+    if (!is_worth_waiting(error))
+        return error;
+    struct error *end = error->code == CODE_UNAVAILABLE ? check_source(work) : NULL;
+    error_free(error);
+    if (!end && move_fetch_is_cancelled(work))
+        end = move_fetch_cancelled();
+    if (!end)
+        move_fetch_rest(work, pause_ms);
+    return end;
+}
+
+/* ---- transfers ---- */
+
+static struct error *
+save(struct move_work *work)
+{
+    return move_rows_write(work->engine, work->record, &work->arena);
+}
+
+static void
+report(void *context, uint64_t done, uint64_t total)
+{
+    struct move_work *work = context;
+    work->expected = work->fetched + total;
+    work->progress->report(work->progress->context, work->fetched + done, work->expected);
+}
+
+static bool
+is_to_stop(void *context)
+{
+    return move_fetch_is_cancelled(context);
+}
+
+/* The doctor may be removing old data of the volume. It does not begin any more: there is a row. */
+static struct error *
+wait_for_doctor(const struct move_work *work)
+{
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
+    return data_lock_wait(work->engine, &volume_rows, work->handle, DATA_LOCK_WAIT_MS, &lock);
+}
+
+static void
+rest_of_pull(void *context, uint32_t ms)
+{
+    progress_rest(((const struct move_work *)context)->progress, ms);
+}
+
+static struct error *
+pull(struct move_work *work, enum pull_start start)
+{
+    struct data to = volume_data(work->record);
+    struct data_settings settings = volume_settings(work->record, &work->arena);
+    settings.note = rows_note(&work->record->base, &work->arena);
+    struct pull_request request = {
+        .node_id = work->record->move->node_id,
+        .snapshot = work->record->move->snapshot,
+        .base = work->record->move->base_snapshot,
+        .start = start,
+        .to = &to,
+        .settings = &settings,
+        .bytes_per_second = work->record->move->bytes_per_second,
+    };
+    struct error *error = wait_for_doctor(work);
+    if (!error)
+        error = pull_data(work->engine, &request,
+                          &(struct progress){report, is_to_stop, work, rest_of_pull});
+    if (!error || error->code != CODE_NOT_FOUND)
+        return error;
+    error->code = CODE_ABORTED; /* the volume may be there: whoever tries again finds out */
+    return error_wrap(error, "the source has ended the transfer; try again");
+}
+
+/* Opens the volume at its source as it is now, and records what is to be fetched. */
+static struct error *
+open_source(struct move_work *work, const char *transfer_id, const struct bases_list *have)
+{
+    Skycap__Records__MoveRecord *move = work->record->move;
+    struct remote_source source;
+    struct remote_open request = {
+        .kind = SOURCE_VOLUME,
+        .handle = work->handle,
+        .node_id = move->node_id,
+        .transfer_id = transfer_id,
+        .epoch = move->begun_ns ? work->record->epoch : 0,
+        .have = have->handles,
+        .have_count = have->count,
+    };
+    struct error *error =
+        work->remote->open(work->remote->context, &request, &work->arena, &source);
+    if (error)
+        return error;
+    move->snapshot = (char *)source.snapshot;
+    move->base_snapshot = (char *)source.base;
+    work->last_record = remote_open_record(&source, &work->arena);
+    return save(work);
+}
+
+/* ---- most of the data, while the volume is in use ---- */
+
+/* A volume that is MOVING already does not change: everything is fetched after move_begin. */
+static struct error *
+describe(const struct move_work *work, bool *is_useful)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct move_offer offer;
+    struct error *error = work->cluster->describe(
+        work->cluster->context, work->record->move->node_id, work->handle, &arena, &offer);
+    *is_useful = !error && offer.has_differences && offer.record->state != VOLUME_STATE(MOVING);
+    return error;
+}
+
+static struct error *
+open_most(struct move_work *work, bool *is_useful)
+{
+    for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
+        struct bases_list have;
+        struct error *error = describe(work, is_useful);
+        if (!error && !*is_useful)
+            return NULL;
+        if (!error)
+            error = bases_find(work->engine, work->handle, &work->arena, &have);
+        if (!error)
+            error = open_source(work, work->record->move->operation, &have);
+        if (!error)
+            return NULL;
+        error = wait_for_source(work, error, &pause_ms);
+        if (error)
+            return error;
+    }
+}
+
+static struct error *
+fetch_most(struct move_work *work)
+{
+    bool is_useful = true;
+    struct error *error = work->record->move->snapshot[0] ? NULL : open_most(work, &is_useful);
+    if (!error && is_useful)
+        error = pull(work, PULL_NEW);
+    work->fetched = work->expected;
+    return error;
+}
+
+/* ---- beginning ---- */
+
+/* The row of the source, which nobody changes any more. */
+static void
+take_record(struct move_work *work, volume_record *source)
+{
+    Skycap__Records__MoveRecord *move = work->record->move;
+    work->record = source;
+    source->state = VOLUME_STATE(RECEIVING);
+    source->move = move;
+    source->n_attachments = 0;
+}
+
+/* FAILED_PRECONDITION: the volume is in use; it may be released soon. */
+static struct error *
+begin(struct move_work *work)
+{
+    volume_record *source;
+    const char *node_id = work->record->move->node_id;
+    for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
+        int64_t now = clock_unix_ns();
+        struct error *error = work->cluster->begin(work->cluster->context, node_id, work->handle,
+                                                   &work->arena, &source);
+        if (!error) {
+            take_record(work, source);
+            work->record->move->begun_ns = now;
+            work->begun_epoch = source->epoch;
+            return NULL;
+        }
+        if (error->code == CODE_FAILED_PRECONDITION)
+            error->code = CODE_ABORTED;
+        error = wait_for_source(work, error, &pause_ms);
+        if (error)
+            return error;
+    }
+}
+
+/* FAILED_PRECONDITION: the source is not MOVING any more. */
+static struct error *
+open_rest(struct move_work *work)
+{
+    const struct bases_list have = {&work->first, work->first[0] ? 1 : 0};
+    for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
+        struct error *error = open_source(work, work->record->move->last_transfer, &have);
+        if (!error)
+            return NULL;
+        bool is_given_up = error->code == CODE_FAILED_PRECONDITION;
+        error = wait_for_source(work, error, &pause_ms);
+        if (error && is_given_up) {
+            error->code = CODE_ABORTED;
+            return error_wrap(error, "the source has given the move up; try again");
+        }
+        if (error)
+            return error;
+    }
+}
+
+static struct error *
+fetch_rest(struct move_work *work)
+{
+    Skycap__Records__MoveRecord *move = work->record->move;
+    struct error *error = pull(work, move->base_snapshot[0] ? PULL_ONTO : PULL_NEW);
+    if (!error || error->code != CODE_FAILED_PRECONDITION || !move->base_snapshot[0])
+        return error;
+    log_warn(work->engine->log, "everything is fetched again", LOG_TEXT("handle", work->handle),
+             LOG_TEXT("error", error->message));
+    error_free(error);
+    move->base_snapshot = "";
+    error = save(work);
+    return error ? error : pull(work, PULL_NEW);
+}
+
+/* ---- all of it ---- */
+
+struct error *
+move_fetch(struct move_work *work)
+{
+    Skycap__Records__MoveRecord *move = work->record->move;
+    struct error *error = NULL;
+    if (move->begun_ns)
+        work->begun_epoch = work->record->epoch;
+    if (!move->begun_ns) {
+        error = fetch_most(work);
+        work->first = arena_string(&work->arena, move->snapshot);
+        if (!error)
+            error = begin(work);
+        if (!error)
+            error = open_rest(work);
+    }
+    if (!error)
+        error = fetch_rest(work);
+    if (error)
+        return error;
+    struct data data = volume_data(work->record);
+    work->is_base_kept =
+        work->last_record && bases_keep_received(work->engine, work->last_record, &data);
+    return NULL;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread that completes moves and deletions which nobody else completes: after a crash, or when
+ * the other node is lost. It also announces this node's rows to the registry (rules 8 and 9).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "volumes/data_lock.h"
+#include "volumes/move.h"
+#include "volumes/move_rows.h"
+#include "volumes/ticker.h"
+
+#define LOOK_MS 1000
+#define RENEW_MS 10000
+#define AWAY_MS 20000 /* less than it takes until a node counts as lost, by default */
+/* Longer than any write to the registry may take, with its retries. */
+#define LATE_WRITES_NS (INT64_C(120) * 1000000000)
+
+struct move_upkeep {
+    struct engine *engine;
+    struct ticker *ticker;
+    uint64_t renewed_ms; /* 0: never */
+    bool is_reconciled;  /* since this node was away the last time */
+};
+
+/* ---- deciding ---- */
+
+static bool
+has_operation(struct engine *engine, const volume_record *volume, struct arena *arena)
+{
+    operation_record *operation;
+    struct error *error AUTO(error_cleanup) =
+        ops_get(engine->ops, volume->move->operation, arena, &operation);
+    return !error && operation->state == OPERATION_STATE(RUNNING);
+}
+
+/* The target has nothing of the volume, or is lost, so the move will not be completed by it. */
+static bool
+is_abandoned(const struct move_cluster *cluster, const volume_record *volume)
+{
+    struct move_answer answer;
+    if (cluster->is_lost(cluster->context, volume->move->node_id))
+        return true;
+    struct error *error AUTO(error_cleanup) =
+        cluster->ask(cluster->context, volume->move->node_id, volume->handle, false, &answer);
+    return !error && !answer.has_row;
+}
+
+static struct error *
+complete_source(struct engine *engine, const struct move_cluster *cluster,
+                const volume_record *volume)
+{
+    enum move_outcome outcome;
+    bool is_deletion = move_rows_is_deletion(volume);
+    struct error *error = move_decide(engine, volume->handle,
+                                      is_deletion ? MOVE_ASK_SWAP : MOVE_ASK_NOTHING, &outcome);
+    if (error || outcome != MOVE_UNDECIDED || is_deletion || !is_abandoned(cluster, volume))
+        return error;
+    log_warn(engine->log, "the target of a move has no copy; it is given up",
+             LOG_TEXT("handle", volume->handle), LOG_TEXT("node", volume->move->node_id));
+    return move_decide(engine, volume->handle, MOVE_ASK_GIVE_UP, &outcome);
+}
+
+static struct error *
+complete_target(struct engine *engine, const struct move_cluster *cluster,
+                const volume_record *volume, struct arena *arena)
+{
+    enum move_outcome outcome;
+    if (has_operation(engine, volume, arena))
+        return NULL;
+    struct error *error = move_decide(engine, volume->handle, MOVE_ASK_SWAP, &outcome);
+    if (!error && outcome == MOVE_HERE) /* if it does not hear that, it finds out itself */
+        error_free(cluster->settle(cluster->context, volume->move->node_id, volume->handle));
+    return error;
+}
+
+/* ---- volumes that are GONE: rule 12 ---- */
+
+/* UNAVAILABLE: a member cannot be asked. */
+static struct error *
+ask_members(struct engine *engine, const struct move_cluster *cluster, const volume_record *volume,
+            struct arena *arena, bool *is_clean)
+{
+    const char *const *ids;
+    size_t count;
+    struct error *error = cluster->owners->members(cluster->owners->context, arena, &ids, &count);
+    *is_clean = true;
+    for (size_t i = 0; !error && i < count; i++) {
+        struct move_answer answer;
+        if (strcmp(ids[i], engine->node_id) == 0)
+            continue;
+        error = cluster->ask(cluster->context, ids[i], volume->handle, true, &answer);
+        *is_clean = *is_clean && !error && !answer.has_row;
+    }
+    return error;
+}
+
+/*
+ * When all members have nothing, waits for late writes to the registry, and asks them again. Nobody
+ * else changes a row that is GONE. Its name may be another volume's by now.
+ */
+static struct error *
+forget(struct engine *engine, const struct move_cluster *cluster, struct row *row,
+       struct arena *arena)
+{
+    bool is_clean;
+    volume_record *volume = (volume_record *)row->record;
+    int64_t now = clock_unix_ns();
+    bool is_waiting = volume->move->begun_ns != 0;
+    if (is_waiting && now - volume->move->begun_ns < LATE_WRITES_NS)
+        return NULL;
+    struct error *error = ask_members(engine, cluster, volume, arena, &is_clean);
+    if (error || !is_clean)
+        return error_forgive(error, CODE_UNAVAILABLE);
+    if (!is_waiting) {
+        volume->move->begun_ns = now;
+        return rows_update(engine, &volume_rows, row->record, &row->revision);
+    }
+    error = cluster->owners->forget(cluster->owners->context, volume->handle);
+    return error ? error : move_rows_delete(engine, volume, arena);
+}
+
+/* ---- one volume ---- */
+
+static struct error *
+complete(struct engine *engine, const struct move_cluster *cluster, struct row *row,
+         struct arena *arena)
+{
+    const volume_record *volume = (const volume_record *)row->record;
+    switch (volume->state) {
+    case VOLUME_STATE(MOVING):
+        return complete_source(engine, cluster, volume);
+    case VOLUME_STATE(INCOMING):
+        return complete_target(engine, cluster, volume, arena);
+    case VOLUME_STATE(GONE):
+        return forget(engine, cluster, row, arena);
+    default:
+        return NULL;
+    }
+}
+
+/* What fails now is tried again soon. */
+static struct error *
+look_at(void *context, const char *handle)
+{
+    struct engine *engine = context;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const struct move_cluster *cluster = atomic_load(&engine->moves);
+    struct row row;
+    struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, &arena, &row);
+    if (!error)
+        error = complete(engine, cluster, &row, &arena);
+    if (error && error->code != CODE_UNAVAILABLE && error->code != CODE_ABORTED)
+        log_warn(engine->log, "a move is not complete yet", LOG_TEXT("handle", handle),
+                 LOG_TEXT("error", error->message));
+    return ops_is_stopped(engine->ops) ? error_new(CODE_CANCELLED, "the engine stops") : NULL;
+}
+
+/* ---- the thread ---- */
+
+static void
+renew(struct move_upkeep *upkeep, const struct move_cluster *cluster)
+{
+    if (upkeep->renewed_ms && clock_now_ms() - upkeep->renewed_ms < RENEW_MS)
+        return;
+    bool was_away = !upkeep->renewed_ms || clock_now_ms() - upkeep->renewed_ms > AWAY_MS;
+    struct error *error AUTO(error_cleanup) = cluster->renew(cluster->context);
+    if (!error && (was_away || !upkeep->is_reconciled))
+        error = move_reconcile(upkeep->engine, &upkeep->is_reconciled);
+    if (!error)
+        atomic_store(&upkeep->engine->is_reconciled, true);
+    if (!error)
+        upkeep->renewed_ms = clock_now_ms();
+    else if (error->code != CODE_UNAVAILABLE)
+        log_warn(upkeep->engine->log, "the registry does not know yet which volumes are here",
+                 LOG_TEXT("error", error->message));
+}
+
+static void
+look(void *context)
+{
+    struct move_upkeep *upkeep = context;
+    renew(upkeep, atomic_load(&upkeep->engine->moves));
+    error_free(move_rows_walk(upkeep->engine, look_at, upkeep->engine)); /* again soon */
+}
+
+void
+move_upkeep_start(struct engine *engine, struct move_upkeep **out)
+{
+    struct move_upkeep *upkeep = memory_zeroed(sizeof *upkeep);
+    upkeep->engine = engine;
+    *out = upkeep;
+    upkeep->ticker = ticker_start(look, upkeep, LOOK_MS);
+}
+
+void
+move_upkeep_stop(struct move_upkeep *upkeep)
+{
+    if (!upkeep)
+        return;
+    ticker_stop(upkeep->ticker);
+    free(upkeep);
+}

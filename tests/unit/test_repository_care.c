@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verify finds every flipped byte; prune deletes what is not in use, and only that; rebuild. */
+#include <dirent.h>
+#include <fcntl.h>
+
+#define ENDS_PLACE "/dev/shm" /* thousands of small syncs */
+#include "repository_ends.h"
+
+/* ---- helpers ---- */
+
+struct findings {
+    unsigned count;
+    unsigned snapshots; /* of them, with an affected snapshot */
+    char object[80];
+};
+
+static void
+note_finding(const struct repository_finding *finding, void *context)
+{
+    struct findings *findings = context;
+    findings->count++;
+    findings->snapshots += finding->snapshot != NULL;
+    snprintf(findings->object, sizeof findings->object, "%s", finding->object);
+}
+
+/* Progress never falls. */
+struct heard {
+    uint64_t done, total;
+};
+
+static void
+hear(uint64_t done, uint64_t total, void *context)
+{
+    struct heard *heard = context;
+    CHECK(done >= heard->done && done <= total && total >= heard->total);
+    *heard = (struct heard){done, total};
+}
+
+static struct findings
+verify(struct repository *repository, enum repository_level level)
+{
+    struct findings findings = {0};
+    struct heard heard = {0};
+    struct repository_verify request = {.level = level,
+                                        .references = &references,
+                                        .found = note_finding,
+                                        .context = &findings,
+                                        .progress = {.report = hear, .context = &heard}};
+    CHECK(went_well(repository_verify(repository, &request)));
+    CHECK_NUMBER(heard.done, heard.total);
+    CHECK_NUMBER(request.findings, findings.count);
+    return findings;
+}
+
+static struct repository_prune
+prune(struct repository *repository)
+{
+    struct heard heard = {0};
+    struct repository_prune request = {.references = &references,
+                                       .progress = {.report = hear, .context = &heard}};
+    CHECK(went_well(repository_prune(repository, &request)));
+    CHECK_NUMBER(heard.done, heard.total);
+    CHECK_NUMBER(heard.done, request.packs_deleted + request.packs_rewritten);
+    return request;
+}
+
+/* The number of objects of a kind; `path`: of one of them. */
+static unsigned
+count_objects(const struct ends *ends, const char *kind, char path[384])
+{
+    char directory[96];
+    unsigned count = 0;
+    snprintf(directory, sizeof directory, "%s/repository/%s", ends->directory, kind);
+    DIR *entries = opendir(directory);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        count++;
+        if (path)
+            snprintf(path, 384, "%s/%s", directory, entry->d_name);
+    }
+    if (entries)
+        closedir(entries);
+    return count;
+}
+
+static void
+flip(const char *path, off_t offset)
+{
+    uint8_t byte;
+    int fd = open(path, O_RDWR);
+    CHECK(pread(fd, &byte, 1, offset) == 1);
+    byte ^= 0x10;
+    CHECK(pwrite(fd, &byte, 1, offset) == 1);
+    close(fd);
+}
+
+/* ---- flipped bytes ---- */
+
+static off_t
+size_of(const char *path)
+{
+    struct stat status = {0};
+    CHECK(stat(path, &status) == 0);
+    return status.st_size;
+}
+
+/* With the byte flipped: is it found by verify, or is the repository not even opened? */
+static bool
+is_found(struct ends *ends, const char *path, off_t offset)
+{
+    struct repository *repository = NULL;
+    flip(path, offset);
+    struct error *error = repository_open(&ends->options, &repository);
+    bool is = error != NULL;
+    if (!error)
+        is = verify(repository, REPOSITORY_DATA).count > 0;
+    error_free(error);
+    repository_close(repository);
+    flip(path, offset);
+    return is;
+}
+
+static void
+test_every_flipped_byte_is_found(bool encrypts)
+{
+    static const char *const kinds[] = {"00", "01", "02", "03"};
+    struct ends ends;
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, encrypts);
+    CHECK(went_well(put_snapshot(ends.repository, 5070, 5070, 2, name)));
+    repository_close(STEAL(ends.repository));
+    for (size_t kind = 0; kind < COUNT_OF(kinds); kind++) {
+        unsigned missed = 0;
+        CHECK_NUMBER(count_objects(&ends, kinds[kind], path), 1);
+        off_t size = size_of(path);
+        off_t step = size > 2000 ? size / 500 : 1;
+        for (off_t offset = 0; offset < size; offset += step)
+            missed += !is_found(&ends, path, offset);
+        CHECK_NUMBER(missed, 0);
+    }
+    ends_open(&ends);
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    ends_clear(&ends);
+}
+
+static void
+test_read_finds_flipped_bytes(void)
+{
+    struct ends ends;
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 1, 1, 1, name)));
+    CHECK_NUMBER(count_objects(&ends, "01", path), 1);
+    for (off_t offset = 48; offset < 48 + 7920 + 16; offset += 97) {
+        flip(path, offset);
+        struct error *error = check_snapshot(ends.repository, name, 1, 1, 1);
+        CHECK(error && error->code == CODE_DATA_LOSS && strstr(error->message, "01/"));
+        error_free(error);
+        flip(path, offset);
+    }
+    CHECK(went_well(check_snapshot(ends.repository, name, 1, 1, 1)));
+    ends_clear(&ends);
+}
+
+static void
+test_verify_names_affected_snapshots(void)
+{
+    struct ends ends;
+    char first[REPOSITORY_NAME_BYTES], second[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 50, first)));
+    CHECK_NUMBER(count_objects(&ends, "01", path), 1);
+    CHECK(went_well(put_snapshot(ends.repository, 100, 1, 50, second)));
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_STRUCTURE).count, 0);
+    CHECK(truncate(path, 1000) == 0);
+    struct findings findings = verify(ends.repository, REPOSITORY_STRUCTURE);
+    CHECK_NUMBER(findings.count, 2);
+    CHECK_NUMBER(findings.snapshots, 1);
+    CHECK(unlink(path) == 0);
+    findings = verify(ends.repository, REPOSITORY_STRUCTURE);
+    CHECK_NUMBER(findings.snapshots, 1);
+    struct repository_prune request = {.references = &references};
+    struct error *error = repository_prune(ends.repository, &request);
+    error_free(error);
+    CHECK(went_well(check_snapshot(ends.repository, second, 100, 1, 50)));
+    ends_clear(&ends);
+}
+
+/* ---- prune ---- */
+
+static void
+test_prune_keeps_what_is_in_use(void)
+{
+    struct ends ends;
+    char names[3][REPOSITORY_NAME_BYTES];
+    ends_make(&ends, true);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(went_well(put_snapshot(ends.repository, 500 * i, 1, 1000, names[i])));
+    struct repository_prune result = prune(ends.repository);
+    CHECK_NUMBER(result.packs_deleted, 0);
+    CHECK(went_well(repository_snapshot_remove(ends.repository, names[0])));
+    unsigned before = count_objects(&ends, "01", NULL);
+    result = prune(ends.repository);
+    CHECK(result.packs_deleted > 0);
+    CHECK_NUMBER(result.packs_waiting, 0);
+    CHECK(count_objects(&ends, "01", NULL) < before + result.packs_rewritten);
+    CHECK_NUMBER(count_objects(&ends, "05", NULL), 0);
+    CHECK_NUMBER(count_objects(&ends, "06", NULL), 0);
+    CHECK_NUMBER(count_objects(&ends, "04", NULL), 0);
+    CHECK(went_well(check_snapshot(ends.repository, names[1], 500, 1, 1000)));
+    CHECK(went_well(check_snapshot(ends.repository, names[2], 1000, 1, 1000)));
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    CHECK(went_well(repository_snapshot_remove(ends.repository, names[1])));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, names[2])));
+    prune(ends.repository);
+    CHECK_NUMBER(count_objects(&ends, "01", NULL), 0);
+    CHECK_NUMBER(count_objects(&ends, "02", NULL), 0);
+    ends_clear(&ends);
+}
+
+/* Many small exports leave many small packs, which become few. */
+static void
+test_prune_merges_small_packs(void)
+{
+    struct ends ends;
+    char names[70][REPOSITORY_NAME_BYTES];
+    ends_make(&ends, true);
+    for (unsigned i = 0; i < COUNT_OF(names); i++)
+        CHECK(went_well(put_snapshot(ends.repository, 10 * i, 1, 3, names[i])));
+    CHECK_NUMBER(count_objects(&ends, "01", NULL), COUNT_OF(names));
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, COUNT_OF(names));
+    CHECK_NUMBER(count_objects(&ends, "01", NULL), 1);
+    CHECK_NUMBER(count_objects(&ends, "02", NULL), 1);
+    for (unsigned i = 0; i < COUNT_OF(names); i++)
+        CHECK(went_well(check_snapshot(ends.repository, names[i], 10 * i, 1, 3)));
+    /* It is done once. */
+    CHECK_NUMBER(prune(ends.repository).packs_rewritten, 0);
+    ends_clear(&ends);
+}
+
+/* A writer uses chunks of a snapshot that is removed and pruned before it commits. */
+static void
+test_prune_waits_for_writers(void)
+{
+    struct ends ends;
+    struct repository *other = NULL;
+    struct repository_writer *writer = NULL;
+    struct buffer record AUTO(buffer_clear) = {0};
+    char first[REPOSITORY_NAME_BYTES], second[REPOSITORY_NAME_BYTES];
+    ends_make(&ends, true);
+    CHECK(went_well(repository_open(&ends.options, &other)));
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, first)));
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    for (uint64_t i = 0; i < 100; i++)
+        CHECK(went_well(put_chunk(writer, i, &record)));
+    CHECK(went_well(repository_snapshot_remove(other, first)));
+    struct repository_prune result = prune(other);
+    CHECK_NUMBER(result.packs_deleted, 0);
+    CHECK_NUMBER(result.packs_waiting, 1);
+    CHECK(went_well(repository_writer_commit(writer, record.bytes, record.size, second)));
+    result = prune(other);
+    CHECK_NUMBER(result.packs_waiting, 1);
+    repository_writer_close(writer);
+    result = prune(other);
+    CHECK_NUMBER(result.packs_rescued, 1);
+    CHECK_NUMBER(result.packs_deleted, 0);
+    CHECK(went_well(check_snapshot(other, second, 0, 1, 100)));
+    CHECK_NUMBER(count_objects(&ends, "05", NULL), 0);
+    repository_close(other);
+    ends_clear(&ends);
+}
+
+/* A writer that begins after a pack became garbage does not use it. */
+static void
+test_writer_does_not_use_garbage(void)
+{
+    struct ends ends;
+    struct repository *other = NULL;
+    struct repository_writer *old = NULL;
+    struct repository_writer *new = NULL;
+    struct repository_counters counters;
+    struct buffer record AUTO(buffer_clear) = {0};
+    char name[REPOSITORY_NAME_BYTES];
+    ends_make(&ends, true);
+    CHECK(went_well(repository_open(&ends.options, &other)));
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    CHECK(went_well(repository_writer_open(other, &old)));
+    CHECK_NUMBER(prune(ends.repository).packs_waiting, 1);
+    CHECK(went_well(repository_writer_open(ends.repository, &new)));
+    for (uint64_t i = 0; i < 100; i++)
+        CHECK(went_well(put_chunk(new, i, &record)));
+    repository_writer_count(new, &counters);
+    CHECK_NUMBER(counters.chunks_reused, 0);
+    repository_writer_close(old);
+    /* The old writer has ended; the new one is no reason to wait. */
+    CHECK_NUMBER(prune(other).packs_deleted, 1);
+    CHECK(went_well(repository_writer_commit(new, record.bytes, record.size, name)));
+    repository_writer_close(new);
+    prune(other);
+    CHECK(went_well(check_snapshot(other, name, 0, 1, 100)));
+    CHECK_NUMBER(verify(other, REPOSITORY_DATA).count, 0);
+    repository_close(other);
+    ends_clear(&ends);
+}
+
+/* A writer whose object was removed, because it was taken for dead, cannot commit. */
+static void
+test_dead_writer_cannot_commit(void)
+{
+    struct ends ends;
+    struct repository_writer *writer = NULL;
+    struct buffer record AUTO(buffer_clear) = {0};
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, true);
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    CHECK(went_well(put_chunk(writer, 1, &record)));
+    CHECK_NUMBER(count_objects(&ends, "04", path), 1);
+    CHECK(unlink(path) == 0);
+    struct error *error = repository_writer_commit(writer, record.bytes, record.size, name);
+    CHECK(error && error->code == CODE_ABORTED);
+    error_free(error);
+    CHECK_NUMBER(count_objects(&ends, "03", NULL), 0);
+    repository_writer_close(writer);
+    ends_clear(&ends);
+}
+
+/* ---- cancel ---- */
+
+static void
+test_cancel(void)
+{
+    struct ends ends;
+    atomic_bool cancel = true;
+    char name[REPOSITORY_NAME_BYTES];
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
+    struct repository_verify request = {
+        .level = REPOSITORY_DATA, .references = &references, .progress = {.cancel = &cancel}};
+    struct error *error = repository_verify(ends.repository, &request);
+    CHECK(error && error->code == CODE_CANCELLED);
+    error_free(error);
+    struct repository_prune pruning = {.references = &references, .progress = {.cancel = &cancel}};
+    error = repository_prune(ends.repository, &pruning);
+    CHECK(error && error->code == CODE_CANCELLED);
+    error_free(error);
+    CHECK_NUMBER(count_objects(&ends, "04", NULL), 0);
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, 0);
+    CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 100)));
+    ends_clear(&ends);
+}
+
+/* ---- rebuild ---- */
+
+static void
+test_index_is_rebuilt_from_packs(void)
+{
+    struct ends ends;
+    char name[REPOSITORY_NAME_BYTES], command[256], path[384];
+    uint64_t packs = 0;
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 1000, name)));
+    repository_close(STEAL(ends.repository));
+    snprintf(command, sizeof command, "rm -r %s/repository/02/* %s/cache", ends.directory,
+             ends.directory);
+    CHECK_NUMBER(system(command), 0);
+    ends_open(&ends);
+    struct error *error = check_snapshot(ends.repository, name, 0, 1, 1000);
+    CHECK(error && error->code == CODE_NOT_FOUND);
+    error_free(error);
+    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK_NUMBER(packs, count_objects(&ends, "01", NULL));
+    CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 1000)));
+    /* A damaged index is replaced. */
+    CHECK_NUMBER(count_objects(&ends, "02", path), 1);
+    flip(path, 100);
+    snprintf(command, sizeof command, "rm -r %s/cache", ends.directory);
+    CHECK_NUMBER(system(command), 0);
+    ends_open(&ends);
+    error = check_snapshot(ends.repository, name, 0, 1, 1000);
+    CHECK(error && error->code == CODE_DATA_LOSS);
+    error_free(error);
+    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 1000)));
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    struct repository_stats stats;
+    CHECK(went_well(repository_stats(ends.repository, &stats)));
+    CHECK_NUMBER(stats.snapshots, 1);
+    CHECK_NUMBER(stats.chunks, 1000);
+    CHECK_NUMBER(stats.packs, packs);
+    ends_clear(&ends);
+}
+
+int
+main(void)
+{
+    test_every_flipped_byte_is_found(true);
+    test_every_flipped_byte_is_found(false);
+    test_read_finds_flipped_bytes();
+    test_verify_names_affected_snapshots();
+    test_prune_keeps_what_is_in_use();
+    test_prune_merges_small_packs();
+    test_prune_waits_for_writers();
+    test_writer_does_not_use_garbage();
+    test_dead_writer_cannot_commit();
+    test_cancel();
+    test_index_is_rebuilt_from_packs();
+    return check_report("test_repository_care");
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses, signatures, replies and lists of S3. A real server is in tests/system. */
+#include "check.h"
+#include "repository/http_reply.h"
+#include "repository/s3_list.h"
+#include "repository/s3_sign.h"
+#include "repository/s3_url.h"
+
+static void
+test_urls(void)
+{
+    struct s3_url url;
+    CHECK(!s3_url_parse("s3://store.example/bucket", false, &url));
+    CHECK_TEXT(url.host, "store.example");
+    CHECK_TEXT(url.port, "443");
+    CHECK_TEXT(url.bucket, "bucket");
+    CHECK_TEXT(url.prefix, "");
+    CHECK(!s3_url_parse("s3://[::1]:9000/b/some/where/", true, &url));
+    CHECK_TEXT(url.host, "::1");
+    CHECK_TEXT(url.port, "9000");
+    CHECK_TEXT(url.authority, "[::1]:9000");
+    CHECK_TEXT(url.prefix, "some/where/");
+    static const char *const bad[] = {
+        "s3://",          "s3://host",        "s3://host/",         "s3:///bucket",
+        "s3://host:x/b",  "s3://host/b/../c", "s3://host/b//c",     "s3://host/b c",
+        "http://host/b",  "s3://host/b/%41",  "s3://host/b?x",      "s3://[::1/b",
+        "s3://ho st/buc", "s3://host/b/c/..", "s3://host:999999/b",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct error *error = s3_url_parse(bad[i], false, &url);
+        CHECK(error && error->code == CODE_INVALID_ARGUMENT);
+        error_free(error);
+    }
+}
+
+/* The signature was computed with another implementation (Python's hmac). */
+static void
+test_signature(void)
+{
+    struct s3_credentials credentials = {"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"};
+    struct s3_request request = {.method = "PUT",
+                                 .host = "localhost:9000",
+                                 .path = "/bucket/01/ab",
+                                 .query = "",
+                                 .region = "us-east-1",
+                                 .bytes = (const uint8_t *)"hello",
+                                 .size = 5,
+                                 .time = 1440938160};
+    struct buffer out AUTO(buffer_clear) = {0};
+    CHECK(!s3_sign(&credentials, &request, &out));
+    const char *text = buffer_text(&out);
+    CHECK(strstr(text, "X-Amz-Date: 20150830T123600Z\r\n") != NULL);
+    CHECK(strstr(text, "Credential=AKIDEXAMPLE/20150830/us-east-1/s3/aws4_request, ") != NULL);
+    CHECK(
+        strstr(text,
+               "Signature=40b2101c7e685567babd14ed4d3c78a7437bd93aadf3d51b5b58cc10b10f16e3\r\n") !=
+        NULL);
+    CHECK(strstr(text, "wJalr") == NULL);
+}
+
+static enum code
+parse_reply(const char *text, struct http_reply *reply, size_t *used)
+{
+    struct error *error AUTO(error_cleanup) =
+        http_reply_parse((const uint8_t *)text, strlen(text), reply, used);
+    return error ? error->code : CODE_OK;
+}
+
+static void
+test_replies(void)
+{
+    struct http_reply reply;
+    size_t used;
+    CHECK_NUMBER(
+        parse_reply("HTTP/1.1 206 Partial\r\ncontent-LENGTH:  12 \r\n\r\nx", &reply, &used),
+        CODE_OK);
+    CHECK_NUMBER(reply.status, 206);
+    CHECK_NUMBER(reply.length, 12);
+    CHECK_NUMBER(used, 46);
+    CHECK(!reply.closes);
+    CHECK_NUMBER(parse_reply("HTTP/1.1 200 OK\r\nConnection: close\r\n", &reply, &used), CODE_OK);
+    CHECK_NUMBER(used, 0);
+    static const char *const bad[] = {
+        "HTTP/2 200 OK\r\n\r\n",
+        "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n folded: line\r\n\r\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK_NUMBER(parse_reply(bad[i], &reply, &used), CODE_UNAVAILABLE);
+}
+
+static void
+test_chunked_bodies(void)
+{
+    static const char text[] = "5;x=y\r\nhello\r\n8\r\n, world!\r\n0\r\nTrailer: 1\r\n\r\nnext";
+    for (size_t cut = 0; cut < strlen(text) - 4; cut++) {
+        struct http_chunked chunked = {0};
+        struct buffer body AUTO(buffer_clear) = {0};
+        size_t used = 0, more = 0;
+        CHECK(!http_chunked_take(&chunked, (const uint8_t *)text, cut, 100, &body, &used));
+        CHECK_NUMBER(used, cut);
+        CHECK(!http_chunked_take(&chunked, (const uint8_t *)text + cut, strlen(text) - cut, 100,
+                                 &body, &more));
+        CHECK_NUMBER(used + more, strlen(text) - 4);
+        CHECK_NUMBER(chunked.state, HTTP_CHUNK_DONE);
+        CHECK_TEXT(buffer_text(&body), "hello, world!");
+    }
+    struct http_chunked chunked = {0};
+    struct buffer body AUTO(buffer_clear) = {0};
+    size_t used;
+    struct error *error =
+        http_chunked_take(&chunked, (const uint8_t *)text, strlen(text), 6, &body, &used);
+    CHECK(error && error->code == CODE_UNAVAILABLE);
+    error_free(error);
+}
+
+static struct error *
+note_key(const char *key, uint64_t size, void *context)
+{
+    buffer_print(context, "%s=%llu ", key, (unsigned long long)size);
+    return NULL;
+}
+
+static enum code
+parse_list(const char *text, struct s3_list *list, struct buffer *keys)
+{
+    struct error *error AUTO(error_cleanup) =
+        s3_list_parse((const uint8_t *)text, strlen(text), list, note_key, keys);
+    return error ? error->code : CODE_OK;
+}
+
+static void
+test_lists(void)
+{
+    struct s3_list list = {0};
+    struct buffer keys AUTO(buffer_clear) = {0};
+    CHECK_NUMBER(parse_list("<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"x\">"
+                            "<IsTruncated>true</IsTruncated><Delimiter/>"
+                            "<Contents><Key>a/01/x&amp;y</Key><Owner><ID>Key</ID></Owner>"
+                            "<Size>17</Size></Contents>"
+                            "<NextContinuationToken>a&#x2B;b</NextContinuationToken>"
+                            "<Contents><Size>0</Size><Key>b</Key></Contents></ListBucketResult>",
+                            &list, &keys),
+                 CODE_OK);
+    CHECK_TEXT(buffer_text(&keys), "a/01/x&y=17 b=0 ");
+    CHECK(list.is_truncated);
+    CHECK_TEXT(buffer_text(&list.token), "a+b");
+    static const char *const bad[] = {
+        "",
+        "<ListBucketResult>",
+        "<ListBucketResult></Other>",
+        "<Other></Other>",
+        "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+        "<ListBucketResult><Contents><Size>1</Size></Contents></ListBucketResult>",
+        "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
+        "<!DOCTYPE x><ListBucketResult></ListBucketResult>",
+        "<ListBucketResult>&bomb;</ListBucketResult>",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK_NUMBER(parse_list(bad[i], &list, &keys), CODE_UNAVAILABLE);
+    buffer_clear(&list.token);
+    char code[32];
+    static const char error[] = "<Error><Code>SlowDown</Code><Message>m</Message></Error>";
+    s3_error_code((const uint8_t *)error, strlen(error), code, sizeof code);
+    CHECK_TEXT(code, "SlowDown");
+}
+
+int
+main(void)
+{
+    test_urls();
+    test_signature();
+    test_replies();
+    test_chunked_bodies();
+    test_lists();
+    return check_report("test_repository_s3");
+}
