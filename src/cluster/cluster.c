@@ -24,6 +24,7 @@ struct cluster {
     struct node_watcher *watcher;
     struct store *rows;
     atomic_bool is_known; /* all members have been told once */
+    atomic_uint unannounced; /* connections of this node */
     atomic_ullong moves[MOVE_ENDS];
     struct {
         atomic_ullong wanted, missing, held;
@@ -188,6 +189,24 @@ cluster_print_lost(struct cluster *cluster, const char *list, struct arena *aren
             list = arena_print(arena, "%s%snode \"%s\"", list, list[0] ? ", " : "",
                                members.items[i].id);
     return list;
+}
+
+bool
+cluster_has_announced(const struct cluster *cluster)
+{
+    return atomic_load(&cluster->unannounced) == 0;
+}
+
+void
+cluster_begin_announcement(struct cluster *cluster)
+{
+    atomic_fetch_add(&cluster->unannounced, 1);
+}
+
+void
+cluster_end_announcement(struct cluster *cluster)
+{
+    atomic_fetch_sub(&cluster->unannounced, 1);
 }
 
 void

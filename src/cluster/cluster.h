@@ -81,6 +81,15 @@ struct member_list cluster_members(struct cluster *cluster, struct arena *arena)
 MUST_CHECK struct error *cluster_remote(struct cluster *cluster, const struct member *member,
                                         struct remote **out);
 
+/*
+ * Whether all connections of this node have announced their volumes to the registry since it
+ * started. Until then no node can tell who owns a volume that may have moved. Any thread.
+ */
+bool cluster_has_announced(const struct cluster *cluster);
+/* For connections: one will announce its volumes; it has, or it never will. Any thread. */
+void cluster_begin_announcement(struct cluster *cluster);
+void cluster_end_announcement(struct cluster *cluster);
+
 /* For the metrics: a move of a volume to this node has ended. Any thread. */
 void cluster_count_move(struct cluster *cluster, enum move_end end);
 

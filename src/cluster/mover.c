@@ -22,6 +22,7 @@ struct mover {
     struct cluster *cluster;
     struct owners *owners;
     struct node_calls calls;
+    bool has_announced; /* since the start; owned by renew */
 };
 
 /* ---- nodes ---- */
@@ -157,11 +158,19 @@ count(void *context, enum move_end end)
     cluster_count_move(mover->cluster, end);
 }
 
+static void
+note_announced(struct mover *mover)
+{
+    if (!mover->has_announced)
+        cluster_end_announcement(mover->cluster);
+    mover->has_announced = true;
+}
+
 /* Every node that may have volumes of the connection is a member: rule 11. */
 static struct error *
 renew(void *context)
 {
-    const struct mover *mover = context;
+    struct mover *mover = context;
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(mover->cluster, &arena);
@@ -170,7 +179,11 @@ renew(void *context)
     for (size_t i = 0; !error && i < members.count; i++)
         if (node_calls_has_connection(&members.items[i], mover->calls.connection))
             error = owners->add_member(owners->context, members.items[i].id);
-    return error ? error : owners_renew(mover->owners);
+    if (!error)
+        error = owners_renew(mover->owners);
+    if (!error)
+        note_announced(mover);
+    return error;
 }
 
 static struct error *
@@ -210,6 +223,7 @@ mover_new(struct cluster *cluster, const char *connection, struct engine *engine
 {
     struct mover *mover = memory_zeroed(sizeof *mover);
     mover->cluster = cluster_share(cluster);
+    cluster_begin_announcement(cluster);
     mover->calls = (struct node_calls){cluster, memory_string(connection), runtime};
     mover->owners = owners_new(&(struct owners_options){
         .rows = cluster_rows(cluster),
@@ -241,6 +255,7 @@ mover_free(struct mover *mover)
 {
     if (!mover)
         return;
+    note_announced(mover); /* nobody waits for it any more */
     owners_free(mover->owners);
     cluster_release(mover->cluster);
     free(mover->calls.connection);

@@ -29,12 +29,15 @@
 #define KEEPALIVE_MS 30000u
 #define LONGEST_PAUSE_MS 5000u /* between attempts to connect to a controller that is down */
 #define TOMBSTONE_MS 60000     /* longer than a change takes to arrive */
+#define SILENCE_MS 5000        /* how late the loss of the store may be noticed */
+#define PAUSE_MS 2000          /* without a word of the store: this process did not run */
 
 struct controllers {
     struct runtime *runtime;
     struct tls_context *tls;
     bool is_open;
     uint32_t list;            /* number of the current list, or of the last one */
+    _Atomic int64_t heard_ms; /* when renewals could last be received; 0: never */
     _Atomic int64_t lost_ms;  /* when the store was lost last; 0: never */
     _Atomic int64_t found_ms; /* when it was found again; 0: not yet */
     pthread_mutex_t lock;     /* for the table */
@@ -45,18 +48,19 @@ struct controllers {
 
 /* When it expires: see controllers_store_lost. INT64_MAX: never, or unknown. */
 static int64_t
-expiry_of(const struct controllers *controllers, const struct controller *controller)
+expiry_of(const struct controllers *controllers, int64_t registered_ms, int64_t expires_ms,
+          int64_t now_ms)
 {
+    int64_t heard_ms = atomic_load(&controllers->heard_ms);
     int64_t lost_ms = atomic_load(&controllers->lost_ms);
     int64_t found_ms = atomic_load(&controllers->found_ms);
-    int64_t expires_ms = controller->expires_ms;
-    if (!expires_ms)
+    if (!expires_ms || (now_ms - heard_ms > PAUSE_MS && expires_ms > heard_ms))
         return INT64_MAX;
     if (!lost_ms || expires_ms <= lost_ms)
         return expires_ms;
     if (!found_ms)
         return INT64_MAX;
-    int64_t again_ms = found_ms + (expires_ms - controller->registered_ms);
+    int64_t again_ms = found_ms + (expires_ms - registered_ms);
     return again_ms > expires_ms ? again_ms : expires_ms;
 }
 
@@ -64,7 +68,16 @@ static bool
 is_expired(const struct controllers *controllers, const struct controller *controller,
            int64_t now_ms)
 {
-    return !controller->is_tombstone && expiry_of(controllers, controller) <= now_ms;
+    return !controller->is_tombstone &&
+           expiry_of(controllers, controller->registered_ms, controller->expires_ms, now_ms) <=
+               now_ms;
+}
+
+bool
+controllers_is_expired(const struct controllers *controllers, const struct entry *entry,
+                       int64_t now_ms)
+{
+    return expiry_of(controllers, entry->registered_ms, entry->expires_ms, now_ms) <= now_ms;
 }
 
 /* ---- changes ---- */
@@ -115,7 +128,7 @@ is_announced(const char *path, size_t *id_size)
 
 /*
  * A watch that has listed the entry since it expired knows it as expired, even if the sweep has not
- * told of it yet.
+ * told of it yet. Here an entry counts as expired also if it has got more time since.
  */
 static uint64_t
 told_of(const struct controller *controller)
@@ -186,17 +199,37 @@ controllers_note_unstored(struct controllers *controllers, const struct entry *e
     note(controllers, &unstored, FROM_WRITER);
 }
 
-void
-controllers_store_lost(struct controllers *controllers, int64_t since_ms)
+/* In an order in which nobody reads the new loss with the old end. */
+static void
+set_lost(struct controllers *controllers, int64_t since_ms)
 {
     atomic_store(&controllers->found_ms, 0);
     atomic_store(&controllers->lost_ms, since_ms);
 }
 
-void
-controllers_store_found(struct controllers *controllers)
+static bool
+is_lost(const struct controllers *controllers)
 {
-    atomic_store(&controllers->found_ms, clock_unix_ms());
+    return atomic_load(&controllers->lost_ms) && !atomic_load(&controllers->found_ms);
+}
+
+void
+controllers_store_lost(struct controllers *controllers)
+{
+    int64_t heard_ms = atomic_load(&controllers->heard_ms);
+    if (heard_ms && !is_lost(controllers))
+        set_lost(controllers, heard_ms - SILENCE_MS);
+}
+
+void
+controllers_store_heard(struct controllers *controllers)
+{
+    int64_t now_ms = clock_unix_ms(), heard_ms = atomic_load(&controllers->heard_ms);
+    if (!is_lost(controllers) && now_ms - heard_ms > PAUSE_MS)
+        set_lost(controllers, heard_ms);
+    if (is_lost(controllers))
+        atomic_store(&controllers->found_ms, now_ms);
+    atomic_store(&controllers->heard_ms, now_ms);
 }
 
 /* ---- lists and sweeps ---- */
@@ -220,6 +253,8 @@ void
 controllers_note_listed(struct controllers *controllers, const struct entry *entry)
 {
     note(controllers, entry, FROM_LIST);
+    if (entry->registered_ms > atomic_load(&controllers->heard_ms))
+        atomic_store(&controllers->heard_ms, entry->registered_ms);
 }
 
 struct listed {
@@ -277,7 +312,8 @@ sweep_one(void *context, struct controller *controller)
         channel_retire(STEAL(controller->channel));
     if (controller->is_expiry_told)
         return false;
-    int64_t expires_ms = expiry_of(sweeping->controllers, controller);
+    int64_t expires_ms = expiry_of(sweeping->controllers, controller->registered_ms,
+                                   controller->expires_ms, sweep->now_ms);
     if (expires_ms <= sweep->now_ms)
         tell_expired(sweep, controller);
     else if (expires_ms < sweep->next_ms)

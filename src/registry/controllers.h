@@ -49,12 +49,18 @@ bool controllers_note_change(struct controllers *controllers, const struct entry
 void controllers_note_unstored(struct controllers *controllers, const struct entry *entry);
 
 /*
- * The store has been unreachable since `since_ms`, and is reachable again. In between nothing
- * expires, because renewals do not arrive. Afterwards, what had not expired before gets its time to
- * live once more, so that it can be renewed. One thread.
+ * The store does not answer; it has answered, which has to be said at least every second. While it
+ * is lost nothing expires, because renewals do not arrive. The same applies while nothing is said:
+ * then this process does not run (SIGSTOP, or a machine that sleeps). It also applies to the time
+ * before the process started; the last registration in the store tells since when. Afterwards, what
+ * had not expired before gets its time to live once more, so that it can be renewed. One thread.
  */
-void controllers_store_lost(struct controllers *controllers, int64_t since_ms);
-void controllers_store_found(struct controllers *controllers);
+void controllers_store_lost(struct controllers *controllers);
+void controllers_store_heard(struct controllers *controllers);
+
+/* Whether an entry of the store has expired, by these rules. Any thread. */
+bool controllers_is_expired(const struct controllers *controllers, const struct entry *entry,
+                            int64_t now_ms);
 
 /*
  * Between begin and end, all existing controllers are noted, in the thread of

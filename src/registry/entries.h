@@ -28,12 +28,6 @@ struct entry {
     uint64_t revision;
 };
 
-static inline bool
-entry_is_expired(const struct entry *entry, int64_t now_ms)
-{
-    return entry->expires_ms && entry->expires_ms <= now_ms;
-}
-
 /* Durable when it returns. An empty value removes the entry. Sets the revision. */
 MUST_CHECK struct error *entries_set(struct store *store, struct entry *entry);
 

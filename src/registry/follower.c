@@ -24,7 +24,6 @@
 #define FIRST_PAUSE_MS 100u
 #define LONGEST_PAUSE_MS 1000u
 #define STACK_BYTES (256u * 1024)
-#define SILENCE_MS 5000 /* how late the loss of the store may be noticed */
 
 struct follower {
     struct follower_options options;
@@ -34,12 +33,10 @@ struct follower {
     char *trouble;             /* why the entries have not been read yet; NULL: they have */
     int64_t swept_ms;
     int64_t next_expiry_ms;
-    int64_t heard_ms;  /* when the store last answered */
     uint32_t pause_ms; /* after the next failure */
     enum code code;    /* of the last answer of the store */
     atomic_bool is_stopping;
     bool has_thread;
-    bool is_lost; /* the store cannot be followed */
     pthread_t thread;
 };
 
@@ -199,19 +196,13 @@ log_health(struct follower *follower, const struct error *error)
         log_info(follower->options.log, "registry: following the store again");
 }
 
-/* While the store is lost no renewals arrive, so nothing expires. */
 static void
 note_store(struct follower *follower, const struct error *error)
 {
-    if (!error && !follower->is_lost) {
-        follower->heard_ms = clock_unix_ms();
-        return;
-    }
-    if (!error)
-        controllers_store_found(follower->options.controllers);
-    else if (!follower->is_lost)
-        controllers_store_lost(follower->options.controllers, follower->heard_ms - SILENCE_MS);
-    follower->is_lost = error != NULL;
+    if (error)
+        controllers_store_lost(follower->options.controllers);
+    else
+        controllers_store_heard(follower->options.controllers);
 }
 
 /* Only this thread changes `trouble`. Once everything has been read, it stays NULL. */
@@ -278,6 +269,8 @@ static struct error *
 read_first(struct follower *follower)
 {
     struct error *error = read_all(follower);
+    if (!error)
+        note_store(follower, NULL);
     if (!error || error->code != CODE_UNAVAILABLE)
         return error;
     log_health(follower, error);
@@ -292,7 +285,6 @@ follower_open(const struct follower_options *options, struct follower **out)
     struct follower *follower = memory_zeroed(sizeof *follower);
     follower->options = *options;
     follower->next_expiry_ms = INT64_MAX;
-    follower->heard_ms = clock_unix_ms();
     follower->pause_ms = FIRST_PAUSE_MS;
     pthread_mutex_init(&follower->lock, NULL);
     struct error *error = read_first(follower);

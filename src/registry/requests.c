@@ -39,7 +39,7 @@ removes_lost_node(struct call *call, const struct entry *entry)
         error =
             entries_list(registry->options.store, entry->path, NULL, 1, call_arena(call), &found);
     return !error && found.count && strcmp(found.entries[0].path, entry->path) == 0 &&
-           entry_is_expired(&found.entries[0], clock_unix_ms());
+           controllers_is_expired(registry->controllers, &found.entries[0], clock_unix_ms());
 }
 
 static struct error *
@@ -122,7 +122,7 @@ requests_make_time(int64_t ms, struct arena *arena)
 }
 
 void
-requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, int64_t now_ms,
+requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, bool is_expired,
                     struct arena *arena)
 {
     skycap__v1__registry_entry__init(out);
@@ -130,7 +130,7 @@ requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, i
     out->value = (char *)entry->value;
     out->registered = requests_make_time(entry->registered_ms, arena);
     out->expires = requests_make_time(entry->expires_ms, arena);
-    out->is_expired = entry_is_expired(entry, now_ms);
+    out->is_expired = is_expired;
     message_map_write(&entry->attributes, arena,
                       &skycap__v1__registry_entry__attributes_entry__descriptor, &out->attributes,
                       &out->n_attributes);

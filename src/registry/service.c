@@ -128,6 +128,7 @@ static struct error *
 list_entries(struct call *call, const Skycap__V1__ListEntriesRequest *request,
              Skycap__V1__ListEntriesReply *reply)
 {
+    const struct registry *registry = call_context(call);
     struct arena *arena = call_arena(call);
     struct entry_page page;
     struct error *error = list_page(call, request, &page);
@@ -139,7 +140,8 @@ list_entries(struct call *call, const Skycap__V1__ListEntriesRequest *request,
     while (reply->n_entries < page.count && bytes < MAX_PAGE_BYTES) {
         const struct entry *entry = &page.entries[reply->n_entries];
         Skycap__V1__RegistryEntry *message = arena_alloc(arena, sizeof *message);
-        requests_fill_entry(message, entry, now_ms, arena);
+        requests_fill_entry(message, entry,
+                            controllers_is_expired(registry->controllers, entry, now_ms), arena);
         bytes += protobuf_c_message_get_packed_size(&message->base);
         reply->entries[reply->n_entries++] = message;
     }

@@ -22,13 +22,13 @@ struct watcher {
 };
 
 static struct error *
-send_entry(const struct watcher *watcher, const struct entry *entry, int64_t now_ms)
+send_entry(const struct watcher *watcher, const struct entry *entry, bool is_expired)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     Skycap__V1__RegistryEntry message;
     Skycap__V1__WatchReply reply = SKYCAP__V1__WATCH_REPLY__INIT;
-    requests_fill_entry(&message, entry, now_ms, &arena);
+    requests_fill_entry(&message, entry, is_expired, &arena);
     reply.what_case = SKYCAP__V1__WATCH_REPLY__WHAT_ENTRY;
     reply.entry = &message;
     return call_send(watcher->call, &reply.base);
@@ -69,7 +69,9 @@ static struct error *
 send_listed(void *context, const struct entry *entry)
 {
     const struct watcher *watcher = context;
-    return send_entry(watcher, entry, watcher->listed_ms);
+    return send_entry(
+        watcher, entry,
+        controllers_is_expired(watcher->registry->controllers, entry, watcher->listed_ms));
 }
 
 static struct error *
@@ -106,7 +108,7 @@ is_listed(const struct watcher *watcher, const struct news *news)
 static struct error *
 send_changed(const struct watcher *watcher, const struct news *news)
 {
-    return send_entry(watcher, &news->entry, news->kind == NEWS_EXPIRED ? INT64_MAX : 0);
+    return send_entry(watcher, &news->entry, news->kind == NEWS_EXPIRED);
 }
 
 static struct error *

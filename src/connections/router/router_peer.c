@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "cluster/cluster.h"
 #include "connections/config/connection.h"
 #include "connections/router/router_internal.h"
 #include "message/message_bytes.h"
@@ -141,6 +142,18 @@ add_room(struct call *call, struct connection *connection, int64_t *sum)
         *sum = INT64_MAX;
 }
 
+/* Appends to what is wrong. */
+static void
+describe_announcement(const struct router *router, struct arena *arena,
+                      Skycap__V1__DescribeNodeReply *reply)
+{
+    if (!router->cluster || cluster_has_announced(router->cluster))
+        return;
+    reply->is_ready = false;
+    reply->trouble = arena_print(arena, "%s%sits volumes are not announced to the registry yet",
+                                 reply->trouble, reply->trouble[0] ? "; " : "");
+}
+
 static struct error *
 describe(struct call *call, const Skycap__V1__DescribeNodeRequest *request,
          Skycap__V1__DescribeNodeReply *reply)
@@ -153,6 +166,7 @@ describe(struct call *call, const Skycap__V1__DescribeNodeRequest *request,
     reply->version = (char *)SKYCAP_VERSION;
     reply->is_ready = router_is_ready(router, call_arena(call), &degraded);
     reply->trouble = (char *)degraded;
+    describe_announcement(router, call_arena(call), reply);
     for (size_t i = 0; i < set->count; i++) {
         struct connection *connection = set->slots[i].connection;
         if (connection && connection->spec->driver->speaks_our_ids)
