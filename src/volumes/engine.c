@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "volumes/copy.h"
 #include "volumes/export.h"
@@ -59,7 +60,7 @@ start_clock(struct engine *engine)
     if (error)
         return error;
     handle_start_clock(engine, newest_ms);
-    if (newest_ms)
+    if (newest_ms > (uint64_t)clock_unix_ms())
         log_warn(engine->log, "the system clock is earlier than the newest volume; set it");
     return NULL;
 }

@@ -105,7 +105,7 @@ struct error *
 settled_find_newest(struct engine *engine, uint64_t *time_ms)
 {
     struct settled settled;
-    uint64_t now = (uint64_t)clock_unix_ms(), newest = now;
+    uint64_t now = (uint64_t)clock_unix_ms(), newest = now - 1;
     struct error *error = settled_read(engine, &settled);
     if (!error)
         error = find_newest_row(engine, &volume_rows, &newest);
@@ -117,6 +117,6 @@ settled_find_newest(struct engine *engine, uint64_t *time_ms)
         newest = settled.time_ms;
     if (!error && newest > now)
         error = backend_list(engine->backend, take_entry, &newest);
-    *time_ms = newest > now ? newest : 0;
+    *time_ms = newest >= now ? newest : 0;
     return error;
 }
