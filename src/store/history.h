@@ -12,9 +12,12 @@
 
 #include "store/store.h"
 
-#define HISTORY_CHANGES 1024u
+/*
+ * 25,000 writes per second are possible: a watch may be 150 ms late on a busy machine.
+ */
+#define HISTORY_CHANGES 4096u
 #define HISTORY_BYTES                                                                              \
-    (256u * 1024) /* of keys and values; the newest change stays whatever its size */
+    (512u * 1024) /* of keys and values; the newest change stays whatever its size */
 
 struct change;
 

@@ -110,7 +110,7 @@ a_watch_that_falls_behind_is_told(void)
     CHECK_CODE(store_watch_open(store, "", 0, &opened), CODE_OUT_OF_RANGE);
     CHECK(!opened);
     opened = watch("", HISTORY_CHANGES);
-    CHECK_TEXT(next_of(opened, AT_ONCE_MS), "k=last@1025");
+    CHECK_TEXT(next_of(opened, AT_ONCE_MS), "k=last@4097");
     store_watch_close(opened);
     opened = watch("", 1);
     CHECK_TEXT(next_of(opened, AT_ONCE_MS), "k=x@2");

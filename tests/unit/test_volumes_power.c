@@ -115,14 +115,16 @@ a_volume_that_was_held_is_put_right_later(void)
     bench_open(&bench);
     volume_record *volume = create_image(&bench, "held", 16 * MIB);
     path_of(&bench, volume, path);
-    CHECK(truncate(path, 8 * MIB) == 0);
     must(held_take(bench.engine, volume->handle, 0, &bench.arena, &held));
+    CHECK(truncate(path, 8 * MIB) == 0);
     must(mend_all(bench.engine, "", &left));
     CHECK(left.busy && !left.failed);
     CHECK_NUMBER(size_of(path), 8 * MIB);
     held_release(&held);
-    must(mend_all(bench.engine, "", &left));
-    CHECK(!left.busy && !left.failed);
+    do /* the engine's own thread may be at it */
+        must(mend_all(bench.engine, "", &left));
+    while (left.busy);
+    CHECK(!left.failed);
     CHECK_NUMBER(size_of(path), 16 * MIB);
     bench_close(&bench);
 }
