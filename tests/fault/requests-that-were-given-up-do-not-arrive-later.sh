@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The packets to another node get lost, so a request for it ends with UNAVAILABLE. When packets arrive again, the
-# request does not: the caller may have repeated it by another way, and deleted what it made since.
+# time-limit: 180
+# The packets to another node get lost, or it is stopped, so a request for it ends with UNAVAILABLE. When packets arrive
+# again, or the node goes on, the request does not: the caller may have repeated it by another way, and deleted what it
+# made since. The same goes for a client that has gone.
 if [ -z "${OWN_NAMESPACE:-}" ]; then
     unshare --mount --net true 2>/dev/null || { echo "needs the right to make namespaces"; exit 77; }
     OWN_NAMESPACE=1 exec unshare --mount --net "$0" "$@"
@@ -29,4 +31,20 @@ for round in 1 2 3; do
     check "the snapshots of node-2 after round $round" "$(names)" first
     wait_until_settled 2
 done
+
+for round in 1 2 3; do
+    signal_node 2 STOP
+    said=$(ask CreateSnapshot "{\"sourceVolumeId\":\"$id\",\"name\":\"stopped-$round\"}" || true)
+    grep -q UNAVAILABLE <<<"$said" || fail "round $round says: $said"
+    signal_node 2 CONT
+    sleep 2
+    check "the snapshots of node-2 after it was stopped, $round" "$(names)" first
+    wait_until_settled 2
+done
+
+signal_node 2 STOP
+"$SKYCAP" call --compact --timeout 1 "unix:$SKYCAP_TMP/node-2.sock" csi.v1.Controller/CreateSnapshot "{\"sourceVolumeId\":\"$id\",\"name\":\"gone\"}" >/dev/null 2>&1 && fail "a stopped node answers"
+signal_node 2 CONT
+sleep 1
+check "the snapshots of node-2 after a client has gone" "$(names)" first
 finish

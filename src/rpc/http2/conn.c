@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@
 #define MAX_OUTBOUND_FRAMES 4096u
 #define READS_PER_TURN 4
 #define ACK_DELAY_NS (5 * UINT64_C(1000000))
+#define QUIET_NS (1000 * UINT64_C(1000000))
 #define LINGER_NS (20 * UINT64_C(1000000))
 
 /*
@@ -112,9 +114,26 @@ feed(struct conn *conn, const uint8_t *bytes, size_t size)
         feed_session(conn, bytes, size);
 }
 
+/*
+ * A client that has closed its connection has given up what it asked for. Usually requests are read
+ * before that; but if this process was stopped, both have arrived meanwhile.
+ */
+static bool
+has_given_up(const struct conn *conn)
+{
+    struct pollfd poll_fd = {.fd = conn->fd, .events = POLLRDHUP};
+    bool is_new = conn->last_read_at == conn->opened_at;
+    bool was_quiet = is_new || timers_now() - conn->last_read_at > QUIET_NS;
+    return conn->is_server && was_quiet && poll(&poll_fd, 1, 0) > 0;
+}
+
 static void
 receive(struct conn *conn)
 {
+    if (has_given_up(conn)) {
+        conn_kill(conn, "the peer closed the connection");
+        return;
+    }
     for (int i = 0; i < READS_PER_TURN && !conn->is_dead; i++) {
         size_t room = conn->reads_large ? LOOP_READ_BYTES : SMALL_READ_BYTES;
         size_t requests = conn->opened_streams;

@@ -182,21 +182,23 @@ finish_task(struct task *task)
     call_finish(call);
 }
 
+struct error *
+call_cancelled_error(void)
+{
+    return error_new(CODE_CANCELLED, "the client disconnected or cancelled the call");
+}
+
+/* A call that was cancelled before its turn came has no effect. */
 static void
 run_work(struct work *work)
 {
     struct call *call = CONTAINER_OF(work, struct call, work);
     uint64_t start = timers_now();
-    call->result = run_handler(call);
+    bool is_too_late = !call->continuation.run && call_is_cancelled(call);
+    call->result = is_too_late ? call_cancelled_error() : run_handler(call);
     call->handler_ns = timers_now() - start;
     call->finished.run = finish_task;
     loop_post(call->loop, &call->finished);
-}
-
-struct error *
-call_cancelled_error(void)
-{
-    return error_new(CODE_CANCELLED, "the client disconnected or cancelled the call");
 }
 
 static struct error *
