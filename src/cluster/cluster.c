@@ -23,7 +23,7 @@ struct cluster {
     struct announcer *announcer;
     struct node_watcher *watcher;
     struct store *rows;
-    atomic_bool is_known; /* all members have been told once */
+    atomic_bool is_known;    /* all members have been told once */
     atomic_uint unannounced; /* connections of this node */
     atomic_ullong moves[MOVE_ENDS];
     struct {

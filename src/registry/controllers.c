@@ -68,9 +68,8 @@ static bool
 is_expired(const struct controllers *controllers, const struct controller *controller,
            int64_t now_ms)
 {
-    return !controller->is_tombstone &&
-           expiry_of(controllers, controller->registered_ms, controller->expires_ms, now_ms) <=
-               now_ms;
+    return !controller->is_tombstone && expiry_of(controllers, controller->registered_ms,
+                                                  controller->expires_ms, now_ms) <= now_ms;
 }
 
 bool

@@ -37,8 +37,8 @@ MUST_CHECK struct error *requests_set(struct call *call, const struct entry *wan
 /* NULL for 0. */
 Google__Protobuf__Timestamp *requests_make_time(int64_t unix_ms, struct arena *arena);
 
-void requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry,
-                         bool is_expired, struct arena *arena);
+void requests_fill_entry(Skycap__V1__RegistryEntry *out, const struct entry *entry, bool is_expired,
+                         struct arena *arena);
 
 /* ---- the services ---- */
 

@@ -121,6 +121,8 @@ snapshot_copies_run_lost(struct forward *f, const struct route *route, struct er
     const char *name = route->own->spec->name;
     if (!is_deletion(f))
         return run_at_copy(f, name, route->handle, error);
+    if (f->set->is_waiting) /* the snapshot's node may be a member */
+        return error;
     error_free(error);
     return drop_copies(f, name, route->handle);
 }
