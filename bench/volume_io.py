@@ -31,8 +31,9 @@ POOL_SIZE = "8Gi"
 SMALL_FILES, SMALL_FILE_BYTES = 50_000, 700
 WANTED = 0.95  # of the same stack by hand
 MOST_ROUNDS = 5  # times --repeats, of a figure that is below that
-OURS, BY_HAND, PLAIN = "skycap, ", "by hand, ", "plain ext4"
+OURS, BEFORE, BY_HAND, PLAIN = "skycap, ", "skycap before, ", "by hand, ", "plain ext4"
 RANDOM, FLUSHED, SEQUENTIAL = "rand write 16", "8k + fdatasync", "seq write"
+GAINS = {RANDOM: 4, FLUSHED: 2, SEQUENTIAL: 4}  # wanted, of images of the default pool
 
 # What fio does, and the unit of its figure. More is better.
 WORKLOADS = {
@@ -100,6 +101,7 @@ class Bench:
 
     def __init__(self, build, arguments, directory, stack):
         self.skycap = build / "skycap"
+        self.before = arguments.before and pathlib.Path(arguments.before).resolve()
         self.repeats, self.seconds = arguments.repeats, arguments.seconds
         self.directory, self.stack = directory, stack
         stack.callback(unmount_below, directory)
@@ -145,13 +147,14 @@ class Bench:
 
     # By skycap.
 
-    def serve(self, label, *flags):
+    def serve(self, label, *flags, program=None):
+        program = program or self.skycap
         data, socket = self.directory / f"{label}-data", self.directory / f"{label}.sock"
-        command = [self.skycap, "serve", "--endpoint", f"unix:{socket}", "--data", data, *flags]
+        command = [program, "serve", "--endpoint", f"unix:{socket}", "--data", data, *flags]
         server = Process("skycap", command, self.directory / f"{label}.log")
         self.stack.enter_context(server)
         server.wait_for_socket(socket)
-        return lambda *words: run_program([self.skycap, *words, "--endpoint", f"unix:{socket}"], 120)
+        return lambda *words: run_program([program, *words, "--endpoint", f"unix:{socket}"], 120)
 
     def publish(self, call, kind, label):
         name = file_name(label, kind)
@@ -195,6 +198,15 @@ def host_stack(bench):
     return [Place("directory (host-path, local-path)", bench.directory / "host"), Place("disk", bench.disk("disk"))]
 
 
+def default_stack(bench):
+    """The default pool; beside it, if there is an earlier version of skycap, the pool that it makes."""
+    places = file_stack("btrfs", ON_BTRFS)(bench)
+    if bench.before:
+        call = bench.serve("before", "--backend", "btrfs", "--pool-size", POOL_SIZE, program=bench.before)
+        places += [Place(BEFORE + kind.name, bench.publish(call, kind, "before")) for kind in (TREE, EXT4)]
+    return places
+
+
 def file_stack(fs, kinds):
     """A pool in a file of the host's file system."""
     def stack(bench):
@@ -226,7 +238,7 @@ def directory_stack(bench):
 
 STACKS = {
     "the host": host_stack,
-    "btrfs in a file (the default)": file_stack("btrfs", ON_BTRFS),
+    "btrfs in a file (the default)": default_stack,
     "xfs in a file": file_stack("xfs", ELSEWHERE),
     "btrfs on a disk": disk_stack("btrfs", ON_BTRFS),
     "xfs on a disk": disk_stack("xfs", ELSEWHERE),
@@ -377,9 +389,19 @@ def compare_with_plain(report, title, places, runs):
 def compare_with_cow(report, title, runs):
     """What writing in place gives the images of the default pool."""
     ours, cow = OURS + EXT4.name, OURS + COW_EXT4.name
-    for workload, wanted in ((RANDOM, 4), (FLUSHED, 2), (SEQUENTIAL, 4)):
+    for workload, wanted in GAINS.items():
         found = ratio(runs, ours, cow, workload)
         report.bar(found >= wanted, f"{title}: {ours}, {workload} at least {wanted} times that of nocow=false", f"{found:.1f}")
+
+
+def compare_with_before(report, title, runs):
+    """What users of an earlier version get by the new one."""
+    for workload in WORKLOADS:
+        found = ratio(runs, OURS + TREE.name, BEFORE + TREE.name, workload)
+        report.bar(found >= WANTED, f"{title}: a directory, {workload} at least {WANTED} of before", f"{found:.2f}")
+    for workload, wanted in GAINS.items():
+        found = ratio(runs, OURS + EXT4.name, BEFORE + EXT4.name, workload)
+        report.bar(found >= wanted, f"{title}: an image, {workload} at least {wanted} times that of before", f"{found:.1f}")
 
 
 def compare(report, title, places, runs):
@@ -389,6 +411,8 @@ def compare(report, title, places, runs):
         compare_with_plain(report, title, places, runs)
     if OURS + COW_EXT4.name in names and PLAIN not in names:
         compare_with_cow(report, title, runs)
+    if BEFORE + EXT4.name in names:
+        compare_with_before(report, title, runs)
 
 
 # ---- a busy neighbour ----
