@@ -37,11 +37,11 @@ MESON_OPTIONS := -Dbuildtype=debugoptimized $(if $(SAN),$(SANITIZE_$(SAN)) -Db_l
 NEED := [ '$(DEPS)' = no ] || tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test sanitize fresh check bench demo fuzz install clean deps packages
+.PHONY: help build run test sanitize fresh kubernetes check bench demo fuzz install clean deps packages
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@sed -n 's/^#   \([A-Z]*=\)/  \1/p' Makefile
 
@@ -64,6 +64,11 @@ sanitize: ## run every test under AddressSanitizer and UBSan, then under ThreadS
 fresh: ## run `make run` and `make test` of the committed tree on a new, minimal Debian in a folder
 	@$(NEED) fresh
 	@tools/fresh
+
+kubernetes: build ## give the manifests and the Helm chart to a real kube-apiserver; builds it first (15 minutes)
+	@$(NEED) kubernetes
+	@tests/peers/install --only apiserver
+	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tests/kubernetes/run
 
 check: build ## formatter, linters, layer rule, headers, licence lines, docs against --help
 	@$(NEED) check

@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that README.md and docs/getting-started.md show to a newcomer work, and print what is shown.
+
+Each document is followed in a new folder with a server by `make run`. A command is a line of an indented block that
+begins with `# ` (the prompt of root); the lines below it, up to the next command or the end of the block, are its output.
+A command without output may print anything. Ids, times and the folder are not compared. With --print, the blocks are
+printed with the real output, to be put into the document.
+"""
+# time-limit: 180
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("SKYCAP_BUILD", ROOT / "build")).resolve()
+DOCUMENTS = {"README.md": "## Quick start", "docs/getting-started.md": "# Getting started"}
+PROMPT = "    # "
+SECONDS = 60 * int(os.environ.get("TIME_FACTOR") or 1)
+NODE = "worker"  # the name of the machine in the documents
+
+
+def read_commands(document, heading):
+    """Pairs of a command and its output, of the section with that heading."""
+    found, is_inside = [], False
+    level = heading.split()[0]
+    for line in (ROOT / document).read_text().splitlines():
+        if line.startswith("#"):
+            is_inside = line == heading or (is_inside and len(line.split()[0]) > len(level))
+        elif is_inside and line.startswith(PROMPT):
+            command = re.sub(r"\s{2,}# .*", "", line.removeprefix(PROMPT))
+            found.append((command, []))
+        elif is_inside and line.startswith("    ") and found and found[-1][1] is not None:
+            found[-1][1].append(line[4:].rstrip())
+        elif found and line.strip():
+            found.append((None, None))  # prose: what is indented below it belongs to no command
+    return [pair for pair in found if pair[0]]
+
+
+def plain(text, folder):
+    """What differs from run to run is made equal."""
+    text = text.replace(str(folder), "FOLDER").replace("/root/skycap", "FOLDER")
+    text = re.sub(r"\blocal([/.])[0-9a-z]{23}\b", r"local\1ID", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def mounts():
+    return {line.split()[4] for line in open("/proc/self/mountinfo")}
+
+
+class Folder:
+    """A new checkout, as far as `make run` needs it, with a server."""
+
+    def __init__(self, path):
+        self.path, self.mounts_before = path, mounts()
+        for name in ("Makefile", "tools"):
+            (path / name).symlink_to(ROOT / name)
+        (path / "build").symlink_to(BUILD)
+        self.log = open(path / "log", "w+")
+        self.server = subprocess.Popen(["make", "run", "DEPS=no", "CC=gcc"], cwd=path, stdout=self.log, stderr=self.log,
+                                       start_new_session=True)
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + SECONDS
+        probe = [BUILD / "skycap", "probe", "--endpoint", f"unix:{self.path}/run/csi.sock"]
+        while subprocess.run(probe, capture_output=True, check=False).returncode:
+            if time.monotonic() > deadline or self.server.poll() is not None:
+                self.log.seek(0)
+                sys.exit(f"FAILED: `make run` does not serve:\n{self.log.read()}")
+            time.sleep(0.1)
+
+    def run(self, command):
+        done = subprocess.run(["bash", "-c", command], cwd=self.path, capture_output=True, text=True, timeout=SECONDS, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def end(self):
+        """Whatever a document has left published goes, too."""
+        pool = str(self.path / "run/data/pool")
+        for mount in sorted(mounts() - self.mounts_before - {pool}, reverse=True):
+            subprocess.run(["umount", mount], check=False)
+        os.killpg(self.server.pid, signal.SIGTERM)
+        self.server.wait(SECONDS)
+        if pool in mounts():
+            subprocess.run(["umount", pool], check=True)
+
+
+def follow(document, heading, prints):
+    """How many commands did what is shown, and how many did not."""
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="skycap-newcomer-", dir="/var/tmp") as name:
+        folder = Folder(pathlib.Path(name))
+        try:
+            folder.wait_until_ready()
+            for command, shown in read_commands(document, heading):
+                code, output = (0, "") if command == "make run" else folder.run(command)
+                if prints:
+                    print(PROMPT + command, *("    " + line for line in output.splitlines()), sep="\n")
+                expected, got = plain("\n".join(shown), folder.path), plain(output, folder.path)
+                if code or (expected and expected != got):
+                    print(f"FAILED {document}: {command}: exit code {code}\n  shown: {expected}\n  got:   {got}")
+                    failed += 1
+                else:
+                    print(f"ok {document}: {command}")
+                    passed += 1
+        finally:
+            folder.end()
+    return passed, failed
+
+
+def take_names():
+    """A machine of the documents' name, whose /mnt is the test's own."""
+    if os.geteuid() != 0:
+        print("needs root: volumes are published")
+        sys.exit(77)
+    if "SKYCAP_NEWCOMER" not in os.environ:
+        os.environ["SKYCAP_NEWCOMER"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--uts", "--propagation", "private", sys.executable, *sys.argv])
+    subprocess.run(["hostname", NODE], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], check=True)
+
+
+def main():
+    take_names()
+    prints = "--print" in sys.argv
+    counts = [follow(document, heading, prints) for document, heading in DOCUMENTS.items()]
+    if any(sum(count) < 4 for count in counts):
+        print("FAILED: a document has no commands")
+        sys.exit(1)
+    passed, failed = map(sum, zip(*counts))
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    sys.exit(1 if failed else 0)
+
+
+main()
