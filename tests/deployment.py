@@ -332,6 +332,24 @@ def topologies_fit(deployment, program, server):
     return wrong
 
 
+def attributes_can_be_changed(deployment, program):
+    """As the resizer asks, one class after the other. Limits belong to a device, so the volume is an image."""
+    use = {"mount": {"fsType": "ext4"}, "accessMode": {"mode": "SINGLE_NODE_WRITER"}}
+    things, wrong = deployment.of("VolumeAttributesClass"), []
+    if not things:
+        return []
+    reply, why = program.call(sys.argv[3], "csi.v1.Controller/CreateVolume", {
+        "name": "claim-attributes", "capacityRange": {"requiredBytes": str(512 << 20)}, "volumeCapabilities": [use]})
+    for thing in things if reply else []:
+        changed, error = program.call(sys.argv[3], "csi.v1.Controller/ControllerModifyVolume", {
+            "volumeId": reply["volume"]["volumeId"], "mutableParameters": thing["parameters"]})
+        wrong += [] if changed is not None and thing["driverName"] in deployment.drivers() else [f"{thing['metadata']['name']}: {error}"]
+    if not reply:
+        return [why]
+    gone, error = program.call(sys.argv[3], "csi.v1.Controller/DeleteVolume", {"volumeId": reply["volume"]["volumeId"]})
+    return wrong + ([] if gone is not None else [error])
+
+
 def connection_files_are_good(deployment, program, directory):
     for thing in deployment.of("ConfigMap"):
         for name, text in thing["data"].items():
@@ -431,7 +449,7 @@ class Report:
 
 FACTS = (flags_exist, sidecars_are_known, images_are_of_this_version, driver_names_agree, names_of_rights_agree, leases_are_those_of_the_driver, tokens_are_for_sidecars,
          sockets_agree, paths_of_arguments_are_mounted, volumes_and_mounts_agree, what_is_referred_to_exists, services_lead_to_pods, selectors_match,
-         only_who_mounts_is_privileged, volumes_that_follow_are_attached)
+         only_who_mounts_is_privileged, volumes_that_follow_are_attached, attributes_can_be_changed)
 
 
 def check_running(report, deployment, program, server, directory):
