@@ -104,7 +104,6 @@ def undo_mounts(directory):
         subprocess.run(["umount", point], check=False)
 
 
-
 class Skycap:
     """A server with a pool and a repository, and a volume that is published."""
 
@@ -139,6 +138,16 @@ class Skycap:
 
     def restore(self, step):
         return self.call("snapshot", "import", step, "--name", "restored")
+
+    def compare(self, source):
+        """What was restored with what was exported last."""
+        path = self.directory / "restored"
+        self.call("volume", "publish", "restored", path)
+        command = ["cmp", source, path] if path.is_block_device() else ["diff", "--recursive", source, path]
+        is_equal = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+        self.call("volume", "unpublish", "restored", path)
+        if not is_equal:
+            raise NotMeasured("what was restored differs from what was exported")
 
     def stored(self):
         return size_of(self.directory / "ours")
@@ -199,6 +208,7 @@ def measure_all(programs, ours, source, peer_source, change):
         for name, program in programs.items():
             found[name][step] = program.export(peer_source.parent if peer_source.is_file() else peer_source)
     found[OURS][STEPS[3]] = ours.restore("1-p-changed")
+    ours.compare(source)
     for name, program in programs.items():
         found[name][STEPS[3]] = program.restore()
         shutil.rmtree(program.directory / f"{name}-back")
