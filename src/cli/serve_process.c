@@ -178,6 +178,7 @@ open_router(struct process *process, const struct serve_settings *settings)
         .data_directory = settings->storage.directory,
         .driver_name = settings->driver_name,
         .node_id = settings->node_id,
+        .repositories = process->repositories.find ? &process->repositories : NULL,
         .is_node = settings->roles & ROLE_NODE,
         .store_url = settings->store_url ? settings->store_url : process->cluster_store,
         .store_tls = process->store_tls ? process->store_tls
@@ -191,12 +192,10 @@ open_router(struct process *process, const struct serve_settings *settings)
 }
 
 static struct error *
-open_repositories(struct process *process, const struct serve_settings *settings,
-                  struct storage_options *out)
+open_repositories(struct process *process, const struct serve_settings *settings)
 {
     if (!settings->repositories)
         return NULL;
-    out->repositories = &process->repositories;
     return error_wrap(repository_files_open(settings->repositories, &process->repositories),
                       "--repositories");
 }
@@ -206,14 +205,16 @@ open_storage(struct process *process, const struct serve_settings *settings)
 {
     if (!(settings->roles & ROLES_OF_CSI))
         return NULL;
+    struct error *error = open_repositories(process, settings);
+    if (error)
+        return error;
     if (settings->connections || serve_settings_have_cluster(settings))
         return open_router(process, settings);
     struct storage_options options = settings->storage;
     options.node_id = settings->node_id;
     options.log = &process->log;
-    struct error *error = open_repositories(process, settings, &options);
-    if (!error)
-        error = storage_open(&options, &process->storage);
+    options.repositories = process->repositories.find ? &process->repositories : NULL;
+    error = storage_open(&options, &process->storage);
     if (error)
         return error;
     struct engine *engine = process->storage.engine;
@@ -225,7 +226,7 @@ open_storage(struct process *process, const struct serve_settings *settings)
     };
     process->identity =
         (struct identity){settings->driver_name, settings->node_id, &process->controller};
-    return process->repositories.find ? drill_schedule_open(engine, &process->drills) : NULL;
+    return process->repositories.find ? drill_schedule_open(engine, NULL, &process->drills) : NULL;
 }
 
 static struct error *

@@ -338,10 +338,6 @@ check_settings(void)
         return error_new(CODE_INVALID_ARGUMENT,
                          "--connections and --backend exclude each other: name the back end in the "
                          "file of a connection with `driver: local`");
-    if (settings.repositories && (settings.connections || serve_settings_have_cluster(&settings)))
-        return error_new(CODE_INVALID_ARGUMENT,
-                         "--repositories works only for a server on its own: without --connections "
-                         "and --registry");
     if (settings.connections && settings.roles & ROLE_REGISTRY)
         return error_new(
             CODE_INVALID_ARGUMENT,

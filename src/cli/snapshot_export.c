@@ -83,12 +83,16 @@ const struct command snapshot_export_command = {
 
 /* ---- import ---- */
 
-static const char *volume_name = "";
+static const char *volume_name = "", *node = "", *connection = "";
 
 static const struct option import_flags[] = {
     {"repository", 'r', "NAME", OPTION_TEXT, &repository,
      "where from; default: the only one that the server has"},
     {"name", 'n', "VOLUME", OPTION_TEXT, &volume_name, "the name of the new volume"},
+    {"node", 0, "NODE", OPTION_TEXT, &node,
+     "node of a cluster to create it on; default: the one that is asked"},
+    {"connection", 0, "NAME", OPTION_TEXT, &connection,
+     "connection of that node to create it in; default: its default one with the driver local"},
     {"background", 'b', NULL, OPTION_FLAG, &in_background, "do not wait until its data is there"},
     {0},
 };
@@ -103,6 +107,8 @@ import(struct client *client)
     request.snapshot = client->words[0];
     request.repository = (char *)repository;
     request.name = (char *)volume_name;
+    request.node = (char *)node;
+    request.connection = (char *)connection;
     struct error *error = client_ask(client, "skycap.v1.Repositories/Import", &request, &reply);
     if (error)
         return error;

@@ -2,6 +2,7 @@
 /* Exports of a snapshot: see inventory_exports.h. */
 #include "csi/inventory_exports.h"
 
+#include "csi/ids.h"
 #include "message/message_time.h"
 #include "volumes/export.h"
 
@@ -43,7 +44,7 @@ add_if_running(struct engine *engine, const snapshot_record *record, const char 
     if (operation->state == OPERATION_STATE(SUCCEEDED))
         return NULL;
     Skycap__V1__SnapshotExportInfo *one = add(info, repository, arena);
-    one->operation = (char *)id;
+    one->operation = ids_print(ID_SNAPSHOT, id, arena);
     one->percent = ops_percent(operation);
     one->error = operation->error_message;
     return NULL;

@@ -9,6 +9,7 @@
 #include "message/message_time.h"
 #include "rpc/server/call.h"
 #include "volumes/copy.h"
+#include "volumes/export.h"
 #include "volumes/import.h"
 #include "volumes/move.h"
 #include "volumes/replica.h"
@@ -23,11 +24,15 @@
 
 /* ---- ids ---- */
 
-/* Inside, copies and moves are named by handles. Others have the same name inside and outside. */
+/*
+ * Inside, copies and moves are named by handles, and exports begin with one. Others have the same
+ * name inside and outside.
+ */
 static char *
 print_id(const char *kind, const char *id, struct arena *arena)
 {
-    if (strcmp(kind, COPY_SNAPSHOT) == 0 || strcmp(kind, REPLICA_SPREAD) == 0)
+    if (strcmp(kind, COPY_SNAPSHOT) == 0 || strcmp(kind, REPLICA_SPREAD) == 0 ||
+        strcmp(kind, EXPORT_SNAPSHOT) == 0)
         return ids_print(ID_SNAPSHOT, id, arena);
     if (strcmp(kind, COPY_VOLUME) == 0 || strcmp(kind, MOVE_VOLUME) == 0 ||
         strcmp(kind, IMPORT_SNAPSHOT) == 0)

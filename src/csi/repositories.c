@@ -212,12 +212,24 @@ static struct error *export(struct call *call, const Skycap__V1__ExportSnapshotR
         error = export_start(engine, handle, repository, arena, &operation);
     if (error)
         return error;
-    reply->operation = (char *)operation;
+    if (operation[0])
+        reply->operation = ids_print(ID_SNAPSHOT, operation, arena);
     reply->repository = (char *)repository;
     return operation[0] ? NULL : describe_export(engine, handle, repository, arena, reply);
 }
 
 /* ---- imports ---- */
+
+/* The router finds other nodes and connections. Without it there are none. */
+static struct error *
+check_target(const struct engine *engine, const Skycap__V1__ImportSnapshotRequest *request)
+{
+    if (request->node[0] && strcmp(request->node, engine->node_id) != 0)
+        return error_new(CODE_NOT_FOUND, "there is no node \"%s\"", request->node);
+    if (request->connection[0] && strcmp(request->connection, IDS_LOCAL) != 0)
+        return error_new(CODE_NOT_FOUND, "there is no connection \"%s\"", request->connection);
+    return NULL;
+}
 
 static struct error *
 import(struct call *call, const Skycap__V1__ImportSnapshotRequest *request,
@@ -232,6 +244,8 @@ import(struct call *call, const Skycap__V1__ImportSnapshotRequest *request,
         error = checks_maps(&request->base);
     if (!error)
         error = checks_id("snapshot", request->snapshot);
+    if (!error)
+        error = check_target(engine, request);
     if (!error)
         error = repository_pool_choose(engine, request->repository, arena, &repository);
     if (error)

@@ -57,6 +57,8 @@ struct driver_options {
     const char *node_id;             /* of this node, as the orchestrator knows it */
     const struct text_map *topology; /* of this node, beside its id; NULL: none */
     bool is_in_cluster;              /* other nodes have connections of the same name */
+    const struct repository_places *repositories; /* for exports; NULL: none */
+    struct drill_turns *turns;                    /* NULL: no repositories */
     const char *instance;            /* of this process, unique; sent with calls to find loops */
     int64_t max_calls;               /* at a time */
     uint32_t timeout_ms;             /* of a call */
@@ -66,7 +68,9 @@ struct driver_options {
     const struct log *log;
 };
 
+struct buffer;
 struct cluster;
+struct drill_turns;
 struct driver;
 struct figures;
 struct ops;
@@ -127,6 +131,8 @@ struct driver_ops {
     struct ops *(*operations)(struct driver *driver);
     /* For metrics. NULL: the driver has none. */
     void (*figures)(struct driver *driver, struct figures *out);
+    /* Metrics of the drills that its engine has run. NULL: it runs none. */
+    void (*print_drills)(struct driver *driver, struct buffer *out);
     /*
      * From now on its engine can copy what other nodes have. May be called repeatedly, by one
      * thread at a time. NULL: it has no engine.

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "cluster/drill_turns.h"
 #include "cluster/fetch.h"
 #include "cluster/mover.h"
 #include "cluster/replicator.h"
@@ -31,6 +32,8 @@ struct local {
     struct fetcher *fetcher; /* NULL: in no cluster */
     struct mover *mover;     /* the same */
     struct replicator *replicator;
+    struct drill_turns *turns;     /* NULL: no repositories */
+    struct drill_schedule *drills; /* the same */
     struct controller controller;
     struct identity identity;
     struct csi_service services[SERVICES_ALL_COUNT];
@@ -93,6 +96,8 @@ close_local(struct driver *driver)
     struct local *local = (struct local *)driver;
     if (local->storage.engine)
         engine_stop(local->storage.engine);
+    drill_schedule_close(local->drills);
+    drill_turns_release(local->turns);
     storage_close(&local->storage);
     mover_free(local->mover);
     fetcher_free(local->fetcher);
@@ -108,6 +113,7 @@ open_storage(struct local *local, const struct driver_options *options)
     struct storage_options storage = {
         .node_id = arena_string(&local->arena, options->node_id),
         .is_in_cluster = options->is_in_cluster,
+        .repositories = options->repositories,
         .log = options->log,
     };
     if (options->topology)
@@ -129,6 +135,38 @@ open_storage(struct local *local, const struct driver_options *options)
     local->identity = (struct identity){"csi.skycap.dev", storage.node_id, &local->controller};
     services_list(&local->identity, local->services);
     return NULL;
+}
+
+/* ---- drills ---- */
+
+static enum drill_answer
+take_turn(void *context, const char *repository, uint32_t every_hours)
+{
+    const struct local *local = context;
+    return drill_turns_take(local->turns, local->driver.connection, repository, every_hours);
+}
+
+static void
+succeed_turn(void *context, const char *repository)
+{
+    const struct local *local = context;
+    drill_turns_succeed(local->turns, repository);
+}
+
+static struct error *
+open_drills(struct local *local, const struct driver_options *options)
+{
+    if (!options->turns)
+        return NULL;
+    local->turns = drill_turns_share(options->turns);
+    struct drill_turn turn = {take_turn, succeed_turn, local};
+    return drill_schedule_open(local->storage.engine, &turn, &local->drills);
+}
+
+static void
+print_drills(struct driver *driver, struct buffer *out)
+{
+    drill_print_metrics(((struct local *)driver)->storage.engine, out);
 }
 
 /* ---- calls ---- */
@@ -215,6 +253,8 @@ open_local(const struct driver_options *options, struct driver **out)
     driver_init(&local->driver, &driver_local, options);
     arena_init(&local->arena, NULL, 0, SIZE_MAX);
     struct error *error = open_storage(local, options);
+    if (!error)
+        error = open_drills(local, options);
     if (error) {
         close_local(&local->driver);
         return error;
@@ -234,5 +274,6 @@ const struct driver_ops driver_local = {
     .stream = stream_local,
     .operations = operations_of_local,
     .figures = figures_of_local,
+    .print_drills = print_drills,
     .join = join_local,
 };

@@ -47,8 +47,22 @@ void drill_print_metrics(struct engine *engine, struct buffer *out);
 
 struct drill_schedule;
 
-/* Runs the drills that the files of repositories ask for. */
-MUST_CHECK struct error *drill_schedule_open(struct engine *engine, struct drill_schedule **out);
+enum drill_answer {
+    DRILL_OURS,
+    DRILL_NOT_OURS,
+    DRILL_ASK_AGAIN, /* it cannot be told yet */
+};
+
+/* Where several engines have the same repositories: who of them runs a drill that is due. */
+struct drill_turn {
+    enum drill_answer (*take)(void *context, const char *repository, uint32_t every_hours);
+    void (*succeed)(void *context, const char *repository);
+    void *context;
+};
+
+/* Runs the drills that the files of repositories ask for. `turn` NULL: all of them. */
+MUST_CHECK struct error *drill_schedule_open(struct engine *engine, const struct drill_turn *turn,
+                                             struct drill_schedule **out);
 /* Before the engine is closed. NULL is fine. */
 void drill_schedule_close(struct drill_schedule *schedule);
 

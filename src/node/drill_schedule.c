@@ -13,11 +13,14 @@
 #include "node/drill.h"
 
 #define LOOK_MS 60000u
+#define ASK_AGAIN_MS 2000u
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 #define MOST_REPOSITORIES 64
 
 struct drill_schedule {
     struct engine *engine;
+    struct drill_turn turn; /* without functions: all drills are ours */
+    bool asks_again;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t ending;
@@ -47,6 +50,13 @@ last_try(struct drill_schedule *schedule, const char *name)
     return NULL;
 }
 
+static enum drill_answer
+ask_turn(const struct drill_schedule *schedule, const struct repository_place *place)
+{
+    const struct drill_turn *turn = &schedule->turn;
+    return turn->take ? turn->take(turn->context, place->name, place->drill_hours) : DRILL_OURS;
+}
+
 static bool
 is_due(struct drill_schedule *schedule, const struct repository_place *place)
 {
@@ -57,8 +67,12 @@ is_due(struct drill_schedule *schedule, const struct repository_place *place)
         return false;
     if (now - success_ns < place->drill_hours * HOUR_NS)
         return false;
-    *tried_ns = now;
-    return true;
+    enum drill_answer answer = ask_turn(schedule, place);
+    if (answer == DRILL_OURS)
+        *tried_ns = now;
+    if (answer == DRILL_ASK_AGAIN)
+        schedule->asks_again = true;
+    return answer == DRILL_OURS;
 }
 
 static void
@@ -80,6 +94,8 @@ run(struct drill_schedule *schedule, const struct repository_place *place, struc
         log_info(schedule->engine->log, "a restore drill has succeeded",
                  LOG_TEXT("repository", place->name), LOG_TEXT("snapshot", result.id),
                  LOG_NUMBER("ms", clock_now_ms() - start));
+    if (!error && schedule->turn.succeed)
+        schedule->turn.succeed(schedule->turn.context, place->name);
 }
 
 static void
@@ -88,6 +104,7 @@ look(struct drill_schedule *schedule)
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct text_list names = {0};
+    schedule->asks_again = false;
     error_free(repository_pool_list(schedule->engine, &arena, &names));
     for (size_t i = 0; i < names.count && !is_ending(schedule); i++) {
         struct repository_place place;
@@ -108,7 +125,7 @@ keep_looking(void *context)
         pthread_mutex_unlock(&schedule->lock);
         look(schedule);
         pthread_mutex_lock(&schedule->lock);
-        struct timespec until = clock_after_ms(LOOK_MS);
+        struct timespec until = clock_after_ms(schedule->asks_again ? ASK_AGAIN_MS : LOOK_MS);
         if (!is_ending(schedule))
             pthread_cond_timedwait(&schedule->ending, &schedule->lock, &until);
     }
@@ -117,11 +134,14 @@ keep_looking(void *context)
 }
 
 struct error *
-drill_schedule_open(struct engine *engine, struct drill_schedule **out)
+drill_schedule_open(struct engine *engine, const struct drill_turn *turn,
+                    struct drill_schedule **out)
 {
     struct drill_schedule *schedule = memory_zeroed(sizeof *schedule);
     pthread_condattr_t monotonic;
     schedule->engine = engine;
+    if (turn)
+        schedule->turn = *turn;
     pthread_mutex_init(&schedule->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -241,6 +241,20 @@ connection_set_default(const struct connection_set *set)
     return count == 1 && !connection_set_wrong(set) ? only : NULL;
 }
 
+struct connection *
+connection_set_engine(const struct connection_set *set)
+{
+    struct connection *chosen = connection_set_default(set);
+    if (chosen && chosen->spec->driver->speaks_our_ids)
+        return chosen;
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        if (connection && connection->spec->driver->speaks_our_ids)
+            return connection;
+    }
+    return NULL;
+}
+
 const char *
 connection_set_names(const struct connection_set *set, struct arena *arena)
 {

@@ -121,6 +121,12 @@ const struct connection_slot *connection_set_wrong(const struct connection_set *
  */
 struct connection *connection_set_default(const struct connection_set *set);
 
+/*
+ * This node's connection that works with repositories where no snapshot or volume tells it: the
+ * default, or else the first by name, with the driver `local`. NULL: there is none.
+ */
+struct connection *connection_set_engine(const struct connection_set *set);
+
 /* "fast, slow", for messages. */
 const char *connection_set_names(const struct connection_set *set, struct arena *arena);
 

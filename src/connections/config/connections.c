@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "cluster/drill_turns.h"
 #include "connections/config/candidate.h"
 #include "connections/config/connection_metrics.h"
 #include "connections/config/elsewhere.h"
@@ -85,6 +86,8 @@ open_driver(struct connections *connections, const struct connection_spec *spec,
         .node_id = options->node_id,
         .topology = options->topology,
         .is_in_cluster = options->is_in_cluster,
+        .repositories = options->repositories,
+        .turns = options->turns,
         .instance = options->instance,
         .max_calls = spec->max_calls,
         .timeout_ms = spec->timeout_ms,
@@ -265,6 +268,13 @@ read_files(const struct connections *connections, struct arena *arena, struct di
     return NULL;
 }
 
+static void
+choose_for_drills(const struct connections *connections, const struct connection_set *set)
+{
+    const struct connection *chosen = connection_set_engine(set);
+    drill_turns_set_connection(connections->options.turns, chosen ? chosen->spec->name : NULL);
+}
+
 static struct error *
 load(struct connections *connections)
 {
@@ -284,6 +294,7 @@ load(struct connections *connections)
         add_elsewhere(connections, set, old);
         note_removed(connections, old, set);
         wait_for_drivers(connections, set, old);
+        choose_for_drills(connections, set);
         swap(connections, set);
         atomic_fetch_add(&connections->metrics.loads, 1);
     }

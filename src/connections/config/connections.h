@@ -14,6 +14,7 @@
 
 struct cluster;
 struct connections;
+struct drill_turns;
 
 struct connections_options {
     const char *directory;      /* of the files; NULL: there is one connection */
@@ -23,6 +24,8 @@ struct connections_options {
     const struct text_map *topology; /* of this node, beside its id; NULL: none */
     bool is_in_cluster;
     const atomic_bool *is_draining; /* no new volumes are placed on this node */
+    const struct repository_places *repositories; /* of this node; NULL: none */
+    struct drill_turns *turns;                    /* of their drills; NULL: no repositories */
     const char *instance;           /* of this process, unique */
     struct store *store;            /* remembers the driver of each name */
     struct fact_changes *changes;   /* notified when files or drivers change */

@@ -11,6 +11,7 @@
 #include "volumes/name_locks.h"
 
 struct cluster;
+struct drill_turns;
 struct node_announcer;
 struct places;
 struct router_service;
@@ -20,6 +21,8 @@ struct topology_keys;
 struct router {
     const char *driver_name;
     const char *node_id;
+    const struct repository_places *repositories; /* NULL: none */
+    struct drill_turns *turns;                    /* of their drills; NULL: no repositories */
     bool is_node;             /* the node side is served */
     bool advertises_csi_1_13; /* capabilities that came with CSI 1.13 */
     bool has_files;           /* --connections */

@@ -308,6 +308,8 @@ router_add(struct server *server, struct router *router, unsigned sides)
                        router);
     server_add_service(server, &skycap_v1_operations_service, &router_operations_handlers, router);
     server_add_service(server, &skycap_v1_inventory_service, &router_inventory_handlers, router);
+    server_add_service(server, &skycap_v1_repositories_service, &router_repositories_handlers,
+                       router);
     if (router->cluster) {
         server_add_service(server, &skycap_v1_peer_service, &router_peer_handlers, router);
         server_add_service(server, &skycap_v1_transfer_service, &router_transfer_handlers, router);

@@ -14,6 +14,7 @@
 #include "rpc/server/server.h"
 
 struct ops;
+struct repository_places;
 struct router;
 struct tls_context;
 
@@ -34,6 +35,7 @@ struct router_options {
     const char *data_directory;           /* created if missing */
     const char *driver_name;
     const char *node_id;
+    const struct repository_places *repositories; /* NULL: none */
     bool is_node;                  /* the node side is served, not only the controller's */
     const char *store_url;         /* shared by all processes of the driver; NULL: a local store */
     struct tls_context *store_tls; /* for a store_url on the network; NULL: plaintext */

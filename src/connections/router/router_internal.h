@@ -20,6 +20,7 @@
 #include "proto/inventory.rpc.h"
 #include "proto/move.rpc.h"
 #include "proto/replica.rpc.h"
+#include "proto/repositories.rpc.h"
 #include "proto/skycap.rpc.h"
 #include "proto/transfer.rpc.h"
 
@@ -87,6 +88,13 @@ MUST_CHECK struct error *router_ask_for_page(const struct merged_list *list,
                                              ProtobufCMessage *request, const char *token,
                                              size_t most, struct list_page *out);
 
+/* ---- router_repositories.c ---- */
+
+/* The operations of exports get the ids that the orchestrator knows. The snapshot's id is such. */
+void router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena);
+/* Metrics of this node's drills. */
+void router_print_drills(struct router *router, struct buffer *out);
+
 /* ---- router_watch.c ---- */
 
 /*
@@ -111,6 +119,7 @@ extern const struct skycap_v1_peer router_peer_handlers;
 extern const struct skycap_v1_transfer router_transfer_handlers;
 extern const struct skycap_v1_moves router_moves_handlers;
 extern const struct skycap_v1_nodes router_nodes_handlers;
+extern const struct skycap_v1_repositories router_repositories_handlers;
 extern const struct skycap_v1_replicas router_replicas_handlers;
 extern const struct skycap_v1_connections router_connections_handlers;
 extern const struct skycap_v1_operations router_operations_handlers;

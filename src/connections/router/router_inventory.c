@@ -51,6 +51,7 @@ finish_volume(struct call *call, void *item)
 static struct error *
 finish_snapshot(struct call *call, void *info)
 {
+    router_translate_exports(info, call_arena(call));
     return snapshot_copies_finish(call, info);
 }
 

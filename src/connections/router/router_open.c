@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
+#include "cluster/drill_turns.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/topology_keys.h"
@@ -44,6 +45,8 @@ static struct error *
 open_connections(struct router *router, const struct router_options *given)
 {
     driver_make_instance(router->instance);
+    if (router->repositories)
+        router->turns = drill_turns_new(router->shared, router->node_id, given->cluster != NULL);
     router->changes = fact_changes_new();
     struct connections_options options = {
         .directory = given->directory,
@@ -53,6 +56,8 @@ open_connections(struct router *router, const struct router_options *given)
         .topology = given->cluster ? &given->cluster->topology : NULL,
         .is_in_cluster = given->cluster != NULL,
         .is_draining = &router->is_draining,
+        .repositories = router->repositories,
+        .turns = router->turns,
         .instance = router->instance,
         .store = router->store,
         .changes = router->changes,
@@ -89,9 +94,12 @@ open_cluster(struct router *router, const struct router_cluster *given)
     };
     router->places = places_new();
     struct error *error = cluster_open(&options, &router->cluster);
-    if (!error)
-        connections_join(router->connections, router->cluster);
-    return error;
+    if (error)
+        return error;
+    connections_join(router->connections, router->cluster);
+    if (router->turns)
+        drill_turns_join(router->turns, router->cluster);
+    return NULL;
 }
 
 void
@@ -117,6 +125,7 @@ router_open(const struct router_options *options, struct router **out)
     struct router *router = memory_zeroed(sizeof *router);
     router->driver_name = options->driver_name;
     router->node_id = options->node_id;
+    router->repositories = options->repositories;
     router->is_node = options->is_node;
     router->advertises_csi_1_13 = options->advertises_csi_1_13;
     router->has_files = options->directory != NULL;
@@ -163,6 +172,8 @@ router_close(struct router *router)
         return;
     if (router->shared != router->store)
         store_stop(router->shared);
+    drill_turns_stop(router->turns);
+    drill_turns_release(router->turns);
     node_announcer_close(router->announcer);
     ops_close(router->ops);
     router_free_services(router);
@@ -195,6 +206,7 @@ void
 router_print_metrics(struct router *router, struct buffer *out)
 {
     connections_print_metrics(router->connections, out);
+    router_print_drills(router, out);
     if (router->cluster)
         cluster_print_metrics(router->cluster, out);
 }
