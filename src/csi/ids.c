@@ -12,21 +12,40 @@ ids_print(enum id_kind kind, const char *handle, struct arena *arena)
     return arena_print(arena, "%c:%s/%s", (char)kind, IDS_LOCAL, handle);
 }
 
-static bool
-is_handle(const char *text)
+/* A handle at the beginning of the text; 0: there is none. */
+static size_t
+handle_size(const char *text)
 {
     size_t size = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-");
-    return size > 0 && size < BACKEND_HANDLE_SIZE && text[size] == '\0';
+    return size < BACKEND_HANDLE_SIZE ? size : 0;
+}
+
+/* What follows the connection in an id of this node; NULL: it is none. */
+static const char *
+skip_connection(enum id_kind kind, const char *id)
+{
+    static const char connection[] = ":" IDS_LOCAL "/";
+    if (id[0] != (char)kind || strncmp(id + 1, connection, sizeof connection - 1) != 0)
+        return NULL;
+    return id + 1 + sizeof connection - 1;
 }
 
 const char *
 ids_handle(enum id_kind kind, const char *id)
 {
-    static const char connection[] = ":" IDS_LOCAL "/";
-    if (id[0] != (char)kind || strncmp(id + 1, connection, sizeof connection - 1) != 0)
+    const char *handle = skip_connection(kind, id);
+    size_t size = handle ? handle_size(handle) : 0;
+    return size && !handle[size] ? handle : NULL;
+}
+
+const char *
+ids_operation(enum id_kind kind, const char *id)
+{
+    const char *operation = skip_connection(kind, id);
+    size_t size = operation ? handle_size(operation) : 0;
+    if (!size || (operation[size] && operation[size] != '.'))
         return NULL;
-    const char *handle = id + 1 + sizeof connection - 1;
-    return is_handle(handle) ? handle : NULL;
+    return operation;
 }
 
 static const char *

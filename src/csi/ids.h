@@ -24,6 +24,12 @@ char *ids_print(enum id_kind kind, const char *handle, struct arena *arena);
 /* The handle in an id of this node; NULL for any other text, which is an unknown id. */
 const char *ids_handle(enum id_kind kind, const char *id);
 
+/*
+ * The same for the id of an operation, which may have a dot and more behind the handle: an export is
+ * s:local/HANDLE.REPOSITORY.
+ */
+const char *ids_operation(enum id_kind kind, const char *id);
+
 /* As ids_handle; NOT_FOUND if there is none. */
 MUST_CHECK struct error *ids_find_handle(enum id_kind kind, const char *id, const char **handle);
 

@@ -43,9 +43,9 @@ print_id(const char *kind, const char *id, struct arena *arena)
 const char *
 operations_read_id(const char *id)
 {
-    const char *handle = ids_handle(ID_SNAPSHOT, id);
+    const char *handle = ids_operation(ID_SNAPSHOT, id);
     if (!handle)
-        handle = ids_handle(ID_VOLUME, id);
+        handle = ids_operation(ID_VOLUME, id);
     return handle ? handle : id;
 }
 

@@ -66,11 +66,11 @@ run_here(struct call *call, const ProtobufCMessage *request, ProtobufCMessage *r
 
 /* ---- ids ---- */
 
-/* An engine's id, "s:local/HANDLE", becomes that of the connection. */
+/* An engine's id, "s:local/HANDLE" or that of an operation, becomes that of the connection. */
 static void
 translate(enum id_kind kind, const char *connection, struct arena *arena, char **id)
 {
-    const char *handle = ids_handle(kind, *id);
+    const char *handle = ids_operation(kind, *id);
     if (handle)
         *id = global_id_print(kind, connection, handle, arena);
 }

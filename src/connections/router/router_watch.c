@@ -24,7 +24,7 @@ tell_id(const struct connection *connection, struct arena *arena, char **id)
 {
     static const enum id_kind kinds[] = {ID_VOLUME, ID_SNAPSHOT};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        const char *handle = ids_handle(kinds[i], *id);
+        const char *handle = ids_operation(kinds[i], *id);
         if (!handle)
             continue;
         *id = global_id_print(kinds[i], connection->spec->name, handle, arena);
