@@ -49,7 +49,8 @@ check_node(const struct call *call, bool *is_decided)
 {
     const char *path = call_path(call);
     *is_decided = true;
-    if (is_of(path, "/skycap.v1.Peer/") || is_of(path, "/skycap.v1.Transfer/"))
+    if (is_of(path, "/skycap.v1.Peer/") || is_of(path, "/skycap.v1.Transfer/") ||
+        is_of(path, "/skycap.v1.Objects/"))
         return rights_check_node(call_peer(call));
     if (is_of(path, "/csi.v1.SnapshotMetadata/")) { /* of snapshots that other nodes can fetch */
         struct error *error AUTO(error_cleanup) = rights_check_node(call_peer(call));

@@ -111,13 +111,21 @@ remote_ask(struct remote *remote, struct call *call, const struct method *method
 }
 
 struct error *
+remote_begin(struct remote *remote, struct call *call, const struct method *method,
+             struct client_call **out)
+{
+    struct call_options options = {.parent = call_as_parent(call)};
+    return error_wrap(client_call_open(remote->channel, method, &options, out), "node \"%s\"",
+                      remote->node_id);
+}
+
+struct error *
 remote_stream(struct remote *remote, struct call *call, const struct method *method,
               const ProtobufCMessage *request, struct client_call **out)
 {
-    struct call_options options = {.parent = call_as_parent(call)};
-    struct error *error = client_call_open(remote->channel, method, &options, out);
+    struct error *error = remote_begin(remote, call, method, out);
     if (error)
-        return error_wrap(error, "node \"%s\"", remote->node_id);
+        return error;
     error_free(client_call_send(*out, request)); /* client_call_finish has the error */
     client_call_close_send(*out);
     return NULL;

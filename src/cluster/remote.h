@@ -40,6 +40,10 @@ MUST_CHECK struct error *remote_ask(struct remote *remote, struct call *call,
                                     const struct method *method, const ProtobufCMessage *request,
                                     uint64_t timeout_ns, void *reply);
 
+/* Opens a streaming call. The caller sends, receives, finishes and frees it as remote_stream's. */
+MUST_CHECK struct error *remote_begin(struct remote *remote, struct call *call,
+                                      const struct method *method, struct client_call **out);
+
 /*
  * Opens a server-streaming call and sends its request. The caller receives, finishes and frees it
  * before it releases the remote and frees `call`.

@@ -16,6 +16,7 @@
 #include "cluster/drill_turns.h"
 #include "cluster/fetch.h"
 #include "cluster/mover.h"
+#include "cluster/objects_node.h"
 #include "cluster/replicator.h"
 #include "csi/services.h"
 #include "drivers/driver.h"
@@ -32,6 +33,7 @@ struct local {
     struct fetcher *fetcher; /* NULL: in no cluster */
     struct mover *mover;     /* the same */
     struct replicator *replicator;
+    struct object_nodes *nodes;
     struct drill_turns *turns;     /* NULL: no repositories */
     struct drill_schedule *drills; /* the same */
     struct controller controller;
@@ -102,6 +104,7 @@ close_local(struct driver *driver)
     mover_free(local->mover);
     fetcher_free(local->fetcher);
     replicator_free(local->replicator);
+    object_nodes_free(local->nodes);
     arena_clear(&local->arena);
     driver_clear(&local->driver);
     free(local);
@@ -208,6 +211,8 @@ join_local(struct driver *driver, struct cluster *cluster)
     local->mover = mover_new(cluster, driver->connection, local->storage.engine, driver->runtime);
     atomic_store(&local->controller.sender, cluster_sender(cluster));
     local->replicator = replicator_new(cluster, driver->connection, driver->runtime);
+    local->nodes = object_nodes_new(cluster, driver->runtime);
+    atomic_store(&local->storage.engine->repository_nodes, object_nodes_places(local->nodes));
     engine_join(local->storage.engine, fetcher_data(local->fetcher), mover_moves(local->mover),
                 replicator_replicas(local->replicator));
 }

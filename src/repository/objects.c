@@ -4,6 +4,28 @@
 
 #include <string.h>
 
+#define NODE_SCHEME "node://"
+#define NODE_BYTES 256u
+
+static struct error *
+open_node(const struct repository_options *options, bool creates, struct objects **out)
+{
+    char node[NODE_BYTES];
+    const char *place = options->url + sizeof NODE_SCHEME - 1;
+    size_t size = strcspn(place, "/");
+    const char *name = place + size + (place[size] == '/');
+    if (!size || size >= sizeof node || !name[0] || strchr(name, '/'))
+        return error_new(CODE_INVALID_ARGUMENT, "\"%s\": write node://NODE/NAME", options->url);
+    if (!options->nodes)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "%s: this server is not a node of a cluster; start it with --registry",
+                         options->url);
+    memcpy(node, place, size);
+    node[size] = '\0';
+    struct repository_node what = {node, name, creates, options->is_stopping};
+    return options->nodes->open(options->nodes->context, &what, out);
+}
+
 struct error *
 objects_open(const struct repository_options *options, bool creates, struct objects **out)
 {
@@ -12,8 +34,11 @@ objects_open(const struct repository_options *options, bool creates, struct obje
         return objects_directory_open(options->url + 7, creates, out);
     if (!strncmp(options->url, "s3://", 5))
         return objects_s3_open(options, out);
+    if (!strncmp(options->url, NODE_SCHEME, sizeof NODE_SCHEME - 1))
+        return open_node(options, creates, out);
     return error_new(CODE_INVALID_ARGUMENT,
-                     "\"%s\" is no repository: write file:///PATH or s3://HOST[:PORT]/BUCKET",
+                     "\"%s\" is no repository: write file:///PATH, s3://HOST[:PORT]/BUCKET or "
+                     "node://NODE/NAME",
                      options->url);
 }
 

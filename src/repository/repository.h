@@ -31,13 +31,29 @@ struct repository_id {
     uint8_t bytes[REPOSITORY_ID_BYTES];
 };
 
+struct objects;
+
+/* A repository that another node keeps. */
+struct repository_node {
+    const char *node, *name;
+    bool creates;                   /* its directory is made if it is missing */
+    const atomic_bool *is_stopping; /* as in repository_options */
+};
+
+/* How other nodes are reached. Outlives the repositories. */
+struct repository_nodes {
+    struct error *(*open)(void *context, const struct repository_node *what, struct objects **out);
+    void *context;
+};
+
 struct repository_options {
-    const char *url;              /* file:///PATH, or s3://HOST[:PORT]/BUCKET[/PREFIX] */
+    const char *url; /* file:///PATH, s3://HOST[:PORT]/BUCKET[/PREFIX], or node://NODE/NAME */
     const char *key_file;         /* NULL: the repository is not encrypted */
     const char *credentials_file; /* for S3 */
     const char *authorities_file; /* for S3: certificates to trust; NULL: those of the system */
     const char *region;           /* for S3; NULL: us-east-1 */
     bool uses_plain_http;         /* for S3: no TLS; for tests */
+    const struct repository_nodes *nodes; /* NULL: there are none */
     const char *cache_directory;  /* for the local index; NULL: a temporary one in /tmp */
     const struct log *log;        /* may be NULL */
     unsigned threads;             /* that compress and seal; 0: one for each CPU, at most four */

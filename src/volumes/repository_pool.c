@@ -50,6 +50,9 @@ repository_pool_find(struct engine *engine, const char *name, struct arena *aren
         error = files_make_path(engine->cache_directory);
     if (error)
         return error;
+    out->options.nodes = atomic_load(&engine->repository_nodes);
+    if (engine->home[0] && !out->options.nodes && !strncmp(out->options.url, "node:", 5))
+        return error_new(CODE_UNAVAILABLE, "this node has not joined its cluster yet");
     out->options.log = engine->log;
     out->options.is_stopping = &engine->is_stopping;
     out->options.cache_directory =

@@ -21,6 +21,7 @@ struct repository_place {
     struct repository_options options; /* without the cache and the log */
     uint32_t drill_hours;              /* how often one of its snapshots is restored; 0: never */
     const char *drill_command;         /* "": none */
+    bool is_shared;                    /* other nodes may use it as node://NODE/NAME */
 };
 
 /* Who reads the files about repositories. All functions may block. */

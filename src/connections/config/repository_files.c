@@ -49,7 +49,7 @@ read_map(const struct setting *map, const char *directory, struct arena *arena,
 {
     static const char *const known[] = {
         "url",        "key-file", "encrypted", "credentials-file", "authorities-file", "region",
-        "plain-http", "drill",    NULL};
+        "plain-http", "drill",    "shared",    NULL};
     struct repository_options *options = &out->options;
     bool is_encrypted = true;
     struct error *error = settings_check_keys(map, known);
@@ -57,8 +57,8 @@ read_map(const struct setting *map, const char *directory, struct arena *arena,
         error = settings_read_text(map, "url", &options->url);
     if (!error && !options->url)
         error = settings_refuse_key(map, "url",
-                                    "is missing: file:///PATH, or "
-                                    "s3://HOST[:PORT]/BUCKET[/PREFIX]");
+                                    "is missing: file:///PATH, "
+                                    "s3://HOST[:PORT]/BUCKET[/PREFIX], or node://NODE/NAME");
     if (!error)
         error = settings_read_flag(map, "encrypted", &is_encrypted);
     if (!error)
@@ -75,6 +75,10 @@ read_map(const struct setting *map, const char *directory, struct arena *arena,
         error = settings_read_text(map, "region", &options->region);
     if (!error)
         error = settings_read_flag(map, "plain-http", &options->uses_plain_http);
+    if (!error)
+        error = settings_read_flag(map, "shared", &out->is_shared);
+    if (!error && out->is_shared && strncmp(options->url, "file:", 5) != 0)
+        error = settings_refuse_key(map, "shared", "is only for file:///PATH");
     return error ? error : read_drill(map, out);
 }
 

@@ -43,6 +43,7 @@ struct router {
     atomic_uint plans;          /* rows of copy targets that a driver may have made */
     struct topology_keys *topology_keys;
     struct node_announcer *announcer;
+    atomic_uint puts;        /* of objects, by other nodes, in progress */
     atomic_bool is_draining; /* no new volumes are placed on this node */
 };
 

@@ -312,6 +312,7 @@ router_add(struct server *server, struct router *router, unsigned sides)
                        router);
     if (router->cluster) {
         server_add_service(server, &skycap_v1_peer_service, &router_peer_handlers, router);
+        server_add_service(server, &skycap_v1_objects_service, &router_objects_handlers, router);
         server_add_service(server, &skycap_v1_transfer_service, &router_transfer_handlers, router);
         server_add_service(server, &skycap_v1_nodes_service, &router_nodes_handlers, router);
         server_add_service(server, &skycap_v1_moves_service, &router_moves_handlers, router);

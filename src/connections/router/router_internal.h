@@ -19,6 +19,7 @@
 #include "proto/connections.rpc.h"
 #include "proto/inventory.rpc.h"
 #include "proto/move.rpc.h"
+#include "proto/objects.rpc.h"
 #include "proto/replica.rpc.h"
 #include "proto/repositories.rpc.h"
 #include "proto/skycap.rpc.h"
@@ -115,6 +116,7 @@ MUST_CHECK struct error *router_watch_operation(struct call *call, struct connec
 MUST_CHECK struct error *router_watch_operations(struct call *call);
 
 /* ---- their context is the router, too ---- */
+extern const struct skycap_v1_objects router_objects_handlers;
 extern const struct skycap_v1_peer router_peer_handlers;
 extern const struct skycap_v1_transfer router_transfer_handlers;
 extern const struct skycap_v1_moves router_moves_handlers;
