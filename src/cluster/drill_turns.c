@@ -18,10 +18,10 @@ struct drill_turns {
     char *node_id;
     bool is_in_cluster;
 
-    pthread_mutex_t lock;  /* of the store, also while it is used */
-    struct store *store;   /* NULL: stopped */
+    pthread_mutex_t lock; /* of the store, also while it is used */
+    struct store *store;  /* NULL: stopped */
 
-    pthread_mutex_t names; /* of what follows */
+    pthread_mutex_t names;   /* of what follows */
     struct cluster *cluster; /* a reference; NULL: not yet, or none */
     char *connection;        /* NULL: none */
 };
@@ -106,7 +106,8 @@ row_of(const char *repository, struct arena *arena)
 
 /* A row that cannot be read counts as none. */
 static struct error *
-read_turn(struct drill_turns *turns, const char *repository, struct arena *arena, struct drill_row *out)
+read_turn(struct drill_turns *turns, const char *repository, struct arena *arena,
+          struct drill_row *out)
 {
     struct store_entry entry;
     bool is_there = false;
@@ -151,7 +152,8 @@ is_lost(struct drill_turns *turns, const char *node, struct arena *arena)
 }
 
 static bool
-may_try(struct drill_turns *turns, const struct drill_row *turn, int64_t every_ns, struct arena *arena)
+may_try(struct drill_turns *turns, const struct drill_row *turn, int64_t every_ns,
+        struct arena *arena)
 {
     int64_t now = clock_unix_ns();
     if (now - turn->success_ns < every_ns || now - turn->tried_ns < HOUR_NS)
@@ -187,9 +189,9 @@ check(struct drill_turns *turns, const char *connection)
     pthread_mutex_lock(&turns->names);
     bool is_known = !turns->is_in_cluster ||
                     (turns->cluster && cluster_members(turns->cluster, &arena).is_known);
-    enum drill_answer answer = !turns->connection || !is_known             ? DRILL_ASK_AGAIN
-                               : strcmp(turns->connection, connection) == 0 ? DRILL_OURS
-                                                                            : DRILL_NOT_OURS;
+    enum drill_answer answer = DRILL_ASK_AGAIN;
+    if (turns->connection && is_known)
+        answer = strcmp(turns->connection, connection) == 0 ? DRILL_OURS : DRILL_NOT_OURS;
     pthread_mutex_unlock(&turns->names);
     return answer;
 }

@@ -19,7 +19,7 @@
 #define PAUSE_MIN_MS 100u
 #define PAUSE_MAX_MS 2000u
 #define LOOK_MS 50u
-#define MOST_OBJECTS (4u << 20) /* of a kind; their names are kept in memory while they are listed */
+#define MOST_OBJECTS (4u << 20) /* of a kind; their names are in memory while they are listed */
 
 struct object_nodes {
     struct repository_nodes places;
@@ -265,8 +265,8 @@ ask_size(struct question *q)
     Skycap__V1__SizeObjectRequest request = SKYCAP__V1__SIZE_OBJECT_REQUEST__INIT;
     Skycap__V1__SizeObjectReply *reply;
     request.key = &q->object;
-    struct error *error = remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_SIZE, &request.base,
-                                     CALL_NS, &reply);
+    struct error *error =
+        remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_SIZE, &request.base, CALL_NS, &reply);
     if (!error)
         q->size = reply->size;
     return error;

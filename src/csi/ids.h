@@ -25,8 +25,8 @@ char *ids_print(enum id_kind kind, const char *handle, struct arena *arena);
 const char *ids_handle(enum id_kind kind, const char *id);
 
 /*
- * The same for the id of an operation, which may have a dot and more behind the handle: an export is
- * s:local/HANDLE.REPOSITORY.
+ * The same for the id of an operation, which may have a dot and more behind the handle: an export
+ * is s:local/HANDLE.REPOSITORY.
  */
 const char *ids_operation(enum id_kind kind, const char *id);
 

@@ -91,8 +91,6 @@ MUST_CHECK struct error *router_ask_for_page(const struct merged_list *list,
 
 /* ---- router_repositories.c ---- */
 
-/* The operations of exports get the ids that the orchestrator knows. The snapshot's id is such. */
-void router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena);
 /* Metrics of this node's drills. */
 void router_print_drills(struct router *router, struct buffer *out);
 
@@ -104,6 +102,9 @@ void router_print_drills(struct router *router, struct buffer *out);
  */
 void router_translate_operation(const struct connection *connection, struct arena *arena,
                                 Skycap__V1__Operation *message);
+
+/* The same for the operations of a snapshot's exports. The snapshot's id is translated already. */
+void router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena);
 
 /*
  * Sends the changes of one operation until it ends. `id` is the engine's; without a connection it

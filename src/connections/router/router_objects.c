@@ -234,7 +234,8 @@ struct listing {
 static struct error *
 send_page(struct listing *listing)
 {
-    struct error *error = listing->page.n_sizes ? call_send(listing->call, &listing->page.base) : NULL;
+    struct error *error =
+        listing->page.n_sizes ? call_send(listing->call, &listing->page.base) : NULL;
     listing->page.names.len = listing->page.n_sizes = 0;
     return error;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Repositories. A snapshot is exported by the engine that has it, on this node
- * or another one, and imported by the engine that shall have the volume. Everything else is done by
- * one engine of this node, whichever: all have the same repositories.
+ * The router: skycap.v1.Repositories. A snapshot is exported by the engine that has it, on this
+ * node or another one, and imported by the engine that shall have the volume. Everything else is
+ * done by one engine of this node, whichever: all have the same repositories.
  */
 #include <string.h>
 
@@ -28,9 +28,9 @@ static struct error *
 refuse_driver(const struct connection *connection)
 {
     return error_new(CODE_UNIMPLEMENTED,
-                     "connection \"%s\" has the driver %s, whose snapshots cannot be exported: copy "
-                     "the volume to a connection with the driver local, and export a snapshot of "
-                     "the copy",
+                     "connection \"%s\" has the driver %s, whose snapshots cannot be exported: "
+                     "copy the volume to a connection with the driver local, and export a snapshot "
+                     "of the copy",
                      connection->spec->name, connection->spec->driver->name);
 }
 
@@ -73,16 +73,6 @@ translate(enum id_kind kind, const char *connection, struct arena *arena, char *
     const char *handle = ids_operation(kind, *id);
     if (handle)
         *id = global_id_print(kind, connection, handle, arena);
-}
-
-void
-router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena)
-{
-    struct global_id parts;
-    if (!info->snapshot || !global_id_parse(ID_SNAPSHOT, info->snapshot->snapshot_id, &parts))
-        return;
-    for (size_t i = 0; i < info->n_exports; i++)
-        translate(ID_SNAPSHOT, parts.connection, arena, &info->exports[i]->operation);
 }
 
 /* ---- export ---- */

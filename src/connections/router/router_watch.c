@@ -42,6 +42,20 @@ router_translate_operation(const struct connection *connection, struct arena *ar
     tell_id(connection, arena, &message->subject);
 }
 
+void
+router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena)
+{
+    struct global_id parts;
+    if (!info->snapshot || !global_id_parse(ID_SNAPSHOT, info->snapshot->snapshot_id, &parts))
+        return;
+    for (size_t i = 0; i < info->n_exports; i++) {
+        char **id = &info->exports[i]->operation;
+        const char *operation = ids_operation(ID_SNAPSHOT, *id);
+        if (operation)
+            *id = global_id_print(ID_SNAPSHOT, parts.connection, operation, arena);
+    }
+}
+
 /* ---- one source ---- */
 
 /* The router's or an engine's operations, being watched. */
