@@ -397,8 +397,11 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router_of(call)->connections);
-    struct merged_list list = {
-        .call = call, .set = set, .can = can_list_volumes, .ask = list_volumes_page};
+    struct merged_list list = {.call = call,
+                               .set = set,
+                               .can = can_list_volumes,
+                               .ask = list_volumes_page,
+                               .id_of = id_of_volume};
     return router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }
 
@@ -492,7 +495,8 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
                                .context = &filter,
                                .has_copies = router_of(call)->cluster != NULL,
                                .can = can_list_snapshots,
-                               .ask = list_snapshots_page};
+                               .ask = list_snapshots_page,
+                               .id_of = id_of_snapshot};
     struct error *error = read_filter(call, set, request->of_volume, &filter);
     return error ? error : router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }
