@@ -14,7 +14,7 @@
 #define ENOUGH 20000
 
 static struct runtime *runtime;
-static size_t empty_pages; /* that were told */
+static size_t empty_pages;               /* that were told */
 static atomic_size_t told, most_at_once; /* entries of all pages; asked for on one page */
 static struct log quiet = {.fd = -1, .level = LOG_ERROR};
 

@@ -74,8 +74,8 @@ struct listing {
     size_t rest; /* the current source and those after it */
     size_t room; /* entries that still fit */
     size_t answered;
-    struct error *failure; /* of one that was left out */
-    const char *left_out;  /* as in the token */
+    struct error *failure;    /* of one that was left out */
+    const char *left_out;     /* as in the token */
     struct listed_once *once; /* NULL: an entry may be listed twice */
     bool *recalled;           /* of each entry: its node did not answer */
 };
