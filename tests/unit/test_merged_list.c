@@ -322,6 +322,16 @@ engines_are_asked_for_what_is_needed(void)
 }
 
 static void
+a_list_ends_also_if_the_last_one_does_not_answer(void)
+{
+    OPEN({"a", .count = 1}, {"b", .error = CODE_UNAVAILABLE});
+    CHECK_TEXT(page(&stage, 1, ""), "a0 | b:0:");
+    CHECK_TEXT(page(&stage, 1, "b:0:"), "|  without b");
+    CHECK_TEXT(page(&stage, 1, "b:0:1"), "UNAVAILABLE"); /* it was begun */
+    stage_close(&stage);
+}
+
+static void
 an_id_is_on_a_page_once(void)
 {
     OPEN({"a", .count = 2}, {"b", .count = 3, .prefix = "a"}, {"c", .count = 1});
@@ -339,6 +349,7 @@ what_was_seen_before_stands_for_those_that_are_left_out(void)
     CHECK_TEXT(page(&stage, 0, ""), "a0 b0? b1? c0 |  without b");
     CHECK_TEXT(page(&stage, 2, ""), "a0 b0? | b:0:1 without b");
     CHECK_TEXT(page(&stage, 2, "b:0:1"), "b1? c0 |  without b");
+    CHECK_TEXT(page(&stage, 1, "b:0:"), "b0? | b:0:1 without b");
     stage_close(&stage);
 }
 
@@ -369,6 +380,7 @@ main(void)
     lists_of_empty_pages_end();
     copies_stand_for_those_that_are_left_out();
     engines_are_asked_for_what_is_needed();
+    a_list_ends_also_if_the_last_one_does_not_answer();
     an_id_is_on_a_page_once();
     what_was_seen_before_stands_for_those_that_are_left_out();
     what_a_node_tells_replaces_what_was_seen_before();

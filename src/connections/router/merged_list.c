@@ -271,6 +271,7 @@ static struct error *
 list_from(struct listing *listing, struct source *source, const struct token *start)
 {
     bool goes_on = strcmp(source->name, start->name) == 0;
+    size_t before = listing->out->count;
     if (!listing->room) {
         listing->out->next_token = print_token(listing, source->name, 0, "");
         return NULL;
@@ -281,7 +282,8 @@ list_from(struct listing *listing, struct source *source, const struct token *st
         return error;
     if (error)
         leave_out(listing, source, error);
-    listing->answered += !source->is_left_out;
+    bool is_recalled = listing->list->recall && listing->out->count > before;
+    listing->answered += !source->is_left_out || is_recalled;
     return NULL;
 }
 
@@ -378,7 +380,9 @@ list_all(struct listing *listing, const struct token *start)
         return error;
     /* An empty list would mean that there are no entries at all. */
     bool tells_something = listing->out->count || listing->out->next_token[0] || start->name[0];
-    return listing->answered && tells_something ? NULL : STEAL(listing->failure);
+    /* On later pages others have answered before, but what was begun must go on. */
+    bool has_answer = listing->answered || (start->name[0] && !start->rest[0]);
+    return has_answer && tells_something ? NULL : STEAL(listing->failure);
 }
 
 struct error *

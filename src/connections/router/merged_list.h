@@ -59,8 +59,8 @@ bool merged_list_left_out(const struct merged_list *list, const char *place);
 /*
  * `max_entries` is the client's; 0 means `limit`, which is also the most. INVALID_ARGUMENT: it is
  * negative. ABORTED: the token is invalid, or the driver no longer knows it. If no connection
- * answers, or the list is empty and one does not answer, returns the error of one of them. On a
- * worker.
+ * answers for the first page or for the rest of one that was begun, or the list is empty and one
+ * does not answer, returns the error of one of them. On a worker.
  */
 MUST_CHECK struct error *merged_list_run(const struct merged_list *list, int32_t max_entries,
                                          size_t limit, const char *token, struct list_page *out);

@@ -90,11 +90,11 @@ MUST_CHECK struct error *router_ask_for_page(const struct merged_list *list,
 /* ---- router_watch.c ---- */
 
 /*
- * Translates the ids of an engine's operation to those that the orchestrator knows. NULL: the
- * operation is the router's own, and has such ids already.
+ * Translates the ids of an engine's operation to those that the orchestrator knows, and tells its
+ * node. NULL: the operation is the router's own, and has such ids already.
  */
-void router_translate_operation(const struct connection *connection, struct arena *arena,
-                                Skycap__V1__Operation *message);
+void router_translate_operation(const struct router *router, const struct connection *connection,
+                                struct arena *arena, Skycap__V1__Operation *message);
 
 /*
  * Sends the changes of one operation until it ends. `id` is the engine's; without a connection it

@@ -10,6 +10,7 @@
 #include "connections/request/global_id.h"
 #include "connections/router/driver_inventory.h"
 #include "connections/router/homeless.h"
+#include "connections/router/lost_volumes.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/moved.h"
 #include "connections/router/router_internal.h"
@@ -386,6 +387,8 @@ list_volumes_page(const struct merged_list *list, struct connection *connection,
         has_inventory(connection)
             ? router_ask_for_page(list, connection, &request.base, token, most, out)
             : driver_inventory_list_volumes(list, connection, token, most, out);
+    if (!error && has_inventory(connection))
+        lost_volumes_note(list, connection, token, out, lost_volumes_read_info);
     for (size_t i = 0; i < out->count && !error; i++)
         error = finish_volume(list->call, out->entries[i]);
     return error;
@@ -401,6 +404,7 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
                                .set = set,
                                .can = can_list_volumes,
                                .ask = list_volumes_page,
+                               .recall = lost_volumes_recall_info,
                                .id_of = id_of_volume};
     return router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }

@@ -7,6 +7,7 @@
 #include "connections/forward/forward.h"
 #include "connections/forward/route.h"
 #include "connections/router/homeless.h"
+#include "connections/router/lost_volumes.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
 #include "connections/router/snapshot_copies.h"
@@ -198,6 +199,8 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
     if (error)
         return error;
     *out = page_of(page);
+    if (list->id_of == id_of_volume)
+        lost_volumes_note(list, connection, token, out, lost_volumes_read_csi);
     return hide(list, connection, out);
 }
 
@@ -216,6 +219,10 @@ run_list(struct call *call, const struct connection_set *set, const char *only, 
                                .ask = ask,
                                .id_of = id_function_of(call)};
     list.has_copies = router_of(call)->cluster && list.id_of == id_of_snapshot;
+    if (list.id_of == id_of_volume)
+        list.recall = lost_volumes_recall_csi;
+    else if (list.id_of == id_of_health)
+        list.recall = lost_volumes_recall_health;
     return router_run_list(&list, MOST_ENTRIES, request, reply);
 }
 
