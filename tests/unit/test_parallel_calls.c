@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "check.h"
+#include "rpc/runtime/runtime.h"
 
 #define COUNT 200
 
