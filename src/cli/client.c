@@ -287,15 +287,28 @@ append_items(ProtobufCMessage *all, const ProtobufCMessage *page, struct arena *
     *count += more_count;
 }
 
+/* Pages name the same ones again and again. */
+static void
+note_missing(struct client *client, const char *names)
+{
+    if (!names[0] || (client->missing && strstr(client->missing, names)))
+        return;
+    client->missing =
+        client->missing ? arena_print(&client->arena, "%s, %s", client->missing, names) : names;
+}
+
 struct error *
 client_ask_pages(struct client *client, const char *method, void *request, void *reply)
 {
     ProtobufCMessage *all = NULL, *page;
     char **token = token_of(request, "starting_token");
+    const char *missing;
     do {
-        struct error *error = client_ask(client, method, request, &page);
+        struct error *error =
+            client_ask_trailer(client, method, request, &page, "skycap-degraded", &missing);
         if (error)
             return error;
+        note_missing(client, missing);
         if (all)
             append_items(all, page, &client->arena);
         else
@@ -305,6 +318,17 @@ client_ask_pages(struct client *client, const char *method, void *request, void 
     *token_of(all, "next_token") = *token;
     *(ProtobufCMessage **)reply = all;
     return NULL;
+}
+
+void
+client_warn_of_missing(const struct client *client)
+{
+    fflush(stdout);
+    if (client->missing)
+        fprintf(stderr,
+                "skycap: warning: no answer from %s: the list may lack what is there, or show it "
+                "as it was before\n",
+                client->missing);
 }
 
 void

@@ -33,6 +33,7 @@ struct client {
     enum exit_code exit_code;  /* in case of an error; EXIT_FAILED from the first call on */
     bool has_failed;           /* exit with EXIT_FAILED although there is no error to print */
     const char *unimplemented; /* as in struct command */
+    const char *missing;       /* who was left out of a list; NULL: nobody */
     struct arena arena;        /* replies live here until client_close */
     struct log log;
     struct tls_context *tls;
@@ -87,6 +88,9 @@ MUST_CHECK struct error *client_ask_stream(
  */
 MUST_CHECK struct error *client_ask_pages(struct client *client, const char *method, void *request,
                                           void *reply);
+
+/* Warns on stderr if nodes or connections were left out of such a list. */
+void client_warn_of_missing(const struct client *client);
 
 /* Prints the message to stdout, as one line or with MESSAGE_JSON_PRETTY. */
 void client_print_json(const void *message, unsigned flags);

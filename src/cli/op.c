@@ -16,10 +16,11 @@ typedef Skycap__V1__Operation operation_message;
 static void
 print_operations(operation_message *const *operations, size_t count, struct arena *arena)
 {
-    static const char *const headings[] = {"KIND", "STATE", "DONE",    "AMOUNT",
-                                           "RATE", "LEFT",  "STARTED", "ID"};
+    static const char *const headings[] = {"KIND", "STATE",   "DONE", "AMOUNT", "RATE",
+                                           "LEFT", "STARTED", "ID",   "NODE"};
+    bool has_nodes = count && operations[0]->node_id[0];
     struct table table AUTO(table_clear);
-    table_init(&table, headings, COUNT_OF(headings));
+    table_init(&table, headings, COUNT_OF(headings) - !has_nodes);
     for (size_t i = 0; i < count; i++) {
         table_add(&table, operations[i]->kind);
         table_add(&table, progress_state(operations[i]));
@@ -29,6 +30,8 @@ print_operations(operation_message *const *operations, size_t count, struct aren
         table_add(&table, progress_time_left(operations[i], arena));
         table_add(&table, inventory_time_text(operations[i]->started, arena));
         table_add(&table, operations[i]->id);
+        if (has_nodes)
+            table_add(&table, operations[i]->node_id);
     }
     table_print(&table);
 }
@@ -40,6 +43,7 @@ print_operation(const operation_message *operation, struct arena *arena)
     table_print_fact("kind", operation->kind);
     table_print_fact("what", operation->description);
     table_print_fact("for", operation->subject);
+    table_print_fact("node", operation->node_id);
     table_print_fact("state", progress_state(operation));
     table_print_fact("error", operation->error_message);
     table_print_fact("done", progress_percent(operation, arena));
@@ -104,6 +108,7 @@ list(struct client *client)
         client_print_json(all, MESSAGE_JSON_PRETTY);
     else if (!error)
         print_operations(all->operations, all->n_operations, &client->arena);
+    client_warn_of_missing(client);
     return error;
 }
 
@@ -137,6 +142,12 @@ static const struct command show_command = {
 
 /* ---- watch ---- */
 
+static const char *
+on_node(const operation_message *operation, struct arena *arena)
+{
+    return operation->node_id[0] ? arena_print(arena, ", on node %s", operation->node_id) : "";
+}
+
 static struct error *
 print_change(void *context, const void *message)
 {
@@ -148,8 +159,12 @@ print_change(void *context, const void *message)
         client_print_json(operation, 0);
         return NULL;
     }
-    printf("%s %s %s %s %s\n", operation->id, operation->kind, progress_state(operation),
-           progress_percent(operation, &arena), progress_amount(operation, &arena));
+    const char *rate = progress_rate(operation, &arena);
+    const char *left = progress_time_left(operation, &arena);
+    printf("%s %s %s %s %s%s%s%s%s%s%s\n", operation->id, operation->kind,
+           progress_state(operation), progress_percent(operation, &arena),
+           progress_amount(operation, &arena), rate[0] ? ", " : "", rate, left[0] ? ", " : "", left,
+           left[0] ? " left" : "", on_node(operation, &arena));
     fflush(stdout);
     return NULL;
 }

@@ -105,6 +105,7 @@ list(struct client *client)
         client_print_json(all, MESSAGE_JSON_PRETTY);
     else if (!error)
         inventory_print_snapshots(all->snapshots, all->n_snapshots, &client->arena);
+    client_warn_of_missing(client);
     return error;
 }
 

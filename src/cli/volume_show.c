@@ -21,6 +21,7 @@ list(struct client *client)
         client_print_json(all, MESSAGE_JSON_PRETTY);
     else if (!error)
         inventory_print_volumes(all->volumes, all->n_volumes, &client->arena);
+    client_warn_of_missing(client);
     return error;
 }
 

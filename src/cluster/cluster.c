@@ -180,14 +180,28 @@ cluster_node_id(const struct cluster *cluster)
     return cluster->options.node_id;
 }
 
+static bool
+is_failing(struct cluster *cluster, const char *id)
+{
+    pthread_mutex_lock(&cluster->lock);
+    size_t at = find_remote(cluster, id);
+    bool result = at < cluster->remote_count && remote_is_failing(cluster->remotes[at]);
+    pthread_mutex_unlock(&cluster->lock);
+    return result;
+}
+
 const char *
 cluster_print_lost(struct cluster *cluster, const char *list, struct arena *arena)
 {
     struct member_list members = cluster_members(cluster, arena);
-    for (size_t i = 0; i < members.count; i++)
-        if (members.items[i].is_expired)
-            list = arena_print(arena, "%s%snode \"%s\"", list, list[0] ? ", " : "",
-                               members.items[i].id);
+    for (size_t i = 0; i < members.count; i++) {
+        const struct member *member = &members.items[i];
+        bool is_reached = member->is_expired || !is_failing(cluster, member->id);
+        if (!member->is_expired && is_reached)
+            continue;
+        list = arena_print(arena, "%s%snode \"%s\"%s", list, list[0] ? ", " : "", member->id,
+                           is_reached ? "" : " (it cannot be reached)");
+    }
     return list;
 }
 

@@ -99,7 +99,10 @@ void cluster_count_replicas(struct cluster *cluster, const struct replica_figure
 /* A copy of a snapshot has arrived at this node. Any thread. */
 void cluster_count_replica_bytes(struct cluster *cluster, uint64_t bytes);
 
-/* Appends the nodes that are lost to a list: `fast, node "b"`. In the arena. */
+/*
+ * Appends to a list the nodes that are lost, and those that calls of this node do not reach: `fast,
+ * node "b", node "c" (it cannot be reached)`. In the arena.
+ */
 const char *cluster_print_lost(struct cluster *cluster, const char *list, struct arena *arena);
 
 /* In Prometheus' text format. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "message/message_bytes.h"
 #include "proto/cluster.rpc.h"
@@ -18,6 +19,7 @@
 #define KEEPALIVE_MS 2000
 #define KEEPALIVE_TIMEOUT_MS 3000
 #define MAX_REPLY_BYTES (16u << 20)
+#define FAILING_NS (UINT64_C(60) * 1000000000)
 
 struct remote {
     atomic_uint references;
@@ -25,6 +27,7 @@ struct remote {
     char *address;
     char *tls_name;
     struct channel *channel;
+    atomic_uint_fast64_t failed_ns; /* when the last call did not reach the node; 0: it did */
 };
 
 static void
@@ -91,6 +94,22 @@ remote_address(const struct remote *remote)
     return remote->address;
 }
 
+bool
+remote_is_failing(const struct remote *remote)
+{
+    uint64_t failed_ns = atomic_load_explicit(&remote->failed_ns, memory_order_relaxed);
+    return failed_ns && clock_now_ns() - failed_ns < FAILING_NS;
+}
+
+static void
+note_result(struct remote *remote, const struct error *error)
+{
+    bool has_failed = error && !error->from_peer && error->code == CODE_UNAVAILABLE;
+    if (has_failed || !error || error->from_peer)
+        atomic_store_explicit(&remote->failed_ns, has_failed ? clock_now_ns() : 0,
+                              memory_order_relaxed);
+}
+
 /* The reply may be larger than the limit for the caller's own request. */
 static void
 make_room(struct arena *arena)
@@ -107,6 +126,7 @@ remote_ask(struct remote *remote, struct call *call, const struct method *method
     make_room(call_arena(call));
     struct error *error =
         channel_call(remote->channel, method, request, &options, call_arena(call), reply);
+    note_result(remote, error);
     return error && !error->from_peer ? error_wrap(error, "node \"%s\"", remote->node_id) : error;
 }
 

@@ -32,6 +32,9 @@ void remote_release(struct remote *remote);
 const char *remote_address(const struct remote *remote);
 const char *remote_node_id(const struct remote *remote);
 
+/* Whether the last call, within the last minute, has not reached the node. */
+bool remote_is_failing(const struct remote *remote);
+
 /*
  * Calls a method of the remote's own services on behalf of `call`. Sets the pointer `reply`, in the
  * call's arena. `timeout_ns` limits the call in addition to the deadline of `call`; 0: no limit.

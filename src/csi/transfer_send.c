@@ -7,6 +7,7 @@
  * difference that continues is made from its beginning and compared (stream_skip.h).
  */
 #include "csi/transfer_send.h"
+#include "csi/caller.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,6 +248,18 @@ is_moving(struct engine *engine, const char *handle, struct data *out)
     return true;
 }
 
+/* Only the node that it moves to may have it. */
+static struct error *
+check_target(struct call *call, struct engine *engine, const char *handle)
+{
+    struct row row;
+    struct error *error = rows_get(engine, &volume_rows, handle, call_arena(call), &row);
+    const volume_record *volume = error ? NULL : (const volume_record *)row.record;
+    if (error || !volume->move || !volume->move->node_id[0])
+        return error;
+    return caller_check_node(call, volume->move->node_id);
+}
+
 static struct error *
 prepare(struct call *call, const Skycap__V1__FetchRequest *request, struct locks *locks,
         struct sending *out)
@@ -259,7 +272,9 @@ prepare(struct call *call, const Skycap__V1__FetchRequest *request, struct locks
         error = read_position(request->from, &out->from);
     if (!error && is_moving(engine, request->snapshot, &out->data)) {
         out->is_moving = true;
-        return data_lock_shared(engine, &volume_rows, request->snapshot, &locks->data);
+        error = check_target(call, engine, request->snapshot);
+        return error ? error
+                     : data_lock_shared(engine, &volume_rows, request->snapshot, &locks->data);
     }
     if (!error)
         error = data_lock_shared(engine, &snapshot_rows, request->snapshot, &locks->data);

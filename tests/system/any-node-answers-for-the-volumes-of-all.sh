@@ -54,18 +54,33 @@ at_node 3 volume delete there >/dev/null
 at_node 1 snapshot delete snap >/dev/null
 check "deleted" "$(at_node 2 volume list -o json | grep -c '"name": "there"' || true)" 0
 
-# A node that is gone is told, and so are its volumes.
-others=$(at_node 2 volume list -o json | /usr/bin/python3 -c '
-import json, sys
-nodes = [one["volume"]["accessibleTopology"][0]["segments"]["topology.skycap.dev/node"] for one in json.load(sys.stdin)["volumes"]]
-print(sum(node != "node-1" for node in nodes))')
+at_node 2 snapshot create restored kept >/dev/null
+# A node that is gone is told, and so are its volumes, as they were seen last.
+all=$(at_node 2 volume list -o json | grep -c '"volumeId"')
+lost=$(at_node 1 volume list -o json | grep -c '"nodeId": "node-1"')
 stop_node 1
 wait_for $((20 * SLOWER)) has_states 2 "node-1=LOST node-2=READY node-3=READY" || fail "node-2 sees '$(states 2)'"
-gone=$(local_call node-2 csi.v1.Controller/ListVolumes '{}' | grep -o 'v:local/[a-z0-9]*' | sort -u | wc -l)
-check "the volumes of the others are listed" "$gone" "$others"
+conditions() { # conditions METHOD REQUEST: those that blame node-1
+    local_call node-2 "csi.v1.Controller/$1" "$2" | grep -o 'node \\"node-1\\" is lost: it has not renewed its registration since' | wc -l
+}
+check "all volumes are listed" "$(local_call node-2 csi.v1.Controller/ListVolumes '{}' | grep -o 'v:local/[a-z0-9]*' | sort -u | wc -l)" "$all"
+check "those of the lost node with the reason" "$(conditions ListVolumes '{}')" "$lost"
+token=
+pages=$(while page=$(local_call node-2 csi.v1.Controller/ListVolumes "{\"max_entries\":1,\"starting_token\":\"$token\"}"); do
+    echo "$page"
+    token=$(field nextToken <<<"$page" 2>/dev/null) || break
+done)
+check "page by page" "$(grep -o 'v:local/[a-z0-9]*' <<<"$pages" | sort -u | wc -l)" "$all"
+check "their health" "$(conditions ControllerListVolumeHealth '{}')" "$lost"
+at_node 2 volume list >"$SKYCAP_TMP/list" 2>"$SKYCAP_TMP/warning"
+check "people see them" "$(grep -c '^away .*abnormal .*node-1' "$SKYCAP_TMP/list")" 1
+check "and are warned" "$(grep -o 'no answer from node "node-1"' "$SKYCAP_TMP/warning")" 'no answer from node "node-1"'
+at_node 3 snapshot list >/dev/null 2>"$SKYCAP_TMP/warning"
+check "also where nothing was seen" "$(grep -o 'no answer from node "node-1"' "$SKYCAP_TMP/warning")" 'no answer from node "node-1"'
 check "probe names the node" "$(local_call node-2 csi.v1.Identity/Probe '{}' | grep -c '"ready":true')" 1
 at_node 2 volume show away >"$SKYCAP_TMP/out" 2>&1 && fail "a volume of a lost node is shown"
 start_node 1
 wait_until_settled 3
 check "the volume is back" "$(home_of away 2)" node-1
+at_node 2 snapshot delete kept >/dev/null
 finish

@@ -2,6 +2,9 @@
 /* src/connections/router/merged_list.c: lists over several connections, page by page, as if they were one. */
 #include "connections/router/merged_list.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "check.h"
 #include "connection_sets.h"
 
@@ -11,7 +14,8 @@
 #define ENOUGH 20000
 
 static struct runtime *runtime;
-static size_t empty_pages; /* that were told */
+static size_t empty_pages;               /* that were told */
+static atomic_size_t told, most_at_once; /* entries of all pages; asked for on one page */
 static struct log quiet = {.fd = -1, .level = LOG_ERROR};
 
 /* What stands behind: each source has entries that are texts, "a0", "a1"; own ones begin with "-". */
@@ -23,6 +27,8 @@ struct source {
     bool is_lacking; /* it cannot list */
     bool is_endless;
     bool is_empty_for_ever; /* every page has a next one, and nothing else */
+    bool is_engine;         /* it returns as many entries as it is asked for */
+    const char *prefix;     /* of its entries, if not its name */
 };
 
 struct sources {
@@ -57,10 +63,13 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
     size_t first = strtoul(token, NULL, 10), size = source->page ? source->page : most;
     if (source->error)
         return error_new(source->error, "it is down");
+    if (most > most_at_once)
+        most_at_once = most;
     out->entries = arena_alloc(arena, (size + 1) * sizeof(void *));
+    const char *prefix = source->prefix ? source->prefix : source->name[0] ? source->name : "-";
     for (size_t i = first; i < source->count && i < first + size; i++)
-        out->entries[out->count++] =
-            arena_print(arena, "%s%zu", source->name[0] ? source->name : "-", i);
+        out->entries[out->count++] = arena_print(arena, "%s%zu", prefix, i);
+    told += out->count;
     out->next_token = "";
     if (source->is_empty_for_ever && ++empty_pages < ENOUGH)
         out->next_token = arena_print(arena, "%zu", first + 1);
@@ -69,6 +78,32 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
     else if (first + out->count < source->count)
         out->next_token = arena_print(arena, "%zu", first + out->count);
     return NULL;
+}
+
+/* What was seen before of one that does not answer: two entries. */
+static void
+recall(const struct merged_list *list, struct connection *connection, const char *token,
+       size_t most, struct list_page *out)
+{
+    struct arena *arena = call_arena(list->call);
+    size_t first = strtoul(token, NULL, 10);
+    const struct source *source = find(list, connection);
+    out->entries = arena_alloc(arena, 2 * sizeof(void *));
+    for (size_t i = first; i < 2 && out->count < most; i++)
+        out->entries[out->count++] =
+            arena_print(arena, "%s%zu?", source->prefix ? source->prefix : source->name, i);
+    out->next_token = first + out->count < 2 ? arena_print(arena, "%zu", first + out->count) : "";
+}
+
+/* Without the mark of what is recalled. */
+static const char *
+id_of(const void *entry)
+{
+    static char ids[2 * MOST][16];
+    static size_t next;
+    char *id = ids[next++ % COUNT_OF(ids)];
+    snprintf(id, sizeof ids[0], "%.*s", (int)strcspn(entry, "?"), (const char *)entry);
+    return id;
 }
 
 /* The last part of a list with copies: what is known of those that are left out, "~b". */
@@ -110,7 +145,7 @@ stage_open(struct stage *stage, const struct source *items, size_t count)
     for (size_t i = 0; i < count; i++)
         if (items[i].name[0])
             add_connection(stage->set, silent_driver_new(runtime, NULL, NULL, NULL), items[i].name,
-                           FILE_TEXT);
+                           items[i].is_engine ? "driver: local\n" : FILE_TEXT);
     stage->list = (struct merged_list){.call = stage->call,
                                        .log = &quiet,
                                        .set = stage->set,
@@ -140,7 +175,8 @@ page(struct stage *stage, int32_t max_entries, const char *token)
         return error_code_name(error->code);
     for (size_t i = 0; i < out.count; i++)
         text = arena_print(arena, "%s%s ", text, (char *)out.entries[i]);
-    return arena_print(arena, "%s| %s", text, out.next_token);
+    return arena_print(arena, "%s| %s%s%s", text, out.next_token, out.missing[0] ? " without " : "",
+                       out.missing);
 }
 
 #define OPEN(...)                                                                                  \
@@ -187,7 +223,7 @@ who_does_not_answer_is_left_out(void)
 {
     OPEN({"a", .count = 1}, {"b", .error = CODE_UNAVAILABLE}, {"c", .count = 1},
          {"d", .count = 1, .is_lacking = true});
-    CHECK_TEXT(page(&stage, 0, ""), "a0 c0 | ");
+    CHECK_TEXT(page(&stage, 0, ""), "a0 c0 |  without b");
     stage_close(&stage);
 }
 
@@ -211,7 +247,7 @@ static void
 tokens_outlive_their_connection_but_not_their_driver(void)
 {
     OPEN({"a", .count = 1}, {"c", .error = CODE_ABORTED}, {"e", .count = 1});
-    CHECK_TEXT(page(&stage, 0, "b:2:5"), "e0 | "); /* b is gone */
+    CHECK_TEXT(page(&stage, 0, "b:2:5"), "e0 |  without c"); /* b is gone */
     CHECK_TEXT(page(&stage, 0, "c:0:5"), "ABORTED");
     CHECK_TEXT(page(&stage, 0, "f:0:"), "| ");
     stage_close(&stage);
@@ -243,7 +279,7 @@ static void
 lists_of_empty_pages_end(void)
 {
     OPEN({"a", .is_empty_for_ever = true}, {"b", .count = 1});
-    CHECK_TEXT(page(&stage, 0, ""), "b0 | ");
+    CHECK_TEXT(page(&stage, 0, ""), "b0 |  without a");
     CHECK(empty_pages < ENOUGH);
     stage_close(&stage);
 }
@@ -256,12 +292,74 @@ copies_stand_for_those_that_are_left_out(void)
          {"c", .count = 1});
     stage.list.has_copies = true;
     stage.list.ask = ask_with_copies;
-    CHECK_TEXT(page(&stage, 0, ""), "a0 a1 c0 ~ab ~b | ");
+    CHECK_TEXT(page(&stage, 0, ""), "a0 a1 c0 ~ab ~b |  without ab, b");
     CHECK_TEXT(page(&stage, 2, ""), "a0 a1 | ab:0:");
-    CHECK_TEXT(page(&stage, 1, "ab:0:"), "c0 | ~!ab!b:0:");
+    CHECK_TEXT(page(&stage, 1, "ab:0:"), "c0 | ~!ab!b:0: without ab, b");
     CHECK_TEXT(page(&stage, 1, "~!ab!b:0:"), "~ab | ~!ab!b:0:2");
     CHECK_TEXT(page(&stage, 1, "~!ab!b:0:2"), "~b | ");
     CHECK_TEXT(page(&stage, 0, "~:0:"), "| ");
+    stage_close(&stage);
+}
+
+/* The client wants all: engines are not asked for more than is needed, and not for too much at once. */
+static void
+engines_are_asked_for_what_is_needed(void)
+{
+    OPEN({"a", .count = 60, .is_engine = true}, {"b", .count = 5000, .is_engine = true},
+         {"c", .count = 5000, .is_engine = true}, {"d", .count = 5000, .is_engine = true});
+    struct list_page out;
+    told = most_at_once = 0;
+    CHECK(!merged_list_run(&stage.list, 0, MOST, "", &out));
+    CHECK_NUMBER((long long)out.count, MOST);
+    CHECK_TEXT(out.entries[59], "a59");
+    CHECK_TEXT(out.entries[60], "b0");
+    CHECK_TEXT(out.next_token, "b:0:40"); /* the engine's own token, so deletions do not matter */
+    CHECK(told <= 3 * MOST);
+    CHECK(!merged_list_run(&stage.list, 0, 4000, out.next_token, &out));
+    CHECK_TEXT(out.next_token, "b:0:4040");
+    CHECK(most_at_once <= 1000);
+    stage_close(&stage);
+}
+
+static void
+a_list_ends_also_if_the_last_one_does_not_answer(void)
+{
+    OPEN({"a", .count = 1}, {"b", .error = CODE_UNAVAILABLE});
+    CHECK_TEXT(page(&stage, 1, ""), "a0 | b:0:");
+    CHECK_TEXT(page(&stage, 1, "b:0:"), "|  without b");
+    CHECK_TEXT(page(&stage, 1, "b:0:1"), "UNAVAILABLE"); /* it was begun */
+    stage_close(&stage);
+}
+
+static void
+an_id_is_on_a_page_once(void)
+{
+    OPEN({"a", .count = 2}, {"b", .count = 3, .prefix = "a"}, {"c", .count = 1});
+    stage.list.id_of = id_of;
+    CHECK_TEXT(page(&stage, 0, ""), "a0 a1 a2 c0 | ");
+    CHECK_TEXT(page(&stage, 3, ""), "a0 a1 a2 | c:0:");
+    stage_close(&stage);
+}
+
+static void
+what_was_seen_before_stands_for_those_that_are_left_out(void)
+{
+    OPEN({"a", .count = 1}, {"b", .error = CODE_UNAVAILABLE}, {"c", .count = 1});
+    stage.list.recall = recall;
+    CHECK_TEXT(page(&stage, 0, ""), "a0 b0? b1? c0 |  without b");
+    CHECK_TEXT(page(&stage, 2, ""), "a0 b0? | b:0:1 without b");
+    CHECK_TEXT(page(&stage, 2, "b:0:1"), "b1? c0 |  without b");
+    CHECK_TEXT(page(&stage, 1, "b:0:"), "b0? | b:0:1 without b");
+    stage_close(&stage);
+}
+
+static void
+what_a_node_tells_replaces_what_was_seen_before(void)
+{
+    OPEN({"a", .error = CODE_UNAVAILABLE, .prefix = "x"}, {"b", .count = 1, .prefix = "x"});
+    stage.list.recall = recall;
+    stage.list.id_of = id_of;
+    CHECK_TEXT(page(&stage, 0, ""), "x0 x1? |  without a");
     stage_close(&stage);
 }
 
@@ -281,6 +379,11 @@ main(void)
     lists_end();
     lists_of_empty_pages_end();
     copies_stand_for_those_that_are_left_out();
+    engines_are_asked_for_what_is_needed();
+    a_list_ends_also_if_the_last_one_does_not_answer();
+    an_id_is_on_a_page_once();
+    what_was_seen_before_stands_for_those_that_are_left_out();
+    what_a_node_tells_replaces_what_was_seen_before();
     runtime_close(runtime);
     return check_report("merged list");
 }

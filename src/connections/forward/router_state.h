@@ -34,8 +34,9 @@ struct router {
     struct store *shared; /* of all processes: long handles, node ids, choices; may be `store` */
     struct fact_changes *changes;
     struct connections *connections;
-    struct cluster *cluster; /* NULL: this node is alone */
-    struct places *places;   /* of a cluster: where volumes are */
+    struct cluster *cluster;           /* NULL: this node is alone */
+    struct places *places;             /* of a cluster: where volumes are */
+    struct seen_volumes *seen_volumes; /* of a cluster: those of other nodes */
     struct router_service *services[SERVICES_COUNT];
     struct ops *ops;            /* copies across connections */
     atomic_bool has_choices;    /* `store` may have rows of choices (choice_rows.h) or of copies */

@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connections/router/listed_once.h"
 #include "connections/router/parallel_calls.h"
+
+/* Entries of one call to an engine: its reply must be small enough for a message between nodes. */
+#define MOST_AT_ONCE 1000
+#define LEAST_AHEAD 16
 
 #define MOST_SKIPPED 500000 /* more entries on one page are an error */
 #define MOST_EMPTY 1000     /* so are more empty pages in a row */
@@ -57,6 +62,7 @@ struct source {
     struct list_page page;
     struct error *error;
     bool has_page; /* or error */
+    bool is_left_out;
 };
 
 struct listing {
@@ -68,8 +74,10 @@ struct listing {
     size_t rest; /* the current source and those after it */
     size_t room; /* entries that still fit */
     size_t answered;
-    struct error *failure; /* of one that was left out */
-    const char *left_out;  /* as in the token */
+    struct error *failure;    /* of one that was left out */
+    const char *left_out;     /* as in the token */
+    struct listed_once *once; /* NULL: an entry may be listed twice */
+    bool *recalled;           /* of each entry: its node did not answer */
 };
 
 static char *
@@ -101,14 +109,40 @@ ask_source(struct call *call, void *context)
     return list.ask(&list, source->connection, source->token, source->most, &source->page);
 }
 
+/* Does it return no more entries than it is asked for? */
+static bool
+is_exact(const struct source *source)
+{
+    return source->connection && source->connection->spec->driver->speaks_our_ids;
+}
+
+static size_t
+limit_page(const struct source *source, size_t most)
+{
+    return is_exact(source) && most > MOST_AT_ONCE ? MOST_AT_ONCE : most;
+}
+
+/*
+ * A page that was read in advance is of use if all of it fits. Otherwise an engine is asked again:
+ * the next token is then the engine's, which is right also if volumes are deleted meanwhile.
+ */
+static bool
+take_page_in_advance(struct source *source, size_t most)
+{
+    bool is_useful = source->has_page && (!is_exact(source) || source->page.count <= most);
+    source->has_page = false;
+    if (!is_useful)
+        error_free(STEAL(source->error));
+    return is_useful;
+}
+
 /* A single source may use all the time; several get a share each. */
 static struct error *
 ask_for_page(const struct listing *listing, struct source *source, const char *token, size_t most,
              struct list_page *out)
 {
     struct call *call = listing->list->call;
-    if (source->has_page) {
-        source->has_page = false;
+    if (take_page_in_advance(source, most)) {
         *out = source->page;
         return STEAL(source->error);
     }
@@ -125,13 +159,29 @@ ask_for_page(const struct listing *listing, struct source *source, const char *t
     return one.error;
 }
 
+/* What a node tells of a volume replaces what was seen of it on a node that does not answer. */
+static bool
+is_new(struct listing *listing, void *entry, bool is_recalled)
+{
+    size_t at = listing->out->count;
+    if (!listing->once)
+        return true;
+    bool is_first = listed_once_add(listing->once, listing->list->id_of(entry), &at);
+    if (is_first)
+        listing->recalled[at] = is_recalled;
+    else if (!is_recalled && listing->recalled[at])
+        listing->out->entries[at] = entry;
+    return is_first;
+}
+
 /* Takes the entries that fit. Returns the token to continue from; NULL: the whole page fitted. */
 static char *
-take_page(struct listing *listing, const struct token *at, const struct list_page *page)
+take_page(struct listing *listing, const struct token *at, const struct list_page *page,
+          bool is_recalled)
 {
     size_t i = at->skip;
     for (; i < page->count && (listing->room || !page->entries[i]); i++) {
-        if (!page->entries[i])
+        if (!page->entries[i] || !is_new(listing, page->entries[i], is_recalled))
             continue;
         listing->out->entries[listing->out->count++] = page->entries[i];
         listing->room--;
@@ -143,19 +193,67 @@ take_page(struct listing *listing, const struct token *at, const struct list_pag
     return NULL;
 }
 
+/* How messages call it. */
+static const char *
+title_of(const struct source *source, struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) =
+        driver_facts(source->connection->driver);
+    return source->connection->node_address && facts->node_id
+               ? arena_print(arena, "node \"%s\"", facts->node_id)
+               : source->connection->spec->name;
+}
+
+/* Takes the error. */
+static void
+leave_out(struct listing *listing, struct source *source, struct error *error)
+{
+    struct list_page *out = listing->out;
+    log_warn(listing->list->log, "a connection is left out of a list",
+             LOG_TEXT("connection", source->name), LOG_TEXT("error", error->message));
+    error_free(listing->failure);
+    listing->failure = error;
+    source->is_left_out = true;
+    out->missing = arena_print(listing->arena, "%s%s%s", out->missing, out->missing[0] ? ", " : "",
+                               title_of(source, listing->arena));
+    if (listing->list->has_copies)
+        listing->left_out = arena_print(listing->arena, "%s!%s", listing->left_out, source->name);
+}
+
+/* From the source, or what was seen of it before if that can be told. */
+static struct error *
+find_page(struct listing *listing, struct source *source, const struct token *at,
+          struct list_page *out)
+{
+    const struct merged_list *list = listing->list;
+    size_t most = limit_page(source, listing->room) + at->skip;
+    struct error *error = NULL;
+    if (!source->is_left_out)
+        error = source->connection && !connection_is_known(source->connection)
+                    ? connection_unknown_error(source->connection)
+                    : ask_for_page(listing, source, at->rest, most, out);
+    /* ABORTED: the driver no longer knows its own token. */
+    if (error && (!source->connection || !list->recall || error->code == CODE_ABORTED))
+        return error;
+    if (error)
+        leave_out(listing, source, error);
+    if (source->is_left_out) {
+        *out = (struct list_page){.next_token = ""};
+        list->recall(list, source->connection, at->rest, most, out);
+    }
+    return NULL;
+}
+
 static struct error *
 list_source(struct listing *listing, struct source *source)
 {
     struct token at = source->start;
-    if (source->connection && !connection_is_known(source->connection))
-        return connection_unknown_error(source->connection);
     for (unsigned empty = 0;;) {
         struct list_page page = {.next_token = ""};
-        struct error *error =
-            ask_for_page(listing, source, at.rest, listing->room + at.skip, &page);
+        struct error *error = find_page(listing, source, &at, &page);
         if (error) /* cppcheck-suppress returnDanglingLifetime ; it does not point to the page */
             return error;
-        char *unfinished = take_page(listing, &at, &page);
+        char *unfinished = take_page(listing, &at, &page, source->is_left_out);
         if (unfinished)
             listing->out->next_token = unfinished;
         if (unfinished || !page.next_token[0])
@@ -169,22 +267,11 @@ list_source(struct listing *listing, struct source *source)
 
 /* ---- all of them ---- */
 
-/* Takes the error. */
-static void
-leave_out(struct listing *listing, const char *name, struct error *error)
-{
-    log_warn(listing->list->log, "a connection is left out of a list", LOG_TEXT("connection", name),
-             LOG_TEXT("error", error->message));
-    error_free(listing->failure);
-    listing->failure = error;
-    if (listing->list->has_copies)
-        listing->left_out = arena_print(listing->arena, "%s!%s", listing->left_out, name);
-}
-
 static struct error *
 list_from(struct listing *listing, struct source *source, const struct token *start)
 {
     bool goes_on = strcmp(source->name, start->name) == 0;
+    size_t before = listing->out->count;
     if (!listing->room) {
         listing->out->next_token = print_token(listing, source->name, 0, "");
         return NULL;
@@ -194,9 +281,9 @@ list_from(struct listing *listing, struct source *source, const struct token *st
     if (error && ((error->code == CODE_ABORTED && goes_on) || !source->connection))
         return error;
     if (error)
-        leave_out(listing, source->name, error);
-    else
-        listing->answered++;
+        leave_out(listing, source, error);
+    bool is_recalled = listing->list->recall && listing->out->count > before;
+    listing->answered += !source->is_left_out || is_recalled;
     return NULL;
 }
 
@@ -246,6 +333,17 @@ find_sources(struct listing *listing, const struct token *start)
     qsort(listing->sources, listing->count, sizeof *listing->sources, compare_sources);
 }
 
+/* Engines are asked for no more than they have to contribute on average. */
+static size_t
+size_in_advance(const struct listing *listing, const struct source *source)
+{
+    size_t share = listing->room / listing->count + 1;
+    if (!is_exact(source))
+        return listing->room;
+    share = share < LEAST_AHEAD ? LEAST_AHEAD : share;
+    return limit_page(source, share < listing->room ? share : listing->room);
+}
+
 /* Reads the first page of all sources in advance, at the same time. */
 static void
 ask_all(struct listing *listing)
@@ -258,7 +356,7 @@ ask_all(struct listing *listing)
         if (!source->connection || !connection_is_known(source->connection))
             continue;
         source->token = source->start.rest;
-        source->most = listing->room + source->start.skip;
+        source->most = size_in_advance(listing, source) + source->start.skip;
         source->page = (struct list_page){.next_token = ""};
         source->has_page = true;
         calls[count++] = (struct parallel_call){ask_source, source, NULL};
@@ -282,7 +380,9 @@ list_all(struct listing *listing, const struct token *start)
         return error;
     /* An empty list would mean that there are no entries at all. */
     bool tells_something = listing->out->count || listing->out->next_token[0] || start->name[0];
-    return listing->answered && tells_something ? NULL : STEAL(listing->failure);
+    /* On later pages others have answered before, but what was begun must go on. */
+    bool has_answer = listing->answered || (start->name[0] && !start->rest[0]);
+    return has_answer && tells_something ? NULL : STEAL(listing->failure);
 }
 
 struct error *
@@ -300,9 +400,13 @@ merged_list_run(const struct merged_list *list, int32_t max_entries, size_t limi
         return error;
     listing.left_out = start.left_out;
     listing.room = max_entries && (size_t)max_entries < limit ? (size_t)max_entries : limit;
-    *out = (struct list_page){.next_token = ""};
+    *out = (struct list_page){.next_token = "", .missing = ""};
     out->entries = arena_alloc(listing.arena, listing.room * sizeof(void *));
     find_sources(&listing, &start);
+    if (list->id_of && listing.count > 1) {
+        listing.once = listed_once_new(listing.room, listing.arena);
+        listing.recalled = arena_alloc(listing.arena, listing.room);
+    }
     if (!max_entries && listing.count > 1)
         ask_all(&listing);
     error = list_all(&listing, &start);

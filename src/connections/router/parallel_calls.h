@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls several connections at the same time. Each has its own call, thread and time limit, so that
- * one that hangs does not delay the others.
+ * Calls several connections at the same time. Each has its own call and time limit. Up to 32 calls
+ * have a thread each, so that one that hangs does not delay the others; more wait for their turn.
  */
 #ifndef CONNECTIONS_ROUTER_PARALLEL_CALLS_H
 #define CONNECTIONS_ROUTER_PARALLEL_CALLS_H

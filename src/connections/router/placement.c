@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size_text.h"
 #include "connections/forward/forward.h"
 #include "connections/request/topology.h"
 #include "connections/router/parallel_calls.h"
@@ -231,4 +232,53 @@ placement_find(struct call *call, const struct connection_set *set,
         sort(&placement);
     take(&placement, is_bound, choice, call_arena(call));
     return NULL;
+}
+
+/* ---- explaining ---- */
+
+/* Without a cluster, and for third-party drivers, the name of the connection. */
+static const char *
+title_of(const struct router *router, const struct connection *connection, struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    if (!router->cluster || !connection->spec->driver->speaks_our_ids)
+        return connection->spec->name;
+    const char *node_id = connection->node_address ? facts->node_id : router->node_id;
+    return router->has_files ? arena_print(arena, "node \"%s\", connection \"%s\"", node_id,
+                                           connection->spec->name)
+                             : arena_print(arena, "node \"%s\"", node_id);
+}
+
+static const char *
+room_of(const struct candidate_node *node, struct arena *arena)
+{
+    char size[32];
+    if (node->available < 0)
+        return "";
+    size_text_print(node->available, size, sizeof size);
+    return arena_print(arena, " (%s free)", size);
+}
+
+const char *
+placement_explain(struct call *call, const struct choice *choice, const char *const *reasons)
+{
+    struct arena *arena = call_arena(call);
+    struct placement placement = {.call = call};
+    const char **rooms = arena_alloc(arena, choice->count * sizeof *rooms);
+    const char *text = "";
+    placement.items = arena_alloc(arena, choice->count * sizeof *placement.items);
+    for (size_t i = 0; i < choice->count; i++) {
+        rooms[i] = "";
+        if (choice->items[i]->spec->driver->speaks_our_ids)
+            placement.items[placement.count++] =
+                (struct candidate_node){choice->items[i], i, 0, -1};
+    }
+    ask_all(&placement);
+    for (size_t i = 0; i < placement.count; i++)
+        rooms[placement.items[i].position] = room_of(&placement.items[i], arena);
+    for (size_t i = 0; i < choice->count; i++)
+        text =
+            arena_print(arena, "%s%s%s%s: %s", text, text[0] ? "; " : "",
+                        title_of(router_of(call), choice->items[i], arena), rooms[i], reasons[i]);
+    return text;
 }

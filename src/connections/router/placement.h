@@ -20,4 +20,11 @@ MUST_CHECK struct error *placement_find(struct call *call, const struct connecti
                                         const Csi__V1__CreateVolumeRequest *request,
                                         struct connection *source, struct choice *choice);
 
+/*
+ * Why nobody creates the volume: `node "a" (412 GiB free): REASON; node "b" ...`, with a reason for
+ * each item of the choice. Asks them for their room. On a worker; in the call's arena.
+ */
+const char *placement_explain(struct call *call, const struct choice *choice,
+                              const char *const *reasons);
+
 #endif

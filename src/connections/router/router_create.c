@@ -151,7 +151,6 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     struct arena *arena = call_arena(call);
     struct router *router = router_of(call);
     struct connection *before;
-    const char *reasons = "";
     uint64_t revision;
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     /* Two requests for one name could end at two connections. */
@@ -162,6 +161,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
         return error;
     if (before)
         try_first(choice, before);
+    const char **reasons = arena_alloc(arena, choice->count * sizeof *reasons);
     enum code code = CODE_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < choice->count; i++) {
         struct connection *connection = choice->items[i];
@@ -172,14 +172,14 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
             return connection != before && is_final(error)
                        ? forget_refused(router, request->name, arena, revision, error)
                        : error;
-        reasons = arena_print(arena, "%s%s%s: %s", reasons, reasons[0] ? "; " : "",
-                              connection->place, error->message);
+        reasons[i] = arena_string(arena, error->message);
         code = error->code;
         error_free(error);
         csi__v1__create_volume_response__init(reply);
     }
     return forget_refused(router, request->name, arena, revision,
-                          error_new(code, "no connection can create the volume: %s", reasons));
+                          error_new(code, "nobody can create the volume: %s",
+                                    placement_explain(call, choice, reasons)));
 }
 
 /* ---- CreateVolume ---- */

@@ -97,11 +97,11 @@ void router_print_drills(struct router *router, struct buffer *out);
 /* ---- router_watch.c ---- */
 
 /*
- * Translates the ids of an engine's operation to those that the orchestrator knows. NULL: the
- * operation is the router's own, and has such ids already.
+ * Translates the ids of an engine's operation to those that the orchestrator knows, and tells its
+ * node. NULL: the operation is the router's own, and has such ids already.
  */
-void router_translate_operation(const struct connection *connection, struct arena *arena,
-                                Skycap__V1__Operation *message);
+void router_translate_operation(const struct router *router, const struct connection *connection,
+                                struct arena *arena, Skycap__V1__Operation *message);
 
 /* The same for the operations of a snapshot's exports. The snapshot's id is translated already. */
 void router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena);

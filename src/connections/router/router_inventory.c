@@ -10,6 +10,7 @@
 #include "connections/request/global_id.h"
 #include "connections/router/driver_inventory.h"
 #include "connections/router/homeless.h"
+#include "connections/router/lost_volumes.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/moved.h"
 #include "connections/router/router_internal.h"
@@ -387,6 +388,8 @@ list_volumes_page(const struct merged_list *list, struct connection *connection,
         has_inventory(connection)
             ? router_ask_for_page(list, connection, &request.base, token, most, out)
             : driver_inventory_list_volumes(list, connection, token, most, out);
+    if (!error && has_inventory(connection))
+        lost_volumes_note(list, connection, token, out, lost_volumes_read_info);
     for (size_t i = 0; i < out->count && !error; i++)
         error = finish_volume(list->call, out->entries[i]);
     return error;
@@ -398,8 +401,12 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router_of(call)->connections);
-    struct merged_list list = {
-        .call = call, .set = set, .can = can_list_volumes, .ask = list_volumes_page};
+    struct merged_list list = {.call = call,
+                               .set = set,
+                               .can = can_list_volumes,
+                               .ask = list_volumes_page,
+                               .recall = lost_volumes_recall_info,
+                               .id_of = id_of_volume};
     return router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }
 
@@ -493,7 +500,8 @@ list_snapshots(struct call *call, const Skycap__V1__ListSnapshotsRequest *reques
                                .context = &filter,
                                .has_copies = router_of(call)->cluster != NULL,
                                .can = can_list_snapshots,
-                               .ask = list_snapshots_page};
+                               .ask = list_snapshots_page,
+                               .id_of = id_of_snapshot};
     struct error *error = read_filter(call, set, request->of_volume, &filter);
     return error ? error : router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }

@@ -7,6 +7,7 @@
 #include "connections/forward/forward.h"
 #include "connections/forward/route.h"
 #include "connections/router/homeless.h"
+#include "connections/router/lost_volumes.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/router_internal.h"
 #include "connections/router/snapshot_copies.h"
@@ -67,7 +68,9 @@ router_run_list(struct merged_list *list, size_t limit, const ProtobufCMessage *
     *answer.entries = page.entries;
     *answer.count = page.count;
     *answer.next_token = page.next_token;
-    return NULL;
+    if (!page.missing[0])
+        return NULL;
+    return call_add_trailer(list->call, "skycap-degraded", page.missing, strlen(page.missing));
 }
 
 /* The page that a reply holds. */
@@ -75,7 +78,7 @@ static struct list_page
 page_of(const ProtobufCMessage *reply)
 {
     struct list_answer answer = answer_fields(reply);
-    return (struct list_page){*answer.entries, *answer.count, *answer.next_token};
+    return (struct list_page){*answer.entries, *answer.count, *answer.next_token, NULL};
 }
 
 struct error *
@@ -126,18 +129,34 @@ id_of_health(const void *entry)
     return ((const Csi__V1__VolumeHealth *)entry)->volume_id;
 }
 
+static const char *
+id_of_snapshot(const void *entry)
+{
+    const Csi__V1__Snapshot *snapshot =
+        ((const Csi__V1__ListSnapshotsResponse__Entry *)entry)->snapshot;
+    return snapshot ? snapshot->snapshot_id : "";
+}
+
+typedef const char *id_function(const void *entry);
+
+static id_function *
+id_function_of(const struct call *call)
+{
+    const ProtobufCMessageDescriptor *type = call_method(call)->output;
+    if (type == &csi__v1__list_snapshots_response__descriptor)
+        return id_of_snapshot;
+    return type == &csi__v1__list_volumes_response__descriptor ? id_of_volume : id_of_health;
+}
+
 /* Hides volumes that are still being filled. */
 static struct error *
 hide(const struct merged_list *list, const struct connection *connection,
      const struct list_page *page)
 {
-    const ProtobufCMessageDescriptor *type = call_method(list->call)->output;
-    if (type == &csi__v1__list_snapshots_response__descriptor)
+    if (list->id_of == id_of_snapshot)
         return NULL;
-    return cross_copy_rows_hide(list->call, list->set, connection,
-                                type == &csi__v1__list_volumes_response__descriptor ? id_of_volume
-                                                                                    : id_of_health,
-                                page->entries, page->count);
+    return cross_copy_rows_hide(list->call, list->set, connection, list->id_of, page->entries,
+                                page->count);
 }
 
 /* Snapshots of nodes that were left out, from copies on other nodes. */
@@ -171,7 +190,7 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         arena, asked->request, asked->request->descriptor->sizeof_message);
     struct list_fields fields = request_fields(request);
     *fields.starting_token = (char *)token;
-    if (*fields.max_entries)
+    if (*fields.max_entries || connection->spec->driver->speaks_our_ids)
         *fields.max_entries = (int32_t)most;
     ProtobufCMessage *page = arena_alloc(arena, method->output->sizeof_message);
     protobuf_c_message_init(method->output, page);
@@ -180,6 +199,8 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
     if (error)
         return error;
     *out = page_of(page);
+    if (list->id_of == id_of_volume)
+        lost_volumes_note(list, connection, token, out, lost_volumes_read_csi);
     return hide(list, connection, out);
 }
 
@@ -191,10 +212,17 @@ run_list(struct call *call, const struct connection_set *set, const char *only, 
          void *reply)
 {
     struct asked asked = {request, rules_find(call_method(call)->path), only};
-    struct merged_list list = {
-        .call = call, .set = set, .context = &asked, .can = can_list, .ask = ask};
-    list.has_copies = router_of(call)->cluster &&
-                      call_method(call)->output == &csi__v1__list_snapshots_response__descriptor;
+    struct merged_list list = {.call = call,
+                               .set = set,
+                               .context = &asked,
+                               .can = can_list,
+                               .ask = ask,
+                               .id_of = id_function_of(call)};
+    list.has_copies = router_of(call)->cluster && list.id_of == id_of_snapshot;
+    if (list.id_of == id_of_volume)
+        list.recall = lost_volumes_recall_csi;
+    else if (list.id_of == id_of_health)
+        list.recall = lost_volumes_recall_health;
     return router_run_list(&list, MOST_ENTRIES, request, reply);
 }
 

@@ -14,8 +14,11 @@
 #include "connections/router/node_announcer.h"
 #include "connections/router/places.h"
 #include "connections/router/router_internal.h"
+#include "connections/router/seen_volumes.h"
 #include "node/storage.h"
 #include "ops/ops.h"
+
+#define MOST_SEEN 100000 /* volumes of other nodes; about 100 bytes each */
 
 static struct error *
 open_store(struct router *router, const char *directory)
@@ -93,6 +96,7 @@ open_cluster(struct router *router, const struct router_cluster *given)
         .log = router->log,
     };
     router->places = places_new();
+    router->seen_volumes = seen_volumes_new(MOST_SEEN);
     struct error *error = cluster_open(&options, &router->cluster);
     if (error)
         return error;
@@ -183,6 +187,7 @@ router_close(struct router *router)
     connections_close(router->connections);
     cluster_close(router->cluster);
     places_free(router->places);
+    seen_volumes_free(router->seen_volumes);
     fact_changes_release(router->changes);
     if (router->shared != router->store)
         store_close(router->shared);

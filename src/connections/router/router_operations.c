@@ -77,7 +77,7 @@ ask_engine(struct call *call, const char *method, ProtobufCMessage *request, cha
         return error;
     error = forward_own(router, set, connection, call, method, request, &reply->base);
     if (!error)
-        router_translate_operation(connection, arena, reply);
+        router_translate_operation(router, connection, arena, reply);
     if (!error || error->code != CODE_NOT_FOUND)
         return error;
     error_free(error);
@@ -95,6 +95,7 @@ get(struct call *call, const Skycap__V1__GetOperationRequest *request, operation
     if (!own)
         return ask_engine(call, "skycap.v1.Operations/Get", &asked.base, &asked.id, reply);
     operations_fill(reply, own, call_arena(call));
+    router_translate_operation(router_of(call), NULL, call_arena(call), reply);
     return NULL;
 }
 
@@ -141,6 +142,7 @@ list_own(const struct merged_list *list, const char *token, size_t most, struct 
         operation_message *message = arena_alloc(arena, sizeof *message);
         skycap__v1__operation__init(message);
         operations_fill(message, page.records[out->count], arena);
+        router_translate_operation(router_of(list->call), NULL, arena, message);
         out->entries[out->count] = message;
     }
     if (page.has_more)
@@ -157,7 +159,8 @@ list_page(const struct merged_list *list, struct connection *connection, const c
     Skycap__V1__ListOperationsRequest request = SKYCAP__V1__LIST_OPERATIONS_REQUEST__INIT;
     struct error *error = router_ask_for_page(list, connection, &request.base, token, most, out);
     for (size_t i = 0; i < out->count && !error; i++)
-        router_translate_operation(connection, call_arena(list->call), out->entries[i]);
+        router_translate_operation(router_of(list->call), connection, call_arena(list->call),
+                                   out->entries[i]);
     return error;
 }
 

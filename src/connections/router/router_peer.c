@@ -9,6 +9,7 @@
 #include "cluster/cluster.h"
 #include "connections/config/connection.h"
 #include "connections/router/router_internal.h"
+#include "csi/caller.h"
 #include "message/message_bytes.h"
 
 /* What a node does for itself only, such as mounting, is not among them. */
@@ -35,6 +36,26 @@ find_method(const char *path, const struct method **out)
     return error_new(CODE_UNIMPLEMENTED, "%s is not for other nodes", path);
 }
 
+/* Requests whose caller names itself, in this field. */
+static const char *
+claim_of(const ProtobufCMessage *request)
+{
+    const ProtobufCMessageDescriptor *type = request->descriptor;
+    if (type == &skycap__v1__begin_move_request__descriptor)
+        return ((const Skycap__V1__BeginMoveRequest *)request)->to;
+    if (type == &skycap__v1__enroll_replica_request__descriptor)
+        return ((const Skycap__V1__EnrollReplicaRequest *)request)->node_id;
+    if (type == &skycap__v1__check_replicas_request__descriptor)
+        return ((const Skycap__V1__CheckReplicasRequest *)request)->node_id;
+    return NULL;
+}
+
+static struct error *
+check_claim(const struct call *call, const char *node_id)
+{
+    return node_id && node_id[0] ? caller_check_node(call, node_id) : NULL;
+}
+
 static struct error *
 find_engine(const struct connection_set *set, const char *name, struct connection **out)
 {
@@ -54,10 +75,12 @@ run(struct call *call, struct connection *connection, const struct method *metho
         message_bytes_unpack(method->input, bytes->data, bytes->len, arena);
     if (!request)
         return error_new(CODE_INVALID_ARGUMENT, "the request is not one of %s", method->path);
+    struct error *error = check_claim(call, claim_of(request));
+    if (error)
+        return error;
     ProtobufCMessage *reply = arena_alloc(arena, method->output->sizeof_message);
     protobuf_c_message_init(method->output, reply);
-    struct error *error =
-        connection->spec->driver->call(connection->driver, call, method, request, reply);
+    error = connection->spec->driver->call(connection->driver, call, method, request, reply);
     if (!error)
         out->data = message_bytes_pack(reply, arena, &out->len);
     return error;
@@ -79,15 +102,17 @@ call_engine(struct call *call, const Skycap__V1__PeerCallRequest *request,
 
 /* ---- data ---- */
 
-/* Finds the engine, which serves the method itself. */
+/* Finds the engine, which serves the method itself. `node_id`: what the caller says of itself. */
 static struct error *
-pass_on(struct call *call, const char *name, const ProtobufCMessage *request,
+pass_on(struct call *call, const char *name, const char *node_id, const ProtobufCMessage *request,
         ProtobufCMessage *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router_of(call)->connections);
     struct connection *connection;
-    struct error *error = find_engine(set, name, &connection);
+    struct error *error = check_claim(call, node_id);
+    if (!error)
+        error = find_engine(set, name, &connection);
     if (error)
         return error;
     const struct driver_ops *driver = connection->spec->driver;
@@ -100,27 +125,27 @@ static struct error *
 open_transfer(struct call *call, const Skycap__V1__OpenTransferRequest *request,
               Skycap__V1__OpenTransferReply *reply)
 {
-    return pass_on(call, request->connection, &request->base, &reply->base);
+    return pass_on(call, request->connection, request->node_id, &request->base, &reply->base);
 }
 
 static struct error *
 fetch(struct call *call, const Skycap__V1__FetchRequest *request)
 {
-    return pass_on(call, request->connection, &request->base, NULL);
+    return pass_on(call, request->connection, request->spread_node, &request->base, NULL);
 }
 
 static struct error *
 close_transfer(struct call *call, const Skycap__V1__CloseTransferRequest *request,
                Skycap__V1__CloseTransferReply *reply)
 {
-    return pass_on(call, request->connection, &request->base, &reply->base);
+    return pass_on(call, request->connection, request->node_id, &request->base, &reply->base);
 }
 
 static struct error *
 find_use(struct call *call, const Skycap__V1__FindTransferUseRequest *request,
          Skycap__V1__FindTransferUseReply *reply)
 {
-    return pass_on(call, request->connection, &request->base, &reply->base);
+    return pass_on(call, request->connection, NULL, &request->base, &reply->base);
 }
 
 const struct skycap_v1_transfer router_transfer_handlers = {

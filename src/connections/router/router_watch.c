@@ -4,12 +4,13 @@
  *
  * A call that watches all of them has one thread. It holds a watch on each source and waits for one
  * source after the other, a little while each. A thread per source would report changes at once
- * instead of within a quarter of a second, which nobody needs.
+ * instead of within a quarter of a second, which nobody needs. Other nodes are asked once a second.
  */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "connections/request/global_id.h"
+#include "connections/router/peer_watch.h"
 #include "connections/router/router_internal.h"
 #include "csi/operations.h"
 
@@ -32,10 +33,24 @@ tell_id(const struct connection *connection, struct arena *arena, char **id)
     }
 }
 
-void
-router_translate_operation(const struct connection *connection, struct arena *arena,
-                           operation_message *message)
+static void
+tell_node(const struct router *router, const struct connection *connection, struct arena *arena,
+          operation_message *message)
 {
+    if (!router->cluster)
+        return;
+    message->node_id = (char *)router->node_id;
+    if (!connection || !connection->node_address)
+        return;
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    message->node_id = arena_string(arena, facts->node_id ? facts->node_id : "");
+}
+
+void
+router_translate_operation(const struct router *router, const struct connection *connection,
+                           struct arena *arena, operation_message *message)
+{
+    tell_node(router, connection, arena, message);
     if (!connection)
         return;
     tell_id(connection, arena, &message->id);
@@ -93,7 +108,7 @@ send(struct call *call, const struct source *source, const operation_record *rec
 {
     operation_message message = SKYCAP__V1__OPERATION__INIT;
     operations_fill(&message, record, arena);
-    router_translate_operation(source->connection, arena, &message);
+    router_translate_operation(router_of(call), source->connection, arena, &message);
     return call_send(call, &message.base);
 }
 
@@ -224,9 +239,12 @@ struct error *
 router_watch_operations(struct call *call)
 {
     struct sources sources AUTO(sources_close) = {0};
+    struct peer_watch *peers AUTO(peer_watch_cleanup) = peer_watch_new();
     struct error *error = NULL;
     while (!error && !call_is_cancelled(call)) {
         error = refresh_sources(&sources, router_of(call));
+        if (!error)
+            error = peer_watch_look(peers, call, sources.set);
         for (size_t i = 0; i < sources.count && !error; i++) {
             uint32_t slice_ms = (uint32_t)(ROUND_MS / sources.count);
             error = pass_on_changes(call, &sources.items[i], slice_ms ? slice_ms : 1);
