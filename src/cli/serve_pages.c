@@ -7,11 +7,13 @@
 
 /* Ids of a server without connections name the connection "local". */
 static void
-print_figures(struct engine *engine, struct buffer *body)
+print_figures(struct engine *engine, size_t most_usages, struct buffer *body)
 {
     static const char *const names[] = {"local"};
+    struct arena arena AUTO(arena_clear);
     struct figures figures;
-    figures_get(engine, &figures);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    figures_get(engine, &(struct figures_request){most_usages, &arena}, &figures);
     figures_print(names, &figures, 1, body);
 }
 
@@ -27,9 +29,9 @@ print_metrics(void *context, struct buffer *body)
     if (process->storage.engine)
         drill_print_metrics(process->storage.engine, body);
     if (process->router)
-        router_print_metrics(process->router, body);
+        router_print_metrics(process->router, process->metrics_volumes, body);
     if (process->storage.engine)
-        print_figures(process->storage.engine, body);
+        print_figures(process->storage.engine, process->metrics_volumes, body);
     if (process->registry)
         registry_print_metrics(process->registry, body);
     return 200;

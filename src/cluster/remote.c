@@ -25,6 +25,9 @@ struct remote {
     char *address;
     char *tls_name;
     struct channel *channel;
+    atomic_ullong calls;
+    atomic_ullong failures;
+    atomic_bool is_unreachable;
 };
 
 static void
@@ -91,6 +94,24 @@ remote_address(const struct remote *remote)
     return remote->address;
 }
 
+struct remote_counts
+remote_count(const struct remote *remote)
+{
+    return (struct remote_counts){atomic_load(&remote->calls), atomic_load(&remote->failures),
+                                  atomic_load(&remote->is_unreachable)};
+}
+
+/* A node that answers with an error is there. A caller who gave up says nothing about it. */
+static void
+count(struct remote *remote, const struct error *error)
+{
+    bool has_failed = error && !error->from_peer && error->code != CODE_CANCELLED;
+    atomic_fetch_add(&remote->calls, 1);
+    atomic_fetch_add(&remote->failures, has_failed);
+    if (!error || error->from_peer || error->code == CODE_UNAVAILABLE)
+        atomic_store(&remote->is_unreachable, has_failed);
+}
+
 /* The reply may be larger than the limit for the caller's own request. */
 static void
 make_room(struct arena *arena)
@@ -107,6 +128,7 @@ remote_ask(struct remote *remote, struct call *call, const struct method *method
     make_room(call_arena(call));
     struct error *error =
         channel_call(remote->channel, method, request, &options, call_arena(call), reply);
+    count(remote, error);
     return error && !error->from_peer ? error_wrap(error, "node \"%s\"", remote->node_id) : error;
 }
 
@@ -116,6 +138,7 @@ remote_stream(struct remote *remote, struct call *call, const struct method *met
 {
     struct call_options options = {.parent = call_as_parent(call)};
     struct error *error = client_call_open(remote->channel, method, &options, out);
+    count(remote, error);
     if (error)
         return error_wrap(error, "node \"%s\"", remote->node_id);
     error_free(client_call_send(*out, request)); /* client_call_finish has the error */

@@ -69,6 +69,7 @@ struct driver_options {
 struct cluster;
 struct driver;
 struct figures;
+struct figures_request;
 struct ops;
 
 /*
@@ -126,7 +127,8 @@ struct driver_ops {
      */
     struct ops *(*operations)(struct driver *driver);
     /* For metrics. NULL: the driver has none. */
-    void (*figures)(struct driver *driver, struct figures *out);
+    void (*figures)(struct driver *driver, const struct figures_request *request,
+                    struct figures *out);
     /*
      * From now on its engine can copy what other nodes have. May be called repeatedly, by one
      * thread at a time. NULL: it has no engine.

@@ -25,8 +25,11 @@ void connection_metrics_clear(struct connection_metrics *metrics);
 struct connection_counters *connection_metrics_counters(struct connection_metrics *metrics,
                                                         const char *name);
 
-/* In Prometheus' text format, with the state of the connections of the set. */
+/*
+ * In Prometheus' text format, with the state of the connections of the set. Of each connection's
+ * volumes at most `most_usages` are measured one by one.
+ */
 void connection_metrics_print(struct connection_metrics *metrics, const struct connection_set *set,
-                              struct buffer *out);
+                              size_t most_usages, struct buffer *out);
 
 #endif

@@ -60,7 +60,8 @@ MUST_CHECK struct error *connections_reload(struct connections *connections);
  */
 MUST_CHECK struct error *connections_forget(struct connections *connections, const char *name);
 
-/* In Prometheus' text format. */
-void connections_print_metrics(struct connections *connections, struct buffer *out);
+/* In Prometheus' text format; `most_usages`: see connection_metrics_print. */
+void connections_print_metrics(struct connections *connections, size_t most_usages,
+                               struct buffer *out);
 
 #endif

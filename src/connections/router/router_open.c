@@ -192,9 +192,9 @@ router_changes(const struct router *router)
 }
 
 void
-router_print_metrics(struct router *router, struct buffer *out)
+router_print_metrics(struct router *router, size_t most_usages, struct buffer *out)
 {
-    connections_print_metrics(router->connections, out);
+    connections_print_metrics(router->connections, most_usages, out);
     if (router->cluster)
         cluster_print_metrics(router->cluster, out);
 }

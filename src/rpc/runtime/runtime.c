@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime of servers and channels: see runtime.h. */
 #include "rpc/runtime/runtime.h"
+#include "rpc/runtime/process_metrics.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -194,6 +195,7 @@ runtime_print_metrics(struct runtime *runtime, struct buffer *out)
 {
     struct print_metrics print = {&runtime->metrics, out};
     loop_run(runtime->loop, print_on_loop, &print);
+    process_metrics_print(out);
 }
 
 struct reload_tls {
