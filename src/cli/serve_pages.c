@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages /metrics and /healthz of a server process: see serve_process.h. */
+#include "base/prometheus.h"
 #include "base/version.h"
 #include "cli/serve_process.h"
 #include "node/health.h"
@@ -26,6 +27,11 @@ print_metrics(void *context, struct buffer *body)
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
                  SKYCAP_VERSION, process->driver_name);
     runtime_print_metrics(process->runtime, body);
+    if (process->tls)
+        prometheus_print_number(
+            body, "skycap_certificate_expiry_timestamp_seconds", "gauge",
+            "Until when the certificate in use (--tls-cert) is valid, in Unix time.",
+            (uint64_t)runtime_tls_valid_until(process->runtime, process->tls));
     if (process->storage.engine)
         drill_print_metrics(process->storage.engine, body);
     if (process->router)

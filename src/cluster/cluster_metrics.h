@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of a node's place in the cluster: nodes, peers, moves, copies of snapshots. Any thread. */
+/* Metrics of a node of a cluster: nodes, peers, moves, copies of snapshots. Any thread. */
 #ifndef CLUSTER_CLUSTER_METRICS_H
 #define CLUSTER_CLUSTER_METRICS_H
 

@@ -9,7 +9,7 @@ if [ -z "${OWN_NAMESPACE:-}" ]; then
 fi
 source "$(dirname "$0")/../exports.sh"
 need_storage
-requires curl promtool btrfs
+requires curl promtool btrfs openssl
 port=$(free_port)
 pages=()
 
@@ -58,13 +58,18 @@ save again
 expect_equal "the last export after a restart" "$(value again 'skycap_export_last_success_timestamp_seconds{repository="main"}')" "$exported"
 stop_server "$SERVER" || fail "the server did not end well"
 
-# With connections.
+# With connections and a certificate.
+"$SKYCAP" pki init "$SKYCAP_TMP/pki" >/dev/null
+"$SKYCAP" pki issue user.csi --pki "$SKYCAP_TMP/pki" >/dev/null
 mkdir "$SKYCAP_TMP/connections"
 printf 'driver: local\noptions:\n  data: %s\n  backend: [dir]\n' "$SKYCAP_TMP/fast" >"$SKYCAP_TMP/connections/fast.yaml"
 echo 'driver: nonsense' >"$SKYCAP_TMP/connections/wrong.yaml"
-start_skycap_at "$SKYCAP_TMP/connections.sock" --connections "$SKYCAP_TMP/connections" --http "127.0.0.1:$port"
+start_skycap_at "$SKYCAP_TMP/connections.sock" --connections "$SKYCAP_TMP/connections" --http "127.0.0.1:$port" --listen 127.0.0.1:0 \
+    --tls-ca "$SKYCAP_TMP/pki/ca.crt" --tls-cert "$SKYCAP_TMP/pki/user.csi.crt" --tls-key "$SKYCAP_TMP/pki/user.csi.key"
 cli volume create four --size 1Mi --connection fast >/dev/null
 save connections
+until=$(date -d "$(openssl x509 -in "$SKYCAP_TMP/pki/user.csi.crt" -noout -enddate | sed 's/.*=//')" +%s)
+expect_equal "the end of the certificate" "$(value connections skycap_certificate_expiry_timestamp_seconds)" "$until"
 expect_equal "the wrong file" "$(value connections 'skycap_connection_file_bad{connection="wrong"}')" 1
 stop_server "$SERVER" || fail "the server did not end well"
 

@@ -139,13 +139,14 @@ print_calls(const struct connection_metrics *metrics, struct buffer *out)
 
 /* Of the connections of this node that have an engine. */
 static void
-print_figures(const struct connection_set *set, size_t most_usages, struct buffer *out)
+print_figures(const struct connection_set *set, const struct connection_metrics_request *asked,
+              struct buffer *out)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    const struct figures_request request = {most_usages, &arena};
-    const char **names = arena_alloc(&arena, set->count * sizeof *names);
-    struct figures *figures = arena_alloc(&arena, set->count * sizeof *figures);
+    const struct figures_request request = {asked->most_usages, &arena};
+    const char **names = arena_alloc(&arena, (set->count + 1) * sizeof *names);
+    struct figures *figures = arena_alloc(&arena, (set->count + 1) * sizeof *figures);
     size_t count = 0;
     for (size_t i = 0; i < set->count; i++) {
         const struct connection *connection = set->slots[i].connection;
@@ -154,15 +155,18 @@ print_figures(const struct connection_set *set, size_t most_usages, struct buffe
         names[count] = set->slots[i].name;
         connection->driver->ops->figures(connection->driver, &request, &figures[count++]);
     }
-    figures_print(names, figures, count, out);
+    names[count] = "";
+    figures[count] = (struct figures){0};
+    figures[count].operation_count = ops_count(asked->own, figures[count].operations);
+    figures_print(names, figures, count + 1, out);
 }
 
 void
 connection_metrics_print(struct connection_metrics *metrics, const struct connection_set *set,
-                         size_t most_usages, struct buffer *out)
+                         const struct connection_metrics_request *request, struct buffer *out)
 {
     print_up(set, out);
-    print_figures(set, most_usages, out);
+    print_figures(set, request, out);
     prometheus_print_number(out, "skycap_connection_loads_total", "counter",
                             "Times that the connections' directory was read.",
                             atomic_load(&metrics->loads));

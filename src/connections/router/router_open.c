@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
+#include "connections/config/connection_metrics.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/topology_keys.h"
@@ -194,7 +195,8 @@ router_changes(const struct router *router)
 void
 router_print_metrics(struct router *router, size_t most_usages, struct buffer *out)
 {
-    connections_print_metrics(router->connections, most_usages, out);
+    struct connection_metrics_request request = {most_usages, router->ops};
+    connections_print_metrics(router->connections, &request, out);
     if (router->cluster)
         cluster_print_metrics(router->cluster, out);
 }

@@ -219,6 +219,26 @@ runtime_reload_tls(struct runtime *runtime, struct tls_context *context, bool *c
     return reload.error;
 }
 
+struct read_validity {
+    const struct tls_context *context;
+    int64_t until;
+};
+
+static void
+read_validity_on_loop(void *argument)
+{
+    struct read_validity *read = argument;
+    read->until = tls_context_valid_until(read->context);
+}
+
+int64_t
+runtime_tls_valid_until(struct runtime *runtime, const struct tls_context *context)
+{
+    struct read_validity read = {context, 0};
+    loop_run(runtime->loop, read_validity_on_loop, &read);
+    return read.until;
+}
+
 static void
 close_tls_on_loop(void *argument)
 {
