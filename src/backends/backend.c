@@ -273,6 +273,14 @@ backend_capacity(struct backend *backend, struct backend_capacity *capacity)
 }
 
 struct error *
+backend_devices(struct backend *backend, struct backend_devices *out)
+{
+    *out = (struct backend_devices){0};
+    struct error *error = wake(backend);
+    return error || !backend->ops->devices ? error : backend->ops->devices(backend, out);
+}
+
+struct error *
 backend_check(struct backend *backend)
 {
     struct error *error = wake(backend);

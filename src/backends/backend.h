@@ -78,9 +78,29 @@ struct data_usage {
 
 struct backend_capacity {
     uint64_t total_bytes;
+    uint64_t used_bytes; /* by volumes, snapshots and the file system, or by others beside them */
     uint64_t available_bytes;
     uint64_t largest_volume_bytes; /* 0: all that is available */
     bool is_limited_below;         /* the pool has more, but the disk below it does not */
+};
+
+#define BACKEND_MOST_DEVICES 16
+
+/* Errors of a device that the file system has counted since it was made, or since a reset. */
+struct backend_device {
+    uint64_t id; /* in the file system, from 1 on */
+    uint64_t write_errors;
+    uint64_t read_errors;
+    uint64_t flush_errors;
+    uint64_t corruption_errors; /* a wrong checksum */
+    uint64_t generation_errors; /* an old block in place of a new one */
+};
+
+struct backend_devices {
+    struct backend_device items[BACKEND_MOST_DEVICES];
+    size_t count;
+    /* Unix time at which the last complete scrub began; 0: not known that there was one */
+    int64_t scrubbed_s;
 };
 
 /*
@@ -184,6 +204,8 @@ struct backend_ops {
      * writing is always possible.
      */
     struct error *(*check)(struct backend *backend);
+    /* Errors of the devices below it. NULL: it cannot tell. */
+    struct error *(*devices)(struct backend *backend, struct backend_devices *out);
     /* The absolute path of a tree's directory or an image's file. */
     struct error *(*path)(struct backend *backend, const struct data *data, char *out, size_t size);
     /* Lists everything, for the sweep at start. */
@@ -294,6 +316,8 @@ MUST_CHECK struct error *backend_usage(struct backend *backend, const struct dat
                                        struct data_usage *usage);
 MUST_CHECK struct error *backend_capacity(struct backend *backend,
                                           struct backend_capacity *capacity);
+/* Of one back end. No devices if it cannot tell. */
+MUST_CHECK struct error *backend_devices(struct backend *backend, struct backend_devices *out);
 /* Whether it can be used and written to. The error says why not and what to do. */
 MUST_CHECK struct error *backend_check(struct backend *backend);
 MUST_CHECK struct error *backend_path(struct backend *backend, const struct data *data, char *out,

@@ -5,6 +5,7 @@
  * directory is on btrfs, or else a pool (pool.h) is used. Needs root.
  */
 #include "backends/btrfs.h"
+#include "backends/btrfs_devices.h"
 
 #include <btrfsutil.h>
 #include <errno.h>
@@ -272,6 +273,7 @@ const struct backend_ops backend_btrfs = {
     .usage = measure,
     .capacity = capacity,
     .check = check,
+    .devices = btrfs_devices,
     .path = layout_find_path,
     .list = list,
     .extents = extents,

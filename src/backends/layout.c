@@ -174,6 +174,7 @@ layout_capacity(struct backend *backend, struct backend_capacity *out)
     if (fstatfs(backend->root, &status) != 0)
         return error_from_errno(errno, "ask for the free space");
     out->total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_bsize;
+    out->used_bytes = (uint64_t)(status.f_blocks - status.f_bfree) * (uint64_t)status.f_bsize;
     out->available_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize;
     return NULL;
 }

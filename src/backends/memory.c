@@ -188,6 +188,7 @@ capacity(struct backend *backend, struct backend_capacity *out)
     text[got] = 0;
     out->total_bytes = read_amount(text, "MemTotal:");
     out->available_bytes = read_amount(text, "MemAvailable:");
+    out->used_bytes = out->total_bytes - out->available_bytes;
     return NULL;
 }
 

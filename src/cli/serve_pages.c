@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages /metrics and /healthz of a server process: see serve_process.h. */
+#include "base/prometheus.h"
 #include "base/version.h"
 #include "cli/serve_process.h"
 #include "node/health.h"
@@ -7,11 +8,13 @@
 
 /* Ids of a server without connections name the connection "local". */
 static void
-print_figures(struct engine *engine, struct buffer *body)
+print_figures(struct engine *engine, size_t most_usages, struct buffer *body)
 {
     static const char *const names[] = {"local"};
+    struct arena arena AUTO(arena_clear);
     struct figures figures;
-    figures_get(engine, &figures);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    figures_get(engine, &(struct figures_request){most_usages, &arena}, &figures);
     figures_print(names, &figures, 1, body);
 }
 
@@ -24,12 +27,17 @@ print_metrics(void *context, struct buffer *body)
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
                  SKYCAP_VERSION, process->driver_name);
     runtime_print_metrics(process->runtime, body);
+    if (process->tls)
+        prometheus_print_number(
+            body, "skycap_certificate_expiry_timestamp_seconds", "gauge",
+            "Until when the certificate in use (--tls-cert) is valid, in Unix time.",
+            (uint64_t)runtime_tls_valid_until(process->runtime, process->tls));
     if (process->storage.engine)
         drill_print_metrics(process->storage.engine, body);
     if (process->router)
-        router_print_metrics(process->router, body);
+        router_print_metrics(process->router, process->metrics_volumes, body);
     if (process->storage.engine)
-        print_figures(process->storage.engine, body);
+        print_figures(process->storage.engine, process->metrics_volumes, body);
     if (process->registry)
         registry_print_metrics(process->registry, body);
     return 200;

@@ -378,6 +378,7 @@ serve_process_open(struct process *process, const struct serve_settings *setting
     log_never_wait(&process->log, &process->log_losses);
     log_collect(&process->log, &process->log_batch);
     process->driver_name = settings->driver_name;
+    process->metrics_volumes = settings->metrics_volumes;
     if (!error && serve_settings_have_tls(&settings->tls))
         error = tls_context_open(&settings->tls, &process->tls);
     if (!error)

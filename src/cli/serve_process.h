@@ -20,6 +20,7 @@
 /* In the order in which they are opened. */
 struct process {
     const char *driver_name;
+    size_t metrics_volumes; /* whose usage /metrics tells; 0: none */
     struct log log;
     struct log_losses log_losses;
     struct log_batch log_batch;

@@ -15,6 +15,7 @@
 #define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"
 #define REGISTRY_STORE "registry://"
+#define MOST_METRICS_VOLUMES 10000
 
 static struct serve_settings settings = {
     .roles_text = "node,controller",
@@ -34,6 +35,9 @@ const struct option serve_settings_flags[] = {
     {"listen", 0, "HOST:PORT", OPTION_LIST, &settings.listen,
      "also serve here, with mutual TLS; may be given several times"},
     {"http", 0, "HOST:PORT", OPTION_TEXT, &settings.http, "serve /metrics and /healthz here"},
+    {"metrics-volumes", 0, "N", OPTION_NUMBER, &settings.metrics_volumes,
+     "report bytes used and limit of single volumes, N of each connection at most, the oldest "
+     "first; at most 10000; default 0"},
     {"tls-ca", 0, "FILE", OPTION_TEXT, &settings.tls.ca_file,
      "PEM certificates of the authorities trusted to sign peers'"},
     {"tls-cert", 0, "FILE", OPTION_TEXT, &settings.tls.certificate_file, "server certificate, PEM"},
@@ -259,6 +263,7 @@ check_roles(void)
         {"pool-preallocate", settings.storage.pool_is_allocated, ROLES_OF_CSI,
          "node or controller"},
         {"max-volumes", settings.max_volumes, ROLE_NODE, "node"},
+        {"metrics-volumes", settings.metrics_volumes, ROLES_OF_CSI, "node or controller"},
         {"overprovisioning", settings.overprovisioning, ROLE_CONTROLLER, "controller"},
         {"kubelet-registration-dir", settings.registration_directory, ROLE_NODE, "node"},
         {"store", settings.store_url && !settings.connections, ROLE_REGISTRY,
@@ -347,6 +352,10 @@ check_settings(void)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
     if (settings.max_message_bytes > UINT32_MAX / 2)
         return error_new(CODE_INVALID_ARGUMENT, "--max-message-bytes: at most %u", UINT32_MAX / 2);
+    if (settings.metrics_volumes > MOST_METRICS_VOLUMES ||
+        (settings.metrics_volumes && !settings.http))
+        return error_new(CODE_INVALID_ARGUMENT, "--metrics-volumes: at most %d, and with --http",
+                         MOST_METRICS_VOLUMES);
     if (settings.overprovisioning > CONTROLLER_MOST_OVERPROVISIONING)
         return error_new(CODE_INVALID_ARGUMENT, "--overprovisioning: at most %d percent",
                          CONTROLLER_MOST_OVERPROVISIONING);

@@ -36,6 +36,7 @@ struct serve_settings {
     unsigned long socket_mode;
     unsigned long max_message_bytes;
     unsigned long max_volumes;
+    unsigned long metrics_volumes;
     unsigned long overprovisioning; /* percent */
     const char *log_level;
     const char *log_format;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cluster/cluster_metrics.h"
 #include "cluster/member_rows.h"
 #include "registry/client/announcer.h"
 #include "registry/client/node_watcher.h"
@@ -25,11 +26,7 @@ struct cluster {
     struct store *rows;
     atomic_bool is_known;    /* all members have been told once */
     atomic_uint unannounced; /* connections of this node */
-    atomic_ullong moves[MOVE_ENDS];
-    struct {
-        atomic_ullong wanted, missing, held;
-        atomic_ullong received_bytes;
-    } replicas;
+    struct cluster_metrics metrics;
 
     pthread_mutex_t lock;    /* of the remotes */
     struct remote **remotes; /* opened so far; a member with another address gets a new one */
@@ -223,62 +220,49 @@ cluster_end_announcement(struct cluster *cluster)
     atomic_fetch_sub(&cluster->unannounced, 1);
 }
 
+/* ---- metrics ---- */
+
 void
-cluster_count_move(struct cluster *cluster, enum move_end end)
+cluster_count_move(struct cluster *cluster, const struct move_measure *measure)
 {
-    atomic_fetch_add_explicit(&cluster->moves[end], 1, memory_order_relaxed);
+    cluster_metrics_count_move(&cluster->metrics, measure);
 }
 
-static void
-replace(atomic_ullong *sum, uint64_t before, uint64_t now)
+void
+cluster_count_received(struct cluster *cluster, uint64_t bytes)
 {
-    atomic_fetch_add_explicit(sum, now - before, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cluster->metrics.received_bytes, bytes, memory_order_relaxed);
 }
 
 void
 cluster_count_replicas(struct cluster *cluster, const struct replica_figures *before,
                        const struct replica_figures *now)
 {
-    replace(&cluster->replicas.wanted, before->wanted, now->wanted);
-    replace(&cluster->replicas.missing, before->missing, now->missing);
-    replace(&cluster->replicas.held, before->held, now->held);
+    cluster_metrics_count_replicas(&cluster->metrics, before, now);
 }
 
 void
 cluster_count_replica_bytes(struct cluster *cluster, uint64_t bytes)
 {
-    atomic_fetch_add_explicit(&cluster->replicas.received_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cluster->metrics.replicas.received_bytes, bytes,
+                              memory_order_relaxed);
 }
 
-static void
-print_replicas(const struct cluster *cluster, struct buffer *out)
+/* Calls to a node that has got another address are counted from 0 again. */
+static struct peer_figures
+figures_of(struct cluster *cluster, const struct member *member)
 {
-    buffer_print(out,
-                 "# HELP skycap_replicas Copies of snapshots: those that snapshots of this node "
-                 "want on other nodes, those of them that are missing, and those of other nodes' "
-                 "snapshots that this node holds.\n# TYPE skycap_replicas gauge\n"
-                 "skycap_replicas{state=\"wanted\"} %llu\n"
-                 "skycap_replicas{state=\"missing\"} %llu\n"
-                 "skycap_replicas{state=\"held\"} %llu\n",
-                 atomic_load_explicit(&cluster->replicas.wanted, memory_order_relaxed),
-                 atomic_load_explicit(&cluster->replicas.missing, memory_order_relaxed),
-                 atomic_load_explicit(&cluster->replicas.held, memory_order_relaxed));
-    buffer_print(out,
-                 "# HELP skycap_replica_received_bytes_total Bytes of streams that became copies "
-                 "of snapshots on this node.\n# TYPE skycap_replica_received_bytes_total counter\n"
-                 "skycap_replica_received_bytes_total %llu\n",
-                 atomic_load_explicit(&cluster->replicas.received_bytes, memory_order_relaxed));
-}
-
-static void
-print_moves(const struct cluster *cluster, struct buffer *out)
-{
-    static const char *const names[MOVE_ENDS] = {"succeeded", "failed", "cancelled"};
-    buffer_print(out, "# HELP skycap_moves_total Moves of volumes to this node that have ended.\n"
-                      "# TYPE skycap_moves_total counter\n");
-    for (int end = 0; end < MOVE_ENDS; end++)
-        buffer_print(out, "skycap_moves_total{result=\"%s\"} %llu\n", names[end],
-                     atomic_load_explicit(&cluster->moves[end], memory_order_relaxed));
+    struct peer_figures figures = {.node_id = member->id};
+    struct remote_counts counts = {0};
+    pthread_mutex_lock(&cluster->lock);
+    size_t at = find_remote(cluster, member->id);
+    if (at < cluster->remote_count)
+        counts = remote_count(cluster->remotes[at]);
+    pthread_mutex_unlock(&cluster->lock);
+    figures.is_up = !member->is_expired && !counts.is_unreachable;
+    figures.calls = counts.calls;
+    figures.failures = counts.failures;
+    return figures;
 }
 
 void
@@ -287,18 +271,20 @@ cluster_print_metrics(struct cluster *cluster, struct buffer *out)
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(cluster, &arena);
-    size_t lost = 0;
-    for (size_t i = 0; i < members.count; i++)
-        lost += members.items[i].is_expired;
-    buffer_print(out,
-                 "# HELP skycap_cluster_nodes Nodes of the cluster. A lost one has not renewed its "
-                 "registration.\n# TYPE skycap_cluster_nodes gauge\n"
-                 "skycap_cluster_nodes{state=\"registered\"} %zu\n"
-                 "skycap_cluster_nodes{state=\"lost\"} %zu\n",
-                 members.count - lost, lost);
+    struct peer_figures *peers = arena_alloc(&arena, members.count * sizeof *peers);
+    struct node_figures nodes = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < members.count; i++) {
+        const struct member *member = &members.items[i];
+        nodes.lost += member->is_expired;
+        nodes.registered += !member->is_expired;
+        nodes.draining += text_map_find(&member->attributes, CLUSTER_DRAINING) != NULL;
+        if (strcmp(member->id, cluster->options.node_id) != 0)
+            peers[count++] = figures_of(cluster, member);
+    }
+    cluster_metrics_print_nodes(&nodes, peers, count, out);
     sender_print_metrics(cluster->sender, out);
-    print_moves(cluster, out);
-    print_replicas(cluster, out);
+    cluster_metrics_print(&cluster->metrics, out);
 }
 
 /* ---- life ---- */
@@ -369,6 +355,7 @@ cluster_open(const struct cluster_options *options, struct cluster **out)
     cluster->options = *options;
     cluster->members = members_new();
     cluster->sender = sender_new(options->transfer_rate);
+    cluster_metrics_init(&cluster->metrics);
     pthread_mutex_init(&cluster->lock, NULL);
     struct error *error = open_announcer(cluster);
     if (!error)

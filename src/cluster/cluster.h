@@ -91,7 +91,10 @@ void cluster_begin_announcement(struct cluster *cluster);
 void cluster_end_announcement(struct cluster *cluster);
 
 /* For the metrics: a move of a volume to this node has ended. Any thread. */
-void cluster_count_move(struct cluster *cluster, enum move_end end);
+void cluster_count_move(struct cluster *cluster, const struct move_measure *measure);
+
+/* Bytes of a stream have arrived from another node. Any thread. */
+void cluster_count_received(struct cluster *cluster, uint64_t bytes);
 
 /* The same for copies of snapshots: what was counted before is replaced. Any thread. */
 void cluster_count_replicas(struct cluster *cluster, const struct replica_figures *before,

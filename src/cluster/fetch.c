@@ -271,9 +271,19 @@ wait_for_cancel(void *argument)
     return NULL;
 }
 
+static uint64_t
+data_bytes(const Skycap__V1__FetchReply *reply)
+{
+    return reply->what_case == SKYCAP__V1__FETCH_REPLY__WHAT_DATA ? reply->data.len
+           : reply->what_case == SKYCAP__V1__FETCH_REPLY__WHAT_COMPRESSED
+               ? reply->compressed->data.len
+               : 0;
+}
+
 /* Takes messages until the last one. */
 static struct error *
-receive(struct client_call *stream, const struct remote_fetch *fetch, struct stream_position *end)
+receive(struct cluster *cluster, struct client_call *stream, const struct remote_fetch *fetch,
+        struct stream_position *end)
 {
     bool has_ended = false;
     struct arena arena AUTO(arena_clear);
@@ -285,6 +295,7 @@ receive(struct client_call *stream, const struct remote_fetch *fetch, struct str
             return error;
         if (!reply)
             break;
+        cluster_count_received(cluster, data_bytes(reply));
         error = take_reply(fetch, reply, &arena, &has_ended, end);
         if (error)
             return error;
@@ -297,14 +308,14 @@ receive(struct client_call *stream, const struct remote_fetch *fetch, struct str
 }
 
 static struct error *
-receive_or_cancel(struct client_call *stream, const struct remote_fetch *fetch,
-                  struct stream_position *end)
+receive_or_cancel(struct cluster *cluster, struct client_call *stream,
+                  const struct remote_fetch *fetch, struct stream_position *end)
 {
     struct canceller canceller = {.fetch = fetch, .stream = stream};
     int failed = pthread_create(&canceller.thread, NULL, wait_for_cancel, &canceller);
     if (failed)
         return error_from_errno(failed, "start the thread that cancels a transfer");
-    struct error *error = receive(stream, fetch, end);
+    struct error *error = receive(cluster, stream, fetch, end);
     atomic_store(&canceller.is_over, true);
     pthread_join(canceller.thread, NULL);
     return error;
@@ -341,7 +352,7 @@ fetch_data(void *context, const struct remote_fetch *fetch, struct stream_positi
     request.from = &from;
     error = remote_stream(remote, call, SKYCAP_V1_TRANSFER_FETCH, &request.base, &stream);
     if (!error) {
-        error = receive_or_cancel(stream, fetch, end);
+        error = receive_or_cancel(fetcher->cluster, stream, fetch, end);
         client_call_free(stream);
     }
     call_free_detached(call);

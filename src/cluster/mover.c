@@ -152,10 +152,10 @@ ask(void *context, const char *node_id, const char *handle, bool is_gone, struct
 }
 
 static void
-count(void *context, enum move_end end)
+count(void *context, const struct move_measure *measure)
 {
     const struct mover *mover = context;
-    cluster_count_move(mover->cluster, end);
+    cluster_count_move(mover->cluster, measure);
 }
 
 static void

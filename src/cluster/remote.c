@@ -27,6 +27,8 @@ struct remote {
     char *address;
     char *tls_name;
     struct channel *channel;
+    atomic_ullong calls;
+    atomic_ullong failures;
     atomic_uint_fast64_t failed_ns; /* when the last call did not reach the node; 0: it did */
 };
 
@@ -101,12 +103,23 @@ remote_is_failing(const struct remote *remote)
     return failed_ns && clock_now_ns() - failed_ns < FAILING_NS;
 }
 
+struct remote_counts
+remote_count(const struct remote *remote)
+{
+    return (struct remote_counts){atomic_load(&remote->calls), atomic_load(&remote->failures),
+                                  atomic_load(&remote->failed_ns) != 0};
+}
+
+/* A node that answers with an error is there. A caller who gave up says nothing about it. */
 static void
 note_result(struct remote *remote, const struct error *error)
 {
-    bool has_failed = error && !error->from_peer && error->code == CODE_UNAVAILABLE;
-    if (has_failed || !error || error->from_peer)
-        atomic_store_explicit(&remote->failed_ns, has_failed ? clock_now_ns() : 0,
+    bool has_answered = !error || error->from_peer;
+    bool is_away = !has_answered && error->code == CODE_UNAVAILABLE;
+    atomic_fetch_add(&remote->calls, 1);
+    atomic_fetch_add(&remote->failures, !has_answered && error->code != CODE_CANCELLED);
+    if (has_answered || is_away)
+        atomic_store_explicit(&remote->failed_ns, is_away ? clock_now_ns() : 0,
                               memory_order_relaxed);
 }
 
@@ -135,8 +148,9 @@ remote_begin(struct remote *remote, struct call *call, const struct method *meth
              struct client_call **out)
 {
     struct call_options options = {.parent = call_as_parent(call)};
-    return error_wrap(client_call_open(remote->channel, method, &options, out), "node \"%s\"",
-                      remote->node_id);
+    struct error *error = client_call_open(remote->channel, method, &options, out);
+    note_result(remote, error);
+    return error_wrap(error, "node \"%s\"", remote->node_id);
 }
 
 struct error *

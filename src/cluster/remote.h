@@ -29,6 +29,14 @@ struct remote *remote_share(struct remote *remote);
 /* Calls in progress hold references of their own. Any thread. NULL is fine. */
 void remote_release(struct remote *remote);
 
+/* Calls to the node so far, and whether the last one found that it cannot be reached. */
+struct remote_counts {
+    uint64_t calls;
+    uint64_t failures; /* that the node did not answer */
+    bool is_unreachable;
+};
+struct remote_counts remote_count(const struct remote *remote);
+
 const char *remote_address(const struct remote *remote);
 const char *remote_node_id(const struct remote *remote);
 

@@ -73,6 +73,7 @@ struct cluster;
 struct drill_turns;
 struct driver;
 struct figures;
+struct figures_request;
 struct ops;
 
 /*
@@ -130,8 +131,9 @@ struct driver_ops {
      */
     struct ops *(*operations)(struct driver *driver);
     /* For metrics. NULL: the driver has none. */
-    void (*figures)(struct driver *driver, struct figures *out);
-    /* Metrics of the drills that its engine has run. NULL: it runs none. */
+    void (*figures)(struct driver *driver, const struct figures_request *request,
+                    struct figures *out);
+    /* Metrics of the exports and drills of its engine. NULL: it has none. */
     void (*print_drills)(struct driver *driver, struct buffer *out);
     /*
      * From now on its engine can copy what other nodes have. May be called repeatedly, by one

@@ -196,9 +196,9 @@ operations_of_local(struct driver *driver)
 }
 
 static void
-figures_of_local(struct driver *driver, struct figures *out)
+figures_of_local(struct driver *driver, const struct figures_request *request, struct figures *out)
 {
-    figures_get(((struct local *)driver)->storage.engine, out);
+    figures_get(((struct local *)driver)->storage.engine, request, out);
 }
 
 static void

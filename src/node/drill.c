@@ -21,6 +21,7 @@
 #include "volumes/copy.h"
 #include "volumes/handle.h"
 #include "volumes/import.h"
+#include "volumes/repository_counts.h"
 
 #define NAME_PREFIX "skycap-drill-"
 #define WAIT_MS 200
@@ -233,6 +234,15 @@ run(struct drill *drill)
     return error;
 }
 
+/* For metrics. */
+static void
+count(struct engine *engine, const char *repository, const struct error *result, uint64_t ms)
+{
+    struct repository_count add = {.drill_ms = result ? 0 : ms};
+    add.drills[repository_counts_end_of(result)] = 1;
+    repository_counts_add(engine->repository_counts, repository, &add);
+}
+
 struct error *
 drill_run(struct engine *engine, const struct drill_request *request, struct arena *arena,
           struct drill_result *out)
@@ -242,6 +252,7 @@ drill_run(struct engine *engine, const struct drill_request *request, struct are
                           .arena = arena,
                           .result = out,
                           .step_ms = clock_now_ms()};
+    uint64_t start_ms = drill.step_ms;
     *out = (struct drill_result){.id = ""};
     struct error *error = run(&drill);
     repository_pool_release(&drill.use);
@@ -253,7 +264,10 @@ drill_run(struct engine *engine, const struct drill_request *request, struct are
     if (!error)
         error = STEAL(removal);
     error_free(removal);
-    return error ? error : remember_success(&drill);
+    if (!error)
+        error = remember_success(&drill);
+    count(engine, request->repository, error, clock_now_ms() - start_ms);
+    return error;
 }
 
 struct error *
@@ -288,24 +302,4 @@ drill_sweep(struct engine *engine)
                      LOG_TEXT("error", failed->message));
     }
     error_free(error);
-}
-
-void
-drill_print_metrics(struct engine *engine, struct buffer *out)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct text_list names = {0};
-    if (!engine->repositories)
-        return;
-    error_free(repository_pool_list(engine, &arena, &names));
-    buffer_print(out, "# HELP skycap_drill_last_success_timestamp_seconds When a restore drill "
-                      "succeeded last; 0: never.\n"
-                      "# TYPE skycap_drill_last_success_timestamp_seconds gauge\n");
-    for (size_t i = 0; i < names.count; i++) {
-        int64_t ns;
-        error_free(drill_last_success(engine, names.items[i], &ns));
-        buffer_print(out, "skycap_drill_last_success_timestamp_seconds{repository=\"%s\"} %jd\n",
-                     names.items[i], (intmax_t)(ns / 1000000000));
-    }
 }

@@ -40,7 +40,7 @@ MUST_CHECK struct error *drill_last_success(struct engine *engine, const char *r
 /* Deletes the volumes of drills that a crash has ended. Called at start. */
 void drill_sweep(struct engine *engine);
 
-/* The last successes of all repositories, as metrics. */
+/* The exports and drills of all repositories, as metrics: drill_metrics.c. */
 void drill_print_metrics(struct engine *engine, struct buffer *out);
 
 /* ---- the schedule: drill_schedule.c ---- */

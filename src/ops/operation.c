@@ -204,7 +204,9 @@ write_result(struct operation *operation, const struct error *result)
         error = write_refused_end(operation, error, &arena);
     }
     pthread_mutex_lock(&operation->ops->lock);
-    operation->ops->ended[record.state]++;
+    struct ops_ended *ended =
+        &operation->ops->ended[ops_find_kind(operation->ops, operation->record.kind)];
+    ended->counts[record.state]++;
     operation->phase = PHASE_ENDED; /* no save follows */
     pthread_mutex_unlock(&operation->ops->lock);
     pthread_mutex_unlock(&operation->saving);

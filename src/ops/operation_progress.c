@@ -149,20 +149,3 @@ ops_log_stalled(struct ops *ops)
             log_stalled(o);
     pthread_mutex_unlock(&ops->lock);
 }
-
-struct ops_counts
-ops_count(struct ops *ops)
-{
-    pthread_mutex_lock(&ops->lock);
-    struct ops_counts counts = {.succeeded = ops->ended[OPERATION_STATE(SUCCEEDED)],
-                                .failed = ops->ended[OPERATION_STATE(FAILED)],
-                                .cancelled = ops->ended[OPERATION_STATE(CANCELLED)]};
-    for (const struct operation *o = ops->unfinished; o; o = o->next) {
-        counts.queued += o->record.phase == OPERATION_PHASE(QUEUED);
-        counts.working += o->record.phase == OPERATION_PHASE(WORKING);
-        counts.waiting += o->record.phase == OPERATION_PHASE(WAITING);
-        counts.stalled += ops_is_stalled(&o->record);
-    }
-    pthread_mutex_unlock(&ops->lock);
-    return counts;
-}

@@ -186,6 +186,10 @@ struct error *
 ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count, void *context)
 {
     struct resuming resuming = {ops, kinds, count, context};
+    pthread_mutex_lock(&ops->lock);
+    for (size_t i = 0; i < count; i++)
+        ops_find_kind(ops, kinds[i].name);
+    pthread_mutex_unlock(&ops->lock);
     return error_wrap(ops_walk(ops, resume, &resuming), "look for unfinished operations");
 }
 

@@ -154,8 +154,13 @@ bool ops_is_stalled(const operation_record *operation);
 /* Logs those that have stalled, each time once. To be called from time to time. */
 void ops_log_stalled(struct ops *ops);
 
-/* How many there are. */
+#define OPS_MOST_KINDS 12      /* that are counted one by one */
+#define OPS_KIND_SIZE 32       /* with the NUL */
+#define OPS_OTHER_KIND "other" /* what all others are counted as */
+
+/* How many there are of a kind. */
 struct ops_counts {
+    char kind[OPS_KIND_SIZE];
     unsigned queued;
     unsigned working;
     unsigned waiting;   /* for something outside */
@@ -164,7 +169,9 @@ struct ops_counts {
     uint64_t failed;
     uint64_t cancelled;
 };
-struct ops_counts ops_count(struct ops *ops);
+
+/* Of each kind that ops_resume was given, or that there was one of. Returns how many kinds. */
+size_t ops_count(struct ops *ops, struct ops_counts out[OPS_MOST_KINDS + 1]);
 
 /* In the order of ids. `after`: NULL or the last id seen; `limit` 0: all. */
 struct ops_page {

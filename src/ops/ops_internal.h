@@ -35,6 +35,12 @@ struct operation {
     bool is_told_stalled; /* it was logged */
 };
 
+/* Operations of one kind that have ended since the start. */
+struct ops_ended {
+    char kind[OPS_KIND_SIZE];
+    uint64_t counts[OPERATION_STATE(CANCELLED) + 1]; /* by state */
+};
+
 struct ops {
     struct ops_options options;
     pthread_mutex_t lock;      /* for all below, and for operations except `work` and `texts` */
@@ -50,9 +56,10 @@ struct ops {
     unsigned returning_count; /* of these: those that wait for their turn */
     bool is_stopped;
     bool is_sweeping;
-    size_t ended_count;                             /* approximate */
-    uint64_t ended[OPERATION_STATE(CANCELLED) + 1]; /* by state, since the start */
-    uint64_t swept_ms;                              /* when the last sweep began; 0: never */
+    size_t ended_count;                         /* approximate */
+    struct ops_ended ended[OPS_MOST_KINDS + 1]; /* the last one: of all other kinds */
+    size_t kind_count;                          /* in `ended` */
+    uint64_t swept_ms;                          /* when the last sweep began; 0: never */
 };
 
 /* ---- ops.c ---- */
@@ -122,6 +129,11 @@ MUST_CHECK struct error *ops_read(struct ops *ops, const char *id, struct arena 
 typedef struct error *ops_visit(void *context, const struct store_entry *entry,
                                 const operation_record *record);
 MUST_CHECK struct error *ops_walk(struct ops *ops, ops_visit *visit, void *context);
+
+/* ---- ops_counts.c ---- */
+
+/* The place of the kind in `ended`, a new one if it is new. The caller holds the lock. */
+size_t ops_find_kind(struct ops *ops, const char *kind);
 
 /* ---- ops_sweep.c ---- */
 

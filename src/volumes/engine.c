@@ -13,6 +13,7 @@
 #include "volumes/handle.h"
 #include "volumes/move.h"
 #include "volumes/replica.h"
+#include "volumes/repository_counts.h"
 #include "volumes/restore.h"
 #include "volumes/settled.h"
 #include "volumes/upkeep.h"
@@ -82,6 +83,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     attached_init(&engine->attached);
     transfer_ids_init(&engine->transfer_ids);
     engine->figures = figures_cache_new();
+    engine->repository_counts = repository_counts_new();
     stream_slots_init(&engine->slots);
     repository_pool_init(&engine->repository_pool);
     engine->repositories = options->repositories;
@@ -144,6 +146,7 @@ engine_close(struct engine *engine)
     pthread_mutex_destroy(&engine->abandoned_freezes.lock);
     usage_cache_clear(&engine->usages);
     figures_cache_free(engine->figures);
+    repository_counts_free(engine->repository_counts);
     attached_clear(&engine->attached);
     transfer_ids_clear(&engine->transfer_ids);
     stream_slots_clear(&engine->slots);

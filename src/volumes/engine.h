@@ -33,6 +33,7 @@
 #include "volumes/usage_cache.h"
 
 struct figures_cache;
+struct repository_counts;
 struct move_cluster;
 struct move_upkeep;
 struct remote_data;
@@ -74,6 +75,7 @@ struct engine {
         is_reconciled; /* its volumes have been compared with the registry: move_recover.c */
     struct usage_cache usages;
     struct figures_cache *figures;
+    struct repository_counts *repository_counts;
     struct transfer_ids transfer_ids;
     const struct repository_places *repositories; /* NULL: none */
     const char *cache_directory;                  /* for what can be made again */

@@ -21,6 +21,7 @@
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/export_internal.h"
+#include "volumes/repository_counts.h"
 #include "volumes/snapshot.h"
 
 #define PAUSE_MS 2000u /* while the repository cannot be reached */
@@ -187,13 +188,27 @@ run(void *context, const struct progress *progress)
     return error;
 }
 
+/* For metrics. */
+static void
+count(struct exporting *export, const struct error *result)
+{
+    struct repository_count add = {
+        .read_bytes = result ? 0 : export->record.bytes_read,
+        .stored_bytes = result ? 0 : export->record.bytes_stored,
+    };
+    add.exports[repository_counts_end_of(result)] = 1;
+    repository_counts_add(export->engine->repository_counts, export->repository_name, &add);
+}
+
 static void
 settle(void *context, const struct error *result, struct arena *arena, struct ops_changes *out)
 {
-    (void)result;
     struct exporting *export = context;
     out->items[out->count++] =
         (struct store_change){export_position_row(export->operation, arena), NULL, 0, STORE_ANY};
+    if (!result)
+        out->items[out->count++] = repository_counts_note_export(export->repository_name, arena);
+    count(export, result);
 }
 
 /* ---- starting ---- */

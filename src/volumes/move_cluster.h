@@ -25,6 +25,13 @@ struct move_answer {
 
 enum move_end { MOVE_SUCCEEDED, MOVE_FAILED, MOVE_CANCELLED, MOVE_ENDS };
 
+/* A move to this node that has ended. */
+struct move_measure {
+    enum move_end end;
+    uint64_t duration_ms;    /* in this process */
+    uint64_t unavailable_ms; /* of one that has succeeded */
+};
+
 struct move_cluster {
     const struct ownership *owners;
     /*
@@ -58,7 +65,7 @@ struct move_cluster {
     struct error *(*ask)(void *context, const char *node_id, const char *handle, bool is_gone,
                          struct move_answer *out);
     /* For the metrics: a move to this node has ended. */
-    void (*count)(void *context, enum move_end end);
+    void (*count)(void *context, const struct move_measure *measure);
     void *context;
 };
 

@@ -12,6 +12,7 @@
 
 struct move_work {
     struct engine *engine;
+    uint64_t started_ms; /* in this process */
     const struct move_cluster *cluster;
     const struct remote_data *remote;
     const struct progress *progress;

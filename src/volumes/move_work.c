@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "volumes/move.h"
 #include "volumes/move_fetch.h"
@@ -142,13 +143,17 @@ drop_data(struct move_work *work, struct arena *arena)
 }
 
 static void
-count(const struct move_work *work, const struct error *result)
+count(const struct move_work *work, const struct error *result, uint64_t unavailable_ms)
 {
-    enum move_end end = !result                          ? MOVE_SUCCEEDED
-                        : result->code == CODE_CANCELLED ? MOVE_CANCELLED
-                                                         : MOVE_FAILED;
+    struct move_measure measure = {
+        .end = !result                          ? MOVE_SUCCEEDED
+               : result->code == CODE_CANCELLED ? MOVE_CANCELLED
+                                                : MOVE_FAILED,
+        .duration_ms = clock_now_ms() - work->started_ms,
+        .unavailable_ms = unavailable_ms,
+    };
     if (work->cluster)
-        work->cluster->count(work->cluster->context, end);
+        work->cluster->count(work->cluster->context, &measure);
 }
 
 /*
@@ -162,7 +167,7 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
     struct row row;
     struct error *error AUTO(error_cleanup) =
         rows_get(work->engine, &volume_rows, work->handle, &work->arena, &row);
-    count(work, result);
+    count(work, result, error ? 0 : ((const volume_record *)row.record)->unavailable_ms);
     if (!result || error)
         return;
     work->record = (volume_record *)row.record;
@@ -215,6 +220,7 @@ move_work_spec(struct engine *engine, const char *handle)
 {
     struct move_work *work = memory_zeroed(sizeof *work);
     work->engine = engine;
+    work->started_ms = clock_now_ms();
     arena_init(&work->arena, NULL, 0, SIZE_MAX);
     snprintf(work->handle, sizeof work->handle, "%s", handle);
     return (struct ops_spec){

@@ -24,11 +24,12 @@ expect_equal "volumes" "$(value 'skycap_volumes{connection="local",state="ready"
 expect_equal "snapshots" "$(value 'skycap_snapshots{connection="local",state="ready"}')" 1
 expect_equal "their sizes" "$(value 'skycap_provisioned_bytes{connection="local"}')" $((3 << 20))
 expect_equal "ended operations" \
-    "$(value 'skycap_operations_total{connection="local",state="succeeded"}')" 1
-expect_equal "working operations" "$(value 'skycap_operations{connection="local",state="working"}')" 0
-room=$(value 'skycap_pool_capacity_bytes{connection="local"}')
-left=$(value 'skycap_pool_available_bytes{connection="local"}')
-[ "$left" -gt 0 ] && [ "$room" -ge "$left" ] || fail "room: $left of $room"
+    "$(value 'skycap_operations_total{connection="local",kind="copy-snapshot",state="succeeded"}')" 1
+expect_equal "working operations" "$(value 'skycap_operations{connection="local",kind="copy-snapshot",state="working"}')" 0
+room=$(value 'skycap_pool_capacity_bytes{connection="local",backend="dir"}')
+left=$(value 'skycap_pool_available_bytes{connection="local",backend="dir"}')
+used=$(value 'skycap_pool_used_bytes{connection="local",backend="dir"}')
+[ "$left" -gt 0 ] && [ "$room" -ge $((left + used)) ] && [ "$used" -gt 0 ] || fail "room: $left left and $used used of $room"
 stop_server "$SERVER" || fail "the server did not end well"
 
 mkdir "$SKYCAP_TMP/connections"

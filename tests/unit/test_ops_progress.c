@@ -182,9 +182,10 @@ those_in_the_background_leave_room_for_others(void)
     CHECK(wait_for_count(&bench.job, &bench.job.running, 1));
     CHECK_OK(start(bench.ops, &bench.job, "c"));
     CHECK(wait_for_count(&bench.job, &bench.job.running, 2));
-    struct ops_counts counts = ops_count(bench.ops);
-    CHECK_NUMBER(counts.working, 2);
-    CHECK_NUMBER(counts.queued, 1);
+    struct ops_counts counts[OPS_MOST_KINDS + 1];
+    CHECK_NUMBER(ops_count(bench.ops, counts), 1);
+    CHECK_NUMBER(counts[0].working, 2);
+    CHECK_NUMBER(counts[0].queued, 1);
     operation_record *record;
     CHECK_OK(ops_get(bench.ops, "b", &bench.arena, &record));
     CHECK_NUMBER(record->phase, OPERATION_PHASE(QUEUED));
@@ -194,7 +195,30 @@ those_in_the_background_leave_room_for_others(void)
     CHECK_NUMBER(wait_for(&bench, "b")->state, STATE(SUCCEEDED));
     CHECK_NUMBER(wait_for(&bench, "c")->state, STATE(SUCCEEDED));
     CHECK_NUMBER(wait_for(&bench, "a")->state, STATE(SUCCEEDED));
-    CHECK_NUMBER(ops_count(bench.ops).succeeded, 3);
+    CHECK_NUMBER(ops_count(bench.ops, counts), 1);
+    CHECK_NUMBER(counts[0].succeeded, 3);
+    bench_close(&bench);
+}
+
+static void
+kinds_are_counted_apart_and_the_many_together(void)
+{
+    struct bench bench;
+    struct ops_counts counts[OPS_MOST_KINDS + 1];
+    bench_open(&bench, (struct ops_options){0});
+    allow_end(&bench.job);
+    for (size_t i = 0; i < OPS_MOST_KINDS + 2; i++) {
+        char name[] = {'k', (char)('a' + i), 0};
+        struct ops_spec spec = spec_for(&bench.job, name);
+        spec.kind = name;
+        CHECK_OK(ops_start(bench.ops, &spec));
+        CHECK_NUMBER(wait_for(&bench, name)->state, STATE(SUCCEEDED));
+    }
+    CHECK_NUMBER(ops_count(bench.ops, counts), OPS_MOST_KINDS + 1);
+    CHECK_TEXT(counts[1].kind, "kb");
+    CHECK_NUMBER(counts[1].succeeded, 1);
+    CHECK_TEXT(counts[OPS_MOST_KINDS].kind, OPS_OTHER_KIND);
+    CHECK_NUMBER(counts[OPS_MOST_KINDS].succeeded, 2);
     bench_close(&bench);
 }
 
@@ -207,5 +231,6 @@ main(void)
     resumed_work_has_its_cursor();
     work_without_progress_for_a_minute_is_stalled();
     those_in_the_background_leave_room_for_others();
+    kinds_are_counted_apart_and_the_many_together();
     return check_report("test_ops_progress");
 }

@@ -25,8 +25,13 @@ void connection_metrics_clear(struct connection_metrics *metrics);
 struct connection_counters *connection_metrics_counters(struct connection_metrics *metrics,
                                                         const char *name);
 
+struct connection_metrics_request {
+    size_t most_usages; /* how many volumes of each connection are measured one by one */
+    struct ops *own;    /* operations of no connection: they have the connection "" */
+};
+
 /* In Prometheus' text format, with the state of the connections of the set. */
 void connection_metrics_print(struct connection_metrics *metrics, const struct connection_set *set,
-                              struct buffer *out);
+                              const struct connection_metrics_request *request, struct buffer *out);
 
 #endif

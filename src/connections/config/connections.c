@@ -441,8 +441,9 @@ connections_close(struct connections *connections)
 }
 
 void
-connections_print_metrics(struct connections *connections, struct buffer *out)
+connections_print_metrics(struct connections *connections,
+                          const struct connection_metrics_request *request, struct buffer *out)
 {
     struct connection_set *set AUTO(connection_set_cleanup) = connections_current(connections);
-    connection_metrics_print(&connections->metrics, set, out);
+    connection_metrics_print(&connections->metrics, set, request, out);
 }

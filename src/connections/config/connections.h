@@ -13,6 +13,7 @@
 #include "store/store.h"
 
 struct cluster;
+struct connection_metrics_request;
 struct connections;
 struct drill_turns;
 
@@ -64,6 +65,8 @@ MUST_CHECK struct error *connections_reload(struct connections *connections);
 MUST_CHECK struct error *connections_forget(struct connections *connections, const char *name);
 
 /* In Prometheus' text format. */
-void connections_print_metrics(struct connections *connections, struct buffer *out);
+void connections_print_metrics(struct connections *connections,
+                               const struct connection_metrics_request *request,
+                               struct buffer *out);
 
 #endif

@@ -79,6 +79,6 @@ MUST_CHECK struct error *router_describe_node(const struct router *router, struc
 /* Tells when that answer may have changed. */
 struct fact_changes *router_changes(const struct router *router);
 
-void router_print_metrics(struct router *router, struct buffer *out);
+void router_print_metrics(struct router *router, size_t most_usages, struct buffer *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cluster/cluster.h"
 #include "cluster/drill_turns.h"
+#include "connections/config/connection_metrics.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/topology_keys.h"
@@ -208,9 +209,10 @@ router_changes(const struct router *router)
 }
 
 void
-router_print_metrics(struct router *router, struct buffer *out)
+router_print_metrics(struct router *router, size_t most_usages, struct buffer *out)
 {
-    connections_print_metrics(router->connections, out);
+    struct connection_metrics_request request = {most_usages, router->ops};
+    connections_print_metrics(router->connections, &request, out);
     router_print_drills(router, out);
     if (router->cluster)
         cluster_print_metrics(router->cluster, out);

@@ -2,13 +2,12 @@
 /* Counters, and their Prometheus text format: see metrics.h. */
 #include "rpc/runtime/metrics.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/prometheus.h"
 
 static const struct {
     uint64_t nanoseconds;
@@ -66,80 +65,49 @@ print_histogram(const struct method_metrics *method, enum code code, struct buff
 }
 
 static void
-print_header(struct buffer *out, const char *name, const char *kind, const char *help)
-{
-    buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
-}
-
-static void
 print_calls(const struct metrics *metrics, struct buffer *out)
 {
-    print_header(out, "skycap_rpc_calls_total", "counter",
-                 "Calls answered, by method and gRPC code.");
+    prometheus_print_family(out, "skycap_rpc_calls_total", "counter",
+                            "Calls answered, by method and gRPC code.");
     for (const struct method_metrics *m = metrics->methods; m; m = m->next)
         for (int code = 0; code < CODE_COUNT; code++)
             if (m->codes[code])
                 buffer_print(out, "skycap_rpc_calls_total{method=\"%s\",code=\"%s\"} %" PRIu64 "\n",
                              m->path, error_code_name((enum code)code), m->codes[code]);
-    print_header(out, "skycap_rpc_in_flight", "gauge", "Calls in progress.");
+    prometheus_print_family(out, "skycap_rpc_in_flight", "gauge", "Calls in progress.");
     for (const struct method_metrics *m = metrics->methods; m; m = m->next)
         buffer_print(out, "skycap_rpc_in_flight{method=\"%s\"} %" PRIu64 "\n", m->path,
                      m->in_flight);
-    print_header(out, "skycap_rpc_duration_seconds", "histogram",
-                 "Time from a call's header to its status.");
+    prometheus_print_family(out, "skycap_rpc_duration_seconds", "histogram",
+                            "Time from a call's header to its status.");
     for (const struct method_metrics *m = metrics->methods; m; m = m->next)
         for (int code = 0; code < CODE_COUNT; code++)
             if (m->codes[code])
                 print_histogram(m, (enum code)code, out);
 }
 
-static void
-print_number(struct buffer *out, const char *name, const char *kind, const char *help,
-             uint64_t number)
-{
-    print_header(out, name, kind, help);
-    buffer_print(out, "%s %" PRIu64 "\n", name, number);
-}
-
-/* From the second number in statm, which is in pages. */
-static uint64_t
-resident_bytes(void)
-{
-    char text[128] = "";
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    const char *second = got > 0 ? strchr(text, ' ') : NULL;
-    uint64_t pages = second ? strtoull(second, NULL, 10) : 0;
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 void
 metrics_print(const struct metrics *metrics, struct buffer *out)
 {
     print_calls(metrics, out);
-    print_number(out, "skycap_rpc_received_bytes_total", "counter", "Bytes from clients.",
-                 metrics->server_bytes.bytes_in);
-    print_number(out, "skycap_rpc_sent_bytes_total", "counter", "Bytes to clients.",
-                 metrics->server_bytes.bytes_out);
-    print_number(out, "skycap_rpc_client_received_bytes_total", "counter",
-                 "Bytes from servers that we call.", metrics->client_bytes.bytes_in);
-    print_number(out, "skycap_rpc_client_sent_bytes_total", "counter",
-                 "Bytes to servers that we call.", metrics->client_bytes.bytes_out);
-    print_number(out, "skycap_rpc_connections", "gauge", "Open connections of clients.",
-                 metrics->server_connections);
-    print_number(out, "skycap_rpc_connections_total", "counter", "Connections accepted.",
-                 metrics->server_connections_total);
-    print_number(out, "skycap_rpc_connections_refused_total", "counter",
-                 "Connections over the limit.", metrics->refused_connections_total);
-    print_number(out, "skycap_rpc_client_connections", "gauge", "Open connections to servers.",
-                 metrics->client_connections);
-    print_number(out, "skycap_rpc_client_connections_total", "counter", "Connections made.",
-                 metrics->client_connections_total);
-    print_number(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
-                 resident_bytes());
+    prometheus_print_number(out, "skycap_rpc_received_bytes_total", "counter",
+                            "Bytes from clients.", metrics->server_bytes.bytes_in);
+    prometheus_print_number(out, "skycap_rpc_sent_bytes_total", "counter", "Bytes to clients.",
+                            metrics->server_bytes.bytes_out);
+    prometheus_print_number(out, "skycap_rpc_client_received_bytes_total", "counter",
+                            "Bytes from servers that we call.", metrics->client_bytes.bytes_in);
+    prometheus_print_number(out, "skycap_rpc_client_sent_bytes_total", "counter",
+                            "Bytes to servers that we call.", metrics->client_bytes.bytes_out);
+    prometheus_print_number(out, "skycap_rpc_connections", "gauge", "Open connections of clients.",
+                            metrics->server_connections);
+    prometheus_print_number(out, "skycap_rpc_connections_total", "counter", "Connections accepted.",
+                            metrics->server_connections_total);
+    prometheus_print_number(out, "skycap_rpc_connections_refused_total", "counter",
+                            "Connections over the limit.", metrics->refused_connections_total);
+    prometheus_print_number(out, "skycap_rpc_client_connections", "gauge",
+                            "Open connections to servers.", metrics->client_connections);
+    prometheus_print_number(out, "skycap_rpc_client_connections_total", "counter",
+                            "Connections made.", metrics->client_connections_total);
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters: calls by method and code, latency, calls in flight, bytes, connections, memory. Loop
+ * Counters: calls by method and code, latency, calls in flight, bytes, connections. Loop
  * thread only, because calls begin and end there; so no lock is needed. runtime_print_metrics runs
  * on the loop.
  */

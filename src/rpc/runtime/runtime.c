@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime of servers and channels: see runtime.h. */
 #include "rpc/runtime/runtime.h"
+#include "rpc/runtime/process_metrics.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -194,6 +195,7 @@ runtime_print_metrics(struct runtime *runtime, struct buffer *out)
 {
     struct print_metrics print = {&runtime->metrics, out};
     loop_run(runtime->loop, print_on_loop, &print);
+    process_metrics_print(out);
 }
 
 struct reload_tls {
@@ -215,6 +217,26 @@ runtime_reload_tls(struct runtime *runtime, struct tls_context *context, bool *c
     struct reload_tls reload = {context, changed, NULL};
     loop_run(runtime->loop, reload_on_loop, &reload);
     return reload.error;
+}
+
+struct read_validity {
+    const struct tls_context *context;
+    int64_t until;
+};
+
+static void
+read_validity_on_loop(void *argument)
+{
+    struct read_validity *read = argument;
+    read->until = tls_context_valid_until(read->context);
+}
+
+int64_t
+runtime_tls_valid_until(struct runtime *runtime, const struct tls_context *context)
+{
+    struct read_validity read = {context, 0};
+    loop_run(runtime->loop, read_validity_on_loop, &read);
+    return read.until;
 }
 
 static void

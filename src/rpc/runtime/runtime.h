@@ -51,6 +51,8 @@ void runtime_print_metrics(struct runtime *runtime, struct buffer *out);
  */
 MUST_CHECK struct error *runtime_reload_tls(struct runtime *runtime, struct tls_context *context,
                                             bool *changed);
+/* tls_context_valid_until on the loop. Any other thread. */
+int64_t runtime_tls_valid_until(struct runtime *runtime, const struct tls_context *context);
 
 /* Runs tls_context_close on the loop thread. Any thread but the loop's. NULL is ignored. */
 void runtime_close_tls(struct runtime *runtime, struct tls_context *context);

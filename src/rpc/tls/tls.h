@@ -55,6 +55,9 @@ void tls_context_close(struct tls_context *context);
  */
 MUST_CHECK struct error *tls_context_reload(struct tls_context *context, bool *changed);
 
+/* Until when our certificate that is in use is valid, in Unix time; 0: not known. */
+int64_t tls_context_valid_until(const struct tls_context *context);
+
 struct tls_session *tls_session_new_server(struct tls_context *context);
 
 /*

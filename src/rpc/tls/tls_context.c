@@ -248,6 +248,13 @@ tls_context_release(struct tls_context *context)
     free(context);
 }
 
+int64_t
+tls_context_valid_until(const struct tls_context *context)
+{
+    const X509 *certificate = SSL_CTX_get0_certificate(context->ssl_context);
+    return certificate ? (int64_t)pem_read_time(X509_get0_notAfter(certificate)) : 0;
+}
+
 void
 tls_context_close(struct tls_context *context)
 {
