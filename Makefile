@@ -52,7 +52,7 @@ build: $(BUILD)/build.ninja ## build the program and its tests in build/
 run: build ## build, then serve CSI on run/csi.sock with data in run/data (Ctrl-C stops it)
 	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
 	@mkdir -p run
-	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data
+	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --greet
 
 test: build ## build, then run every test that can run here
 	@$(NEED) test
