@@ -53,6 +53,8 @@ struct ops {
     size_t ended_count;                             /* approximate */
     uint64_t ended[OPERATION_STATE(CANCELLED) + 1]; /* by state, since the start */
     uint64_t swept_ms;                              /* when the last sweep began; 0: never */
+    const char *kinds[16]; /* that ops_resume was called for: those of this version */
+    size_t kind_count;
 };
 
 /* ---- ops.c ---- */
