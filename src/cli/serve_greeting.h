@@ -6,8 +6,8 @@
 #include "cli/serve_process.h"
 
 /*
- * On stdout: where the socket, the data and the page are, and a command to try next. With --greet or
- * on a terminal, and never for a service manager, which has the log.
+ * On stdout: where the socket, the data and the page are, and a command to try next. With --greet
+ * or on a terminal, and never for a service manager, which has the log.
  */
 void serve_greet(const struct process *process, const struct serve_settings *settings);
 

@@ -80,8 +80,8 @@ struct sender *cluster_sender(const struct cluster *cluster);
 struct member_list cluster_members(struct cluster *cluster, struct arena *arena);
 
 /*
- * A new reference. INVALID_ARGUMENT: the member's address is wrong. UNAVAILABLE: the two nodes have no
- * version of the protocol in common. Any thread.
+ * A new reference. INVALID_ARGUMENT: the member's address is wrong. UNAVAILABLE: the two nodes have
+ * no version of the protocol in common. Any thread.
  */
 MUST_CHECK struct error *cluster_remote(struct cluster *cluster, const struct member *member,
                                         struct remote **out);

@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../lib.sh"
 requires systemd-socket-activate
 
-cd "$SKYCAP_TMP"
+cd "$SKYCAP_TMP" || exit
 port=$(free_port)
 LOG=$SKYCAP_TMP/log
 

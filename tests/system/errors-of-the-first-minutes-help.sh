@@ -11,7 +11,7 @@ source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../storage.sh"
 need_storage
 
-cd "$SKYCAP_TMP"
+cd "$SKYCAP_TMP" || exit
 plain=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 mkdir -m 0777 open
 chmod 0755 "$SKYCAP_TMP"

@@ -5,7 +5,7 @@ source "$(dirname "$0")/../lib.sh"
 
 grep -q 'serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --greet$' "$SKYCAP_ROOT/Makefile" || fail "make run serves otherwise than this test"
 mkdir -p "$SKYCAP_TMP/run"
-cd "$SKYCAP_TMP"
+cd "$SKYCAP_TMP" || exit
 
 # serve NAME COMMAND...: starts it, and waits until it answers; NAME.out has its stdout.
 serve() {

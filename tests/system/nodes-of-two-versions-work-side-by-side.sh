@@ -33,7 +33,6 @@ lists() { at_node "$1" volume list | sed 1d | awk '{ print $1 }' | sort | xargs;
 lists_all() { [ "$(lists "$1")" = "$2" ]; }
 
 make_machines registry node-1 node-2
-NODES=(node-1 node-2)
 start_registry
 as "$present" 1
 as "$present" 2

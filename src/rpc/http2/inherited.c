@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of a service manager: see inherited.h. libsystemd was rejected because the protocol is two
- * variables.
+ * Sockets of a service manager: see inherited.h. libsystemd was rejected because the protocol is
+ * two variables.
  */
 #include "rpc/http2/inherited.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who listens on a port: see port_owner.h. /proc/net/tcp tells the user and the inode of a socket; the
- * process is the one that has a descriptor of that inode. Only root can look at all processes.
+ * Who listens on a port: see port_owner.h. /proc/net/tcp tells the user and the inode of a socket;
+ * the process is the one that has a descriptor of that inode. Only root can look at all processes.
  */
 #include "rpc/http2/port_owner.h"
 
@@ -21,7 +21,7 @@ struct owner {
     unsigned long inode;
 };
 
-/* "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  USER  0 INODE ..." */
+/* "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  USER  0 INODE" */
 static bool
 find_in(const char *table, uint16_t port, struct owner *out)
 {

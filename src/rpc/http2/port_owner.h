@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Prints "process 812 (nginx) of user 0", or less where the kernel tells less. Returns `out`, which is
- * empty if nobody listens on the port.
+ * Prints "process 812 (nginx) of user 0", or less where the kernel tells less. Returns `out`, which
+ * is empty if nobody listens on the port.
  */
 const char *port_owner_print(uint16_t port, char *out, size_t size);
 
