@@ -37,7 +37,7 @@ MESON_OPTIONS := -Dbuildtype=debugoptimized $(if $(SAN),$(SANITIZE_$(SAN)) -Db_l
 NEED := [ '$(DEPS)' = no ] || tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test sanitize fresh kubernetes check bench demo fuzz install clean deps packages
+.PHONY: help build run test sanitize fresh kubernetes check bench demo fuzz deb install clean deps packages
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 help: ## list the targets
@@ -52,10 +52,11 @@ build: $(BUILD)/build.ninja ## build the program and its tests in build/
 run: build ## build, then serve CSI on run/csi.sock with data in run/data (Ctrl-C stops it)
 	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
 	@mkdir -p run
-	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data
+	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --greet
 
 test: build ## build, then run every test that can run here
 	@$(NEED) test
+	@[ "$$(id -u)" != 0 ] || tools/fresh --only base || true # for the test of the package
 	@T='$(T)' V='$(V)' tests/run --build $(BUILD)
 
 sanitize: ## run every test under AddressSanitizer and UBSan, then under ThreadSanitizer
@@ -86,6 +87,9 @@ demo: build ## a tour: make, publish, clone and snapshot a volume; as root also 
 fuzz: packages ## fuzz every target for SECONDS (300) each
 	@$(NEED) fuzz
 	@SECONDS='$(SECONDS)' T='$(T)' tests/fuzz/run
+
+deb: build ## make the Debian package skycap_VERSION_ARCHITECTURE.deb
+	@tools/make-deb $(BUILD)
 
 install: build ## install under PREFIX (/usr/local), inside DESTDIR if given
 	@meson configure $(BUILD) -Dprefix='$(PREFIX)'

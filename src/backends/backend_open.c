@@ -83,6 +83,23 @@ open_marked(int directory, const struct backend_ops *ops, const char *mark,
     return error;
 }
 
+/* What plain directories cost the user. The warning before this one says why. */
+static void
+tell_choice(const struct backend_options *options, const struct backend *chosen, bool is_first)
+{
+    log_info(options->log, "chose a back end", LOG_TEXT("name", chosen->ops->name));
+    if (is_first || chosen->copies_are_instant)
+        return;
+    log_warn(
+        options->log,
+        geteuid() == 0
+            ? "volumes are plain directories: clones and snapshots copy every byte; remove the "
+              "cause above and use an empty data directory to get instant ones"
+            : "volumes are plain directories, because skycap does not run as root: clones and "
+              "snapshots copy every byte, and volumes cannot be published; as root, with an "
+              "empty data directory, they can");
+}
+
 /* The first of the table that works here. */
 static struct error *
 open_best(int directory, const struct backend_options *options, struct backend **out)
@@ -92,7 +109,7 @@ open_best(int directory, const struct backend_options *options, struct backend *
         error_free(error);
         error = open_marked(directory, all_backends[i], "", options, out);
         if (!error) {
-            log_info(options->log, "chose a back end", LOG_TEXT("name", all_backends[i]->name));
+            tell_choice(options, *out, i == 0);
             return NULL;
         }
         log_warn(options->log, "a back end cannot be used here",

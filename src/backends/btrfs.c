@@ -215,7 +215,7 @@ static struct error *
 open_backend(const struct backend_options *options, struct backend **out)
 {
     if (geteuid() != 0)
-        return error_new(CODE_PERMISSION_DENIED, "the btrfs back end needs root");
+        return error_new(CODE_PERMISSION_DENIED, "the btrfs back end needs root, to mount");
     struct btrfs_backend *btrfs = memory_zeroed(sizeof *btrfs);
     btrfs->base =
         (struct backend){.copies_are_instant = true, .cuts_images = true, .finds_changes = true};

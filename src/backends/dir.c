@@ -309,7 +309,7 @@ static struct error *
 open_xfs(const struct backend_options *options, struct backend **out)
 {
     if (geteuid() != 0)
-        return error_new(CODE_PERMISSION_DENIED, "the xfs back end needs root");
+        return error_new(CODE_PERMISSION_DENIED, "the xfs back end needs root, to mount");
     return open_in(use_xfs, options, out);
 }
 

@@ -22,6 +22,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/denial.h"
 #include "base/files.h"
 
 /*
@@ -101,7 +102,15 @@ static struct error *
 open_control(int *out)
 {
     *out = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    return *out < 0 ? error_from_errno(errno, "open /dev/loop-control") : NULL;
+    if (*out >= 0)
+        return NULL;
+    int failed = errno;
+    struct error *error = error_from_errno(failed, "open /dev/loop-control");
+    if (failed == ENOENT || failed == ENODEV || failed == ENXIO)
+        return error_advise(error, "there are no loop devices here: load the module with `modprobe "
+                                   "loop`; in a container, run it privileged with the host's /dev "
+                                   "(podman run --privileged -v /dev:/dev)");
+    return denial_explain(error, failed);
 }
 
 /* `out->fd` stays -1 if the device has just been removed (loop_remove_unused): try another. */

@@ -58,21 +58,35 @@ make_file_system(const struct pool *pool, int fd, const char *file, uint64_t siz
     return error;
 }
 
+static struct error *
+too_small(const struct pool *pool, uint64_t size_bytes, bool is_chosen)
+{
+    unsigned long long smallest = (unsigned long long)pool->fs->smallest_bytes >> 20;
+    unsigned long long offered = (unsigned long long)size_bytes >> 20;
+    if (!is_chosen)
+        return error_new(CODE_RESOURCE_EXHAUSTED,
+                         "a pool of %s needs at least %llu MiB, and --pool-size gives it %llu MiB",
+                         pool->fs->name, smallest, offered);
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "a pool of %s needs at least %llu MiB, and half of the free space at %s is "
+                     "%llu MiB: free some space, give --data on a larger disk, or take more than "
+                     "half with --pool-size",
+                     pool->fs->name, smallest, pool->path, offered);
+}
+
 /* Each attempt uses a new name: mkfs opens the file by its name more than once. */
 struct error *
 pool_image_make(struct pool *pool, uint64_t size_bytes)
 {
     char *temporary AUTO(memory_cleanup) = NULL;
-    struct error *error = size_bytes ? NULL : choose_size(pool, &size_bytes);
+    bool is_chosen = size_bytes == 0;
+    struct error *error = is_chosen ? choose_size(pool, &size_bytes) : NULL;
     if (error)
         return error;
     if (asprintf(&temporary, "%s" UNFINISHED "XXXXXX", pool->image) < 0)
         memory_exhausted();
     if (size_bytes < pool->fs->smallest_bytes)
-        return error_new(CODE_RESOURCE_EXHAUSTED,
-                         "a pool needs %llu MiB, and there would be only %llu",
-                         (unsigned long long)pool->fs->smallest_bytes >> 20,
-                         (unsigned long long)size_bytes >> 20);
+        return too_small(pool, size_bytes, is_chosen);
     int fd AUTO(files_close) = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
         return error_from_errno(errno, "make %s", temporary);

@@ -12,6 +12,7 @@
 
 #include "backends/loop.h"
 #include "backends/pool_internal.h"
+#include "base/denial.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -82,10 +83,24 @@ mount_device(const struct pool *pool, const char *device)
 }
 
 static struct error *
+cannot_mount(const struct pool *pool, const char *device, int failed)
+{
+    const char *fs = pool->fs->name;
+    struct error *error =
+        error_from_errno(failed, "mount %s (%s) at %s", device, pool_name(pool), pool->path);
+    if (failed == ENODEV)
+        return error_advise(error,
+                            "this kernel has no %s: load the module with `modprobe %s`, or use "
+                            "--backend %s or --backend dir",
+                            fs, fs, strcmp(fs, "btrfs") == 0 ? "xfs" : "btrfs");
+    return denial_explain(error, failed);
+}
+
+static struct error *
 mount_from(const struct pool *pool, const char *device)
 {
     if (mount_device(pool, device) != 0)
-        return error_from_errno(errno, "mount %s (%s) at %s", device, pool_name(pool), pool->path);
+        return cannot_mount(pool, device, errno);
     log_info(pool->log, "mounted the pool", LOG_TEXT("pool", pool_name(pool)),
              LOG_TEXT("device", device));
     return NULL;

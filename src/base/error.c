@@ -141,6 +141,24 @@ error_wrap(struct error *cause, const char *format, ...)
 }
 
 struct error *
+error_advise(struct error *error, const char *format, ...)
+{
+    char *message = NULL;
+    if (!error)
+        return NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    char *advice = format_message(format, arguments);
+    va_end(arguments);
+    if (asprintf(&message, "%s; %s", error->message, advice) < 0)
+        memory_exhausted();
+    free(advice);
+    free(error->message);
+    error->message = message;
+    return error;
+}
+
+struct error *
 error_forgive(struct error *error, enum code code)
 {
     if (!error || error->code != code)

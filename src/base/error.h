@@ -75,6 +75,10 @@ error_is_there(struct error *error)
  */
 MUST_CHECK struct error *error_wrap(struct error *cause, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Appends "; <advice>" to the message: what the user can do. Takes and returns the error. */
+MUST_CHECK struct error *error_advise(struct error *error, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+
 void error_free(struct error *error);
 
 /* Takes the error. Returns NULL if it has this code, which is no error here. */

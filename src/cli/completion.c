@@ -30,7 +30,8 @@ static const struct {
             "    found=(${(f)\"$(skycap complete -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
             "    if (( $#found )); then compadd -a found; else _files; fi\n"
             "}\n"
-            "compdef _skycap skycap\n"},
+            "if [[ $funcstack[1] == _skycap ]]; then _skycap \"$@\"; else compdef _skycap skycap; "
+            "fi\n"},
     {"fish", "complete -c skycap -a '(skycap complete -- (commandline -opc)[2..] "
              "(commandline -ct) 2>/dev/null)'\n"},
 };

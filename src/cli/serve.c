@@ -9,7 +9,9 @@
 #include "base/notify.h"
 #include "base/version.h"
 #include "cli/client.h"
+#include "cli/serve_greeting.h"
 #include "cli/serve_process.h"
+#include "rpc/http2/inherited.h"
 
 #define RELOAD_SECONDS 10
 
@@ -116,6 +118,8 @@ serve(struct client *client)
     const struct serve_settings *settings;
     struct error *error = serve_settings_read(&settings);
     if (!error)
+        error = inherited_open();
+    if (!error)
         error = notify_open(&notify);
     if (error)
         return error;
@@ -133,6 +137,7 @@ serve(struct client *client)
     log_start(&process, settings);
     start_watchdog(&process, &notify);
     tell_ready(&process, settings, &notify);
+    serve_greet(&process, settings);
     wait_for_end(&process, &signals);
     tell_manager(&process, &notify, "STOPPING=1\nSTATUS=finishing the calls in progress");
     serve_process_stop(&process);

@@ -13,6 +13,7 @@
 #include "proto/csi.rpc.h"
 #include "proto/oim.rpc.h"
 #include "proto/registry.rpc.h"
+#include "rpc/http2/inherited.h"
 #include "rpc/services/reflection.h"
 #include "velero/host_service.h"
 
@@ -34,9 +35,12 @@ listen_everywhere(struct process *process, const struct serve_settings *settings
                       "--listen for TCP",
                       settings->endpoint);
     if (!error)
+        error = serve_settings_make_default_directory(settings);
+    if (!error)
         error = server_listen(process->server, settings->endpoint, &local);
     for (size_t i = 0; !error && i < settings->listen.count; i++)
-        error = server_listen(process->server, settings->listen.items[i], &remote);
+        error = error_wrap(server_listen(process->server, settings->listen.items[i], &remote),
+                           "--listen");
     return error;
 }
 
@@ -65,7 +69,7 @@ open_http(struct process *process, const struct serve_settings *settings)
     serve_pages_init(process);
     struct http_options options = {settings->http, process->pages, COUNT_OF(process->pages),
                                    &process->log};
-    return http_open(&options, &process->http);
+    return error_wrap(http_open(&options, &process->http), "--http");
 }
 
 static struct error *
@@ -297,7 +301,9 @@ open_server(struct process *process, const struct serve_settings *settings)
         process->runtime, &(struct server_options){.max_message_bytes = settings->max_message_bytes,
                                                    .accept_later = true});
     struct error *error = listen_everywhere(process, settings);
-    return error ? error : open_http(process, settings);
+    if (!error)
+        error = open_http(process, settings);
+    return error ? error : inherited_check();
 }
 
 /* For grpc.health: the registry, and the process as a whole, once the entries have been read. */

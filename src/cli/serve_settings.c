@@ -2,8 +2,10 @@
 /* The flags of `skycap serve`: their table, their defaults, and which ones conflict. */
 #include "cli/serve_settings.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/size_text.h"
@@ -12,7 +14,8 @@
 #include "rpc/http2/address.h"
 #include "store/registry_store.h"
 
-#define DEFAULT_ENDPOINT "unix:///run/skycap/csi.sock"
+#define DEFAULT_SOCKET_DIRECTORY "/run/skycap"
+#define DEFAULT_ENDPOINT "unix://" DEFAULT_SOCKET_DIRECTORY "/csi.sock"
 #define DEFAULT_DATA "/var/lib/skycap"
 #define REGISTRY_STORE "registry://"
 #define MOST_METRICS_VOLUMES 10000
@@ -48,6 +51,9 @@ const struct option serve_settings_flags[] = {
      "permissions of the CSI socket; default 0600"},
     {"max-message-bytes", 0, "N", OPTION_NUMBER, &settings.max_message_bytes,
      "maximum message size; default 4194304"},
+    {"greet", 0, NULL, OPTION_FLAG, &settings.greets,
+     "say on stdout where everything is and what to try next, once it is ready; default on a "
+     "terminal"},
     {"log-level", 0, "LEVEL", OPTION_TEXT, &settings.log_level,
      "debug, info, warn or error; default info"},
     {"log-format", 0, "FORMAT", OPTION_TEXT, &settings.log_format, "text or json; default text"},
@@ -187,6 +193,27 @@ bool
 serve_settings_has_registry_store(const struct serve_settings *of)
 {
     return of->store_url && !strncmp(of->store_url, REGISTRY_STORE, strlen(REGISTRY_STORE));
+}
+
+/* /run is empty after each boot. The unit makes the directory itself. */
+struct error *
+serve_settings_make_default_directory(const struct serve_settings *of)
+{
+    if (strcmp(of->endpoint, DEFAULT_ENDPOINT) != 0 || mkdir(DEFAULT_SOCKET_DIRECTORY, 0755) == 0 ||
+        errno == EEXIST)
+        return NULL;
+    struct error *error =
+        error_from_errno(errno, "make " DEFAULT_SOCKET_DIRECTORY ", the directory of the socket");
+    if (geteuid() == 0)
+        return error;
+    return error_advise(error, "without root, give paths of your own, such as --endpoint "
+                               "unix://$HOME/skycap.sock --data $HOME/skycap");
+}
+
+bool
+serve_settings_has_default_endpoint(const struct serve_settings *of)
+{
+    return strcmp(of->endpoint, DEFAULT_ENDPOINT) == 0;
 }
 
 static struct error *

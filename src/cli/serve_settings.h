@@ -33,6 +33,7 @@ struct serve_settings {
     const char *http;
     struct tls_options tls;
     bool insecure;
+    bool greets;
     unsigned long socket_mode;
     unsigned long max_message_bytes;
     unsigned long max_volumes;
@@ -65,6 +66,10 @@ bool serve_settings_have_tls(const struct tls_options *tls);
 
 /* Whether --store is a registry. */
 bool serve_settings_has_registry_store(const struct serve_settings *of);
+
+/* If --endpoint is the default, makes its directory, which is missing after a boot. */
+MUST_CHECK struct error *serve_settings_make_default_directory(const struct serve_settings *of);
+bool serve_settings_has_default_endpoint(const struct serve_settings *of);
 
 MUST_CHECK struct error *serve_settings_init_log(struct log *log);
 

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cluster/cluster_metrics.h"
 #include "cluster/member_rows.h"
+#include "cluster/protocol.h"
 #include "registry/client/announcer.h"
 #include "registry/client/node_watcher.h"
 
@@ -118,8 +119,11 @@ keep_remote(struct cluster *cluster, size_t at, const char *id, struct remote *r
 struct error *
 cluster_remote(struct cluster *cluster, const struct member *member, struct remote **out)
 {
-    struct error *error = NULL;
     struct remote *opened;
+    struct error *error =
+        protocol_check(member->id, text_map_find(&member->attributes, CLUSTER_PROTOCOL));
+    if (error)
+        return error;
     pthread_mutex_lock(&cluster->lock);
     size_t at = find_remote(cluster, member->id);
     bool is_there = at < cluster->remote_count &&

@@ -19,6 +19,8 @@
 #define CLUSTER_TOPOLOGY "topology/"
 /* The names of the node's connections with the driver local: "fast,local". */
 #define CLUSTER_CONNECTIONS "connections"
+/* The versions of the protocol that it speaks: see protocol.h. */
+#define CLUSTER_PROTOCOL "protocol"
 /* No new volumes are placed on the node. */
 #define CLUSTER_DRAINING "draining"
 
@@ -77,7 +79,10 @@ struct sender *cluster_sender(const struct cluster *cluster);
 /* In the arena, this node included. Any thread. */
 struct member_list cluster_members(struct cluster *cluster, struct arena *arena);
 
-/* A new reference. INVALID_ARGUMENT: the member's address is wrong. Any thread. */
+/*
+ * A new reference. INVALID_ARGUMENT: the member's address is wrong. UNAVAILABLE: the two nodes have
+ * no version of the protocol in common. Any thread.
+ */
 MUST_CHECK struct error *cluster_remote(struct cluster *cluster, const struct member *member,
                                         struct remote **out);
 

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/denial.h"
 #include "base/files.h"
 #include "base/size_text.h"
 #include "node/cgroup.h"
@@ -15,11 +17,20 @@
 #include "volumes/upkeep.h"
 
 static struct error *
+cannot_make(const char *path, int failed)
+{
+    struct error *error = error_from_errno(failed, "make the data directory %s", path);
+    if (failed == EACCES && geteuid() != 0)
+        return error_advise(error, "without root, give a directory of your own with --data");
+    return denial_explain(error, failed);
+}
+
+static struct error *
 make_directory(const char *path)
 {
     struct stat found;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return error_from_errno(errno, "make the data directory %s", path);
+        return cannot_make(path, errno);
     if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
         return error_new(CODE_INVALID_ARGUMENT, "--data %s is not a directory", path);
     return NULL;

@@ -182,14 +182,22 @@ resume(void *context, const struct store_entry *entry, const operation_record *r
     return NULL;
 }
 
+static void
+add_kinds(struct ops *ops, const struct ops_kind *kinds, size_t count)
+{
+    pthread_mutex_lock(&ops->lock);
+    for (size_t i = 0; i < count && ops->known_count < COUNT_OF(ops->known); i++)
+        ops->known[ops->known_count++] = kinds[i].name;
+    for (size_t i = 0; i < count; i++)
+        ops_find_kind(ops, kinds[i].name);
+    pthread_mutex_unlock(&ops->lock);
+}
+
 struct error *
 ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count, void *context)
 {
     struct resuming resuming = {ops, kinds, count, context};
-    pthread_mutex_lock(&ops->lock);
-    for (size_t i = 0; i < count; i++)
-        ops_find_kind(ops, kinds[i].name);
-    pthread_mutex_unlock(&ops->lock);
+    add_kinds(ops, kinds, count);
     return error_wrap(ops_walk(ops, resume, &resuming), "look for unfinished operations");
 }
 
@@ -242,7 +250,32 @@ ops_wait(struct ops *ops, const char *id, uint64_t timeout_ms, struct arena *are
 
 /* ---- cancelling ---- */
 
-/* Cancels an operation of an unknown kind, or one that could not be resumed. */
+static bool
+is_known_kind(struct ops *ops, const char *kind)
+{
+    bool is_known = false;
+    pthread_mutex_lock(&ops->lock);
+    for (size_t i = 0; i < ops->known_count; i++)
+        is_known |= strcmp(ops->known[i], kind) == 0;
+    pthread_mutex_unlock(&ops->lock);
+    return is_known;
+}
+
+/* What a newer version has begun, only that version can continue, or clean up after. */
+static struct error *
+check_known(struct ops *ops, const operation_record *record)
+{
+    bool has_known_state = record->state == OPERATION_STATE(RUNNING) || ops_has_ended(record);
+    if (has_known_state && (ops_has_ended(record) || is_known_kind(ops, record->kind)))
+        return NULL;
+    return error_new(
+        CODE_FAILED_PRECONDITION,
+        "the operation \"%s\" (%s) was begun by a newer version of skycap: that version "
+        "continues or cancels it; this one leaves it as it is",
+        record->id, record->kind);
+}
+
+/* Cancels an operation that could not be resumed. */
 static struct error *
 cancel_record(struct ops *ops, const char *id)
 {
@@ -250,6 +283,8 @@ cancel_record(struct ops *ops, const char *id)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     operation_record *record;
     struct error *error = ops_read(ops, id, &arena, &record);
+    if (!error)
+        error = check_known(ops, record);
     if (error || record->state != OPERATION_STATE(RUNNING))
         return error;
     record->state = OPERATION_STATE(CANCELLED);

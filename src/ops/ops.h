@@ -142,6 +142,9 @@ MUST_CHECK struct error *ops_wait(struct ops *ops, const char *id, uint64_t time
 MUST_CHECK struct error *ops_get(struct ops *ops, const char *id, struct arena *arena,
                                  operation_record **out);
 
+/* False also in a state that this version does not know. */
+bool ops_has_ended(const operation_record *operation);
+
 /* How much is done; 100 only when it has ended. 0: not known yet. */
 unsigned ops_percent(const operation_record *operation);
 

@@ -100,6 +100,14 @@ ops_walk(struct ops *ops, ops_visit *visit, void *context)
     return error;
 }
 
+/* A state that a newer version has added is none of an end: the record stays for that version. */
+bool
+ops_has_ended(const operation_record *record)
+{
+    return record->state == OPERATION_STATE(SUCCEEDED) ||
+           record->state == OPERATION_STATE(FAILED) || record->state == OPERATION_STATE(CANCELLED);
+}
+
 unsigned
 ops_percent(const operation_record *operation)
 {

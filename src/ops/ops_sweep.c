@@ -40,7 +40,7 @@ static struct error *
 visit(void *context, const struct store_entry *entry, const operation_record *record)
 {
     struct sweep *sweep = context;
-    if (record->state == OPERATION_STATE(RUNNING))
+    if (!ops_has_ended(record))
         return NULL;
     if (record->updated_ns >= sweep->oldest_ns && !sweep->surplus) {
         sweep->kept++;

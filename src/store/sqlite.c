@@ -203,7 +203,7 @@ prepare_database(struct sqlite_store *store, struct sqlite_connection *connectio
         error = sqlite_log_open(&store->log, connection, &store->readers);
     if (!error)
         error = sqlite_schema_migrate(connection, sqlite_schema_steps, sqlite_schema_step_count);
-    return error;
+    return error ? error : sqlite_schema_sign(connection);
 }
 
 static struct error *

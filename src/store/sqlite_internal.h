@@ -88,6 +88,8 @@ MUST_CHECK struct error *sqlite_schema_mark(struct sqlite_connection *connection
 /* FAILED_PRECONDITION if the database is not ours, or was made by a newer version. */
 MUST_CHECK struct error *sqlite_schema_check(struct sqlite_connection *connection,
                                              size_t step_count);
+/* Notes the version of this program, for the one that refuses the store one day. */
+MUST_CHECK struct error *sqlite_schema_sign(struct sqlite_connection *connection);
 MUST_CHECK struct error *sqlite_schema_migrate(struct sqlite_connection *connection,
                                                const char *const *steps, size_t step_count);
 

@@ -38,6 +38,16 @@ volume_is_ready(const volume_record *volume)
 }
 
 struct error *
+volume_from_newer(const volume_record *volume)
+{
+    return error_new(
+        CODE_FAILED_PRECONDITION,
+        "the volume \"%s\" is in a state (%d) that a newer version of skycap has given "
+        "it: start that version; this one leaves the volume as it is",
+        volume->handle, (int)volume->state);
+}
+
+struct error *
 volume_check_ready(const volume_record *volume)
 {
     switch (volume->state) {
@@ -59,8 +69,10 @@ volume_check_ready(const volume_record *volume)
     case STATE(RECEIVING):
         return error_new(CODE_UNAVAILABLE, "the volume \"%s\" is still on node %s", volume->handle,
                          volume->move->node_id);
-    default:
+    case STATE(GONE):
         return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", volume->handle);
+    default:
+        return volume_from_newer(volume);
     }
 }
 

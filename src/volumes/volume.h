@@ -61,6 +61,12 @@ MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, s
                                     volume_record **out);
 
 /*
+ * The error for a volume in a state that this version does not know: FAILED_PRECONDITION. Nothing
+ * is done to it.
+ */
+MUST_CHECK struct error *volume_from_newer(const volume_record *volume);
+
+/*
  * The one place where the state of a volume is checked before it is used or changed. ABORTED: it is
  * still being copied, or moving. UNAVAILABLE: it is on another node. NOT_FOUND: it is deleted.
  */

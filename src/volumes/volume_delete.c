@@ -55,6 +55,8 @@ delete_held(struct engine *engine, const char *handle, struct arena *arena)
     }
     if (error || !row.record)
         return error;
+    if (((volume_record *)row.record)->state > STATE(GONE))
+        return volume_from_newer((volume_record *)row.record);
     error = volume_check_unused(engine, (volume_record *)row.record, arena);
     if (!error && !move_rows_is_at_home(engine, (volume_record *)row.record))
         return delete_moved(engine, &row, arena);

@@ -42,6 +42,13 @@ for unit in skycap skycap-registry; do
     [ -n "$(setting "$unit" WatchdogSec)" ] || fails "$unit" "no watchdog"
 done
 
+cp "$SKYCAP_ROOT/deploy/systemd/skycap.socket" "$units/"
+code=0
+output=$(systemd-analyze verify --man=no "$units/skycap.socket" 2>&1) || code=$?
+check "skycap.socket: systemd-analyze verify says nothing" "$code: $output" "0: "
+listens=$(sed -n 's/^ListenStream=//p' "$units/skycap.socket")
+check "skycap.socket is the default endpoint" "unix://$listens" "$(grep -oE -m 1 'unix:///[a-z/.]+' <<<"$help")"
+check "skycap.socket: only root may open it" "$(sed -n 's/^SocketMode=//p' "$units/skycap.socket")" 0600
 check "the node's socket is in its directory" "unix:///run/$(setting skycap RuntimeDirectory)/csi.sock" \
     "$(grep -oE -m 1 'unix:///[a-z/.]+' <<<"$help")"
 check "the node's data is in its directory" "/var/lib/$(setting skycap StateDirectory)" "$(grep -oE -m 1 '/var/lib/skycap' <<<"$help")"

@@ -13,13 +13,15 @@ fi
 
 machine=$SKYCAP_TMP/machine
 mkdir -p "$machine/etc/systemd/system" "$machine/etc/skycap"
-cp "$SKYCAP_ROOT"/deploy/systemd/*.service "$machine/etc/systemd/system/"
+cp "$SKYCAP_ROOT"/deploy/systemd/*.service "$SKYCAP_ROOT"/deploy/systemd/*.socket "$machine/etc/systemd/system/"
 cp "$SKYCAP" "$SKYCAP_ROOT/tests/freeze-loop.py" "$machine/"
 for unit in skycap skycap-registry; do
     mkdir "$machine/etc/systemd/system/$unit.service.d"
     printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' WatchdogSec=2 RestartSec=1 "StandardOutput=append:/mnt/$unit.log" StandardError=inherit \
         >"$machine/etc/systemd/system/$unit.service.d/test.conf"
 done
+mkdir "$machine/etc/systemd/system/skycap.socket.d"
+printf '%s\n' '[Unit]' DefaultDependencies=no >"$machine/etc/systemd/system/skycap.socket.d/test.conf"
 printf '%s\n' 'SKYCAP_OPTIONS=--backend btrfs \' '    --backend dir --pool-size 1Gi' >"$machine/etc/skycap/skycap.env"
 echo 'SKYCAP_OPTIONS=--listen 127.0.0.1:8999 --http 127.0.0.1:9808' >"$machine/etc/skycap/registry.env"
 
@@ -86,6 +88,17 @@ fact "the node stops" systemctl stop skycap
 fact "in order" is "$(of skycap Result) $(of skycap ExecMainStatus)" "success 0"
 fact "and leaves what is mounted" test -u /volumes/tree/program
 fact "nothing is amiss" skycap doctor --data /var/lib/skycap
+
+fact "the socket alone" systemctl start skycap.socket
+fact "starts no service" is "$(of skycap ActiveState)" inactive
+fact "only root may open it" is "$(stat -c '%a %U' /run/skycap/csi.sock)" "600 root"
+fact "the first client starts it, and is answered" skycap volume show tree
+fact "the service runs" is "$(of skycap ActiveState)" active
+inode=$(stat -c %i /run/skycap/csi.sock)
+fact "it restarts" systemctl restart skycap
+fact "on the same socket" is "$(stat -c %i /run/skycap/csi.sock)" "$inode"
+fact "and answers there" skycap volume show tree
+fact "the socket and the node stop" systemctl stop skycap.socket skycap
 
 skycap pki init /etc/skycap/pki && skycap pki issue component.registry --pki /etc/skycap/pki && skycap pki issue user.admin --pki /etc/skycap/pki
 /usr/bin/python3 -c 'import socket, time; s = socket.create_server(("127.0.0.1", 8999)); print("bound", flush=True); time.sleep(60)' >/mnt/bound &

@@ -36,8 +36,26 @@ expect_equal "several volumes" "$(completes volume delete apple p)" plum
 expect_equal "behind a flag with its value" "$(completes volume show -o json pl)" plum
 expect_equal "behind a long flag" "$(completes volume show --output json pl)" plum
 expect_equal "snapshots" "$(completes snapshot show "")" prune
-for shell in zsh fish; do
-    "$SKYCAP" completion "$shell" | grep -q 'skycap complete --' || fail "no script for $shell"
-done
+
+# ---- zsh and fish, with the scripts where they are installed ---------------------------------------
+
+requires zsh fish
+mkdir "$SKYCAP_TMP/functions"
+"$SKYCAP" completion zsh >"$SKYCAP_TMP/functions/_skycap"
+"$SKYCAP" completion fish >"$SKYCAP_TMP/functions/skycap.fish"
+
+# in_zsh WORD...: `compadd` works only while a line is edited; here it prints. The function is loaded by its first use, as compinit arranges it.
+in_zsh() {
+    zsh -f -c 'fpath=($1 $fpath); shift; autoload -U _skycap; compadd() { print -l -- ${(P)argv[-1]} }; _files() { print files }
+        words=(skycap "$@"); CURRENT=$#words; _skycap' zsh "$SKYCAP_TMP/functions" "$@" | sort | xargs
+}
+in_fish() { # in_fish LINE
+    HOME=$SKYCAP_TMP fish --no-config -c "set fish_complete_path $SKYCAP_TMP/functions; complete -C '$1'" | sort | xargs
+}
+expect_equal "zsh: a command" "$(in_zsh volume cl)" clone
+expect_equal "zsh: volumes" "$(in_zsh volume show ap)" "apple apricot"
+expect_equal "zsh: files where nothing is known" "$(in_zsh frobnicate "")" files
+expect_equal "fish: a command" "$(in_fish 'skycap volume cl')" clone
+expect_equal "fish: volumes" "$(in_fish 'skycap volume show ap')" "apple apricot"
 "$SKYCAP" completion tcsh 2>/dev/null && fail "a script for a shell that is not known"
 exit 0

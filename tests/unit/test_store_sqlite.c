@@ -320,7 +320,7 @@ a_newer_store_is_refused_and_left_as_it_is(void)
 {
     make_store("newer", 1);
     change_database("newer", "PRAGMA user_version = 2; CREATE TABLE future (x);");
-    check_refused("newer", "use the newer program");
+    check_refused("newer", "skycap 0.1.0, which knows 1): start that program or a newer one");
     change_database("newer", "DROP TABLE future; PRAGMA user_version = 1;");
     struct store *store = open_store(url_of("newer"));
     CHECK_NUMBER(revision_of(store), 1);
@@ -345,6 +345,21 @@ open_bare(const char *name, struct sqlite_connection *connection, char path[256]
     CHECK_OK(sqlite_connection_open(connection, path, 100));
 }
 
+/* The copy is of the tables before the first step of the upgrade: the second adds y. */
+static void
+check_copy_has_no_y(void)
+{
+    struct sqlite_connection copy;
+    int64_t number = 0;
+    CHECK_OK(sqlite_connection_open(&copy, below("steps.db.version-1"), 100));
+    CHECK_OK(sqlite_query_number(&copy, "PRAGMA user_version", &number));
+    CHECK_NUMBER(number, 1);
+    CHECK_OK(sqlite_query_number(
+        &copy, "SELECT count(*) FROM pragma_table_info('a') WHERE name = 'y'", &number));
+    CHECK_NUMBER(number, 0);
+    sqlite_connection_close(&copy);
+}
+
 static void
 migrations_run_in_order_and_each_as_a_whole(void)
 {
@@ -367,7 +382,9 @@ migrations_run_in_order_and_each_as_a_whole(void)
     CHECK_OK(sqlite_query_number(&connection, "SELECT y FROM a", &number));
     CHECK_NUMBER(number, 2);
     CHECK_OK(sqlite_schema_check(&connection, 2));
-    CHECK_CODE(sqlite_schema_check(&connection, 1), CODE_FAILED_PRECONDITION);
+    CHECK_SAYS(sqlite_schema_check(&connection, 1), CODE_FAILED_PRECONDITION,
+               "steps.db.version-1 (docs/upgrade.md). Nothing was changed");
+    check_copy_has_no_y();
     CHECK_OK(sqlite_schema_migrate(&connection, steps, 2));
     sqlite_connection_close(&connection);
 }

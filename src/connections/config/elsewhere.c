@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cluster/protocol.h"
 #include "drivers/peer.h"
 
 #define DEFAULT_MAX_CALLS 64
@@ -262,6 +263,9 @@ elsewhere_tell(const struct elsewhere *elsewhere, const struct connection_set *s
     struct text_map attributes = {0};
     struct driver_facts *engine AUTO(driver_facts_cleanup) = find_engine(set);
     arena_init(&arena, NULL, 0, SIZE_MAX);
+    char protocol[PROTOCOL_TEXT_SIZE];
+    protocol_print(&protocol_own, protocol);
+    text_map_set(&attributes, &arena, CLUSTER_PROTOCOL, protocol);
     text_map_set(&attributes, &arena, CLUSTER_CONNECTIONS, print_names(set, &arena));
     if (atomic_load(elsewhere->options->is_draining))
         text_map_set(&attributes, &arena, CLUSTER_DRAINING, "true");

@@ -8,8 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/http2/inherited.h"
+#include "rpc/http2/port_owner.h"
+
 /* For port 0: a port that is free at one address may be in use at another. */
 #define MAX_PORT_ATTEMPTS 16
+
+#define FIRST_OPEN_PORT 1024 /* as net.ipv4.ip_unprivileged_port_start is by default */
 
 socklen_t
 socket_name_of_unix(const struct address *address, struct sockaddr_un *out)
@@ -64,6 +69,9 @@ static int
 open_listener(const union socket_name *name, socklen_t size, bool is_alone, int *out)
 {
     int on = 1;
+    *out = inherited_take(&name->any, size);
+    if (*out >= 0)
+        return 0;
     int fd = socket(name->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return errno;
@@ -79,15 +87,28 @@ open_listener(const union socket_name *name, socklen_t size, bool is_alone, int 
     return 0;
 }
 
+/* The fact and the remedy where the reason is common. */
+static struct error *
+advise(struct error *error, uint16_t port, int failed)
+{
+    char owner[160];
+    if (failed == EADDRINUSE && port_owner_print(port, owner, sizeof owner)[0])
+        return error_advise(error, "%s listens on the port: stop it, or give another port", owner);
+    if (failed == EACCES && port < FIRST_OPEN_PORT)
+        return error_advise(error, "ports below %d need root: give another one", FIRST_OPEN_PORT);
+    return error;
+}
+
 static struct error *
 cannot_listen(const struct attempt *attempt, const struct address *address, int failed)
 {
     char requested[ADDRESS_TEXT_SIZE], text[ADDRESS_TEXT_SIZE];
     address_print(attempt->requested, requested, sizeof requested);
     address_print(address, text, sizeof text);
-    if (strcmp(requested, text) == 0)
-        return error_from_errno(failed, "listen on %s", text);
-    return error_from_errno(failed, "listen on %s (%s)", text, requested);
+    struct error *error = strcmp(requested, text) == 0
+                              ? error_from_errno(failed, "listen on %s", text)
+                              : error_from_errno(failed, "listen on %s (%s)", text, requested);
+    return advise(error, address->port, failed);
 }
 
 /* With port 0, the later addresses reuse the port that the first one got. */
@@ -110,7 +131,7 @@ listen_at(struct attempt *attempt, const struct addrinfo *at)
         return cannot_listen(attempt, &address, failed);
     }
     getsockname(fd, &name.any, &size);
-    listeners->items[listeners->count++] = (struct listening_socket){fd, address_of(&name)};
+    listeners->items[listeners->count++] = (struct listening_socket){fd, address_of(&name), false};
     return NULL;
 }
 

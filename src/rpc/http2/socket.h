@@ -23,6 +23,7 @@ socklen_t socket_name_of_unix(const struct address *address, struct sockaddr_un 
 struct listening_socket {
     int fd;                 /* non-blocking */
     struct address address; /* numeric, with the actual port */
+    bool is_inherited;      /* the service manager's: see inherited.h */
 };
 
 struct listeners {

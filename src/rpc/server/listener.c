@@ -10,7 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/denial.h"
 #include "base/memory.h"
+#include "rpc/http2/inherited.h"
 #include "rpc/http2/socket.h"
 
 #define ACCEPTS_PER_TURN 64
@@ -54,6 +56,22 @@ remove_stale_socket(const struct sockaddr_un *name, socklen_t size)
     return NULL;
 }
 
+static struct error *
+cannot_bind(const char *path, int failed)
+{
+    struct error *error = error_from_errno(failed, "listen on %s", path);
+    const char *slash = strrchr(path, '/');
+    if (failed == ENOENT && slash)
+        return error_advise(error,
+                            "make the directory %.*s first, or give another path with "
+                            "--endpoint",
+                            (int)(slash - path), path);
+    if (failed == EACCES && geteuid() != 0)
+        return error_advise(error, "without root, give a path in a directory of your own with "
+                                   "--endpoint");
+    return denial_explain(error, failed);
+}
+
 /*
  * The socket file has a restrictive mode from the start, so that nobody can connect between bind
  * and chmod.
@@ -71,15 +89,28 @@ bind_unix(int fd, const struct address *address, unsigned mode)
     if (has_file)
         fchmod(fd, 0600);
     if (bind(fd, (struct sockaddr *)&name, size) != 0)
-        return error_from_errno(errno, "listen on %s", address->path);
+        return cannot_bind(address->path, errno);
     if (has_file && chmod(name.sun_path, mode) != 0)
         return error_from_errno(errno, "set the mode of %s", name.sun_path);
     return NULL;
 }
 
+/* The mode of an inherited socket's file is what the service manager has given it. */
+static bool
+take_inherited(const struct address *address, struct listeners *out)
+{
+    struct sockaddr_un name;
+    socklen_t size = socket_name_of_unix(address, &name);
+    int fd = inherited_take((const struct sockaddr *)&name, size);
+    *out = (struct listeners){.items = {{fd, *address, true}}, .count = 1};
+    return fd >= 0;
+}
+
 static struct error *
 open_unix(const struct address *address, unsigned mode, struct listeners *out)
 {
+    if (take_inherited(address, out))
+        return NULL;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_from_errno(errno, "create a socket");
@@ -89,7 +120,7 @@ open_unix(const struct address *address, unsigned mode, struct listeners *out)
     if (error)
         close(fd);
     else
-        *out = (struct listeners){.items = {{fd, *address}}, .count = 1};
+        *out = (struct listeners){.items = {{fd, *address, false}}, .count = 1};
     return error;
 }
 
@@ -143,6 +174,7 @@ new_listener(const struct listener *like, const struct listening_socket *socket)
     *listener = *like;
     listener->address = socket->address;
     listener->fd = socket->fd;
+    listener->is_inherited = socket->is_inherited;
     listener->references = 2;
     listener->retry = (struct timer){.fire = resume_accepting};
     listener->next = NULL;
@@ -198,7 +230,7 @@ listener_stop(struct listener *listener)
     if (uv_is_closing((uv_handle_t *)&listener->poll))
         return;
     loop_disarm(listener->loop, &listener->retry);
-    if (listener->address.kind == ADDRESS_UNIX)
+    if (listener->address.kind == ADDRESS_UNIX && !listener->is_inherited)
         unlink(listener->address.path);
     uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
     close(listener->fd);

@@ -18,6 +18,7 @@ struct listener {
     void *owner;
     uv_poll_t poll;
     int fd;
+    bool is_inherited;   /* the service manager keeps the socket, and its file */
     unsigned references; /* the owner and the loop */
     struct timer retry;  /* after running out of descriptors */
     struct listener *next;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The greeting: see serve_greeting.h. */
+#include "cli/serve_greeting.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size_text.h"
+#include "base/version.h"
+
+static bool
+is_wanted(const struct serve_settings *settings)
+{
+    const char *manager = getenv("NOTIFY_SOCKET");
+    return (settings->greets || isatty(STDOUT_FILENO)) && !(manager && manager[0]);
+}
+
+static void
+print_socket(const struct process *process)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    const struct address *address;
+    for (size_t i = 0; (address = server_address(process->server, i)); i++) {
+        address_print(address, text, sizeof text);
+        printf("  %-8s%s\n", i ? "" : "socket", text);
+    }
+}
+
+/* Of several back ends, the one for volumes that name none. A router has no engine here. */
+static void
+print_data(const struct process *process, const struct serve_settings *settings)
+{
+    const struct backend *backend = process->storage.backend;
+    struct backend_capacity room;
+    char directory[PATH_MAX], free[32];
+    if (!realpath(settings->storage.directory, directory))
+        return;
+    printf("  %-8s%s", "data", directory);
+    struct error *error AUTO(error_cleanup) =
+        backend ? backend_capacity(process->storage.backend, &room) : NULL;
+    if (backend && !error) {
+        size_text_print((int64_t)room.available_bytes, free, sizeof free);
+        printf(" (%s, %s free)", backend->ops->name, free);
+    }
+    printf("\n");
+}
+
+static const char *
+find_page(const struct process *process)
+{
+    for (size_t i = 0; i < COUNT_OF(process->pages); i++)
+        if (process->pages[i].path && strcmp(process->pages[i].path, "/") == 0)
+            return "/";
+    return "/metrics";
+}
+
+static void
+print_page(const struct process *process, const struct serve_settings *settings)
+{
+    struct address address;
+    struct error *error AUTO(error_cleanup) =
+        process->http ? address_parse(settings->http, &address) : NULL;
+    if (!process->http || error)
+        return;
+    bool has_colon = strchr(address.host, ':');
+    printf("  %-8shttp://%s%s%s:%u%s\n", "page", has_colon ? "[" : "",
+           address.host[0] ? address.host : "localhost", has_colon ? "]" : "",
+           http_port(process->http), find_page(process));
+}
+
+/* Commands find the default socket, and that of `make run` in its directory, by themselves. */
+static bool
+is_found_by_itself(const struct process *process, const struct serve_settings *settings)
+{
+    char own[PATH_MAX], there[PATH_MAX];
+    const struct address *address = server_address(process->server, 0);
+    return serve_settings_has_default_endpoint(settings) ||
+           (realpath("run/csi.sock", own) && realpath(address->path, there) &&
+            strcmp(own, there) == 0);
+}
+
+/* Only root can mount, so others create a volume without a place. */
+static void
+print_next(const struct process *process, const struct serve_settings *settings)
+{
+    char text[ADDRESS_TEXT_SIZE] = "";
+    bool is_root = geteuid() == 0;
+    if (!(settings->roles & ROLE_CONTROLLER) || !(settings->roles & ROLE_NODE))
+        return;
+    if (!is_found_by_itself(process, settings))
+        address_print(server_address(process->server, 0), text, sizeof text);
+    printf("Try next, in another terminal:\n  %s volume create hello --size 1Gi%s%s%s\n",
+           program_invocation_name, is_root ? " --publish /mnt/hello" : "",
+           text[0] ? " --endpoint " : "", text);
+    if (!is_root)
+        printf("Without root, volumes are plain directories and cannot be mounted; as root they "
+               "can.\n");
+}
+
+void
+serve_greet(const struct process *process, const struct serve_settings *settings)
+{
+    if (!is_wanted(settings))
+        return;
+    printf("Skycap %s is ready. Ctrl-C stops it; volumes stay.\n", SKYCAP_VERSION);
+    print_socket(process);
+    print_data(process, settings);
+    print_page(process, settings);
+    print_next(process, settings);
+    fflush(stdout);
+}
