@@ -37,8 +37,11 @@ MUST_CHECK struct error *drill_run(struct engine *engine, const struct drill_req
 MUST_CHECK struct error *drill_last_success(struct engine *engine, const char *repository,
                                             int64_t *ns);
 
-/* Deletes the volumes of drills that a crash has ended. Called at start. */
+/* Deletes the volumes of drills that a crash has ended. Called at start, before requests come. */
 void drill_sweep(struct engine *engine);
+
+/* The name of a volume as it is shown: that of a drill's volume has a mark that is left out. */
+const char *drill_shown_name(const char *name);
 
 /* The last successes of all repositories, as metrics. */
 void drill_print_metrics(struct engine *engine, struct buffer *out);
@@ -47,7 +50,7 @@ void drill_print_metrics(struct engine *engine, struct buffer *out);
 
 struct drill_schedule;
 
-/* Runs the drills that the files of repositories ask for. */
+/* Sweeps, then runs the drills that the files of repositories ask for. */
 MUST_CHECK struct error *drill_schedule_open(struct engine *engine, struct drill_schedule **out);
 /* Before the engine is closed. NULL is fine. */
 void drill_schedule_close(struct drill_schedule *schedule);

@@ -102,7 +102,6 @@ static void *
 keep_looking(void *context)
 {
     struct drill_schedule *schedule = context;
-    drill_sweep(schedule->engine);
     pthread_mutex_lock(&schedule->lock);
     while (!is_ending(schedule)) {
         pthread_mutex_unlock(&schedule->lock);
@@ -121,6 +120,7 @@ drill_schedule_open(struct engine *engine, struct drill_schedule **out)
 {
     struct drill_schedule *schedule = memory_zeroed(sizeof *schedule);
     pthread_condattr_t monotonic;
+    drill_sweep(engine);
     schedule->engine = engine;
     pthread_mutex_init(&schedule->lock, NULL);
     pthread_condattr_init(&monotonic);
