@@ -83,16 +83,16 @@ begin(struct exporting *export, struct export_list *list)
     if (!error)
         error = export_record_list(export->use.repository, export->snapshot->source_handle,
                                    &export->arena, list);
-    if (!error)
+    if (!error && !export->ignores_position)
         error = export_position_read(engine, export->row, &export->arena, &export->position);
     if (!error)
         error = export_data_open(export);
     if (!error)
         error = export_base_find(engine, export->snapshot, list, export->fd, &export->arena,
                                  &export->base);
-    if (!error && export->ignores_base) {
+    if (!error && export->full_reason) {
         export->base.item = NULL;
-        export->base.reason = "the export that it was based on was removed meanwhile";
+        export->base.reason = export->full_reason;
     }
     if (!error && !export->base.same)
         error = repository_writer_open(export->use.repository, &export->writer);
@@ -159,6 +159,48 @@ try_once(struct exporting *export, bool *is_good)
     return export_commit_row(export, arena_string(&export->arena, name), &export->record);
 }
 
+/*
+ * Whether the error may be due to what the export was based on, or to what it has saved: parts of
+ * that may be damaged or pruned, or the file system cannot tell what has changed since. Then
+ * everything is read in the next try.
+ */
+static bool
+can_begin_anew(struct exporting *export, const struct error *error)
+{
+    bool is_broken = error->code == CODE_DATA_LOSS || error->code == CODE_NOT_FOUND ||
+                     error->code == CODE_OUT_OF_RANGE;
+    if (!is_broken || (!export->base.item && !export->position))
+        return false;
+    if (export->base.item)
+        export->full_reason =
+            arena_print(&export->arena, "the export %.12s cannot be used as its base: %s",
+                        export->base.item->id, error->message);
+    export->position = NULL;
+    export->ignores_position = true;
+    log_warn(export->engine->log, "an export begins again and reads everything",
+             LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
+    return true;
+}
+
+/* One try. An error that the next try may not have is none; then `*is_good` is false. */
+static struct error *
+try_again(struct exporting *export, bool *is_good)
+{
+    struct error *error = try_once(export, is_good);
+    bool begins_anew = error && can_begin_anew(export, error);
+    close_parts(export);
+    if (!begins_anew && (!error || error->code != CODE_UNAVAILABLE))
+        return error;
+    *is_good = false;
+    if (!begins_anew) {
+        log_info(export->engine->log, "an export was interrupted; it goes on",
+                 LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
+        progress_rest(export->progress, PAUSE_MS);
+    }
+    error_free(error);
+    return NULL;
+}
+
 static struct error *
 run(void *context, const struct progress *progress)
 {
@@ -169,15 +211,7 @@ run(void *context, const struct progress *progress)
     while (!error && !is_good) {
         if (progress->cancelled(progress->context))
             return error_new(CODE_CANCELLED, "the export was cancelled");
-        error = try_once(export, &is_good);
-        close_parts(export);
-        if (!error || error->code != CODE_UNAVAILABLE)
-            continue;
-        log_info(export->engine->log, "an export was interrupted; it goes on",
-                 LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
-        error_free(STEAL(error));
-        is_good = false;
-        progress_rest(progress, PAUSE_MS);
+        error = try_again(export, &is_good);
     }
     if (!error) {
         uint64_t bytes = export->record.content_bytes;
