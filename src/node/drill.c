@@ -18,6 +18,7 @@
 #include "exports/compare.h"
 #include "node/drill_command.h"
 #include "node/publish.h"
+#include "repository/patience.h"
 #include "volumes/copy.h"
 #include "volumes/handle.h"
 #include "volumes/import.h"
@@ -243,8 +244,11 @@ drill_run(struct engine *engine, const struct drill_request *request, struct are
                           .arena = arena,
                           .result = out,
                           .step_ms = clock_now_ms()};
+    struct patience patience = {.is_over = request->cancelled, .context = request->context};
     *out = (struct drill_result){.id = ""};
+    patience_begin(&patience);
     struct error *error = run(&drill);
+    patience_end(&patience);
     repository_pool_release(&drill.use);
     drill.step_ms = clock_now_ms();
     struct error *removal =

@@ -18,12 +18,14 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "repository/patience.h"
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/export_internal.h"
 #include "volumes/snapshot.h"
 
 #define PAUSE_MS 2000u /* while the repository cannot be reached */
+#define LOOK_MS 3000u  /* how long a request waits for the repository */
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 /* ---- names ---- */
@@ -145,6 +147,7 @@ try_once(struct exporting *export, bool *is_good)
     struct error *error = begin(export, &list);
     if (!error && export->base.same) {
         error = check_same(export, &list, is_good);
+        export->record.content_bytes = export->base.same->record->content_bytes;
         return error || !*is_good
                    ? error
                    : export_commit_row(export, export->base.same->id, export->base.same->record);
@@ -205,14 +208,17 @@ static struct error *
 run(void *context, const struct progress *progress)
 {
     struct exporting *export = context;
+    struct patience patience = {.is_over = progress->cancelled, .context = progress->context};
     bool is_good = false;
     struct error *error = STEAL(export->obstacle);
     export->progress = progress;
+    patience_begin(&patience);
     while (!error && !is_good) {
-        if (progress->cancelled(progress->context))
-            return error_new(CODE_CANCELLED, "the export was cancelled");
-        error = try_again(export, &is_good);
+        error = progress->cancelled(progress->context)
+                    ? error_new(CODE_CANCELLED, "the export was cancelled")
+                    : try_again(export, &is_good);
     }
+    patience_end(&patience);
     if (!error) {
         uint64_t bytes = export->record.content_bytes;
         progress->report(progress->context, bytes, bytes);
@@ -268,7 +274,10 @@ set_names(struct exporting *export, const char *handle, const char *repository)
     export->row = export_position_row(export->operation, &export->arena);
 }
 
-/* Whether the repository still has what the row says. A new export needs only its file. */
+/*
+ * Whether the repository still has what the row says; if it cannot be reached now, that counts. A
+ * new export needs only its file.
+ */
 static struct error *
 is_exported(struct engine *engine, const snapshot_record *snapshot, const char *repository,
             bool *out)
@@ -282,17 +291,21 @@ is_exported(struct engine *engine, const snapshot_record *snapshot, const char *
     *out = false;
     if (!found)
         return repository_pool_find(engine, repository, &arena, &place);
+    struct patience patience = {.until_ms = clock_now_ms() + LOOK_MS};
+    patience_begin(&patience);
     struct error *error = repository_pool_open(engine, repository, &use);
-    if (error)
-        return error;
-    error = repository_snapshot_get(use.repository, found->id, &record);
-    *out = !error;
-    return error_forgive(error, CODE_NOT_FOUND);
+    bool is_open = !error;
+    if (is_open)
+        error = repository_snapshot_get(use.repository, found->id, &record);
+    patience_end(&patience);
+    *out = !error || error->code == CODE_UNAVAILABLE;
+    error = error_forgive(error, CODE_UNAVAILABLE);
+    return is_open ? error_forgive(error, CODE_NOT_FOUND) : error;
 }
 
 struct error *
-export_start(struct engine *engine, const char *handle, const char *repository, struct arena *arena,
-             const char **operation)
+export_start(struct engine *engine, const char *handle, const char *repository,
+             enum export_urgency urgency, struct arena *arena, const char **operation)
 {
     struct exporting *export = exporting_new(engine);
     bool is_done = false;
@@ -307,6 +320,7 @@ export_start(struct engine *engine, const char *handle, const char *repository, 
     set_names(export, handle, repository);
     *operation = arena_string(arena, export->operation);
     struct ops_spec spec = spec_of(export, handle);
+    spec.in_background = urgency == EXPORT_IN_BACKGROUND;
     return ops_start(engine->ops, &spec);
 }
 
