@@ -49,9 +49,11 @@ take_finding(const struct repository_finding *finding, void *context)
 {
     struct work *work = context;
     Skycap__V1__RepositoryWork message = SKYCAP__V1__REPOSITORY_WORK__INIT;
-    message.finding = arena_print(call_arena(work->call), "%s: %s%s%s", finding->object,
-                                  finding->text, finding->snapshot ? "; affects snapshot " : "",
-                                  finding->snapshot ? finding->snapshot : "");
+    struct buffer text AUTO(buffer_clear) = {0};
+    buffer_print(&text, "%s: %s%s%s", finding->object, finding->text,
+                 finding->snapshot ? "; affects snapshot " : "",
+                 finding->snapshot ? finding->snapshot : "");
+    message.finding = (char *)buffer_text(&text);
     send(work, &message);
 }
 

@@ -18,6 +18,7 @@ struct drill_request {
      * for a volume without a file system.
      */
     const char *const *command;
+    uint32_t command_timeout_ms; /* 0: an hour */
     /* Called after each step: "import", "compare", "command", "remove". May be NULL. */
     void (*report)(void *context, const char *step, uint64_t duration_ms, const char *output);
     bool (*cancelled)(void *context);

@@ -70,6 +70,7 @@ run(struct drill_schedule *schedule, const struct repository_place *place, struc
     struct drill_request request = {.repository = place->name,
                                     .snapshot = "",
                                     .command = place->drill_command[0] ? command : NULL,
+                                    .command_timeout_ms = place->drill_timeout_ms,
                                     .cancelled = is_ending,
                                     .context = schedule};
     struct error *error AUTO(error_cleanup) = drill_run(schedule->engine, &request, arena, &result);

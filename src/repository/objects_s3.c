@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "repository/http_client.h"
+#include "repository/key_file.h"
 #include "repository/objects.h"
 #include "repository/patience.h"
 #include "repository/s3_list.h"
@@ -33,9 +34,10 @@ struct s3 {
     struct s3_url url;
     struct s3_credentials credentials;
     char region[64];
-    struct http_trust *trust;       /* NULL: plain HTTP */
-    const atomic_bool *is_stopping; /* as in the options */
-    pthread_mutex_t lock;           /* of the connections that are not in use */
+    struct http_trust *trust;        /* NULL: plain HTTP */
+    const atomic_bool *is_stopping;  /* as in the options */
+    pthread_mutex_t lock;            /* of the connections that are not in use */
+    atomic_uint_fast64_t failing_ms; /* since when every request has failed; 0: the last was good */
     struct http_client *idle[IDLE_MAX];
     unsigned idle_count;
 };
@@ -165,18 +167,29 @@ rest(const struct s3 *s3, unsigned *pause_ms)
     *pause_ms = 2 * *pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : 2 * *pause_ms;
 }
 
+/* All requests together are patient once: otherwise each would wait, one after the other. */
+static bool
+has_failed_for_long(struct s3 *s3)
+{
+    uint_fast64_t since_ms = 0, now_ms = clock_now_ms();
+    if (atomic_compare_exchange_strong(&s3->failing_ms, &since_ms, now_ms))
+        return false;
+    return now_ms > since_ms + RETRY_MS;
+}
+
 static struct error *
 run(struct s3 *s3, struct request *request)
 {
-    uint64_t begin = clock_now_ms();
     unsigned pause_ms = PAUSE_MIN_MS;
     for (bool is_first = true;; is_first = false) {
         struct error *error = try_once(s3, request);
         if (!error)
             error = busy(request);
-        if (!error || error->code != CODE_UNAVAILABLE)
+        if (!error || error->code != CODE_UNAVAILABLE) {
+            atomic_store(&s3->failing_ms, 0);
             return error;
-        if (is_over(s3) || clock_now_ms() - begin > RETRY_MS)
+        }
+        if (is_over(s3) || (has_failed_for_long(s3) && !is_first))
             return error_wrap(error, "the server of the bucket %s", s3->url.bucket);
         error_free(error);
         /* The server may have closed connections that were not in use. */
@@ -401,6 +414,8 @@ objects_s3_open(const struct repository_options *options, struct objects **out)
     s3->is_stopping = options->is_stopping;
     snprintf(s3->region, sizeof s3->region, "%s", options->region ? options->region : "us-east-1");
     struct error *error = s3_url_parse(options->url, options->uses_plain_http, &s3->url);
+    if (!error)
+        error = key_file_check_private(options->credentials_file);
     if (!error)
         error = s3_credentials_read(options->credentials_file, &s3->credentials);
     if (!error && !options->uses_plain_http)

@@ -21,6 +21,7 @@ struct repository_place {
     struct repository_options options; /* without the cache and the log */
     uint32_t drill_hours;              /* how often one of its snapshots is restored; 0: never */
     const char *drill_command;         /* "": none */
+    uint32_t drill_timeout_ms;         /* of the command; 0: an hour */
 };
 
 /* Who reads the files about repositories. All functions may block. */
