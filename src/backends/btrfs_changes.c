@@ -10,6 +10,8 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -19,7 +21,7 @@
 #include "base/memory.h"
 
 #define BTRFS_MAGIC 0x9123683E
-#define PATHS_BYTES (64u << 10)
+#define PATHS_BYTES 4096u
 
 struct finding {
     int directory;
@@ -56,7 +58,80 @@ btrfs_changes_describe(int directory, struct btrfs_origin *out, bool *is_known)
     return NULL;
 }
 
-/* The number of names is limited by the size of the answer; more than that is an error. */
+/* ---- a file with many names ---- */
+
+/* The names of one inode, found by the items that refer to it. */
+struct naming {
+    struct finding *finding;
+    bool is_directory;
+    struct btrfs_ioctl_ino_lookup_args parent; /* its number, and its path with a slash behind */
+    struct error *error;
+};
+
+static struct error *
+find_parent(struct naming *naming, uint64_t parent)
+{
+    if (naming->parent.objectid == parent)
+        return NULL;
+    naming->parent = (struct btrfs_ioctl_ino_lookup_args){.objectid = parent};
+    if (ioctl(naming->finding->directory, BTRFS_IOC_INO_LOOKUP, &naming->parent) == 0)
+        return NULL;
+    return errno == ENAMETOOLONG
+               ? error_new(CODE_OUT_OF_RANGE, "a path is too long for the kernel to tell it")
+               : error_from_errno(errno, "find the path of a directory");
+}
+
+static void
+take_name(struct naming *naming, uint64_t parent, const char *name, size_t size)
+{
+    struct finding *finding = naming->finding;
+    char path[sizeof naming->parent.name + NAME_MAX + 1];
+    if (!naming->error)
+        naming->error = find_parent(naming, parent);
+    if (naming->error || size > NAME_MAX)
+        return;
+    snprintf(path, sizeof path, "%.*s%.*s", (int)sizeof naming->parent.name - 1,
+             naming->parent.name, (int)size, name);
+    naming->error = finding->take(finding->context, path, naming->is_directory);
+}
+
+/* An item has several names, one after the other. */
+static void
+take_names(void *context, const struct btrfs_ioctl_search_header *header, const void *item)
+{
+    struct naming *naming = context;
+    const char *at = item, *end = at + header->len;
+    struct btrfs_inode_ref near;
+    struct btrfs_inode_extref far;
+    bool is_far = header->type == BTRFS_INODE_EXTREF_KEY;
+    size_t head = is_far ? sizeof far : sizeof near;
+    while ((size_t)(end - at) > head) {
+        memcpy(is_far ? (void *)&far : &near, at, head);
+        size_t size = le16toh(is_far ? far.name_len : near.name_len);
+        uint64_t parent = is_far ? le64toh(far.parent_objectid) : header->offset;
+        if (size > (size_t)(end - at) - head)
+            return;
+        take_name(naming, parent, at + head, size);
+        at += head + size;
+    }
+}
+
+static struct error *
+take_many_paths(struct finding *finding, uint64_t inode, bool is_directory)
+{
+    struct btrfs_range range = {.min = {inode, BTRFS_INODE_REF_KEY, 0},
+                                .max = {inode, BTRFS_INODE_EXTREF_KEY, UINT64_MAX}};
+    struct naming naming = {.finding = finding, .is_directory = is_directory};
+    struct error *error = btrfs_items_each(finding->directory, range, take_names, &naming);
+    if (!error)
+        return naming.error;
+    error_free(naming.error);
+    return error;
+}
+
+/* ---- all ---- */
+
+/* The kernel gives 4096 bytes of paths, whatever it is asked for. */
 static struct error *
 take_paths(struct finding *finding, uint64_t inode, bool is_directory)
 {
@@ -69,7 +144,7 @@ take_paths(struct finding *finding, uint64_t inode, bool is_directory)
     if (ioctl(finding->directory, BTRFS_IOC_INO_PATHS, &arguments) != 0)
         return errno == ENOENT ? NULL : error_from_errno(errno, "find the paths of an inode");
     if (paths->elem_missed)
-        return error_new(CODE_RESOURCE_EXHAUSTED, "a file has too many names");
+        return take_many_paths(finding, inode, is_directory);
     for (uint32_t i = 0; i < paths->elem_cnt && !error; i++)
         error = finding->take(finding->context, (const char *)paths->val + (uintptr_t)paths->val[i],
                               is_directory);

@@ -29,7 +29,7 @@ typedef struct error *btrfs_changed(void *context, const char *path, bool is_dir
 /*
  * Calls `take` with all paths of every inode that has changed since that generation, and perhaps of
  * some that have not. Files that were removed or renamed show as changes of their directories; what
- * is below a directory that was renamed does not show.
+ * is below a directory that was renamed does not show. OUT_OF_RANGE: a path is too long.
  */
 MUST_CHECK struct error *btrfs_changes_find(int directory, uint64_t since, btrfs_changed *take,
                                             void *context);

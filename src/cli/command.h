@@ -96,6 +96,7 @@ extern const struct command snapshot_prune_command;
 extern const struct command snapshot_restore_command;
 extern const struct command snapshot_spread_command;
 extern const struct command snapshot_verify_command;
+extern const struct command repository_rebuild_command;
 extern const struct command velero_command;
 extern const struct command version_command;
 extern const struct command volume_command;

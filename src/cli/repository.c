@@ -206,6 +206,7 @@ const struct command repository_command = {
             &snapshots_command,
             &remove_command,
             &stats_command,
+            &repository_rebuild_command,
             NULL,
         },
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skycap snapshot export, import, verify and prune. */
+/* skycap snapshot export, import, verify and prune; skycap repository rebuild. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -247,4 +247,26 @@ const struct command snapshot_prune_command = {
             "run meanwhile.",
     .flags = prune_flags,
     .run = prune,
+};
+
+static struct error *
+rebuild(struct client *client)
+{
+    Skycap__V1__RebuildRepositoryRequest request = SKYCAP__V1__REBUILD_REPOSITORY_REQUEST__INIT;
+    struct work work;
+    request.repository = client->words[0];
+    struct error *error = do_work(client, "skycap.v1.Repositories/Rebuild", &request, &work);
+    if (!error && !client->as_json)
+        printf("%ju packs are in the index again\n", (uintmax_t)work.result.packs);
+    return error;
+}
+
+const struct command repository_rebuild_command = {
+    .name = "rebuild",
+    .summary = "make the index of a repository anew",
+    .words = "NAME",
+    .help = "Makes the index of a repository anew from its packs, if index objects are damaged or "
+            "lost. It reads the packs\nthat no index names. Run `skycap snapshot verify` "
+            "afterwards.",
+    .run = rebuild,
 };

@@ -43,8 +43,8 @@ begin_export(struct call *call, const snapshot_record *record, const char *repos
     const char *operation;
     if (!repository || record->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         return NULL;
-    return export_start(controller_engine(call), record->handle, repository, call_arena(call),
-                        &operation);
+    return export_start(controller_engine(call), record->handle, repository, EXPORT_IN_BACKGROUND,
+                        call_arena(call), &operation);
 }
 
 HANDLER(controller_create_snapshot, CreateSnapshot)

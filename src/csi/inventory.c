@@ -13,6 +13,7 @@
 #include "csi/messages.h"
 #include "message/message_map.h"
 #include "message/message_time.h"
+#include "node/drill.h"
 #include "node/ephemeral.h"
 #include "node/use.h"
 #include "rpc/server/call.h"
@@ -176,7 +177,7 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
 {
     Skycap__V1__VolumeInfo *info = arena_alloc(arena, sizeof *info);
     skycap__v1__volume_info__init(info);
-    info->name = record->ephemeral ? ephemeral_id(record) : record->name;
+    info->name = record->ephemeral ? ephemeral_id(record) : (char *)drill_shown_name(record->name);
     info->ephemeral = record->ephemeral;
     info->volume = messages_volume(engine, record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);

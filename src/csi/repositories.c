@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "csi/checks.h"
 #include "csi/controller.h"
 #include "csi/ids.h"
@@ -17,6 +18,20 @@
 
 #define WAIT_MS 0 /* the client watches the operation */
 
+#define LIST_MS 3000u /* how long List waits for a repository */
+
+static bool
+is_cancelled(void *context)
+{
+    return call_is_cancelled(context);
+}
+
+struct patience
+repositories_patience(struct call *call)
+{
+    return (struct patience){.is_over = is_cancelled, .context = call};
+}
+
 /* ---- repositories ---- */
 
 static struct error *
@@ -24,6 +39,8 @@ init(struct call *call, const Skycap__V1__InitRepositoryRequest *request,
      Skycap__V1__InitRepositoryReply *reply)
 {
     struct repository_place place = {0};
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error = checks_name("name", request->name);
     if (!error)
         error =
@@ -43,6 +60,8 @@ describe_repository(struct engine *engine, const char *name, struct arena *arena
     Skycap__V1__Repository *message = arena_alloc(arena, sizeof *message);
     struct repository_use use AUTO(repository_pool_release) = {0};
     struct repository_place place = {0};
+    struct patience patience AUTO(patience_end) = {.until_ms = clock_now_ms() + LIST_MS};
+    patience_begin(&patience);
     skycap__v1__repository__init(message);
     message->name = (char *)name;
     struct error *error AUTO(error_cleanup) = repository_pool_find(engine, name, arena, &place);
@@ -67,6 +86,8 @@ list(struct call *call, const Skycap__V1__ListRepositoriesRequest *request,
     (void)request;
     struct arena *arena = call_arena(call);
     struct text_list names;
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error = repository_pool_list(controller_engine(call), arena, &names);
     if (error)
         return error;
@@ -85,6 +106,8 @@ stats(struct call *call, const Skycap__V1__RepositoryStatsRequest *request,
     struct repository_stats found = {0};
     struct export_list exports = {0};
     const char *name;
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error = repository_pool_choose(controller_engine(call), request->repository,
                                                  call_arena(call), &name);
     if (!error)
@@ -146,6 +169,8 @@ list_exports(struct call *call, const Skycap__V1__ListExportsRequest *request,
     struct repository_use use AUTO(repository_pool_release) = {0};
     struct export_list exports = {0};
     const char *name;
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error =
         repository_pool_choose(controller_engine(call), request->repository, arena, &name);
     if (!error)
@@ -203,13 +228,15 @@ static struct error *export(struct call *call, const Skycap__V1__ExportSnapshotR
     struct engine *engine = controller_engine(call);
     struct arena *arena = call_arena(call);
     const char *handle, *repository, *operation = "";
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error = checks_id("snapshot", request->snapshot);
     if (!error)
         error = repository_pool_choose(engine, request->repository, arena, &repository);
     if (!error)
         error = find_snapshot(engine, request->snapshot, arena, &handle);
     if (!error)
-        error = export_start(engine, handle, repository, arena, &operation);
+        error = export_start(engine, handle, repository, EXPORT_AWAITED, arena, &operation);
     if (error)
         return error;
     if (operation[0])
@@ -239,6 +266,8 @@ import(struct call *call, const Skycap__V1__ImportSnapshotRequest *request,
     struct arena *arena = call_arena(call);
     const char *repository, *id = "";
     volume_record *volume = NULL;
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error = checks_name("name", request->name);
     if (!error)
         error = checks_maps(&request->base);
@@ -276,6 +305,8 @@ remove_export(struct call *call, const Skycap__V1__RemoveExportRequest *request,
     (void)reply;
     struct repository_use use AUTO(repository_pool_release) = {0};
     const char *name;
+    struct patience patience AUTO(patience_end) = repositories_patience(call);
+    patience_begin(&patience);
     struct error *error = checks_id("id", request->id);
     if (!error)
         error = repository_pool_choose(controller_engine(call), request->repository,
@@ -295,5 +326,6 @@ const struct skycap_v1_repositories repositories_handlers = {
     .remove = {remove_export},
     .verify = {repositories_verify},
     .prune = {repositories_prune},
+    .rebuild = {repositories_rebuild},
     .drill = {repositories_drill},
 };

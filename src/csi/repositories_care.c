@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skycap.v1.Repositories: verify and prune. They run as long as the client waits for them: both can
- * be repeated at any time.
+ * skycap.v1.Repositories: verify, prune and rebuild. They run as long as the client waits for them:
+ * all can be repeated at any time.
  */
 #include "base/clock.h"
 #include "csi/repositories_internal.h"
@@ -13,6 +13,7 @@
 struct work {
     struct call *call;
     struct repository_use use;
+    struct patience patience;
     atomic_bool is_cancelled;
     uint64_t reported_ms;
     struct error *error; /* the client cannot be reached */
@@ -48,9 +49,11 @@ take_finding(const struct repository_finding *finding, void *context)
 {
     struct work *work = context;
     Skycap__V1__RepositoryWork message = SKYCAP__V1__REPOSITORY_WORK__INIT;
-    message.finding = arena_print(call_arena(work->call), "%s: %s%s%s", finding->object,
-                                  finding->text, finding->snapshot ? "; affects snapshot " : "",
-                                  finding->snapshot ? finding->snapshot : "");
+    struct buffer text AUTO(buffer_clear) = {0};
+    buffer_print(&text, "%s: %s%s%s", finding->object, finding->text,
+                 finding->snapshot ? "; affects snapshot " : "",
+                 finding->snapshot ? finding->snapshot : "");
+    message.finding = (char *)buffer_text(&text);
     send(work, &message);
 }
 
@@ -59,6 +62,8 @@ begin(struct work *work, const char *repository)
 {
     struct engine *engine = controller_engine(work->call);
     const char *name;
+    work->patience = repositories_patience(work->call);
+    patience_begin(&work->patience);
     struct error *error = repository_pool_choose(engine, repository, call_arena(work->call), &name);
     return error ? error : repository_pool_open(engine, name, &work->use);
 }
@@ -68,6 +73,7 @@ static struct error *
 end(struct work *work, struct error *error)
 {
     repository_pool_release(&work->use);
+    patience_end(&work->patience);
     struct error *failed = STEAL(work->error);
     if (!error)
         return failed;
@@ -81,7 +87,7 @@ repositories_verify(struct call *call, const Skycap__V1__VerifyRepositoryRequest
     struct work work = {.call = call, .reported_ms = clock_now_ms()};
     struct error *error = begin(&work, request->repository);
     if (error)
-        return error;
+        return end(&work, error);
     struct repository_verify verify = {
         .level = request->data ? REPOSITORY_DATA : REPOSITORY_STRUCTURE,
         .references = &export_references,
@@ -109,7 +115,7 @@ repositories_prune(struct call *call, const Skycap__V1__PruneRepositoryRequest *
     struct work work = {.call = call, .reported_ms = clock_now_ms()};
     struct error *error = begin(&work, request->repository);
     if (error)
-        return error;
+        return end(&work, error);
     struct repository_prune prune = {
         .references = &export_references,
         .progress = {report, &work, &work.is_cancelled},
@@ -122,6 +128,24 @@ repositories_prune(struct call *call, const Skycap__V1__PruneRepositoryRequest *
         message.bytes_deleted = prune.bytes_deleted;
         message.packs_waiting = prune.packs_waiting;
         message.packs_rewritten = prune.packs_rewritten;
+        send(&work, &message);
+    }
+    return end(&work, error);
+}
+
+struct error *
+repositories_rebuild(struct call *call, const Skycap__V1__RebuildRepositoryRequest *request)
+{
+    struct work work = {.call = call, .reported_ms = clock_now_ms()};
+    const struct repository_progress progress = {report, &work, &work.is_cancelled};
+    uint64_t packs = 0;
+    struct error *error = begin(&work, request->repository);
+    if (!error)
+        error = repository_rebuild(work.use.repository, &progress, &packs);
+    if (!error) {
+        Skycap__V1__RepositoryWork message = SKYCAP__V1__REPOSITORY_WORK__INIT;
+        message.is_result = true;
+        message.packs = packs;
         send(&work, &message);
     }
     return end(&work, error);

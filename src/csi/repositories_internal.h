@@ -5,6 +5,10 @@
 
 #include "csi/controller.h"
 #include "proto/repositories.pb-c.h"
+#include "repository/patience.h"
+
+/* Until the client does not wait any more. */
+struct patience repositories_patience(struct call *call);
 
 /* ---- repositories_care.c ---- */
 
@@ -12,6 +16,9 @@ MUST_CHECK struct error *repositories_verify(struct call *call,
                                              const Skycap__V1__VerifyRepositoryRequest *request);
 MUST_CHECK struct error *repositories_prune(struct call *call,
                                             const Skycap__V1__PruneRepositoryRequest *request);
+
+MUST_CHECK struct error *repositories_rebuild(struct call *call,
+                                              const Skycap__V1__RebuildRepositoryRequest *request);
 
 /* ---- repositories_drill.c ---- */
 

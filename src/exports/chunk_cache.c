@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
+#include "repository/patience.h"
 
 #define THREADS 8u
 #define READ_AHEAD (CHUNK_CACHE_SLOTS - 6) /* the rest is for those who wait for a chunk */
@@ -239,7 +240,7 @@ chunk_cache_open(struct repository *repository, struct chunk_cache **out)
     pthread_cond_init(&cache->changed, NULL);
     *out = cache;
     for (; cache->thread_count < THREADS; cache->thread_count++) {
-        int errnum = pthread_create(&cache->threads[cache->thread_count], NULL, read_ahead, cache);
+        int errnum = patience_start_thread(&cache->threads[cache->thread_count], read_ahead, cache);
         if (errnum)
             return error_from_errno(errnum, "start a thread");
     }

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "repository/patience.h"
+
 struct error *
 crew_run(size_t count, void *(*work)(void *context), void *context)
 {
@@ -11,7 +13,7 @@ crew_run(size_t count, void *(*work)(void *context), void *context)
     size_t started = 0;
     int errnum = 0;
     for (; started < count && started < CREW_MOST && !errnum; started += !errnum)
-        errnum = pthread_create(&threads[started], NULL, work, context);
+        errnum = patience_start_thread(&threads[started], work, context);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     return started ? NULL : error_from_errno(errnum, "start a thread");

@@ -20,6 +20,7 @@ struct image_import {
     struct image_reader manifest;
     pthread_mutex_t lock; /* of everything below */
     uint64_t next, batch_end;
+    uint64_t done; /* chunks that are written, or zeros */
     struct error *error;
 };
 
@@ -50,6 +51,16 @@ copy_chunk(const struct image_import *import, uint64_t index, const struct repos
     return error ? error : write_all(options->fd, bytes, left < size ? (size_t)left : size, offset);
 }
 
+/* With the lock: one more chunk is done. */
+static void
+note_done(struct image_import *import)
+{
+    const struct image_import_options *options = import->options;
+    uint64_t done = ++import->done * IMAGE_CHUNK;
+    options->progress->report(options->progress->context,
+                              done < options->size ? done : options->size, options->size);
+}
+
 /* The next chunk that is not zeros. False: there is none. */
 static bool
 take_chunk(struct image_import *import, uint64_t *index, struct repository_id *id)
@@ -64,6 +75,8 @@ take_chunk(struct image_import *import, uint64_t *index, struct repository_id *i
         else
             import->error = image_reader_get(&import->manifest, *index, id);
         is_found = !import->error && !image_id_is_zero(id);
+        if (!import->error && !is_found)
+            note_done(import);
     }
     pthread_mutex_unlock(&import->lock);
     return is_found;
@@ -73,6 +86,8 @@ static void
 end_chunk(struct image_import *import, struct error *error)
 {
     pthread_mutex_lock(&import->lock);
+    if (!error)
+        note_done(import);
     if (error && !import->error)
         import->error = STEAL(error);
     pthread_mutex_unlock(&import->lock);
@@ -112,17 +127,14 @@ run_batch(struct image_import *import)
         error = error_from_errno(errno, "make the image durable");
     if (!error && options->save)
         error = options->save(options->context, import->next);
-    uint64_t done = import->next * IMAGE_CHUNK;
-    if (!error)
-        options->progress->report(options->progress->context,
-                                  done < options->size ? done : options->size, options->size);
     return error;
 }
 
 struct error *
 image_import_run(const struct image_import_options *options)
 {
-    struct image_import import = {.options = options, .next = options->saved_chunks};
+    struct image_import import = {
+        .options = options, .next = options->saved_chunks, .done = options->saved_chunks};
     pthread_mutex_init(&import.lock, NULL);
     struct error *error =
         image_reader_open(&import.manifest, options->repository, &options->root, options->size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Restore drills: see drill.h. The volume of a drill has a name that tells what it is, so that the
- * next start deletes what a crash has left.
+ * Restore drills: see drill.h. The volume of a drill has a name that no request can give, so that
+ * the next start deletes what a crash has left, and nothing else.
  */
 #include "node/drill.h"
 
@@ -18,14 +18,16 @@
 #include "exports/compare.h"
 #include "node/drill_command.h"
 #include "node/publish.h"
+#include "repository/patience.h"
 #include "volumes/copy.h"
 #include "volumes/handle.h"
 #include "volumes/import.h"
 #include "volumes/repository_counts.h"
 
-#define NAME_PREFIX "skycap-drill-"
+/* Names in requests have no control characters; those of inline volumes begin with another. */
+#define NAME_MARK "\002"
+#define NAME_PREFIX NAME_MARK "skycap-drill-"
 #define WAIT_MS 200
-#define PAGE 256
 
 struct drill {
     struct engine *engine;
@@ -253,8 +255,11 @@ drill_run(struct engine *engine, const struct drill_request *request, struct are
                           .result = out,
                           .step_ms = clock_now_ms()};
     uint64_t start_ms = drill.step_ms;
+    struct patience patience = {.is_over = request->cancelled, .context = request->context};
     *out = (struct drill_result){.id = ""};
+    patience_begin(&patience);
     struct error *error = run(&drill);
+    patience_end(&patience);
     repository_pool_release(&drill.use);
     drill.step_ms = clock_now_ms();
     struct error *removal =
@@ -283,6 +288,12 @@ drill_last_success(struct engine *engine, const char *repository, int64_t *ns)
     if (!error && is_there)
         *ns = strtoll(arena_copy(&arena, entry.value, entry.value_size), NULL, 10);
     return error;
+}
+
+const char *
+drill_shown_name(const char *name)
+{
+    return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) ? name : name + strlen(NAME_MARK);
 }
 
 void

@@ -18,6 +18,7 @@ struct drill_request {
      * for a volume without a file system.
      */
     const char *const *command;
+    uint32_t command_timeout_ms; /* 0: an hour */
     /* Called after each step: "import", "compare", "command", "remove". May be NULL. */
     void (*report)(void *context, const char *step, uint64_t duration_ms, const char *output);
     bool (*cancelled)(void *context);
@@ -37,8 +38,11 @@ MUST_CHECK struct error *drill_run(struct engine *engine, const struct drill_req
 MUST_CHECK struct error *drill_last_success(struct engine *engine, const char *repository,
                                             int64_t *ns);
 
-/* Deletes the volumes of drills that a crash has ended. Called at start. */
+/* Deletes the volumes of drills that a crash has ended. Called at start, before requests come. */
 void drill_sweep(struct engine *engine);
+
+/* The name of a volume as it is shown: that of a drill's volume has a mark that is left out. */
+const char *drill_shown_name(const char *name);
 
 /* The exports and drills of all repositories, as metrics: drill_metrics.c. */
 void drill_print_metrics(struct engine *engine, struct buffer *out);
@@ -60,7 +64,7 @@ struct drill_turn {
     void *context;
 };
 
-/* Runs the drills that the files of repositories ask for. `turn` NULL: all of them. */
+/* Sweeps, then runs the drills that the files of repositories ask for. `turn` NULL: all of them. */
 MUST_CHECK struct error *drill_schedule_open(struct engine *engine, const struct drill_turn *turn,
                                              struct drill_schedule **out);
 /* Before the engine is closed. NULL is fine. */

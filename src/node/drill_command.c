@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 
 #define LOOK_MS 100
+#define HOUR_MS (3600u * 1000)
 #define OUTPUT_BYTES (64u << 10)
 
 /* Reads what is there. False: the output has ended. */
@@ -25,10 +27,17 @@ read_output(const struct process *process, struct buffer *output)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
+static uint32_t
+timeout_of(const struct drill_request *request)
+{
+    return request->command_timeout_ms ? request->command_timeout_ms : HOUR_MS;
+}
+
 static void
 follow(const struct drill_request *request, struct process *process, struct buffer *output,
-       bool *is_cancelled)
+       bool *is_cancelled, bool *is_late)
 {
+    uint64_t end_ms = clock_now_ms() + timeout_of(request);
     bool is_open = true, has_ended = false;
     while (!has_ended) {
         struct pollfd files[] = {{.fd = process->ended, .events = POLLIN},
@@ -37,10 +46,12 @@ follow(const struct drill_request *request, struct process *process, struct buff
         if (files[1].revents)
             is_open = read_output(process, output);
         has_ended = files[0].revents && !(files[1].revents & POLLIN);
-        if (!*is_cancelled && request->cancelled(request->context)) {
-            *is_cancelled = true;
+        if (*is_cancelled || *is_late)
+            continue;
+        *is_cancelled = request->cancelled(request->context);
+        *is_late = clock_now_ms() >= end_ms;
+        if (*is_cancelled || *is_late)
             process_signal(process, SIGKILL);
-        }
     }
 }
 
@@ -51,16 +62,20 @@ drill_command_run(const struct drill_request *request, const char *place, struct
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8",
         place, NULL};
     struct process process;
-    bool is_cancelled = false;
+    bool is_cancelled = false, is_late = false;
     char line[256];
     struct error *error =
         process_start(request->command[0], request->command, environment, &process);
     if (error)
         return error_wrap(error, "the command of the drill");
-    follow(request, &process, output, &is_cancelled);
+    follow(request, &process, output, &is_cancelled, &is_late);
     int status = process_reap(&process);
     if (is_cancelled)
         return error_new(CODE_CANCELLED, "the drill was cancelled");
+    if (is_late)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the command of the drill was killed after %u s: it took too long",
+                         timeout_of(request) / 1000);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return NULL;
     process_summarize(output, line, sizeof line);

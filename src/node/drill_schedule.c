@@ -84,6 +84,7 @@ run(struct drill_schedule *schedule, const struct repository_place *place, struc
     struct drill_request request = {.repository = place->name,
                                     .snapshot = "",
                                     .command = place->drill_command[0] ? command : NULL,
+                                    .command_timeout_ms = place->drill_timeout_ms,
                                     .cancelled = is_ending,
                                     .context = schedule};
     struct error *error AUTO(error_cleanup) = drill_run(schedule->engine, &request, arena, &result);
@@ -119,7 +120,6 @@ static void *
 keep_looking(void *context)
 {
     struct drill_schedule *schedule = context;
-    drill_sweep(schedule->engine);
     pthread_mutex_lock(&schedule->lock);
     while (!is_ending(schedule)) {
         pthread_mutex_unlock(&schedule->lock);
@@ -139,6 +139,7 @@ drill_schedule_open(struct engine *engine, const struct drill_turn *turn,
 {
     struct drill_schedule *schedule = memory_zeroed(sizeof *schedule);
     pthread_condattr_t monotonic;
+    drill_sweep(engine);
     schedule->engine = engine;
     if (turn)
         schedule->turn = *turn;

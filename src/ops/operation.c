@@ -132,6 +132,7 @@ ended_record(struct operation *operation, const struct error *result)
     record.cursor = (ProtobufCBinaryData){0};
     if (!result) {
         record.state = OPERATION_STATE(SUCCEEDED);
+        record.total = record.total > record.done ? record.total : record.done;
         record.done = record.total;
         return record;
     }

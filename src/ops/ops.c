@@ -315,14 +315,15 @@ ops_cancel(struct ops *ops, const char *id)
     pthread_cond_broadcast(&ops->changed);    /* it may rest, */
     pthread_cond_broadcast(&ops->work_waits); /* or wait for its turn after that */
     pthread_mutex_unlock(&ops->lock);
+    struct error *error = NULL;
     if (has_begun)
-        operation_save(operation);
+        error = operation_write(operation);
     else
         operation_end(operation, error_new(CODE_CANCELLED, "it was cancelled before it began"));
     pthread_mutex_lock(&ops->lock);
     operation_release(operation);
     pthread_mutex_unlock(&ops->lock);
-    return NULL;
+    return error_wrap(error, "it is being cancelled, but a restart would forget that");
 }
 
 /* ---- stopping ---- */

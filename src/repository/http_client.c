@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,10 +17,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 
 #define ROOM 65536u
+#define LOOK_MS 200 /* how late the end of a wait may be noticed */
 
 struct http_trust {
     SSL_CTX *context;
@@ -30,6 +33,7 @@ struct http_client {
     SSL *ssl;         /* NULL: plain */
     uint8_t in[ROOM]; /* bytes of replies that were not taken yet */
     size_t begin, end;
+    struct http_watch watch; /* of the exchange */
 };
 
 static struct error *
@@ -114,12 +118,49 @@ http_trust_close(struct http_trust *trust)
     free(trust);
 }
 
+/* ---- waiting ---- */
+
+/* Whether it may wait for longer, after a look at what it waits for since then. */
+static bool
+may_wait(const struct http_watch *watch, uint64_t since_ms)
+{
+    uint64_t waited_ms = clock_now_ms() - since_ms;
+    return waited_ms < HTTP_OVER_MS ||
+           (waited_ms < HTTP_WAIT_MS && !watch->is_over(watch->context));
+}
+
+/* Whether a byte could not be sent or received only because it takes time. */
+static bool
+is_waiting(const struct http_client *client, int result)
+{
+    if (!client->ssl)
+        return errno == EAGAIN || errno == EWOULDBLOCK;
+    int reason = SSL_get_error(client->ssl, result);
+    return reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE;
+}
+
 /* ---- connecting ---- */
 
+/* After a connect that takes longer than a look. */
 static int
-connect_to(const struct addrinfo *address)
+finish_connecting(int fd, const struct http_watch *watch)
 {
-    struct timeval wait = {.tv_sec = HTTP_WAIT_MS / 1000};
+    struct pollfd file = {.fd = fd, .events = POLLOUT};
+    uint64_t since_ms = clock_now_ms();
+    int errnum = ETIMEDOUT;
+    socklen_t size = sizeof errnum;
+    while (poll(&file, 1, LOOK_MS) <= 0 && may_wait(watch, since_ms)) {
+    }
+    if (file.revents && getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &size) != 0)
+        errnum = errno;
+    errno = errnum;
+    return errnum ? -1 : 0;
+}
+
+static int
+connect_to(const struct addrinfo *address, const struct http_watch *watch)
+{
+    struct timeval wait = {.tv_usec = LOOK_MS * 1000};
     int yes = 1;
     int fd AUTO(files_close) =
         socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
@@ -128,13 +169,14 @@ connect_to(const struct addrinfo *address)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait); /* for connect, too */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0)
+    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0 &&
+        (errno != EINPROGRESS || finish_connecting(fd, watch) != 0))
         return -1;
     return files_keep(&fd);
 }
 
 static struct error *
-connect_any(const char *host, const char *port, int *fd)
+connect_any(const char *host, const char *port, const struct http_watch *watch, int *fd)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     int result = getaddrinfo(host, port, &hints, &found);
@@ -142,7 +184,7 @@ connect_any(const char *host, const char *port, int *fd)
         return error_new(CODE_UNAVAILABLE, "find %s: %s", host, gai_strerror(result));
     *fd = -1;
     for (struct addrinfo *at = found; at && *fd < 0; at = at->ai_next)
-        *fd = connect_to(at);
+        *fd = connect_to(at, watch);
     int errnum = errno;
     freeaddrinfo(found);
     if (*fd >= 0)
@@ -157,8 +199,13 @@ start_tls(struct http_client *client, const char *host, const struct http_trust 
     if (!client->ssl || !SSL_set_fd(client->ssl, client->fd) ||
         !SSL_set_tlsext_host_name(client->ssl, host) || !SSL_set1_host(client->ssl, host))
         return error_new(CODE_INTERNAL, "OpenSSL cannot begin a connection");
-    errno = 0;
-    if (SSL_connect(client->ssl) == 1)
+    uint64_t since_ms = clock_now_ms();
+    int result;
+    do
+        errno = 0;
+    while ((result = SSL_connect(client->ssl)) != 1 && is_waiting(client, result) &&
+           may_wait(&client->watch, since_ms));
+    if (result == 1)
         return NULL;
     long verified = SSL_get_verify_result(client->ssl);
     if (verified == X509_V_OK)
@@ -170,11 +217,12 @@ start_tls(struct http_client *client, const char *host, const struct http_trust 
 
 struct error *
 http_client_open(const char *host, const char *port, const struct http_trust *trust,
-                 struct http_client **out)
+                 const struct http_watch *watch, struct http_client **out)
 {
     struct http_client *client = memory_zeroed(sizeof *client);
+    client->watch = *watch;
     struct quiet quiet = quiet_begin();
-    struct error *error = connect_any(host, port, &client->fd);
+    struct error *error = connect_any(host, port, watch, &client->fd);
     if (!error && trust)
         error = start_tls(client, host, trust);
     quiet_end(&quiet);
@@ -199,6 +247,7 @@ http_client_close(struct http_client *client)
 static struct error *
 send_all(struct http_client *client, const uint8_t *bytes, size_t size)
 {
+    uint64_t since_ms = clock_now_ms();
     while (size) {
         size_t part = size < (1u << 20) ? size : 1u << 20;
         errno = 0;
@@ -206,8 +255,11 @@ send_all(struct http_client *client, const uint8_t *bytes, size_t size)
                                    : send(client->fd, bytes, part, MSG_NOSIGNAL);
         if (sent <= 0 && errno == EINTR)
             continue;
+        if (sent <= 0 && is_waiting(client, (int)sent) && may_wait(&client->watch, since_ms))
+            continue;
         if (sent <= 0)
             return lost("send");
+        since_ms = clock_now_ms();
         bytes += sent;
         size -= (size_t)sent;
     }
@@ -223,12 +275,14 @@ fill(struct http_client *client)
         client->end -= client->begin;
         client->begin = 0;
     }
-    for (;;) {
+    for (uint64_t since_ms = clock_now_ms();;) {
         size_t room = sizeof client->in - client->end;
         errno = 0;
         ssize_t got = client->ssl ? SSL_read(client->ssl, client->in + client->end, (int)room)
                                   : recv(client->fd, client->in + client->end, room, 0);
         if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && is_waiting(client, (int)got) && may_wait(&client->watch, since_ms))
             continue;
         if (got <= 0)
             return lost("receive");
@@ -315,6 +369,7 @@ http_client_exchange(struct http_client *client, struct http_exchange *exchange)
     struct quiet quiet = quiet_begin();
     exchange->is_usable = false;
     exchange->body->size = 0;
+    client->watch = exchange->watch;
     struct error *error = send_all(client, exchange->head->bytes, exchange->head->size);
     if (!error)
         error = send_all(client, exchange->bytes, exchange->size);

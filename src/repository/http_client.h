@@ -9,6 +9,7 @@
 #include "repository/http_reply.h"
 
 #define HTTP_WAIT_MS 30000u /* for the other side to take or give a byte */
+#define HTTP_OVER_MS 1000u  /* the same, once nobody waits for the reply any more */
 
 struct http_client;
 
@@ -20,9 +21,16 @@ MUST_CHECK struct error *http_trust_open(const char *authorities, struct http_tr
 /* NULL is fine. */
 void http_trust_close(struct http_trust *trust);
 
+/* Tells whether nobody waits for a reply any more. Called often. */
+struct http_watch {
+    bool (*is_over)(const void *context);
+    const void *context;
+};
+
 /* `trust` is NULL for plain HTTP. UNAVAILABLE: it can be tried again. */
 MUST_CHECK struct error *http_client_open(const char *host, const char *port,
-                                          const struct http_trust *trust, struct http_client **out);
+                                          const struct http_trust *trust,
+                                          const struct http_watch *watch, struct http_client **out);
 /* NULL is fine. */
 void http_client_close(struct http_client *client);
 
@@ -39,6 +47,7 @@ struct http_exchange {
     size_t limit;
     struct http_reply reply;
     struct buffer *body;
+    struct http_watch watch;
     bool is_usable;
 };
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/base64.h"
 #include "base/files.h"
@@ -35,11 +36,25 @@ parse(const char *text, size_t size, uint8_t key[SEALING_KEY_BYTES])
 }
 
 struct error *
+key_file_check_private(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !(status.st_mode & 077))
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "other users may open %s (mode %03o): run `chmod 600 %s`", path,
+                     (unsigned)status.st_mode & 0777, path);
+}
+
+struct error *
 key_file_read(const char *path, uint8_t key[SEALING_KEY_BYTES])
 {
     char text[128];
     size_t size = 0;
-    struct error *error = files_read(AT_FDCWD, path, text, sizeof text, &size);
+    struct error *error = key_file_check_private(path);
+    if (error)
+        return error;
+    error = files_read(AT_FDCWD, path, text, sizeof text, &size);
     if (error && error->code == CODE_NOT_FOUND)
         return error_wrap(error, "the key of the repository");
     bool is_key = !error && parse(text, size, key);

@@ -11,4 +11,10 @@ MUST_CHECK struct error *key_file_read(const char *path, uint8_t key[SEALING_KEY
 /* Makes a file with a new key, for its owner alone. ALREADY_EXISTS. */
 MUST_CHECK struct error *key_file_make(const char *path);
 
+/*
+ * FAILED_PRECONDITION with advice if others than the owner of the file may open it. A file that is
+ * not there is fine.
+ */
+MUST_CHECK struct error *key_file_check_private(const char *path);
+
 #endif

@@ -8,6 +8,7 @@ struct collecting {
     struct repository *repository;
     const struct repository_references *references;
     const struct repository_progress *progress;
+    struct writers_own *own;
     struct live *live;
     struct buffer record;
 };
@@ -34,6 +35,8 @@ add_chunk(const struct repository_id *id, void *context)
     bool is_new;
     struct error *error =
         cache_db_add(collecting->live->ids, id->bytes, sizeof id->bytes, "", 0, &is_new);
+    if (!error)
+        error = writers_refresh(collecting->repository, collecting->own);
     return error ? error : repository_check_cancel(collecting->progress);
 }
 
@@ -61,9 +64,9 @@ add_snapshot(const char *name, void *context)
 
 struct error *
 live_collect(struct repository *repository, const struct repository_references *references,
-             const struct repository_progress *progress, struct live *live)
+             const struct repository_progress *progress, struct writers_own *own, struct live *live)
 {
-    struct collecting collecting = {repository, references, progress, live, {0}};
+    struct collecting collecting = {repository, references, progress, own, live, {0}};
     struct error *error = repository_snapshots_list(repository, add_snapshot, &collecting);
     buffer_clear(&collecting.record);
     return error;

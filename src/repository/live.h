@@ -5,6 +5,7 @@
 
 #include "repository/id_set.h"
 #include "repository/repository_internal.h"
+#include "repository/writers.h"
 #include "store/cache_db.h"
 
 struct live {
@@ -15,11 +16,14 @@ struct live {
 MUST_CHECK struct error *live_open(struct repository *repository, struct live *out);
 void live_clear(struct live *live);
 
-/* Adds the chunks of all snapshots that were not seen. DATA_LOSS names one that cannot be read. */
+/*
+ * Adds the chunks of all snapshots that were not seen, and refreshes the own writer's object.
+ * DATA_LOSS names a snapshot that cannot be read.
+ */
 MUST_CHECK struct error *live_collect(struct repository *repository,
                                       const struct repository_references *references,
                                       const struct repository_progress *progress,
-                                      struct live *live);
+                                      struct writers_own *own, struct live *live);
 MUST_CHECK struct error *live_has(struct live *live, const struct repository_id *id, bool *found);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects in a bucket of S3-compatible storage. Every request is safe to repeat, and is repeated
- * for up to five minutes while the server cannot be reached or says that it is busy.
+ * for some seconds while the server cannot be reached or says that it is busy. Work that takes
+ * longer, like an export, tries again by itself.
  */
 #include <openssl/crypto.h>
 #include <pthread.h>
@@ -13,13 +14,15 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "repository/http_client.h"
+#include "repository/key_file.h"
 #include "repository/objects.h"
+#include "repository/patience.h"
 #include "repository/s3_list.h"
 #include "repository/s3_sign.h"
 #include "repository/s3_url.h"
 
 #define IDLE_MAX 16u
-#define RETRY_MS (5u * 60 * 1000)
+#define RETRY_MS 15000u
 #define LOOK_MS 50 /* how late a rest may notice the end of the program */
 #define PAUSE_MIN_MS 100u
 #define PAUSE_MAX_MS 5000u
@@ -31,9 +34,10 @@ struct s3 {
     struct s3_url url;
     struct s3_credentials credentials;
     char region[64];
-    struct http_trust *trust;       /* NULL: plain HTTP */
-    const atomic_bool *is_stopping; /* as in the options */
-    pthread_mutex_t lock;           /* of the connections that are not in use */
+    struct http_trust *trust;        /* NULL: plain HTTP */
+    const atomic_bool *is_stopping;  /* as in the options */
+    pthread_mutex_t lock;            /* of the connections that are not in use */
+    atomic_uint_fast64_t failing_ms; /* since when every request has failed; 0: the last was good */
     struct http_client *idle[IDLE_MAX];
     unsigned idle_count;
 };
@@ -57,6 +61,14 @@ s3_of(struct objects *objects)
     return CONTAINER_OF(objects, struct s3, objects);
 }
 
+/* Whether nobody waits for the reply any more. */
+static bool
+is_over(const void *context)
+{
+    const struct s3 *s3 = context;
+    return (s3->is_stopping && atomic_load(s3->is_stopping)) || patience_is_over();
+}
+
 /* ---- connections ---- */
 
 static struct error *
@@ -65,7 +77,8 @@ take_connection(struct s3 *s3, struct http_client **out)
     pthread_mutex_lock(&s3->lock);
     *out = s3->idle_count ? s3->idle[--s3->idle_count] : NULL;
     pthread_mutex_unlock(&s3->lock);
-    return *out ? NULL : http_client_open(s3->url.host, s3->url.port, s3->trust, out);
+    const struct http_watch watch = {is_over, s3};
+    return *out ? NULL : http_client_open(s3->url.host, s3->url.port, s3->trust, &watch, out);
 }
 
 static void
@@ -125,6 +138,7 @@ try_once(struct s3 *s3, struct request *request)
         .has_no_body = !strcmp(request->method, "HEAD"),
         .limit = request->limit > TEXT_MAX ? request->limit : TEXT_MAX,
         .body = &request->body,
+        .watch = {is_over, s3},
     };
     error = http_client_exchange(client, &exchange);
     request->reply = exchange.reply;
@@ -144,37 +158,39 @@ busy(const struct request *request)
     return error_new(CODE_UNAVAILABLE, "the server answers %u %s", status, code);
 }
 
-static bool
-is_stopping(const struct s3 *s3)
-{
-    return s3->is_stopping && atomic_load(s3->is_stopping);
-}
-
 static void
 rest(const struct s3 *s3, unsigned *pause_ms)
 {
     const struct timespec step = {.tv_nsec = LOOK_MS * 1000000L};
-    for (unsigned rested_ms = 0; rested_ms < *pause_ms && !is_stopping(s3); rested_ms += LOOK_MS)
+    for (unsigned rested_ms = 0; rested_ms < *pause_ms && !is_over(s3); rested_ms += LOOK_MS)
         nanosleep(&step, NULL);
     *pause_ms = 2 * *pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : 2 * *pause_ms;
+}
+
+/* All requests together are patient once: otherwise each would wait, one after the other. */
+static bool
+has_failed_for_long(struct s3 *s3)
+{
+    uint_fast64_t since_ms = 0, now_ms = clock_now_ms();
+    if (atomic_compare_exchange_strong(&s3->failing_ms, &since_ms, now_ms))
+        return false;
+    return now_ms > since_ms + RETRY_MS;
 }
 
 static struct error *
 run(struct s3 *s3, struct request *request)
 {
-    uint64_t begin = clock_now_ms();
     unsigned pause_ms = PAUSE_MIN_MS;
     for (bool is_first = true;; is_first = false) {
         struct error *error = try_once(s3, request);
         if (!error)
             error = busy(request);
-        if (!error || error->code != CODE_UNAVAILABLE)
+        if (!error || error->code != CODE_UNAVAILABLE) {
+            atomic_store(&s3->failing_ms, 0);
             return error;
-        if (is_stopping(s3))
-            return error;
-        if (clock_now_ms() - begin > RETRY_MS)
-            return error_wrap(error, "the server of the bucket %s, for %u minutes", s3->url.bucket,
-                              RETRY_MS / 60000);
+        }
+        if (is_over(s3) || (has_failed_for_long(s3) && !is_first))
+            return error_wrap(error, "the server of the bucket %s", s3->url.bucket);
         error_free(error);
         /* The server may have closed connections that were not in use. */
         close_idle(s3);
@@ -398,6 +414,8 @@ objects_s3_open(const struct repository_options *options, struct objects **out)
     s3->is_stopping = options->is_stopping;
     snprintf(s3->region, sizeof s3->region, "%s", options->region ? options->region : "us-east-1");
     struct error *error = s3_url_parse(options->url, options->uses_plain_http, &s3->url);
+    if (!error)
+        error = key_file_check_private(options->credentials_file);
     if (!error)
         error = s3_credentials_read(options->credentials_file, &s3->credentials);
     if (!error && !options->uses_plain_http)

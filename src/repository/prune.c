@@ -110,7 +110,7 @@ run(struct prune *prune)
         error = garbage_load(repository, &prune->garbage, NULL);
     if (!error)
         error = live_collect(repository, prune->request->references, &prune->request->progress,
-                             &prune->live);
+                             &prune->own, &prune->live);
     if (!error)
         error = mark(prune);
     return error ? error : prune_delete(prune);

@@ -100,7 +100,7 @@ rescue(struct deleting *deleting)
 {
     struct prune *prune = deleting->prune;
     struct error *error = live_collect(prune->repository, prune->request->references,
-                                       &prune->request->progress, &prune->live);
+                                       &prune->request->progress, &prune->own, &prune->live);
     if (!error)
         error = prune_read_index(prune);
     if (!error)
@@ -181,7 +181,9 @@ replace_index(struct deleting *deleting)
     struct error *error = objects_list_names(repository->objects, OBJECT_INDEX, &names);
     for (size_t at = 0; at < names.size && !error; at += OBJECT_NAME_BYTES) {
         struct object_name name = objects_name_at(&names, at);
-        error = repository_load(repository, OBJECT_INDEX, &name, &index);
+        error = writers_refresh(repository, &deleting->prune->own);
+        if (!error)
+            error = repository_load(repository, OBJECT_INDEX, &name, &index);
         if (error || !is_affected(deleting, &index))
             continue;
         error = keep_packs(deleting, &index);

@@ -8,13 +8,16 @@ struct error *
 prune_report(struct prune *prune)
 {
     prune->done++;
-    return repository_report(&prune->request->progress, prune->done, prune->total);
+    struct error *error = writers_refresh(prune->repository, &prune->own);
+    return error ? error : repository_report(&prune->request->progress, prune->done, prune->total);
 }
 
 static struct error *
 load_index(void *context, const struct object_name *name, struct buffer *index)
 {
-    return repository_load(context, OBJECT_INDEX, name, index);
+    struct prune *prune = context;
+    struct error *error = writers_refresh(prune->repository, &prune->own);
+    return error ? error : repository_load(prune->repository, OBJECT_INDEX, name, index);
 }
 
 struct error *
@@ -22,7 +25,7 @@ prune_read_index(struct prune *prune)
 {
     struct locations_source source = {.objects = prune->repository->objects,
                                       .load = load_index,
-                                      .context = prune->repository,
+                                      .context = prune,
                                       .garbage = &prune->garbage};
     locations_close(prune->locations);
     prune->locations = NULL;
@@ -63,6 +66,8 @@ prune_walk(struct prune *prune,
         error = find_location(prune, &walk, &location);
         if (!error)
             error = each(prune, &location, context);
+        if (!error)
+            error = writers_refresh(prune->repository, &prune->own);
         if (!error)
             error = repository_check_cancel(&prune->request->progress);
         if (error)

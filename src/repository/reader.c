@@ -18,11 +18,12 @@ find(struct repository *repository, const struct repository_id *id, struct locat
     if (!error && !found) {
         char text[REPOSITORY_NAME_BYTES];
         repository_id_print(id, text);
-        error =
-            repository->has_damaged_index
-                ? error_new(CODE_DATA_LOSS,
-                            "no index has the chunk %s, and an index is damaged: rebuild it", text)
-                : error_new(CODE_NOT_FOUND, "the repository has no chunk %s", text);
+        error = repository->has_damaged_index
+                    ? error_new(CODE_DATA_LOSS,
+                                "no index has the chunk %s, and an index is damaged: run `skycap "
+                                "repository rebuild`",
+                                text)
+                    : error_new(CODE_NOT_FOUND, "the repository has no chunk %s", text);
     }
     return error;
 }

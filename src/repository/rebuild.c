@@ -11,6 +11,7 @@
 struct rebuilding {
     struct repository *repository;
     const struct repository_progress *progress;
+    struct writers_own own;
     struct id_set known;   /* packs that need no entry */
     struct buffer damaged; /* names of damaged index objects */
     struct buffer pack, list, index;
@@ -27,8 +28,9 @@ note_index(const struct object_name *name, uint64_t size, void *context)
     size_t at = 0;
     bool found = true;
     (void)size;
-    struct error *error =
-        repository_load(rebuilding->repository, OBJECT_INDEX, name, &rebuilding->index);
+    struct error *error = writers_refresh(rebuilding->repository, &rebuilding->own);
+    if (!error)
+        error = repository_load(rebuilding->repository, OBJECT_INDEX, name, &rebuilding->index);
     while (!error && found) {
         struct index_pack pack;
         error = index_next(&rebuilding->index, &at, &pack, &found);
@@ -91,7 +93,9 @@ add_pack(const struct object_name *name, uint64_t size, void *context)
     (void)size;
     if (id_set_has(&rebuilding->known, name->bytes))
         return NULL;
-    struct error *error = read_pack(rebuilding, name, &pack);
+    struct error *error = writers_refresh(rebuilding->repository, &rebuilding->own);
+    if (!error)
+        error = read_pack(rebuilding, name, &pack);
     if (error && (error->code == CODE_DATA_LOSS || error->code == CODE_NOT_FOUND)) {
         if (log)
             log_warn(log, "a damaged pack is left out", LOG_TEXT("error", error->message));
@@ -145,11 +149,10 @@ repository_rebuild(struct repository *repository, const struct repository_progre
                    uint64_t *packs)
 {
     struct rebuilding rebuilding = {.repository = repository, .progress = progress};
-    struct writers_own own;
-    struct error *error = writers_begin_alone(repository, &own);
+    struct error *error = writers_begin_alone(repository, &rebuilding.own);
     if (!error)
         error = run(&rebuilding);
-    error = writers_end_alone(repository, &own, error);
+    error = writers_end_alone(repository, &rebuilding.own, error);
     *packs = rebuilding.packs;
     id_set_clear(&rebuilding.known);
     buffer_clear(&rebuilding.damaged);

@@ -239,7 +239,8 @@ tolerate_damage(void *context, const struct object_name *name, struct error *err
         return error;
     repository->has_damaged_index = true;
     if (repository->log)
-        log_warn(repository->log, "an index of the repository is damaged: rebuild it",
+        log_warn(repository->log,
+                 "an index of the repository is damaged: run `skycap repository rebuild`",
                  LOG_TEXT("error", error->message));
     error_free(error);
     return NULL;

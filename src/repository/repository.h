@@ -59,7 +59,7 @@ struct repository_options {
     unsigned threads;             /* that compress and seal; 0: one for each CPU, at most four */
     /*
      * Once it is true, requests to a server that does not answer are not repeated. Outlives the
-     * repository. NULL: they are, for some minutes.
+     * repository. NULL: they are, for some seconds.
      */
     const atomic_bool *is_stopping;
 };

@@ -45,14 +45,17 @@ load_index(void *context, const struct object_name *name, struct buffer *index)
     return error;
 }
 
+/* A prune may replace an index object after it was listed: the next sync reads the new one. */
 static struct error *
 take_index_error(void *context, const struct object_name *name, struct error *error)
 {
+    if (error && error->code == CODE_NOT_FOUND)
+        return error_forgive(error, CODE_NOT_FOUND);
     return verify_take(context, OBJECT_INDEX, name, error);
 }
 
-static struct error *
-verify_index(struct verify *verify)
+struct error *
+verify_sync(struct verify *verify)
 {
     struct locations_source source = {.objects = verify->repository->objects,
                                       .load = load_index,
@@ -71,7 +74,7 @@ run(struct verify *verify)
     if (!error)
         error = locations_open_temporary(directory, &verify->locations);
     if (!error)
-        error = verify_index(verify);
+        error = verify_sync(verify);
     if (!error)
         error = verify_packs(verify);
     return error ? error : verify_uses(verify);

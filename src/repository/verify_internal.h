@@ -19,7 +19,8 @@ struct verify {
     struct locations *locations;
     /*
      * 'p' name of a pack: its size (4) and whether it is there (1); 'b' name: the pack is bad;
-     * 'c' name, offset (4): the chunk there is bad.
+     * 'c' name, offset (4): the chunk there is bad; 'm' name: the pack is missing, if an index
+     * still names it.
      */
     struct cache_db *facts;
     uint64_t bytes_done, bytes_total; /* of packs */
@@ -31,6 +32,8 @@ void verify_report(struct verify *verify, enum object_kind kind, const struct ob
 MUST_CHECK struct error *verify_take(struct verify *verify, enum object_kind kind,
                                      const struct object_name *name, struct error *error);
 
+/* Reads what is new in the index. */
+MUST_CHECK struct error *verify_sync(struct verify *verify);
 MUST_CHECK struct error *verify_packs(struct verify *verify);
 MUST_CHECK struct error *verify_uses(struct verify *verify);
 

@@ -5,7 +5,10 @@
 
 #include "base/memory.h"
 #include "repository/bytes.h"
+#include "repository/id_set.h"
 #include "repository/verify_internal.h"
+
+#define INDEX_TRIES 5u /* while prunes change the index */
 
 struct checking {
     struct verify *verify;
@@ -27,6 +30,18 @@ note_bad_chunk(struct verify *verify, const struct object_name *name, uint32_t o
     uint8_t key[1 + OBJECT_NAME_BYTES + 4] = {'c'};
     memcpy(key + 1, name->bytes, sizeof name->bytes);
     bytes_set32(key + 1 + OBJECT_NAME_BYTES, offset);
+    return cache_db_put(verify->facts, key, sizeof key, "", 0);
+}
+
+/*
+ * A pack that is not there may have been pruned since the index was read. That is found out at the
+ * end, for all of them.
+ */
+static struct error *
+note_missing(struct verify *verify, const struct object_name *name)
+{
+    uint8_t key[1 + OBJECT_NAME_BYTES] = {'m'};
+    memcpy(key + 1, name->bytes, sizeof name->bytes);
     return cache_db_put(verify->facts, key, sizeof key, "", 0);
 }
 
@@ -85,6 +100,10 @@ check_data(struct checking *checking, const struct object_name *name)
     struct repository *repository = verify->repository;
     struct sealing_key key;
     struct error *error = repository_load_bytes(repository, OBJECT_PACK, name, &checking->pack);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        return note_missing(verify, name);
+    }
     bool is_there = !error || error->code == CODE_DATA_LOSS;
     error = verify_take(verify, OBJECT_PACK, name, error);
     if (error || !is_there)
@@ -109,16 +128,80 @@ check_pack(struct checking *checking, const struct cache_db_walk *walk)
     struct object_name name;
     struct error *error = NULL;
     memcpy(name.bytes, walk->key.bytes + 1, sizeof name.bytes);
-    if (!walk->value.bytes[4]) {
-        verify_report(verify, OBJECT_PACK, &name, NULL, "it is missing");
-        error = note_bad_pack(verify, &name);
-    } else if (verify->request->level == REPOSITORY_DATA) {
+    if (!walk->value.bytes[4])
+        error = note_missing(verify, &name);
+    else if (verify->request->level == REPOSITORY_DATA)
         error = check_data(checking, &name);
-    }
     verify->bytes_done += bytes_get32(walk->value.bytes);
     if (!error)
         error =
             repository_report(&verify->request->progress, verify->bytes_done, verify->bytes_total);
+    return error;
+}
+
+/* ---- missing ones ---- */
+
+struct naming {
+    struct repository *repository;
+    struct id_set packs; /* that the index names now */
+    bool has_changed;    /* while it was read */
+    struct buffer index;
+};
+
+static struct error *
+take_names(const struct object_name *name, uint64_t size, void *context)
+{
+    struct naming *naming = context;
+    size_t at = 0;
+    bool found = true;
+    (void)size;
+    struct error *error = repository_load(naming->repository, OBJECT_INDEX, name, &naming->index);
+    naming->has_changed |= error && error->code == CODE_NOT_FOUND;
+    while (!error && found) {
+        struct index_pack pack;
+        error = index_next(&naming->index, &at, &pack, &found);
+        if (!error && found)
+            id_set_add(&naming->packs, pack.name.bytes);
+    }
+    /* Damage is reported elsewhere. */
+    return error_forgive(error_forgive(error, CODE_NOT_FOUND), CODE_DATA_LOSS);
+}
+
+static struct error *
+read_names(struct naming *naming)
+{
+    struct error *error;
+    unsigned tries = 0;
+    do {
+        naming->has_changed = false;
+        id_set_clear(&naming->packs);
+        error = objects_list(naming->repository->objects, OBJECT_INDEX, take_names, naming);
+    } while (!error && naming->has_changed && ++tries < INDEX_TRIES);
+    return error;
+}
+
+static struct error *
+report_missing(struct verify *verify)
+{
+    struct naming naming = {.repository = verify->repository};
+    struct cache_db_walk walk AUTO(cache_db_walk_clear) = {0};
+    struct error *error = NULL;
+    bool is_read = false;
+    buffer_append_byte(&walk.key, 'm');
+    while (!error && !(error = cache_db_next(verify->facts, &walk)) && walk.found &&
+           walk.key.bytes[0] == 'm') {
+        struct object_name name;
+        memcpy(name.bytes, walk.key.bytes + 1, sizeof name.bytes);
+        if (!is_read)
+            error = read_names(&naming);
+        is_read = true;
+        if (error || !id_set_has(&naming.packs, name.bytes))
+            continue;
+        verify_report(verify, OBJECT_PACK, &name, NULL, "it is missing");
+        error = note_bad_pack(verify, &name);
+    }
+    id_set_clear(&naming.packs);
+    buffer_clear(&naming.index);
     return error;
 }
 
@@ -134,6 +217,8 @@ verify_packs(struct verify *verify)
     while (!error && !(error = cache_db_next(verify->facts, &walk)) && walk.found &&
            walk.key.bytes[0] == 'p')
         error = check_pack(&checking, &walk);
+    if (!error)
+        error = report_missing(verify);
     memory_cleanup(&checking.chunk);
     buffer_clear(&checking.pack);
     buffer_clear(&checking.list);

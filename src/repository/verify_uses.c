@@ -36,6 +36,12 @@ look_at_chunk(const struct repository_id *id, void *context)
     struct location location;
     bool found, bad = false;
     struct error *error = locations_find(verify->locations, id, &location, &found);
+    if (!error && !found && !looking->has_missing) {
+        /* An export or a prune may have put it into another pack meanwhile. */
+        error = verify_sync(verify);
+        if (!error)
+            error = locations_find(verify->locations, id, &location, &found);
+    }
     if (!error && found)
         error = is_bad(verify, &location, &bad);
     if (!error && !found && !looking->has_missing) {
@@ -71,7 +77,12 @@ look_at_snapshot(const char *text, void *context)
                                  look_at_chunk, looking, references->context);
     if (!error || (error->code != CODE_DATA_LOSS && error->code != CODE_NOT_FOUND))
         return error;
-    verify_report(verify, OBJECT_SNAPSHOT, &looking->name, text, error->message);
+    uint64_t size;
+    struct error *gone AUTO(error_cleanup) =
+        objects_size(verify->repository->objects, OBJECT_SNAPSHOT, &looking->name, &size);
+    /* If it has been removed meanwhile, prune may have deleted what it refers to. */
+    if (!gone || gone->code != CODE_NOT_FOUND)
+        verify_report(verify, OBJECT_SNAPSHOT, &looking->name, text, error->message);
     error_free(error);
     return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "repository/garbage.h"
+#include "repository/patience.h"
 #include "repository/writer_internal.h"
 
 /* ---- opening and closing ---- */
@@ -13,7 +14,7 @@ static struct error *
 start_threads(struct repository_writer *writer, unsigned count, void *(*run)(void *))
 {
     for (unsigned i = 0; i < count; i++) {
-        int result = pthread_create(&writer->threads[writer->thread_count], NULL, run, writer);
+        int result = patience_start_thread(&writer->threads[writer->thread_count], run, writer);
         if (result)
             return error_from_errno(result, "start a thread");
         writer->thread_count++;

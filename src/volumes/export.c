@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "repository/patience.h"
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/export_internal.h"
@@ -25,6 +26,7 @@
 #include "volumes/snapshot.h"
 
 #define PAUSE_MS 2000u /* while the repository cannot be reached */
+#define LOOK_MS 3000u  /* how long a request waits for the repository */
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 /* ---- names ---- */
@@ -84,16 +86,16 @@ begin(struct exporting *export, struct export_list *list)
     if (!error)
         error = export_record_list(export->use.repository, export->snapshot->source_handle,
                                    &export->arena, list);
-    if (!error)
+    if (!error && !export->ignores_position)
         error = export_position_read(engine, export->row, &export->arena, &export->position);
     if (!error)
         error = export_data_open(export);
     if (!error)
         error = export_base_find(engine, export->snapshot, list, export->fd, &export->arena,
                                  &export->base);
-    if (!error && export->ignores_base) {
+    if (!error && export->full_reason) {
         export->base.item = NULL;
-        export->base.reason = "the export that it was based on was removed meanwhile";
+        export->base.reason = export->full_reason;
     }
     if (!error && !export->base.same)
         error = repository_writer_open(export->use.repository, &export->writer);
@@ -146,6 +148,7 @@ try_once(struct exporting *export, bool *is_good)
     struct error *error = begin(export, &list);
     if (!error && export->base.same) {
         error = check_same(export, &list, is_good);
+        export->record.content_bytes = export->base.same->record->content_bytes;
         return error || !*is_good
                    ? error
                    : export_commit_row(export, export->base.same->id, export->base.same->record);
@@ -160,26 +163,63 @@ try_once(struct exporting *export, bool *is_good)
     return export_commit_row(export, arena_string(&export->arena, name), &export->record);
 }
 
+/*
+ * Whether the error may be due to what the export was based on, or to what it has saved: parts of
+ * that may be damaged or pruned, or the file system cannot tell what has changed since. Then
+ * everything is read in the next try.
+ */
+static bool
+can_begin_anew(struct exporting *export, const struct error *error)
+{
+    bool is_broken = error->code == CODE_DATA_LOSS || error->code == CODE_NOT_FOUND ||
+                     error->code == CODE_OUT_OF_RANGE;
+    if (!is_broken || (!export->base.item && !export->position))
+        return false;
+    if (export->base.item)
+        export->full_reason =
+            arena_print(&export->arena, "the export %.12s cannot be used as its base: %s",
+                        export->base.item->id, error->message);
+    export->position = NULL;
+    export->ignores_position = true;
+    log_warn(export->engine->log, "an export begins again and reads everything",
+             LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
+    return true;
+}
+
+/* One try. An error that the next try may not have is none; then `*is_good` is false. */
+static struct error *
+try_again(struct exporting *export, bool *is_good)
+{
+    struct error *error = try_once(export, is_good);
+    bool begins_anew = error && can_begin_anew(export, error);
+    close_parts(export);
+    if (!begins_anew && (!error || error->code != CODE_UNAVAILABLE))
+        return error;
+    *is_good = false;
+    if (!begins_anew) {
+        log_info(export->engine->log, "an export was interrupted; it goes on",
+                 LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
+        progress_rest(export->progress, PAUSE_MS);
+    }
+    error_free(error);
+    return NULL;
+}
+
 static struct error *
 run(void *context, const struct progress *progress)
 {
     struct exporting *export = context;
+    struct patience patience = {.is_over = progress->cancelled, .context = progress->context};
     bool is_good = false;
     struct error *error = STEAL(export->obstacle);
     export->progress = progress;
+    patience_begin(&patience);
     while (!error && !is_good) {
-        if (progress->cancelled(progress->context))
-            return error_new(CODE_CANCELLED, "the export was cancelled");
-        error = try_once(export, &is_good);
-        close_parts(export);
-        if (!error || error->code != CODE_UNAVAILABLE)
-            continue;
-        log_info(export->engine->log, "an export was interrupted; it goes on",
-                 LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
-        error_free(STEAL(error));
-        is_good = false;
-        progress_rest(progress, PAUSE_MS);
+        error = progress->cancelled(progress->context)
+                    ? error_new(CODE_CANCELLED, "the export was cancelled")
+                    : try_again(export, &is_good);
     }
+    patience_end(&patience);
     if (!error) {
         uint64_t bytes = export->record.content_bytes;
         progress->report(progress->context, bytes, bytes);
@@ -249,7 +289,10 @@ set_names(struct exporting *export, const char *handle, const char *repository)
     export->row = export_position_row(export->operation, &export->arena);
 }
 
-/* Whether the repository still has what the row says. A new export needs only its file. */
+/*
+ * Whether the repository still has what the row says; if it cannot be reached now, that counts. A
+ * new export needs only its file.
+ */
 static struct error *
 is_exported(struct engine *engine, const snapshot_record *snapshot, const char *repository,
             bool *out)
@@ -263,17 +306,21 @@ is_exported(struct engine *engine, const snapshot_record *snapshot, const char *
     *out = false;
     if (!found)
         return repository_pool_find(engine, repository, &arena, &place);
+    struct patience patience = {.until_ms = clock_now_ms() + LOOK_MS};
+    patience_begin(&patience);
     struct error *error = repository_pool_open(engine, repository, &use);
-    if (error)
-        return error;
-    error = repository_snapshot_get(use.repository, found->id, &record);
-    *out = !error;
-    return error_forgive(error, CODE_NOT_FOUND);
+    bool is_open = !error;
+    if (is_open)
+        error = repository_snapshot_get(use.repository, found->id, &record);
+    patience_end(&patience);
+    *out = !error || error->code == CODE_UNAVAILABLE;
+    error = error_forgive(error, CODE_UNAVAILABLE);
+    return is_open ? error_forgive(error, CODE_NOT_FOUND) : error;
 }
 
 struct error *
-export_start(struct engine *engine, const char *handle, const char *repository, struct arena *arena,
-             const char **operation)
+export_start(struct engine *engine, const char *handle, const char *repository,
+             enum export_urgency urgency, struct arena *arena, const char **operation)
 {
     struct exporting *export = exporting_new(engine);
     bool is_done = false;
@@ -288,6 +335,7 @@ export_start(struct engine *engine, const char *handle, const char *repository, 
     set_names(export, handle, repository);
     *operation = arena_string(arena, export->operation);
     struct ops_spec spec = spec_of(export, handle);
+    spec.in_background = urgency == EXPORT_IN_BACKGROUND;
     return ops_start(engine->ops, &spec);
 }
 

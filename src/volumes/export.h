@@ -22,14 +22,17 @@
 
 typedef Skycap__Records__SnapshotExport snapshot_export;
 
+/* Who waits for an export: others go before those that nobody waits for. */
+enum export_urgency { EXPORT_AWAITED, EXPORT_IN_BACKGROUND };
+
 /*
  * Starts the export, or finds the one that runs: `*operation` is its id, in the arena. "" if the
  * repository has the snapshot already. NOT_FOUND: the snapshot, or the repository. ABORTED: the
  * snapshot is still being copied.
  */
 MUST_CHECK struct error *export_start(struct engine *engine, const char *handle,
-                                      const char *repository, struct arena *arena,
-                                      const char **operation);
+                                      const char *repository, enum export_urgency urgency,
+                                      struct arena *arena, const char **operation);
 
 /* The snapshot's export to the repository; NULL if there is none. */
 const snapshot_export *export_find(const snapshot_record *snapshot, const char *repository);

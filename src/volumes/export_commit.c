@@ -85,7 +85,7 @@ check_parent(struct exporting *export, const char *name, bool *is_good)
         return error;
     error_free(error);
     *is_good = false;
-    export->ignores_base = true;
+    export->full_reason = "the export that it was based on was removed meanwhile";
     return repository_snapshot_remove(export->use.repository, name);
 }
 
@@ -100,9 +100,11 @@ export_commit_record(struct exporting *export, char name[REPOSITORY_NAME_BYTES],
     uint8_t *bytes = message_bytes_pack(&export->record.base, &export->arena, &size);
     if (!error)
         error = repository_writer_commit(export->writer, bytes, size, name);
+    /* From here on the record names what was kept, also if the rest has to be tried again. */
+    bool is_recorded = !error;
     if (!error)
         error = check_parent(export, name, is_good);
-    if (error || !*is_good)
+    if (!is_recorded || !*is_good)
         export_base_forget(export->engine, kept);
     return error;
 }

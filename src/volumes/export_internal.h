@@ -18,7 +18,8 @@ struct exporting {
     struct error *obstacle;
     const struct progress *progress;
     uint64_t started_ms;
-    bool ignores_base; /* the base has been removed meanwhile */
+    const char *full_reason; /* why no base is used in this try; NULL: one may be used */
+    bool ignores_position;   /* what was exported before cannot be used */
     /* while it runs */
     struct repository_use use;
     struct repository_writer *writer;

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "exports/image_import.h"
 #include "exports/tree_import.h"
+#include "repository/patience.h"
 #include "volumes/export_position.h"
 
 #define PAUSE_MS 2000u /* while the repository cannot be reached */
@@ -140,8 +141,11 @@ import_data(struct engine *engine, const volume_record *volume,
                             .settings = settings,
                             .progress = progress,
                             .row = import_position_row(volume->handle, &arena)};
+    struct patience patience AUTO(patience_end) = {.is_over = progress->cancelled,
+                                                   .context = progress->context};
     export_position *position;
     struct error *error = export_position_read(engine, import.row, &arena, &position);
+    patience_begin(&patience);
     if (!error && position)
         import.saved = position->count;
     if (!error && !position)

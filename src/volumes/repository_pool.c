@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "repository/patience.h"
 #include "volumes/engine.h"
+
+#define LOOK_MS 200 /* how late the end of a wait may be noticed */
 
 struct pooled_repository {
     struct pooled_repository *next;
@@ -104,7 +108,11 @@ add(struct repository_pool *pool, const struct repository_place *place)
     struct pooled_repository *one = memory_zeroed(sizeof *one);
     one->name = memory_string(place->name);
     one->url = memory_string(place->options.url);
-    pthread_cond_init(&one->opened, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&one->opened, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     one->next = pool->first;
     pool->first = one;
     return one;
@@ -131,8 +139,12 @@ static struct error *
 open_pooled(struct repository_pool *pool, struct pooled_repository *one,
             const struct repository_options *options)
 {
-    while (one->is_opening)
-        pthread_cond_wait(&one->opened, &pool->lock);
+    while (one->is_opening) {
+        struct timespec until = clock_after_ms(LOOK_MS);
+        pthread_cond_timedwait(&one->opened, &pool->lock, &until);
+        if (one->is_opening && patience_is_over())
+            return error_new(CODE_UNAVAILABLE, "it does not answer");
+    }
     if (one->repository)
         return NULL;
     one->is_opening = true;

@@ -22,6 +22,7 @@ struct repository_place {
     uint32_t drill_hours;              /* how often one of its snapshots is restored; 0: never */
     const char *drill_command;         /* "": none */
     bool is_shared;                    /* other nodes may use it as node://NODE/NAME */
+    uint32_t drill_timeout_ms;         /* of the command; 0: an hour */
 };
 
 /* Who reads the files about repositories. All functions may block. */

@@ -12,6 +12,7 @@ PORT=$(free_port)
 URL=s3://127.0.0.1:$PORT/bucket/a/prefix
 mkdir -p "$WORK" "$DATA/bucket"
 printf '[default]\naws_access_key_id = tester\naws_secret_access_key = a-secret-of-the-test\n' >"$WORK/credentials"
+chmod 600 "$WORK/credentials"
 gateway=
 
 # start_gateway [FLAG...]

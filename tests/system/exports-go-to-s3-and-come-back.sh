@@ -24,6 +24,7 @@ is_listening() { (: <"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 wait_for 20 is_listening || fail "the S3 server does not listen: $(cat "$SKYCAP_TMP/gateway.log")"
 
 printf 'aws_access_key_id = tester\naws_secret_access_key = a-secret-of-the-test\n' >"$REPOSITORIES/credentials"
+chmod 600 "$REPOSITORIES/credentials"
 printf 'url: s3://127.0.0.1:%s/bucket/backups\nplain-http: true\ncredentials-file: credentials\n' "$PORT" >"$REPOSITORIES/offsite.yaml"
 
 # use_server NAME: one with data of its own

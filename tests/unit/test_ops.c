@@ -305,6 +305,25 @@ running_and_waiting_ones_can_be_cancelled(void)
 }
 
 static void
+a_cancel_that_is_not_durable_is_an_error(void)
+{
+    struct bench bench;
+    bench_open(&bench, (struct ops_options){.save_ms = 1000000});
+    bench.ops->options.log = &silent;
+    struct store_ops ops = *bench.store->ops;
+    real_write = ops.write;
+    ops.write = write_or_be_full;
+    CHECK_OK(start(bench.ops, &bench.job, "a"));
+    CHECK(wait_for_count(&bench.job, &bench.job.running, 1));
+    atomic_store(&failures_left, 1000);
+    bench.store->ops = &ops;
+    CHECK_CODE(ops_cancel(bench.ops, "a"), CODE_RESOURCE_EXHAUSTED);
+    atomic_store(&failures_left, 0);
+    CHECK_NUMBER(wait_for(&bench, "a")->state, STATE(CANCELLED));
+    bench_close(&bench);
+}
+
+static void
 what_has_ended_cannot_be_cancelled_and_can_be_started_anew(void)
 {
     struct bench bench;
@@ -505,6 +524,7 @@ main(void)
     the_same_id_is_joined_and_never_run_twice();
     a_wait_ends_at_its_time_or_at_the_end();
     running_and_waiting_ones_can_be_cancelled();
+    a_cancel_that_is_not_durable_is_an_error();
     what_has_ended_cannot_be_cancelled_and_can_be_started_anew();
     cancelling_from_many_threads_ends_each_once();
     lists_come_in_pages();

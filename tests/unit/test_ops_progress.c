@@ -63,6 +63,23 @@ end_scripts(struct bench *bench)
 /* ---- facts ---- */
 
 static void
+what_was_done_is_the_total_in_the_end_if_that_was_unknown(void)
+{
+    static const struct step steps[] = {{10, 0, 0}, {60, 0, 0}};
+    struct script script = {steps, COUNT_OF(steps), NULL, NULL};
+    struct bench bench;
+    bench_open(&bench, (struct ops_options){0});
+    start_script(&bench, &script, "a");
+    CHECK(wait_for_count(&bench.job, &bench.job.runs, 1));
+    end_scripts(&bench);
+    operation_record *record = wait_for(&bench, "a");
+    CHECK_NUMBER(record->state, STATE(SUCCEEDED));
+    CHECK_NUMBER(record->done, 60);
+    CHECK_NUMBER(record->total, 60);
+    bench_close(&bench);
+}
+
+static void
 done_never_falls_and_never_exceeds_the_total(void)
 {
     static const struct step steps[] = {{10, 100, 0}, {60, 100, 0}, {30, 100, 0}};
@@ -226,6 +243,7 @@ int
 main(void)
 {
     done_never_falls_and_never_exceeds_the_total();
+    what_was_done_is_the_total_in_the_end_if_that_was_unknown();
     the_rate_is_measured_and_tells_the_time_left();
     a_cursor_is_durable_and_gone_after_the_end();
     resumed_work_has_its_cursor();

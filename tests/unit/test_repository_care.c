@@ -187,6 +187,55 @@ test_verify_names_affected_snapshots(void)
     ends_clear(&ends);
 }
 
+/* What another process does in the middle of a verify. */
+struct meddling {
+    struct repository *other;
+    char (*names)[REPOSITORY_NAME_BYTES];
+    size_t count;
+    bool is_done;
+};
+
+static void
+remove_and_prune(uint64_t done, uint64_t total, void *context)
+{
+    struct meddling *meddling = context;
+    struct repository_prune request = {.references = &references};
+    (void)done, (void)total;
+    if (meddling->is_done)
+        return;
+    meddling->is_done = true;
+    for (size_t i = 0; i < meddling->count; i++)
+        CHECK(went_well(repository_snapshot_remove(meddling->other, meddling->names[i])));
+    CHECK(went_well(repository_prune(meddling->other, &request)));
+    CHECK_NUMBER(request.packs_deleted, meddling->count);
+}
+
+static void
+test_verify_beside_a_prune_finds_nothing(enum repository_level level)
+{
+    struct ends ends;
+    struct repository *other = NULL;
+    struct findings findings = {0};
+    char names[5][REPOSITORY_NAME_BYTES];
+    ends_make(&ends, true);
+    for (uint64_t i = 0; i < COUNT_OF(names); i++)
+        CHECK(went_well(put_snapshot(ends.repository, i * 100, 1, 50, names[i])));
+    CHECK(went_well(repository_open(&ends.options, &other)));
+    struct meddling meddling = {other, names, COUNT_OF(names) - 1, false};
+    struct repository_verify request = {
+        .level = level,
+        .references = &references,
+        .found = note_finding,
+        .context = &findings,
+        .progress = {.report = remove_and_prune, .context = &meddling}};
+    CHECK(went_well(repository_verify(ends.repository, &request)));
+    CHECK(meddling.is_done);
+    CHECK_NUMBER(findings.count, 0);
+    CHECK_NUMBER(request.snapshots, 1);
+    repository_close(other);
+    ends_clear(&ends);
+}
+
 /* ---- prune ---- */
 
 static void
@@ -399,6 +448,8 @@ main(void)
     test_every_flipped_byte_is_found(false);
     test_read_finds_flipped_bytes();
     test_verify_names_affected_snapshots();
+    test_verify_beside_a_prune_finds_nothing(REPOSITORY_STRUCTURE);
+    test_verify_beside_a_prune_finds_nothing(REPOSITORY_DATA);
     test_prune_keeps_what_is_in_use();
     test_prune_merges_small_packs();
     test_prune_waits_for_writers();

@@ -2,6 +2,7 @@
 /* Files about repositories: see repository_files.h. */
 #include "connections/config/repository_files.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,7 +10,7 @@
 #include "connections/config/spec.h"
 #include "connections/config/yaml.h"
 
-#define HOUR_MS (3600u * 1000)
+#define MOST_DAYS 366u
 
 /* A path in a file is beside that file unless it is absolute. */
 static struct error *
@@ -22,25 +23,39 @@ read_path(const struct setting *map, const char *key, const char *directory, str
     return error;
 }
 
+/* A number of hours or days. */
+static struct error *
+read_every(const struct setting *drill, uint32_t *hours)
+{
+    const char *text = "";
+    char *end = NULL;
+    struct error *error = settings_read_text(drill, "every", &text);
+    if (error)
+        return error;
+    unsigned long number = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 0;
+    bool is_days = end && !strcmp(end, "d"), is_hours = end && !strcmp(end, "h");
+    unsigned long most = is_days ? MOST_DAYS : is_hours ? MOST_DAYS * 24 : 0;
+    if (!number || number > most)
+        return settings_refuse_key(drill, "every", "give a time from 1h to 366d");
+    *hours = (uint32_t)(is_days ? number * 24 : number);
+    return NULL;
+}
+
 static struct error *
 read_drill(const struct setting *map, struct repository_place *out)
 {
-    static const char *const known[] = {"every", "command", NULL};
+    static const char *const known[] = {"every", "command", "timeout", NULL};
     const struct setting *drill = NULL;
-    uint32_t every_ms = 0;
     out->drill_command = "";
     struct error *error = settings_read_part(map, "drill", SETTING_MAP, &drill);
     if (error || !drill)
         return error;
     error = settings_check_keys(drill, known);
     if (!error)
-        error = settings_read_time(drill, "every", &every_ms);
+        error = read_every(drill, &out->drill_hours);
     if (!error)
         error = settings_read_text(drill, "command", &out->drill_command);
-    if (!error && every_ms < HOUR_MS)
-        error = settings_refuse_key(drill, "every", "give a time from 1h to 24h");
-    out->drill_hours = every_ms / HOUR_MS;
-    return error;
+    return error ? error : settings_read_time(drill, "timeout", &out->drill_timeout_ms);
 }
 
 static struct error *
