@@ -94,7 +94,7 @@ MUST_CHECK struct error *router_ask_for_page(const struct merged_list *list,
 /* Metrics of this node's drills. */
 void router_print_drills(struct router *router, struct buffer *out);
 
-/* ---- router_watch.c ---- */
+/* ---- router_translation.c ---- */
 
 /*
  * Translates the ids of an engine's operation to those that the orchestrator knows, and tells its
@@ -105,6 +105,8 @@ void router_translate_operation(const struct router *router, const struct connec
 
 /* The same for the operations of a snapshot's exports. The snapshot's id is translated already. */
 void router_translate_exports(Skycap__V1__SnapshotInfo *info, struct arena *arena);
+
+/* ---- router_watch.c ---- */
 
 /*
  * Sends the changes of one operation until it ends. `id` is the engine's; without a connection it
