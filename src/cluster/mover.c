@@ -58,6 +58,13 @@ is_lost(void *context, const char *node_id)
     return members.is_known && (!member || member->is_expired);
 }
 
+static uint64_t
+returns(void *context, uint64_t *since_ms)
+{
+    const struct mover *mover = context;
+    return cluster_returns(mover->cluster, since_ms);
+}
+
 /* ---- calls ---- */
 
 /* A copy in the arena. INTERNAL: it is no row of this volume. */
@@ -239,6 +246,7 @@ mover_new(struct cluster *cluster, const char *connection, struct engine *engine
         .walk = walk,
         .find_home = find_home,
         .is_lost = is_lost,
+        .returns = returns,
         .describe = describe,
         .begin = begin,
         .give_up = give_up,
