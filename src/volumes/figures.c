@@ -21,7 +21,7 @@
 #define PURPOSE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__PURPOSE__##name
 
 static const char *const volume_states[FIGURES_VOLUME_STATES] = {
-    "ready", "copying", NULL, "moving", "receiving", "incoming", "left", "gone"};
+    "ready", "copying", NULL, "moving", "receiving", "incoming", "left", "gone", "superseded"};
 static const char *const snapshot_states[FIGURES_SNAPSHOT_STATES] = {"ready", "copying", "base",
                                                                      "replica"};
 

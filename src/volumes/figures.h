@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "volumes/engine.h"
 
-#define FIGURES_VOLUME_STATES 8   /* VolumeRecord.State */
+#define FIGURES_VOLUME_STATES 9   /* VolumeRecord.State */
 #define FIGURES_SNAPSHOT_STATES 4 /* ready, copying, base, replica */
 
 struct figures {

@@ -39,7 +39,7 @@ move_supersede_held(struct engine *engine, struct held_volume *held, const struc
     bool was_here = volume->state != VOLUME_STATE(INCOMING) || volume->move->was_here;
     volume->state = VOLUME_STATE(SUPERSEDED);
     volume->epoch = owner->epoch;
-    volume->recovered_epoch = owner->recovered_epoch;
+    volume->recovered_epoch = owner->recovered_epoch ? owner->recovered_epoch : owner->epoch;
     volume->n_attachments = 0; /* what the orchestrator says does not count any more */
     move_rows_set_node(volume, owner->node_id, arena);
     volume->move->was_here = was_here;
