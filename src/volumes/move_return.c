@@ -54,11 +54,14 @@ move_supersede_held(struct engine *engine, struct held_volume *held, const struc
     return NULL;
 }
 
-/* MOVING and INCOMING rows find out themselves: move_decide.c. */
+/*
+ * MOVING and INCOMING rows find out themselves: move_decide.c. The same epoch: a registry without
+ * data did not know of the recovery, and the old owner gave the volume to another node.
+ */
 static bool
 is_superseded(const struct engine *engine, const volume_record *volume, const struct owner *owner)
 {
-    return volume->state == VOLUME_STATE(READY) && owner->epoch > volume->epoch &&
+    return volume->state == VOLUME_STATE(READY) && owner->epoch && owner->epoch >= volume->epoch &&
            strcmp(owner->node_id, engine->node_id) != 0;
 }
 
