@@ -44,9 +44,8 @@ compare(const struct announcement *announcement, const struct store_change *chan
 {
     struct arena arena AUTO(arena_clear);
     struct store_entry entry;
-    const struct store_entry own = {.key = change->key,
-                                    .value = change->value,
-                                    .value_size = change->value_size};
+    const struct store_entry own = {
+        .key = change->key, .value = change->value, .value_size = change->value_size};
     struct owner there, here;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error = store_get(announcement->rows->store, change->key, &arena, &entry);

@@ -69,7 +69,7 @@ struct engine {
     struct move_upkeep *move_upkeep;
     _Atomic(const struct replica_cluster *) replicas; /* the same */
     _Atomic(struct replica_upkeep *) replica_upkeep;
-    struct stream_slots slots; /* of snapshots that other nodes fetch */
+    struct stream_slots slots;      /* of snapshots that other nodes fetch */
     atomic_ullong compared_returns; /* 1 more than move_cluster.returns was; see move_return.c */
     struct usage_cache usages;
     struct figures_cache *figures;

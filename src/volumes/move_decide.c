@@ -41,9 +41,9 @@ become_live(struct engine *engine, struct held_volume *held, struct arena *arena
 {
     volume_record *volume = held->record;
     struct data data = volume_data(volume);
+    int64_t since_ns = clock_unix_ns() - (volume->move ? volume->move->begun_ns : 0);
     if (volume->state == VOLUME_STATE(INCOMING) && volume->move->begun_ns)
-        volume->unavailable_ms =
-            (uint64_t)(clock_unix_ns() - volume->move->begun_ns) / UINT64_C(1000000);
+        volume->unavailable_ms = since_ns > 0 ? (uint64_t)since_ns / UINT64_C(1000000) : 0;
     volume->state = VOLUME_STATE(READY);
     volume->move = NULL;
     struct error *error = move_rows_write(engine, volume, arena);
