@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cluster/cluster_metrics.h"
 #include "cluster/member_rows.h"
@@ -27,6 +28,7 @@ struct cluster {
     struct store *rows;
     atomic_bool is_known;    /* all members have been told once */
     atomic_uint unannounced; /* connections of this node */
+    atomic_ullong returns, returned_ms;
     struct cluster_metrics metrics;
 
     pthread_mutex_t lock;    /* of the remotes */
@@ -34,6 +36,12 @@ struct cluster {
     char **remote_ids;
     size_t remote_count;
 };
+
+static uint32_t
+renew_ms(const struct cluster *cluster)
+{
+    return cluster->options.renew_ms ? cluster->options.renew_ms : RENEW_MS;
+}
 
 /* ---- following ---- */
 
@@ -75,6 +83,28 @@ note_completed(void *context)
     members_complete(cluster->members);
     atomic_store(&cluster->is_known, true);
     tell(cluster);
+}
+
+/*
+ * Others see this node as lost when its registration is three times as old as a renewal should be.
+ * It counts as one that was away a little earlier, because they use their own clocks.
+ */
+static void
+note_registered(void *context, uint64_t age_ms)
+{
+    struct cluster *cluster = context;
+    if (age_ms <= UINT64_C(2) * renew_ms(cluster))
+        return;
+    atomic_store(&cluster->returned_ms, clock_now_ms());
+    atomic_fetch_add(&cluster->returns, 1);
+}
+
+uint64_t
+cluster_returns(const struct cluster *cluster, uint64_t *since_ms)
+{
+    uint64_t returns = atomic_load(&cluster->returns);
+    *since_ms = atomic_load(&cluster->returned_ms);
+    return returns;
 }
 
 /* ---- remotes ---- */
@@ -302,7 +332,9 @@ open_announcer(struct cluster *cluster)
         .id = options->node_id,
         .is_node = true,
         .address = options->address,
-        .delay_ms = options->renew_ms ? options->renew_ms : RENEW_MS,
+        .delay_ms = renew_ms(cluster),
+        .registered = note_registered,
+        .context = cluster,
         .tls = options->tls,
         .runtime = options->runtime,
         .log = options->log,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cluster/member_rows.h"
 #include "cluster/node_calls.h"
 #include "message/message_bytes.h"
 #include "proto/move.rpc.h"
@@ -21,11 +22,31 @@ struct mover {
     struct move_cluster moves;
     struct cluster *cluster;
     struct owners *owners;
+    struct store *own; /* of the engine */
     struct node_calls calls;
     bool has_announced; /* since the start; owned by renew */
 };
 
 /* ---- nodes ---- */
+
+/* A node that was forgotten is not registered, but its id is in this node's store (rule 11). */
+static struct error *
+find_forgotten(const struct mover *mover, const char *handle, const char *home, struct arena *arena,
+               const char **node_id)
+{
+    struct name_set known AUTO(name_set_clear) = {0};
+    struct error *error = member_rows_list_own(mover->own, &known);
+    for (size_t i = 0; !error && i < known.count; i++) {
+        char its[HANDLE_HOME_SIZE];
+        handle_print_home(known.names[i], its);
+        if (strcmp(its, home) != 0)
+            continue;
+        *node_id = arena_string(arena, known.names[i]);
+        return NULL;
+    }
+    return error ? error
+                 : error_new(CODE_UNAVAILABLE, "the node of \"%s\" is not registered", handle);
+}
 
 static struct error *
 find_home(void *context, const char *handle, struct arena *arena, const char **node_id)
@@ -44,7 +65,7 @@ find_home(void *context, const char *handle, struct arena *arena, const char **n
         *node_id = members.items[i].id;
         return NULL;
     }
-    return error_new(CODE_UNAVAILABLE, "the node of \"%s\" is not registered", handle);
+    return find_forgotten(mover, handle, home, arena, node_id);
 }
 
 static bool
@@ -56,6 +77,13 @@ is_lost(void *context, const char *node_id)
     struct member_list members = cluster_members(mover->cluster, &arena);
     const struct member *member = node_calls_find_member(&members, node_id);
     return members.is_known && (!member || member->is_expired);
+}
+
+static uint64_t
+returns(void *context, uint64_t *since_ms)
+{
+    const struct mover *mover = context;
+    return cluster_returns(mover->cluster, since_ms);
 }
 
 /* ---- calls ---- */
@@ -223,6 +251,7 @@ mover_new(struct cluster *cluster, const char *connection, struct engine *engine
 {
     struct mover *mover = memory_zeroed(sizeof *mover);
     mover->cluster = cluster_share(cluster);
+    mover->own = engine->store;
     cluster_begin_announcement(cluster);
     mover->calls = (struct node_calls){cluster, memory_string(connection), runtime};
     mover->owners = owners_new(&(struct owners_options){
@@ -239,6 +268,7 @@ mover_new(struct cluster *cluster, const char *connection, struct engine *engine
         .walk = walk,
         .find_home = find_home,
         .is_lost = is_lost,
+        .returns = returns,
         .describe = describe,
         .begin = begin,
         .give_up = give_up,

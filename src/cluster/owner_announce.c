@@ -26,27 +26,42 @@ struct announcement {
 
 /* ---- writing ---- */
 
-/* The row of a LIVE or GONE volume is there: by an earlier attempt, or the rules were broken. */
 static struct error *
-compare(struct announcement *announcement, const struct store_change *change)
+report_other(const struct announcement *announcement, const char *key, const struct owner *other)
+{
+    log_error(announcement->options->log,
+              "the registry has another owner for a volume than this node", LOG_TEXT("row", key),
+              LOG_TEXT("owner", other->node_id), LOG_NUMBER("epoch", other->epoch));
+    return NULL;
+}
+
+/*
+ * The row of a LIVE or GONE volume is there: by an earlier attempt, or because a node whose volume
+ * was recovered by this one was first to announce it. The later epoch wins (rule 10).
+ */
+static struct error *
+compare(const struct announcement *announcement, const struct store_change *change)
 {
     struct arena arena AUTO(arena_clear);
     struct store_entry entry;
-    struct owner owner;
+    const struct store_entry own = {
+        .key = change->key, .value = change->value, .value_size = change->value_size};
+    struct owner there, here;
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error = store_get(announcement->rows->store, change->key, &arena, &entry);
+    if (!error)
+        error = owner_rows_unpack(&entry, &there);
+    if (!error)
+        error = owner_rows_unpack(&own, &here);
     if (error)
         return error;
-    if (entry.value_size == change->value_size &&
-        !memcmp(entry.value, change->value, change->value_size))
+    if (there.epoch == here.epoch && strcmp(there.node_id, here.node_id) == 0)
         return NULL;
-    error = owner_rows_unpack(&entry, &owner);
-    if (!error)
-        log_error(announcement->options->log,
-                  "the registry has another owner for a volume than this node",
-                  LOG_TEXT("row", change->key), LOG_TEXT("owner", owner.node_id),
-                  LOG_NUMBER("epoch", owner.epoch));
-    return error;
+    if (there.epoch >= here.epoch)
+        return report_other(announcement, change->key, &there);
+    struct store_change later = *change;
+    later.expected = entry.revision;
+    return store_write(announcement->rows->store, &later, 1, NULL); /* ABORTED: again soon */
 }
 
 static struct error *
@@ -90,7 +105,7 @@ make_change(struct announcement *announcement, const struct claim *claim)
     const char *node_id = announcement->options->node_id;
     if (claim->state == CLAIM_MOVING || claim->state == CLAIM_INCOMING)
         return owner_rows_claim(rows, node_id, claim, &announcement->arena);
-    struct owner owner = {.epoch = claim->epoch};
+    struct owner owner = {.epoch = claim->epoch, .recovered_epoch = claim->recovered_epoch};
     if (claim->state == CLAIM_LIVE)
         snprintf(owner.node_id, sizeof owner.node_id, "%s", node_id);
     return owner_rows_change(rows, claim->handle, &owner, STORE_ABSENT, &announcement->arena);

@@ -137,7 +137,7 @@ owner_rows_unpack(const struct store_entry *entry, struct owner *out)
             &skycap__records__owner_record__descriptor, entry->value, entry->value_size, &arena);
     if (!record || strlen(record->node_id) >= OWNER_NODE_SIZE)
         return owner_rows_damaged(entry);
-    *out = (struct owner){.epoch = record->epoch};
+    *out = (struct owner){.epoch = record->epoch, .recovered_epoch = record->recovered_epoch};
     if (record->epoch)
         snprintf(out->node_id, sizeof out->node_id, "%s", record->node_id);
     return NULL;
@@ -169,6 +169,7 @@ owner_rows_change(const struct owner_rows *rows, const char *handle, const struc
     Skycap__Records__OwnerRecord record = SKYCAP__RECORDS__OWNER_RECORD__INIT;
     record.node_id = (char *)owner->node_id;
     record.epoch = owner->epoch;
+    record.recovered_epoch = owner->recovered_epoch;
     change.value = message_bytes_pack(&record.base, arena, &change.value_size);
     return change;
 }
@@ -195,6 +196,7 @@ owner_rows_claim(const struct owner_rows *rows, const char *node_id, const struc
     record.state = claim->state == CLAIM_INCOMING ? SKYCAP__RECORDS__CLAIM_RECORD__STATE__INCOMING
                                                   : SKYCAP__RECORDS__CLAIM_RECORD__STATE__MOVING;
     record.epoch = claim->epoch;
+    record.recovered_epoch = claim->recovered_epoch;
     struct store_change change = {.expected = STORE_ANY};
     change.key = arena_print(arena, "%s%s", claims_of(rows, claim->handle, arena), node_id);
     change.value = message_bytes_pack(&record.base, arena, &change.value_size);
@@ -247,6 +249,7 @@ consider(void *context, const char *name, const struct store_entry *entry)
     pick->epoch = record->epoch;
     pick->is_incoming = is_incoming;
     pick->owner.epoch = record->epoch - !is_incoming;
+    pick->owner.recovered_epoch = record->recovered_epoch;
     snprintf(pick->owner.node_id, sizeof pick->owner.node_id, "%s", name);
     return NULL;
 }

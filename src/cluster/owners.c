@@ -113,8 +113,11 @@ swap_owner(void *context, const char *handle, const struct owner *from, const st
     if (!error)
         error = read_settled(context, handle, &view, &row);
     if (!error && is_same(&row.owner, from)) {
+        struct owner next = *to;
+        if (next.recovered_epoch < row.owner.recovered_epoch)
+            next.recovered_epoch = row.owner.recovered_epoch;
         const struct store_change change =
-            owner_rows_change(&view.rows, handle, to, row.revision, &arena);
+            owner_rows_change(&view.rows, handle, &next, row.revision, &arena);
         error = error_forgive(store_write(view.rows.store, &change, 1, NULL), CODE_ABORTED);
     }
     return error_wrap(error, "change the owner of volume %s", handle);

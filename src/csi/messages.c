@@ -65,8 +65,9 @@ messages_volume(const struct engine *engine, const volume_record *record, struct
     volume->content_source = content_source(record->source, arena);
     if (follows(engine, record, arena))
         return volume;
-    bool is_elsewhere =
-        record->state == VOLUME_STATE(LEFT) || record->state == VOLUME_STATE(RECEIVING);
+    bool is_elsewhere = record->state == VOLUME_STATE(LEFT) ||
+                        record->state == VOLUME_STATE(RECEIVING) ||
+                        record->state == VOLUME_STATE(SUPERSEDED);
     const char *node_id = is_elsewhere ? record->move->node_id : engine->node_id;
     volume->accessible_topology = arena_alloc(arena, sizeof(void *));
     volume->accessible_topology[0] = messages_topology(node_id, arena);

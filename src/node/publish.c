@@ -285,7 +285,8 @@ publish_undo(struct engine *engine, const char *handle, const char *path)
         error = mount_rows_list(engine, handle, &arena, &rows);
     if (error)
         return error;
-    const volume_record *volume = held.record && volume_is_ready(held.record) ? held.record : NULL;
+    const volume_record *volume =
+        held.record && volume_may_be_in_use(held.record) ? held.record : NULL;
     const mount_record *record = mount_rows_find(&rows, path);
     if (!record)
         error = check_unknown(engine, volume, path);

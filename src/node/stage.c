@@ -175,7 +175,6 @@ stage_volume(struct engine *engine, const char *handle, const struct use *use)
     struct mount_list rows;
     mount_record *record;
     bool is_new;
-    move_await_reconciled(engine);
     struct error *error = held_take(engine, handle, STAGE_WAIT_MS, &arena, &held);
     if (!error)
         error = find_file_system(engine, &held, use, &arena);
@@ -266,7 +265,7 @@ stage_undo(struct engine *engine, const char *handle, const char *path)
     struct error *error = held_take_any(engine, handle, STAGE_WAIT_MS, &arena, &held);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
-    if (!volume_is_ready(held.record))
+    if (!volume_may_be_in_use(held.record))
         return NULL;
     return undo_held(engine, held.record, path, &arena);
 }

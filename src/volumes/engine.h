@@ -70,9 +70,8 @@ struct engine {
     struct move_upkeep *move_upkeep;
     _Atomic(const struct replica_cluster *) replicas; /* the same */
     _Atomic(struct replica_upkeep *) replica_upkeep;
-    struct stream_slots slots; /* of snapshots that other nodes fetch */
-    atomic_bool
-        is_reconciled; /* its volumes have been compared with the registry: move_recover.c */
+    struct stream_slots slots;      /* of snapshots that other nodes fetch */
+    atomic_ullong compared_returns; /* 1 more than move_cluster.returns was; see move_return.c */
     struct usage_cache usages;
     struct figures_cache *figures;
     struct repository_counts *repository_counts;

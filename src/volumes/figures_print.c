@@ -6,7 +6,7 @@
 #include "volumes/figures.h"
 
 static const char *const volume_states[FIGURES_VOLUME_STATES] = {
-    "ready", "copying", NULL, "moving", "receiving", "incoming", "left", "gone"};
+    "ready", "copying", NULL, "moving", "receiving", "incoming", "left", "gone", "superseded"};
 static const char *const snapshot_states[FIGURES_SNAPSHOT_STATES] = {"ready", "copying", "base",
                                                                      "replica"};
 

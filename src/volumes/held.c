@@ -2,6 +2,7 @@
 /* A volume that is locked for one request: see held.h. */
 #include "volumes/held.h"
 
+#include "volumes/move.h"
 #include "volumes/volume.h"
 
 /*
@@ -12,6 +13,8 @@ static struct error *
 take(struct engine *engine, const char *handle, bool must_be_ready, unsigned wait_ms,
      struct arena *arena, struct held_volume *out)
 {
+    if (must_be_ready)
+        move_await_reconciled(engine);
     uint64_t releases = name_locks_count_releases(&engine->locks);
     struct error *error = rows_get(engine, &volume_rows, handle, arena, &out->row);
     if (!error && must_be_ready) /* so that nobody waits for a lock in vain */

@@ -128,18 +128,35 @@ MUST_CHECK struct error *move_find_copy(struct engine *engine, const char *volum
  */
 MUST_CHECK struct error *move_recover(struct engine *engine, const char *snapshot);
 
-/*
- * Volumes of this node that were recovered by others while it was away: each becomes a snapshot, so
- * that nothing is lost, and the volume is the other node's. `*is_complete`: none had to be left as
- * it is, because it is in use.
- */
-MUST_CHECK struct error *move_reconcile(struct engine *engine, bool *is_complete);
+/* ---- the lost node is back: move_return.c ---- */
 
 /*
- * Called before a volume is used: in the first seconds after a start, waits for the first
- * comparison. If the registry cannot be asked, the node goes on with what it has.
+ * Finds volumes of this node that were recovered by others while it was away; each is SUPERSEDED
+ * then. `*is_complete`: this need not be repeated.
+ */
+MUST_CHECK struct error *move_reconcile(struct engine *engine, bool *is_complete);
+/* This was done since the node was away the last time. */
+bool move_is_reconciled(struct engine *engine);
+
+/*
+ * Called before a volume is used: in the first seconds after a start, or after the node was away,
+ * waits for the comparison. If the registry cannot be asked, the node goes on with what it has.
  */
 void move_await_reconciled(struct engine *engine);
+
+/*
+ * A volume that is MOVING or INCOMING, and is another node's as the registry shows: whether its
+ * copy may be newer than what that node has, because the volume was recovered.
+ */
+bool move_is_superseding(const volume_record *volume, const struct owner *owner);
+/* Writes SUPERSEDED. */
+MUST_CHECK struct error *move_supersede_held(struct engine *engine, struct held_volume *held,
+                                             const struct owner *owner, struct arena *arena);
+/*
+ * A volume that is SUPERSEDED and not in use becomes a snapshot, and has LEFT then. Does not wait
+ * for a copy: to be called again until it has. FAILED_PRECONDITION: it is in use.
+ */
+MUST_CHECK struct error *move_keep_superseded(struct engine *engine, const char *handle);
 
 /* ---- move_upkeep.c ---- */
 

@@ -13,7 +13,7 @@ struct claim_walk {
 static bool
 read_claim(const volume_record *volume, struct claim *out)
 {
-    *out = (struct claim){volume->handle, CLAIM_LIVE, volume->epoch};
+    *out = (struct claim){volume->handle, CLAIM_LIVE, volume->epoch, volume->recovered_epoch};
     switch (volume->state) {
     case VOLUME_STATE(READY):
         return volume->epoch != 0;

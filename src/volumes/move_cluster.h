@@ -53,6 +53,11 @@ struct move_cluster {
                           void *taker);
     /* It has not renewed its registration in time, or has none. */
     bool (*is_lost)(void *context, const char *node_id);
+    /*
+     * How often this node has registered after others may have seen it as lost, the first time
+     * included; `*since_ms`: when that was the last time, 0: never. Does not block.
+     */
+    uint64_t (*returns)(void *context, uint64_t *since_ms);
 
     /* Calls to other nodes: see proto/move.proto. */
     struct error *(*describe)(void *context, const char *node_id, const char *handle,

@@ -41,9 +41,9 @@ become_live(struct engine *engine, struct held_volume *held, struct arena *arena
 {
     volume_record *volume = held->record;
     struct data data = volume_data(volume);
+    int64_t since_ns = clock_unix_ns() - (volume->move ? volume->move->begun_ns : 0);
     if (volume->state == VOLUME_STATE(INCOMING) && volume->move->begun_ns)
-        volume->unavailable_ms =
-            (uint64_t)(clock_unix_ns() - volume->move->begun_ns) / UINT64_C(1000000);
+        volume->unavailable_ms = since_ns > 0 ? (uint64_t)since_ns / UINT64_C(1000000) : 0;
     volume->state = VOLUME_STATE(READY);
     volume->move = NULL;
     struct error *error = move_rows_write(engine, volume, arena);
@@ -66,7 +66,9 @@ move_leave_held(struct engine *engine, struct held_volume *held, const struct ow
                 struct arena *arena)
 {
     volume_record *volume = held->record;
-    bool was_here = volume->state != VOLUME_STATE(INCOMING) || volume->move->was_here;
+    bool may_be_new =
+        volume->state == VOLUME_STATE(INCOMING) || volume->state == VOLUME_STATE(SUPERSEDED);
+    bool was_here = !may_be_new || volume->move->was_here;
     volume->state = VOLUME_STATE(LEFT);
     volume->epoch = owner->epoch;
     volume->n_attachments = 0;
@@ -109,7 +111,9 @@ act(struct engine *engine, struct held_volume *held, const struct owner *owner, 
         return become_gone(engine, held, arena);
     }
     *out = MOVE_AWAY;
-    return move_leave_held(engine, held, owner, arena);
+    return move_is_superseding(held->record, owner)
+               ? move_supersede_held(engine, held, owner, arena)
+               : move_leave_held(engine, held, owner, arena);
 }
 
 /* ---- asking ---- */
@@ -117,8 +121,7 @@ act(struct engine *engine, struct held_volume *held, const struct owner *owner, 
 static void
 set_owner(struct owner *owner, const char *node_id, uint64_t epoch)
 {
-    owner->epoch = epoch;
-    owner->node_id[0] = '\0';
+    *owner = (struct owner){.epoch = epoch};
     strncat(owner->node_id, node_id, sizeof owner->node_id - 1);
 }
 
@@ -141,6 +144,8 @@ ask(struct engine *engine, const struct move_cluster *cluster, const volume_reco
               : is_source                 ? ""
                                           : engine->node_id,
               volume->epoch);
+    if (request == MOVE_ASK_SWAP && volume->recovered_epoch == volume->epoch)
+        to.recovered_epoch = volume->epoch;
     return cluster->owners->swap(cluster->owners->context, volume->handle, &from, &to);
 }
 
@@ -153,6 +158,7 @@ is_decided(const volume_record *volume, enum move_outcome *out)
         *out = MOVE_HERE;
         return true;
     case VOLUME_STATE(LEFT):
+    case VOLUME_STATE(SUPERSEDED):
         *out = MOVE_AWAY;
         return true;
     case VOLUME_STATE(GONE):

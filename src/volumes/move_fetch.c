@@ -42,9 +42,8 @@ move_fetch_rest(const struct move_work *work, unsigned *pause_ms)
     *pause_ms = 2 * *pause_ms < LONGEST_PAUSE_MS ? 2 * *pause_ms : LONGEST_PAUSE_MS;
 }
 
-/* The other node may be back soon, or not be busy any more. */
-static bool
-is_worth_waiting(const struct error *error)
+bool
+move_fetch_is_worth_waiting(const struct error *error)
 {
     return error->code == CODE_UNAVAILABLE || error->code == CODE_ABORTED ||
            error->code == CODE_DEADLINE_EXCEEDED || error->code == CODE_RESOURCE_EXHAUSTED;
@@ -69,7 +68,7 @@ check_source(const struct move_work *work)
 static struct error *
 wait_for_source(const struct move_work *work, struct error *error, unsigned *pause_ms)
 {
-    if (!is_worth_waiting(error))
+    if (!move_fetch_is_worth_waiting(error))
         return error;
     struct error *end = error->code == CODE_UNAVAILABLE ? check_source(work) : NULL;
     error_free(error);

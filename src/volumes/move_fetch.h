@@ -31,6 +31,9 @@ struct move_work {
 bool move_fetch_is_cancelled(const struct move_work *work);
 MUST_CHECK struct error *move_fetch_cancelled(void);
 
+/* The other node, or the registry, may be back soon, or not be busy any more. */
+bool move_fetch_is_worth_waiting(const struct error *error);
+
 /* Pauses; doubles the pause for the next time. */
 void move_fetch_rest(const struct move_work *work, unsigned *pause_ms);
 

@@ -2,23 +2,17 @@
 /*
  * Volumes of a lost node. Another node that has a copy of one of its snapshots can take over the
  * volume: as at the end of a move, its copy is INCOMING at the next epoch, and the registry
- * decides. Only the source has not agreed. So a node that was away compares its volumes with the
- * registry (move_reconcile): what was recovered by another node meanwhile is kept as a snapshot.
+ * decides. Only the source has not agreed: see move_return.c for what happens when it is back.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "volumes/data_lock.h"
-#include "volumes/handle.h"
 #include "volumes/move.h"
 #include "volumes/move_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
 #define PAGE 256
-#define AWAIT_MS 3000
-#define AWAIT_STEP_MS 20
-#define WAIT_MS 3600000 /* for a snapshot that is a full copy */
 #define SNAPSHOT_STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 /* ---- finding a copy ---- */
@@ -97,7 +91,7 @@ make_record(const snapshot_record *snapshot, const struct owner *row, const char
 {
     volume_record *record = snapshot->volume;
     record->state = VOLUME_STATE(INCOMING);
-    record->epoch = row->epoch + 1;
+    record->epoch = record->recovered_epoch = row->epoch + 1;
     record->size_bytes = snapshot->size_bytes;
     record->formatted_bytes = snapshot->formatted_bytes;
     record->n_attachments = 0;
@@ -202,97 +196,4 @@ move_recover(struct engine *engine, const char *handle)
     if (!error && outcome != MOVE_HERE)
         error = error_new(CODE_ABORTED, "another node has recovered the volume at the same time");
     return error;
-}
-
-/* ---- after a node was away ---- */
-
-struct reconciling {
-    struct engine *engine;
-    bool is_complete;
-};
-
-static bool
-is_superseded(const struct engine *engine, const volume_record *volume, const struct owner *owner)
-{
-    return volume->state == VOLUME_STATE(READY) && owner->epoch > volume->epoch &&
-           strcmp(owner->node_id, engine->node_id) != 0;
-}
-
-/* Nothing is lost: what was written after the recovered snapshot is in this one. */
-static struct error *
-keep_as_snapshot(struct engine *engine, const volume_record *volume, const struct owner *owner,
-                 struct arena *arena)
-{
-    struct text_map parameters = {0};
-    snapshot_record *snapshot;
-    const char *name =
-        arena_print(arena, "%s-before-recovery-%ju", volume->name, (uintmax_t)owner->epoch);
-    struct error *error =
-        snapshot_create(engine, name, volume->handle, &parameters, WAIT_MS, arena, &snapshot);
-    if (!error)
-        log_warn(engine->log,
-                 "a volume was recovered by another node; what this node had is a snapshot now",
-                 LOG_TEXT("handle", volume->handle), LOG_TEXT("node", owner->node_id),
-                 LOG_TEXT("snapshot", name));
-    return error;
-}
-
-static struct error *
-give_away(struct engine *engine, const char *handle, const struct owner *owner, struct arena *arena)
-{
-    struct held_volume held AUTO(held_release) = {0};
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, arena, &held);
-    if (error || !is_superseded(engine, held.record, owner))
-        return error;
-    held.record->n_attachments = 0; /* what the orchestrator says does not count any more */
-    error = volume_check_unused(engine, held.record, arena);
-    return error ? error : move_leave_held(engine, &held, owner, arena);
-}
-
-static struct error *
-compare(void *context, const char *handle, const struct owner *owner)
-{
-    struct reconciling *reconciling = context;
-    struct engine *engine = reconciling->engine;
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct row row;
-    struct error *error = rows_get(engine, &volume_rows, handle, &arena, &row);
-    if (error)
-        return error_forgive(error, CODE_NOT_FOUND);
-    const volume_record *volume = (const volume_record *)row.record;
-    if (!is_superseded(engine, volume, owner))
-        return NULL;
-    error = keep_as_snapshot(engine, volume, owner, &arena);
-    if (!error)
-        error = give_away(engine, handle, owner, &arena);
-    if (error)
-        log_error(engine->log,
-                  "another node has recovered a volume that is still here: stop its "
-                  "users",
-                  LOG_TEXT("handle", handle), LOG_TEXT("node", owner->node_id),
-                  LOG_TEXT("error", error->message));
-    reconciling->is_complete = reconciling->is_complete && !error;
-    error_free(error);
-    return NULL;
-}
-
-struct error *
-move_reconcile(struct engine *engine, bool *is_complete)
-{
-    const struct move_cluster *cluster;
-    struct reconciling reconciling = {engine, true};
-    struct error *error = move_find_cluster(engine, &cluster);
-    if (!error)
-        error = cluster->walk(cluster->context, compare, &reconciling);
-    *is_complete = !error && reconciling.is_complete;
-    return error;
-}
-
-void
-move_await_reconciled(struct engine *engine)
-{
-    while (engine->home[0] && !atomic_load(&engine->is_reconciled) &&
-           handle_now_ms(engine) - engine->started_ms < AWAIT_MS && !ops_is_stopped(engine->ops))
-        usleep(AWAIT_STEP_MS * 1000);
 }

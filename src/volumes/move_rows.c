@@ -17,7 +17,7 @@ bool
 move_rows_has_data(const volume_record *volume)
 {
     return volume->state == VOLUME_STATE(READY) || volume->state == VOLUME_STATE(MOVING) ||
-           volume->state == VOLUME_STATE(INCOMING);
+           volume->state == VOLUME_STATE(INCOMING) || volume->state == VOLUME_STATE(SUPERSEDED);
 }
 
 bool

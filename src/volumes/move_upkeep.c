@@ -15,7 +15,7 @@
 
 #define LOOK_MS 1000
 #define RENEW_MS 10000
-#define AWAY_MS 20000 /* less than it takes until a node counts as lost, by default */
+#define KEEP_MS 10000 /* after which what could not be kept as a snapshot is tried again */
 /* Longer than any write to the registry may take, with its retries. */
 #define LATE_WRITES_NS (INT64_C(120) * 1000000000)
 
@@ -23,7 +23,9 @@ struct move_upkeep {
     struct engine *engine;
     struct ticker *ticker;
     uint64_t renewed_ms; /* 0: never */
-    bool is_reconciled;  /* since this node was away the last time */
+    uint64_t failed_ms;  /* to keep a volume that another node has recovered; 0: never */
+    bool is_complete;    /* the last comparison with the registry */
+    bool keeps;          /* in this round, volumes that others have recovered */
 };
 
 /* ---- deciding ---- */
@@ -123,12 +125,26 @@ forget(struct engine *engine, const struct move_cluster *cluster, struct row *ro
     return error ? error : move_rows_delete(engine, volume, arena);
 }
 
+/* ---- volumes that are SUPERSEDED: rule 13 ---- */
+
+static struct error *
+keep(struct move_upkeep *upkeep, const char *handle)
+{
+    if (!upkeep->keeps)
+        return NULL;
+    struct error *error = move_keep_superseded(upkeep->engine, handle);
+    if (error)
+        upkeep->failed_ms = clock_now_ms();
+    return error;
+}
+
 /* ---- one volume ---- */
 
 static struct error *
-complete(struct engine *engine, const struct move_cluster *cluster, struct row *row,
+complete(struct move_upkeep *upkeep, const struct move_cluster *cluster, struct row *row,
          struct arena *arena)
 {
+    struct engine *engine = upkeep->engine;
     const volume_record *volume = (const volume_record *)row->record;
     switch (volume->state) {
     case VOLUME_STATE(MOVING):
@@ -137,6 +153,8 @@ complete(struct engine *engine, const struct move_cluster *cluster, struct row *
         return complete_target(engine, cluster, volume, arena);
     case VOLUME_STATE(GONE):
         return forget(engine, cluster, row, arena);
+    case VOLUME_STATE(SUPERSEDED):
+        return keep(upkeep, volume->handle);
     default:
         return NULL;
     }
@@ -146,14 +164,15 @@ complete(struct engine *engine, const struct move_cluster *cluster, struct row *
 static struct error *
 look_at(void *context, const char *handle)
 {
-    struct engine *engine = context;
+    struct move_upkeep *upkeep = context;
+    struct engine *engine = upkeep->engine;
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     const struct move_cluster *cluster = atomic_load(&engine->moves);
     struct row row;
     struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, &arena, &row);
     if (!error)
-        error = complete(engine, cluster, &row, &arena);
+        error = complete(upkeep, cluster, &row, &arena);
     if (error && error->code != CODE_UNAVAILABLE && error->code != CODE_ABORTED)
         log_warn(engine->log, "a move is not complete yet", LOG_TEXT("handle", handle),
                  LOG_TEXT("error", error->message));
@@ -165,14 +184,12 @@ look_at(void *context, const char *handle)
 static void
 renew(struct move_upkeep *upkeep, const struct move_cluster *cluster)
 {
-    if (upkeep->renewed_ms && clock_now_ms() - upkeep->renewed_ms < RENEW_MS)
+    bool was_away = !move_is_reconciled(upkeep->engine);
+    if (!was_away && upkeep->renewed_ms && clock_now_ms() - upkeep->renewed_ms < RENEW_MS)
         return;
-    bool was_away = !upkeep->renewed_ms || clock_now_ms() - upkeep->renewed_ms > AWAY_MS;
     struct error *error AUTO(error_cleanup) = cluster->renew(cluster->context);
-    if (!error && (was_away || !upkeep->is_reconciled))
-        error = move_reconcile(upkeep->engine, &upkeep->is_reconciled);
-    if (!error)
-        atomic_store(&upkeep->engine->is_reconciled, true);
+    if (!error && (was_away || !upkeep->is_complete))
+        error = move_reconcile(upkeep->engine, &upkeep->is_complete);
     if (!error)
         upkeep->renewed_ms = clock_now_ms();
     else if (error->code != CODE_UNAVAILABLE)
@@ -185,7 +202,8 @@ look(void *context)
 {
     struct move_upkeep *upkeep = context;
     renew(upkeep, atomic_load(&upkeep->engine->moves));
-    error_free(move_rows_walk(upkeep->engine, look_at, upkeep->engine)); /* again soon */
+    upkeep->keeps = !upkeep->failed_ms || clock_now_ms() - upkeep->failed_ms >= KEEP_MS;
+    error_free(move_rows_walk(upkeep->engine, look_at, upkeep)); /* again soon */
 }
 
 void

@@ -43,6 +43,8 @@ write_incoming(struct move_work *work)
             error = owners->add_member(owners->context, work->record->move->node_id);
         if (!error)
             break;
+        if (!move_fetch_is_worth_waiting(error))
+            return error;
         error_free(error);
         if (move_fetch_is_cancelled(work))
             return move_fetch_cancelled();

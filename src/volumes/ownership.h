@@ -18,6 +18,7 @@
 struct owner {
     char node_id[OWNER_NODE_SIZE]; /* "" at epoch 0: its home; "" later: nobody, it is deleted */
     uint64_t epoch;
+    uint64_t recovered_epoch; /* the last one that a recovery began (rule 13); 0: none */
 };
 
 /* A row of this node that its registry must know after a loss of data (rule 9). */
@@ -26,6 +27,7 @@ struct claim {
     const char *handle;
     enum claim_state state;
     uint64_t epoch; /* of MOVING and INCOMING: the one that is asked for */
+    uint64_t recovered_epoch;
 };
 
 /*
@@ -47,7 +49,8 @@ struct ownership {
     struct error *(*read)(void *context, const char *handle, struct owner *out);
     /*
      * Asks for the swap of `from` for `to`. Without an error the registry has answered; whether the
-     * swap was made, only a read tells.
+     * swap was made, only a read tells. The recovered_epoch of `from` does not count; the row keeps
+     * the later one.
      */
     struct error *(*swap)(void *context, const char *handle, const struct owner *from,
                           const struct owner *to);

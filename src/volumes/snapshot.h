@@ -33,6 +33,14 @@ MUST_CHECK struct error *snapshot_create_base(struct engine *engine, const char 
                                               uint64_t epoch, uint64_t wait_ms, struct arena *arena,
                                               snapshot_record **out);
 
+/*
+ * A snapshot of a volume that is SUPERSEDED and not in use. Does not wait for its copy: it may be
+ * COPYING.
+ */
+MUST_CHECK struct error *snapshot_create_last(struct engine *engine, const char *name,
+                                              const char *source_handle, struct arena *arena,
+                                              snapshot_record **out);
+
 /* Those that are hidden are NOT_FOUND. */
 MUST_CHECK struct error *snapshot_get(struct engine *engine, const char *handle,
                                       struct arena *arena, snapshot_record **out);

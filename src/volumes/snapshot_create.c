@@ -25,6 +25,7 @@ struct request {
     Skycap__Records__SnapshotRecord__Purpose purpose;
     const char *peer_node; /* of a base */
     uint64_t epoch;        /* of a volume that is MOVING; 0: it is not */
+    bool is_superseded;    /* the volume */
     uint64_t wait_ms;
 };
 
@@ -72,8 +73,9 @@ make_snapshot(struct engine *engine, const struct request *request, struct arena
     volume_record *source;
     const char *handle = request->source_handle;
     struct error *error =
-        request->epoch ? volume_take_moving(engine, handle, request->epoch, arena, &held, &source)
-                       : volume_take_source(engine, handle, arena, &held, &source);
+        request->is_superseded ? volume_take_superseded(engine, handle, arena, &held, &source)
+        : request->epoch ? volume_take_moving(engine, handle, request->epoch, arena, &held, &source)
+                         : volume_take_source(engine, handle, arena, &held, &source);
     if (error)
         return error;
     *out = snapshot_make_record(engine, request->name, source, request->parameters, arena);
@@ -155,7 +157,8 @@ snapshot_create(struct engine *engine, const char *name, const char *source_hand
                 const struct text_map *parameters, uint64_t wait_ms, struct arena *arena,
                 snapshot_record **out)
 {
-    struct request request = {name, source_handle, parameters, PURPOSE(USER), "", 0, wait_ms};
+    struct request request = {name, source_handle, parameters, PURPOSE(USER), "",
+                              0,    false,         wait_ms};
     struct error *error = create(engine, &request, arena, out);
     if (!error && text_map_find(parameters, SPEC_REPLICAS))
         replica_upkeep_wake(engine);
@@ -168,7 +171,17 @@ snapshot_create_base(struct engine *engine, const char *name, const char *source
                      snapshot_record **out)
 {
     struct text_map none = {0};
-    struct request request = {name, source_handle, &none, PURPOSE(BASE), peer_node, epoch, wait_ms};
+    struct request request = {name,      source_handle, &none, PURPOSE(BASE),
+                              peer_node, epoch,         false, wait_ms};
+    return create(engine, &request, arena, out);
+}
+
+struct error *
+snapshot_create_last(struct engine *engine, const char *name, const char *source_handle,
+                     struct arena *arena, snapshot_record **out)
+{
+    struct text_map none = {0};
+    struct request request = {name, source_handle, &none, PURPOSE(USER), "", 0, true, 0};
     return create(engine, &request, arena, out);
 }
 

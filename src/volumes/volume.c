@@ -9,6 +9,7 @@
 
 #include "message/message_map.h"
 #include "volumes/data_lock.h"
+#include "volumes/move.h"
 #include "volumes/move_rows.h"
 #include "volumes/volume_use.h"
 
@@ -35,6 +36,12 @@ bool
 volume_is_ready(const volume_record *volume)
 {
     return volume->state == STATE(READY);
+}
+
+bool
+volume_may_be_in_use(const volume_record *volume)
+{
+    return volume->state == STATE(READY) || volume->state == STATE(SUPERSEDED);
 }
 
 struct error *
@@ -66,6 +73,11 @@ volume_check_ready(const volume_record *volume)
     case STATE(LEFT):
         return error_new(CODE_UNAVAILABLE, "the volume \"%s\" has moved to node %s", volume->handle,
                          volume->move->node_id);
+    case STATE(SUPERSEDED):
+        return error_new(CODE_UNAVAILABLE,
+                         "the volume \"%s\" was recovered while this node was away, and is on node "
+                         "%s now",
+                         volume->handle, volume->move->node_id[0] ? volume->move->node_id : "-");
     case STATE(RECEIVING):
         return error_new(CODE_UNAVAILABLE, "the volume \"%s\" is still on node %s", volume->handle,
                          volume->move->node_id);
@@ -106,12 +118,30 @@ struct error *
 volume_take_source(struct engine *engine, const char *handle, struct arena *arena,
                    struct name_lock **lock, volume_record **out)
 {
+    move_await_reconciled(engine);
     struct error *error = data_lock_shared(engine, &volume_rows, handle, lock);
     if (!error)
         error = volume_get(engine, handle, arena, out);
     if (!error)
         error = volume_adopt_size(engine, *out);
     return error ? error : engine->use->flush(engine, *out, arena);
+}
+
+struct error *
+volume_take_superseded(struct engine *engine, const char *handle, struct arena *arena,
+                       struct name_lock **lock, volume_record **out)
+{
+    struct row row;
+    struct error *error = data_lock_shared(engine, &volume_rows, handle, lock);
+    if (!error)
+        error = rows_get(engine, &volume_rows, handle, arena, &row);
+    if (error)
+        return error;
+    *out = (volume_record *)row.record;
+    if ((*out)->state != STATE(SUPERSEDED))
+        return error_new(CODE_FAILED_PRECONDITION, "the volume \"%s\" was not recovered elsewhere",
+                         handle);
+    return volume_adopt_size(engine, *out);
 }
 
 struct error *

@@ -73,6 +73,8 @@ MUST_CHECK struct error *volume_from_newer(const volume_record *volume);
 MUST_CHECK struct error *volume_check_ready(const volume_record *volume);
 /* Otherwise nobody uses it on this node. */
 bool volume_is_ready(const volume_record *volume);
+/* It is ready, or was when its users began, which have not stopped since. */
+bool volume_may_be_in_use(const volume_record *volume);
 
 /* FAILED_PRECONDITION: it is attached or mounted. The caller holds the volume. */
 MUST_CHECK struct error *volume_check_unused(struct engine *engine, const volume_record *volume,
@@ -90,6 +92,10 @@ MUST_CHECK struct error *volume_take_source(struct engine *engine, const char *h
 MUST_CHECK struct error *volume_take_moving(struct engine *engine, const char *handle,
                                             uint64_t epoch, struct arena *arena,
                                             struct name_lock **lock, volume_record **out);
+/* The same for a volume that is SUPERSEDED. */
+MUST_CHECK struct error *volume_take_superseded(struct engine *engine, const char *handle,
+                                                struct arena *arena, struct name_lock **lock,
+                                                volume_record **out);
 
 /* Volumes by age, without those that are being copied, those of other nodes and ephemeral ones. */
 struct volume_page {

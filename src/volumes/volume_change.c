@@ -175,7 +175,6 @@ volume_attach(struct engine *engine, const char *handle, const char *node_id, bo
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     bool is_there = false;
-    move_await_reconciled(engine);
     struct error *error = held_take(engine, handle, 0, &arena, &held);
     if (!error)
         error = check_attachments(held.record, node_id, read_only, capability, &is_there);

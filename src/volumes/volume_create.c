@@ -117,7 +117,8 @@ answer_existing(volume_record *record, const struct volume_request *request, str
                 volume_record **out)
 {
     const char *difference = find_difference(record, request, arena);
-    if (move_rows_is_deletion(record))
+    bool is_gone = record->state == STATE(SUPERSEDED) && !record->move->node_id[0];
+    if (move_rows_is_deletion(record) || is_gone)
         return volume_check_ready(record);
     if (difference)
         return error_new(CODE_ALREADY_EXISTS, "the volume \"%s\" exists with other %s",
@@ -163,7 +164,8 @@ is_volume_elsewhere(struct engine *engine, const char *handle, struct arena *are
     if (error)
         return is_elsewhere(engine, handle);
     const volume_record *volume = (const volume_record *)row.record;
-    return volume->state == STATE(LEFT) || volume->state == STATE(RECEIVING);
+    return volume->state == STATE(LEFT) || volume->state == STATE(RECEIVING) ||
+           volume->state == STATE(SUPERSEDED);
 }
 
 /* Also one of another node that this node has a copy of. */

@@ -55,8 +55,10 @@ delete_held(struct engine *engine, const char *handle, struct arena *arena)
     }
     if (error || !row.record)
         return error;
-    if (((volume_record *)row.record)->state > STATE(GONE))
+    if (((volume_record *)row.record)->state > STATE(SUPERSEDED))
         return volume_from_newer((volume_record *)row.record);
+    if (((volume_record *)row.record)->state == STATE(SUPERSEDED)) /* it may be in use here */
+        return volume_check_ready((volume_record *)row.record);
     error = volume_check_unused(engine, (volume_record *)row.record, arena);
     if (!error && !move_rows_is_at_home(engine, (volume_record *)row.record))
         return delete_moved(engine, &row, arena);
@@ -72,6 +74,7 @@ volume_delete(struct engine *engine, const char *handle)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct row row;
+    move_await_reconciled(engine);
     struct error *error = find_row(engine, handle, &arena, &row);
     if (error || !row.record)
         return error;

@@ -672,6 +672,31 @@ a_live_node_does_not_replace_another_owner(void)
     end(&pair);
 }
 
+/* The registry lost its data after a recovery, and the node whose volume was recovered is first. */
+static void
+of_two_live_nodes_the_one_with_the_later_epoch_wins(void)
+{
+    struct pair pair;
+    struct owner owner;
+    begin(&pair);
+    claim(&pair.a, "v", CLAIM_LIVE, 1);
+    claim(&pair.a, "w", CLAIM_LIVE, 1);
+    claim(&pair.b, "v", CLAIM_LIVE, 2);
+    claim(&pair.b, "w", CLAIM_GONE, 3);
+    pair.b.claims[0].recovered_epoch = pair.b.claims[1].recovered_epoch = 2;
+    CHECK_OK(owners_renew(pair.a.owners));
+    CHECK_OWNER(&pair.a, "v", "a", 1);
+    CHECK_OK(owners_renew(pair.b.owners));
+    CHECK_OWNER(&pair.a, "v", "b", 2);
+    CHECK_OWNER(&pair.a, "w", "", 3);
+    CHECK_OK(read_owner(&pair.a, "v", &owner));
+    CHECK_NUMBER(owner.recovered_epoch, 2);
+    CHECK_OK(swap(&pair.b, "v", "b", 2, "a"));
+    CHECK_OK(read_owner(&pair.a, "v", &owner));
+    CHECK_NUMBER(owner.recovered_epoch, 2);
+    end(&pair);
+}
+
 /* ---- deletions and members ---- */
 
 static void
@@ -774,6 +799,7 @@ main(void)
     a_live_node_does_not_replace_another_owner();
     a_deleted_volume_is_forgotten_with_its_claims();
     a_member_is_stored_once();
+    of_two_live_nodes_the_one_with_the_later_epoch_wins();
     hundreds_of_members_are_announced();
     damaged_rows_are_errors();
     return check_report("owners");

@@ -26,6 +26,12 @@ struct announcer_options {
     bool is_node;        /* otherwise it is a controller */
     const char *address; /* of the controller or node */
     uint32_t delay_ms;
+    /*
+     * It is registered now; `age_ms`: since the last time, also while the machine was suspended;
+     * UINT64_MAX: never before. On the announcer's thread. NULL: nobody wants to know.
+     */
+    void (*registered)(void *context, uint64_t age_ms);
+    void *context;
     struct tls_context *tls; /* NULL: plaintext; otherwise the server must be component.registry */
     struct runtime *runtime;
     const struct log *log;

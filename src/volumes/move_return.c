@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a node does when it is back and another node has recovered a volume of it meanwhile (rule
+ * 13). It writes SUPERSEDED: from then on nobody can begin to use its copy, and calls go to the
+ * owner. When the last user has stopped, the copy becomes a snapshot, so that nothing is lost, and
+ * then the volume has LEFT. The snapshot is not taken before that: it would not have what the users
+ * write afterwards.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "volumes/attached.h"
+#include "volumes/data_lock.h"
+#include "volumes/handle.h"
+#include "volumes/move.h"
+#include "volumes/move_rows.h"
+#include "volumes/snapshot.h"
+#include "volumes/volume.h"
+
+#define AWAIT_MS 3000
+#define AWAIT_STEP_MS 20
+#define SNAPSHOT_STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
+
+/* ---- marking ---- */
+
+bool
+move_is_superseding(const volume_record *volume, const struct owner *owner)
+{
+    bool is_recovery = volume->recovered_epoch == volume->epoch; /* its data is in a snapshot */
+    return owner->recovered_epoch >= volume->epoch && !is_recovery;
+}
+
+struct error *
+move_supersede_held(struct engine *engine, struct held_volume *held, const struct owner *owner,
+                    struct arena *arena)
+{
+    volume_record *volume = held->record;
+    bool was_here = volume->state != VOLUME_STATE(INCOMING) || volume->move->was_here;
+    volume->state = VOLUME_STATE(SUPERSEDED);
+    volume->epoch = owner->epoch;
+    volume->recovered_epoch = owner->recovered_epoch ? owner->recovered_epoch : owner->epoch;
+    volume->n_attachments = 0; /* what the orchestrator says does not count any more */
+    move_rows_set_node(volume, owner->node_id, arena);
+    volume->move->was_here = was_here;
+    struct error *error = move_rows_write(engine, volume, arena);
+    if (error)
+        return error;
+    attached_remove(engine, volume->handle);
+    log_error(engine->log,
+              "another node has recovered a volume that is still here: its users must be stopped",
+              LOG_TEXT("handle", volume->handle), LOG_TEXT("node", owner->node_id),
+              LOG_NUMBER("epoch", (int64_t)owner->epoch));
+    return NULL;
+}
+
+/*
+ * MOVING and INCOMING rows find out themselves: move_decide.c. The same epoch: a registry without
+ * data did not know of the recovery, and the old owner gave the volume to another node.
+ */
+static bool
+is_superseded(const struct engine *engine, const volume_record *volume, const struct owner *owner)
+{
+    return volume->state == VOLUME_STATE(READY) && owner->epoch && owner->epoch >= volume->epoch &&
+           strcmp(owner->node_id, engine->node_id) != 0;
+}
+
+/* Reads the owner again, under the lock: the one of the walk may be of an old incarnation. */
+static struct error *
+supersede(struct engine *engine, const struct move_cluster *cluster, const char *handle,
+          struct arena *arena)
+{
+    struct held_volume held AUTO(held_release) = {0};
+    struct owner owner;
+    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, arena, &held);
+    if (!error)
+        error = cluster->owners->read(cluster->owners->context, handle, &owner);
+    if (error || !is_superseded(engine, held.record, &owner))
+        return error_forgive(error, CODE_NOT_FOUND);
+    return move_supersede_held(engine, &held, &owner, arena);
+}
+
+/* ---- comparing ---- */
+
+struct reconciling {
+    struct engine *engine;
+    const struct move_cluster *cluster;
+    bool is_complete;
+};
+
+static struct error *
+compare(void *context, const char *handle, const struct owner *owner)
+{
+    struct reconciling *reconciling = context;
+    struct engine *engine = reconciling->engine;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct row row;
+    struct error *error = rows_get(engine, &volume_rows, handle, &arena, &row);
+    if (error)
+        return error_forgive(error, CODE_NOT_FOUND);
+    if (!is_superseded(engine, (const volume_record *)row.record, owner))
+        return NULL;
+    error = supersede(engine, reconciling->cluster, handle, &arena);
+    if (error)
+        log_warn(engine->log, "a volume cannot be compared with the registry yet",
+                 LOG_TEXT("handle", handle), LOG_TEXT("error", error->message));
+    reconciling->is_complete = reconciling->is_complete && !error;
+    error_free(error);
+    return NULL;
+}
+
+/* A new registry may not know yet what others have recovered: they have not announced it. */
+static bool
+knows_all(const struct move_cluster *cluster)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *const *ids;
+    size_t count;
+    struct error *error AUTO(error_cleanup) =
+        cluster->owners->members(cluster->owners->context, &arena, &ids, &count);
+    return !error;
+}
+
+struct error *
+move_reconcile(struct engine *engine, bool *is_complete)
+{
+    struct reconciling reconciling = {engine, NULL, true};
+    *is_complete = false;
+    struct error *error = move_find_cluster(engine, &reconciling.cluster);
+    if (error)
+        return error;
+    uint64_t since_ms,
+        returns = reconciling.cluster->returns(reconciling.cluster->context, &since_ms);
+    bool is_known = knows_all(reconciling.cluster);
+    error = reconciling.cluster->walk(reconciling.cluster->context, compare, &reconciling);
+    if (error)
+        return error;
+    *is_complete = is_known && reconciling.is_complete;
+    if (reconciling.is_complete)
+        atomic_store(&engine->compared_returns, returns + 1);
+    return NULL;
+}
+
+/* ---- waiting for the first comparison ---- */
+
+bool
+move_is_reconciled(struct engine *engine)
+{
+    const struct move_cluster *cluster = atomic_load(&engine->moves);
+    uint64_t since_ms;
+    return cluster && atomic_load(&engine->compared_returns) ==
+                          cluster->returns(cluster->context, &since_ms) + 1;
+}
+
+/* `since_ms` is of the node's return, or 0: then the start counts. */
+static bool
+is_worth_waiting(const struct engine *engine)
+{
+    const struct move_cluster *cluster = atomic_load(&engine->moves);
+    uint64_t since_ms = 0;
+    if (cluster)
+        cluster->returns(cluster->context, &since_ms);
+    return handle_now_ms(engine) - engine->started_ms < AWAIT_MS ||
+           (since_ms && clock_now_ms() - since_ms < AWAIT_MS);
+}
+
+void
+move_await_reconciled(struct engine *engine)
+{
+    while (engine->home[0] && !move_is_reconciled(engine) && is_worth_waiting(engine) &&
+           !ops_is_stopped(engine->ops))
+        usleep(AWAIT_STEP_MS * 1000);
+}
+
+/* ---- keeping ---- */
+
+/* Another volume's snapshot may have the first name. */
+static struct error *
+find_or_make_snapshot(struct engine *engine, const volume_record *volume, struct arena *arena,
+                      snapshot_record **out)
+{
+    const char *name = arena_print(arena, "%s-before-recovery-%ju", volume->name,
+                                   (uintmax_t)volume->recovered_epoch);
+    struct error *error = snapshot_create_last(engine, name, volume->handle, arena, out);
+    if (!error || error->code != CODE_ALREADY_EXISTS)
+        return error;
+    error_free(error);
+    name = arena_print(arena, "%s-%s", name, volume->handle);
+    return snapshot_create_last(engine, name, volume->handle, arena, out);
+}
+
+struct error *
+move_keep_superseded(struct engine *engine, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct held_volume held AUTO(held_release) = {0};
+    snapshot_record *snapshot;
+    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, &arena, &held);
+    if (error || held.record->state != VOLUME_STATE(SUPERSEDED))
+        return error;
+    error = volume_check_unused(engine, held.record, &arena);
+    if (!error)
+        error = find_or_make_snapshot(engine, held.record, &arena, &snapshot);
+    if (error || snapshot->state != SNAPSHOT_STATE(READY))
+        return error;
+    log_warn(engine->log, "what this node had of a recovered volume is a snapshot now",
+             LOG_TEXT("handle", handle), LOG_TEXT("node", held.record->move->node_id),
+             LOG_TEXT("snapshot", snapshot->name));
+    struct owner owner = {.epoch = held.record->epoch};
+    strncat(owner.node_id, held.record->move->node_id, sizeof owner.node_id - 1);
+    return move_leave_held(engine, &held, &owner, &arena);
+}
