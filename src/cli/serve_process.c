@@ -58,17 +58,6 @@ open_registration(struct process *process, const struct serve_settings *settings
 }
 
 static struct error *
-open_http(struct process *process, const struct serve_settings *settings)
-{
-    if (!settings->http)
-        return NULL;
-    serve_pages_init(process);
-    struct http_options options = {settings->http, process->pages, COUNT_OF(process->pages),
-                                   &process->log};
-    return http_open(&options, &process->http);
-}
-
-static struct error *
 open_store_tls(struct process *process, const struct serve_settings *settings)
 {
     if (!serve_settings_have_tls(&settings->store_tls))
@@ -296,7 +285,7 @@ open_server(struct process *process, const struct serve_settings *settings)
         process->runtime, &(struct server_options){.max_message_bytes = settings->max_message_bytes,
                                                    .accept_later = true});
     struct error *error = listen_everywhere(process, settings);
-    return error ? error : open_http(process, settings);
+    return error ? error : serve_pages_open(process, settings);
 }
 
 /* For grpc.health: the registry, and the process as a whole, once the entries have been read. */
@@ -399,6 +388,7 @@ serve_process_open(struct process *process, const struct serve_settings *setting
         router_begin(process->router);
     if (process->oim_controller)
         oim_controller_begin(process->oim_controller);
+    serve_pages_begin(process);
     return open_registration(process, settings);
 }
 
@@ -406,6 +396,7 @@ void
 serve_process_stop(struct process *process)
 {
     health_shut_down(process->health);
+    api_stop(process->api); /* its streams would be waited for */
     if (process->oim_controller)
         oim_controller_stop(process->oim_controller);
     if (process->registry)
@@ -420,7 +411,7 @@ serve_process_stop(struct process *process)
 void
 serve_process_close(struct process *process)
 {
-    http_close(process->http);
+    serve_pages_close(process);
     serve_registration_close(process->registration);
     server_free(process->server);
     health_free(process->health);

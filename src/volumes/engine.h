@@ -74,6 +74,7 @@ struct engine {
         is_reconciled; /* its volumes have been compared with the registry: move_recover.c */
     struct usage_cache usages;
     struct figures_cache *figures;
+    atomic_uint_fast64_t changes; /* of volumes and snapshots since its start; rows.c counts */
     struct transfer_ids transfer_ids;
     const struct repository_places *repositories; /* NULL: none */
     const char *cache_directory;                  /* for what can be made again */

@@ -126,6 +126,7 @@ figures_get(struct engine *engine, struct figures *out)
     out->has_room = !error;
     error_free(error);
     out->operations = ops_count(engine->ops);
+    out->changes = atomic_load(&engine->changes);
 }
 
 /* ---- printing ---- */

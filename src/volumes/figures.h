@@ -21,6 +21,7 @@ struct figures {
     uint64_t provisioned_bytes; /* the sizes of all volumes that are here */
     bool is_counted;            /* false: the rows could not be read */
     struct ops_counts operations;
+    uint64_t changes; /* of volumes and snapshots since the start; not a count of them */
 };
 
 /* The last count. */

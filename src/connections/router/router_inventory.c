@@ -381,7 +381,9 @@ static struct error *
 list_volumes_page(const struct merged_list *list, struct connection *connection, const char *token,
                   size_t most, struct list_page *out)
 {
+    const Skycap__V1__ListVolumesRequest *asked = list->context;
     Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
+    request.brief = asked->brief;
     struct error *error =
         has_inventory(connection)
             ? router_ask_for_page(list, connection, &request.base, token, most, out)
@@ -397,8 +399,11 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
         connections_current(router_of(call)->connections);
-    struct merged_list list = {
-        .call = call, .set = set, .can = can_list_volumes, .ask = list_volumes_page};
+    struct merged_list list = {.call = call,
+                               .set = set,
+                               .context = request,
+                               .can = can_list_volumes,
+                               .ask = list_volumes_page};
     return router_run_list(&list, MOST_ENTRIES, &request->base, &reply->base);
 }
 

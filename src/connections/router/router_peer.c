@@ -10,6 +10,7 @@
 #include "connections/config/connection.h"
 #include "connections/router/router_internal.h"
 #include "message/message_bytes.h"
+#include "volumes/figures.h"
 
 /* What a node does for itself only, such as mounting, is not among them. */
 static bool
@@ -171,6 +172,11 @@ describe(struct call *call, const Skycap__V1__DescribeNodeRequest *request,
         struct connection *connection = set->slots[i].connection;
         if (connection && connection->spec->driver->speaks_our_ids)
             add_room(call, connection, &reply->available_bytes);
+    }
+    struct figures figures;
+    if (router_sum_figures(router, &figures)) {
+        reply->total_bytes = (int64_t)figures.room.total_bytes;
+        reply->changes = figures.changes;
     }
     return NULL;
 }

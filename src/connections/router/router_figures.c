@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The router: the figures of all engines of this process together. */
+#include "connections/config/connection.h"
+#include "connections/router/router_internal.h"
+#include "volumes/figures.h"
+
+static void
+add(struct figures *sum, const struct figures *one)
+{
+    sum->has_room |= one->has_room;
+    if (one->has_room) {
+        sum->room.total_bytes += one->room.total_bytes;
+        sum->room.available_bytes += one->room.available_bytes;
+    }
+    sum->is_counted |= one->is_counted;
+    for (size_t i = 0; i < FIGURES_VOLUME_STATES; i++)
+        sum->volumes[i] += one->volumes[i];
+    for (size_t i = 0; i < FIGURES_SNAPSHOT_STATES; i++)
+        sum->snapshots[i] += one->snapshots[i];
+    sum->provisioned_bytes += one->provisioned_bytes;
+    sum->changes += one->changes;
+}
+
+bool
+router_sum_figures(struct router *router, struct figures *out)
+{
+    struct connection_set *set AUTO(connection_set_cleanup) =
+        connections_current(router->connections);
+    bool has_engine = false;
+    *out = (struct figures){0};
+    for (size_t i = 0; i < set->count; i++) {
+        struct connection *connection = set->slots[i].connection;
+        struct figures one = {0};
+        if (!connection || !connection->spec->driver->figures)
+            continue;
+        connection->spec->driver->figures(connection->driver, &one);
+        add(out, &one);
+        has_engine = true;
+    }
+    return has_engine;
+}
