@@ -114,6 +114,9 @@ open_api(struct process *process, const struct serve_settings *settings)
         .node_id = settings->node_id,
         .token = process->http_token,
         .is_in_cluster = serve_settings_have_cluster(settings),
+        .has_storage = settings->roles & ROLES_OF_CSI,
+        .has_connections = settings->connections || serve_settings_have_cluster(settings),
+        .has_repositories = settings->repositories,
         .figures = sum_figures,
         .context = process,
     };

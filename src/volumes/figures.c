@@ -29,6 +29,7 @@ struct figures_cache {
     pthread_mutex_t lock;
     struct figures last;
     uint64_t until_ms;
+    uint64_t least_until_ms; /* even if something has changed */
 };
 
 struct figures_cache *
@@ -98,7 +99,7 @@ static void
 count_all(struct engine *engine, struct figures_cache *cache)
 {
     uint64_t start_ms = clock_now_ms();
-    struct figures figures = {.is_counted = true};
+    struct figures figures = {.is_counted = true, .changes = atomic_load(&engine->changes)};
     struct error *error = count_rows(engine, &volume_rows, count_volume, &figures);
     if (!error)
         error = count_rows(engine, &snapshot_rows, count_snapshot, &figures);
@@ -111,6 +112,7 @@ count_all(struct engine *engine, struct figures_cache *cache)
     uint64_t valid_ms = (now_ms - start_ms) * TIMES;
     cache->last = figures;
     cache->until_ms = now_ms + (valid_ms < LEAST_MS ? LEAST_MS : valid_ms);
+    cache->least_until_ms = now_ms + valid_ms;
 }
 
 void
@@ -118,7 +120,9 @@ figures_get(struct engine *engine, struct figures *out)
 {
     struct figures_cache *cache = engine->figures;
     pthread_mutex_lock(&cache->lock);
-    if (clock_now_ms() >= cache->until_ms)
+    uint64_t now_ms = clock_now_ms();
+    bool has_changed = cache->last.changes != atomic_load(&engine->changes);
+    if (now_ms >= (has_changed ? cache->least_until_ms : cache->until_ms))
         count_all(engine, cache);
     *out = cache->last;
     pthread_mutex_unlock(&cache->lock);

@@ -2,7 +2,8 @@
 /*
  * Figures of an engine for metrics: room, volumes and snapshots by state, operations. Counting
  * reads every row, so a count is valid for a hundred times as long as it took, and 10 seconds at
- * least: counting takes at most a hundredth of the time however often it is asked for.
+ * least if nothing has changed: counting takes at most a hundredth of the time however often it is
+ * asked for.
  */
 #ifndef VOLUMES_FIGURES_H
 #define VOLUMES_FIGURES_H

@@ -180,6 +180,8 @@ is_json(const char *content_type)
 static struct error *
 read_body(const struct http_request *http, struct json_value **out)
 {
+    if (!is_json(http->content_type))
+        return error_new(CODE_INVALID_ARGUMENT, "the Content-Type must be application/json");
     struct error *error = json_value_parse(http->body, http->body_size, out);
     if (error || json_value_is_object(*out))
         return error;
@@ -248,7 +250,9 @@ serve_api(struct api *api, const struct http_request *http, struct http_answer *
     struct error *error AUTO(error_cleanup) = run(&request, http->path + strlen(PREFIX));
     if (!error)
         return;
-    answer_error(answer, status_of(error->code), error);
+    bool is_other_type = error->code == CODE_INVALID_ARGUMENT && http->method == HTTP_POST &&
+                         !is_json(http->content_type);
+    answer_error(answer, is_other_type ? 415 : status_of(error->code), error);
     if (error->code == CODE_UNAUTHENTICATED)
         buffer_append_text(&answer->fields, "WWW-Authenticate: Bearer\r\n");
 }
@@ -258,16 +262,13 @@ api_serve(void *context, const struct http_request *request, struct http_answer 
 {
     struct api *api = context;
     int place = atomic_load(&api->place);
-    bool is_api = strncmp(request->path, PREFIX, strlen(PREFIX)) == 0;
     if (place == API_NOWHERE)
         http_answer_text(answer, 503, "the server is starting");
     else if (place == API_ELSEWHERE && !api->options.token)
         http_answer_text(answer, 403,
                          "the page is served on the loopback only, unless the server is started "
                          "with --http-token-file");
-    else if (is_api && request->method == HTTP_POST && !is_json(request->content_type))
-        http_answer_text(answer, 415, "the body must be application/json");
-    else if (is_api)
+    else if (strncmp(request->path, PREFIX, strlen(PREFIX)) == 0)
         serve_api(api, request, answer);
     else if (request->method == HTTP_POST)
         http_answer_text(answer, 405, "");

@@ -21,6 +21,9 @@ struct api_options {
     const char *node_id;
     const char *token; /* NULL: nothing can be changed */
     bool is_in_cluster;
+    bool has_storage;      /* it serves CSI */
+    bool has_connections;  /* it serves skycap.v1.Connections */
+    bool has_repositories; /* it serves skycap.v1.Repositories, and there are some */
     /* The sum of the engines of this process. False: it has none. Any thread. */
     bool (*figures)(void *context, struct figures *out);
     void *context;

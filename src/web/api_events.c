@@ -33,7 +33,8 @@ struct api_events {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* subscribers, is_stopping, threads */
     bool is_stopping;
-    bool has_started;
+    bool has_started;  /* the poller */
+    bool has_follower; /* where there are operations */
     unsigned threads;
     struct subscriber *subscribers;
     struct client_call *watch; /* of the follower, to be cancelled */
@@ -233,9 +234,13 @@ subscribe(struct api_events *events, struct subscriber *subscriber)
     }
     if (goes_on && !events->has_started) {
         events->has_started = true;
-        events->threads = 2;
-        runtime_spawn(events->api->options.runtime, run_follower, events);
+        events->threads = 1;
         runtime_spawn(events->api->options.runtime, run_poller, events);
+    }
+    if (goes_on && !events->has_follower && events->api->options.has_storage) {
+        events->has_follower = true;
+        events->threads++;
+        runtime_spawn(events->api->options.runtime, run_follower, events);
     }
     pthread_mutex_unlock(&events->lock);
     return goes_on;

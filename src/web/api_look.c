@@ -88,7 +88,7 @@ api_look_again(struct api_look *look, bool is_changed[API_TOPICS])
         changes = 0;
         is_changed[TOPIC_NODES] = look_at_nodes(look, &arena, &changes);
     }
-    if (is_slow_round)
+    if (is_slow_round && options->has_connections)
         is_changed[TOPIC_CONNECTIONS] = look_at_connections(look, &arena);
     is_changed[TOPIC_VOLUMES] = is_changed[TOPIC_SNAPSHOTS] = changes != look->changes;
     look->changes = changes;

@@ -244,14 +244,15 @@ api_list_connections(struct api_request *request)
 {
     Skycap__V1__ListConnectionsRequest asked = SKYCAP__V1__LIST_CONNECTIONS_REQUEST__INIT;
     Skycap__V1__ListConnectionsResponse *reply = NULL;
-    struct error *error = api_read(request, "skycap.v1.Connections/List", &asked, &reply);
-    if (error && error->code != CODE_UNIMPLEMENTED)
+    struct error *error = NULL;
+    if (request->api->options.has_connections)
+        error = api_read(request, "skycap.v1.Connections/List", &asked, &reply);
+    if (error)
         return error;
     json_writer_begin(&request->out, "connections", '[');
-    for (size_t i = 0; !error && i < reply->n_connections; i++)
+    for (size_t i = 0; reply && i < reply->n_connections; i++)
         print_connection(&request->out, reply->connections[i]);
     json_writer_end(&request->out, ']');
-    error_free(error); /* UNIMPLEMENTED: the server has no connections */
     return NULL;
 }
 
@@ -324,18 +325,17 @@ struct error *
 api_list_repositories(struct api_request *request)
 {
     Skycap__V1__ListRepositoriesRequest asked = SKYCAP__V1__LIST_REPOSITORIES_REQUEST__INIT;
-    Skycap__V1__ListRepositoriesReply *reply;
+    Skycap__V1__ListRepositoriesReply *reply = NULL;
     uint64_t deadline_ms = clock_now_ms() + REPOSITORIES_MS;
-    struct error *error = api_read(request, "skycap.v1.Repositories/List", &asked, &reply);
-    bool has_none =
-        error && (error->code == CODE_UNIMPLEMENTED || error->code == CODE_FAILED_PRECONDITION);
-    if (error && !has_none)
+    struct error *error = NULL;
+    if (request->api->options.has_repositories)
+        error = api_read(request, "skycap.v1.Repositories/List", &asked, &reply);
+    if (error)
         return error;
     json_writer_begin(&request->out, "repositories", '[');
-    for (size_t i = 0; !has_none && i < reply->n_repositories; i++)
+    for (size_t i = 0; reply && i < reply->n_repositories; i++)
         print_repository(request, reply->repositories[i], deadline_ms);
     json_writer_end(&request->out, ']');
-    error_free(error);
     return NULL;
 }
 

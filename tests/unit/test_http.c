@@ -216,10 +216,14 @@ a_refused_body_does_not_take_the_answer_away(void)
     struct http *http = open_server();
     struct buffer request AUTO(buffer_clear) = {0};
     buffer_append_text(&request,
-                       "POST /hello HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 100000\r\n\r\n");
-    for (int i = 0; i < 10000; i++)
+                       "POST /hello HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 60000\r\n\r\n");
+    for (int i = 0; i < 6000; i++)
         buffer_append_text(&request, "0123456789");
     check_answer(http, buffer_text(&request), "HTTP/1.1 405 ", "\n");
+    memcpy(strstr((char *)request.bytes, "60000"), "99999", 5);
+    for (int i = 0; i < 3999; i++)
+        buffer_append_text(&request, "0123456789");
+    check_answer(http, buffer_text(&request), "HTTP/1.1 413 ", "\n");
     http_close(http);
 }
 
@@ -369,6 +373,93 @@ a_port_in_use_is_told(void)
     http_close(first);
 }
 
+static void
+hosts_from_elsewhere_are_refused(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421 ", "\n");
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: skycap.example:9\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello there\n");
+    check_answer(http, "GET /hello HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ", "hello there\n");
+    http_close(http);
+}
+
+static void
+a_path_with_a_slash_serves_what_is_below(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "GET /below/it HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello below\n");
+    check_answer(http, "GET /below HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404 ", "\n");
+    http_close(http);
+}
+
+static void
+a_post_has_its_body(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "POST /repeat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabcd",
+                 "HTTP/1.1 200 OK\r\n", "\r\n\r\nabc");
+    http_close(http);
+}
+
+/* Opens a stream and waits for its first piece, or for the refusal. */
+static int
+open_one_stream(const struct http *http, struct buffer *answer)
+{
+    int fd = connect_to(http);
+    say(fd, "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (!strstr(buffer_text(answer), "\n\r\nfirst\n") &&
+           !strstr(buffer_text(answer), "503 Service Unavailable: ")) {
+        ssize_t got = recv(fd, buffer_reserve(answer, 4096), 4096, 0);
+        if (got <= 0)
+            break;
+        answer->size += (size_t)got;
+    }
+    return fd;
+}
+
+static void
+streams_have_their_own_limit_and_end_with_the_server(void)
+{
+    struct http *http = open_server();
+    int streams[HTTP_MAX_STREAMS + 1], slow[HTTP_MAX_PAGES];
+    for (int i = 0; i <= HTTP_MAX_STREAMS; i++) {
+        struct buffer answer AUTO(buffer_clear) = {0};
+        streams[i] = open_one_stream(http, &answer);
+        CHECK(strstr(buffer_text(&answer), i < HTTP_MAX_STREAMS ? "first\n" : "503 Service"));
+    }
+    for (int i = 0; i < HTTP_MAX_PAGES; i++) { /* they never read */
+        slow[i] = connect_to(http);
+        say(slow[i], "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    uint64_t start = timers_now();
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello there\n");
+    http_close(http);
+    CHECK(ms_since(start) < 2000);
+    for (int i = 0; i <= HTTP_MAX_STREAMS; i++)
+        close(streams[i]);
+    for (int i = 0; i < HTTP_MAX_PAGES; i++)
+        close(slow[i]);
+}
+
+/* More streams than there may be at a time, one after the other. */
+static void
+a_client_that_goes_frees_its_stream(void)
+{
+    struct http *http = open_server();
+    unsigned opened = 0;
+    for (int tries = 0; opened < 2 * HTTP_MAX_STREAMS && tries < 1000; tries++) {
+        struct buffer answer AUTO(buffer_clear) = {0};
+        int fd = open_one_stream(http, &answer);
+        opened += strstr(buffer_text(&answer), "first\n") != NULL;
+        close(fd);
+    }
+    CHECK_NUMBER(opened, 2 * HTTP_MAX_STREAMS);
+    http_close(http);
+}
+
 int
 main(void)
 {
@@ -387,5 +478,10 @@ main(void)
     without_descriptors_it_waits_and_burns_no_time();
     addresses_that_are_no_host_and_port_are_refused();
     a_port_in_use_is_told();
+    hosts_from_elsewhere_are_refused();
+    a_path_with_a_slash_serves_what_is_below();
+    a_post_has_its_body();
+    streams_have_their_own_limit_and_end_with_the_server();
+    a_client_that_goes_frees_its_stream();
     return check_report("test_http");
 }
