@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "volumes/export.h"
 #include "web/api_internal.h"
 #include "web/api_look.h"
 #include "web/operation_table.h"
@@ -19,6 +20,7 @@
 #define TICK_MS 500
 #define PING_MS 5000
 #define RETRY_MS 1000
+#define FIRST_LOOK_MS 5000
 
 /* One stream, on the stack of its thread. */
 struct subscriber {
@@ -36,6 +38,7 @@ struct api_events {
     bool has_started;  /* the poller */
     bool has_follower; /* where there are operations */
     unsigned threads;
+    bool has_looked; /* the poller knows how everything was; later changes are told */
     struct subscriber *subscribers;
     struct client_call *watch; /* of the follower, to be cancelled */
     struct operation_table *table;
@@ -95,6 +98,19 @@ open_watch(struct api_events *events, struct client_call **out)
     return NULL;
 }
 
+/* An export that has ended changes its repository. */
+static void
+tell_of_export(struct api_events *events, const Skycap__V1__Operation *operation)
+{
+    if (operation->state == SKYCAP__V1__OPERATION__STATE__RUNNING ||
+        strcmp(operation->kind, EXPORT_SNAPSHOT) != 0)
+        return;
+    pthread_mutex_lock(&events->lock);
+    events->topics[TOPIC_REPOSITORIES]++;
+    wake_all(events);
+    pthread_mutex_unlock(&events->lock);
+}
+
 static void
 take_operations(struct api_events *events, struct client_call *call)
 {
@@ -109,6 +125,7 @@ take_operations(struct api_events *events, struct client_call *call)
         if (!name)
             name = api_find_name(events->api, &arena, operation->subject);
         operation_table_put(events->table, operation, name);
+        tell_of_export(events, operation);
     }
 }
 
@@ -182,6 +199,8 @@ look_for_changes(struct api_events *events, struct api_look *look)
     }
     if (is_any)
         wake_all(events);
+    events->has_looked = true;
+    pthread_cond_broadcast(&events->changed);
     pthread_mutex_unlock(&events->lock);
 }
 
@@ -200,6 +219,7 @@ poll_while_needed(struct api_events *events)
         if (must_follow(events))
             pause_ms(events, TICK_MS);
         goes_on = must_follow(events);
+        events->has_looked &= goes_on;
         pthread_mutex_unlock(&events->lock);
     }
     api_look_clear(&look);
@@ -219,6 +239,19 @@ run_poller(void *argument)
 }
 
 /* ---- a stream ---- */
+
+/*
+ * Whoever reads the state after the first event misses nothing: what changes from then on is told.
+ * With the lock held.
+ */
+static void
+wait_for_look(struct api_events *events)
+{
+    struct timespec until = clock_after_ms(FIRST_LOOK_MS);
+    int result = 0;
+    while (!events->has_looked && !events->is_stopping && result == 0)
+        result = pthread_cond_timedwait(&events->changed, &events->lock, &until);
+}
 
 /* False: the API ends. */
 static bool
@@ -242,6 +275,7 @@ subscribe(struct api_events *events, struct subscriber *subscriber)
         events->threads++;
         runtime_spawn(events->api->options.runtime, run_follower, events);
     }
+    wait_for_look(events);
     pthread_mutex_unlock(&events->lock);
     return goes_on;
 }

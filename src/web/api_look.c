@@ -10,7 +10,8 @@
 #define SLOW_ROUNDS 3 /* other processes are asked every third time */
 #define LOOK_MS 4000
 
-const char *const api_look_topics[API_TOPICS] = {"volumes", "snapshots", "nodes", "connections"};
+const char *const api_look_topics[API_TOPICS] = {"volumes", "snapshots", "nodes", "connections",
+                                                 "repositories"};
 
 void
 api_look_init(struct api_look *look, struct api *api)

@@ -5,8 +5,14 @@
 
 #include "web/api_internal.h"
 
-enum api_topic { TOPIC_VOLUMES, TOPIC_SNAPSHOTS, TOPIC_NODES, TOPIC_CONNECTIONS };
-#define API_TOPICS 4
+enum api_topic {
+    TOPIC_VOLUMES,
+    TOPIC_SNAPSHOTS,
+    TOPIC_NODES,
+    TOPIC_CONNECTIONS,
+    TOPIC_REPOSITORIES,
+};
+#define API_TOPICS 5
 
 extern const char *const api_look_topics[API_TOPICS];
 
