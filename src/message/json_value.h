@@ -27,7 +27,7 @@ void json_value_free(struct json_value *root);
 /* Returns NULL if it is not an object or has no such member. */
 const struct json_value *json_value_member(const struct json_value *value, const char *name);
 
-/* Calls `take` for each member, in the order in which they came; for none if it is not an object. */
+/* Calls `take` for each member, in the order in which they came; of an object only. */
 void json_value_each(const struct json_value *value,
                      void (*take)(void *context, const char *name, const struct json_value *member),
                      void *context);
