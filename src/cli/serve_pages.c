@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pages /metrics and /healthz of a server process: see serve_process.h. */
+/* The web page, /metrics and /healthz of a server process: see serve_process.h. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/prometheus.h"
 #include "base/version.h"
 #include "cli/serve_process.h"
@@ -18,10 +21,14 @@ print_figures(struct engine *engine, size_t most_usages, struct buffer *body)
     figures_print(names, &figures, 1, body);
 }
 
-static int
-print_metrics(void *context, struct buffer *body)
+static void
+serve_metrics(void *context, const struct http_request *request, struct http_answer *answer)
 {
+    (void)request;
     struct process *process = context;
+    struct buffer *body = &answer->body;
+    answer->status = 200;
+    answer->content_type = "text/plain; version=0.0.4; charset=utf-8";
     buffer_print(body,
                  "# HELP skycap_info The running program.\n# TYPE skycap_info gauge\n"
                  "skycap_info{version=\"%s\",driver=\"%s\"} 1\n",
@@ -32,6 +39,8 @@ print_metrics(void *context, struct buffer *body)
             body, "skycap_certificate_expiry_timestamp_seconds", "gauge",
             "Until when the certificate in use (--tls-cert) is valid, in Unix time.",
             (uint64_t)runtime_tls_valid_until(process->runtime, process->tls));
+    if (!atomic_load(&process->is_open))
+        return;
     if (process->storage.engine)
         drill_print_metrics(process->storage.engine, body);
     if (process->router)
@@ -40,7 +49,6 @@ print_metrics(void *context, struct buffer *body)
         print_figures(process->storage.engine, process->metrics_volumes, body);
     if (process->registry)
         registry_print_metrics(process->registry, body);
-    return 200;
 }
 
 struct error *
@@ -58,13 +66,20 @@ check_storage(struct process *process, struct arena *arena, const char **degrade
     return process->storage.engine ? health_check_ready(process->storage.engine) : NULL;
 }
 
-static int
-print_health(void *context, struct buffer *body)
+static void
+serve_health(void *context, const struct http_request *request, struct http_answer *answer)
 {
+    (void)request;
     struct process *process = context;
+    struct buffer *body = &answer->body;
     struct arena arena AUTO(arena_clear);
     const char *degraded = "";
+    answer->status = 503;
     arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (!atomic_load(&process->is_open)) {
+        buffer_append_text(body, "not ready\nthe server is starting\n");
+        return;
+    }
     struct error *registry AUTO(error_cleanup) = serve_pages_check_registry(process);
     struct error *storage AUTO(error_cleanup) = check_storage(process, &arena, &degraded);
     bool is_ready = !registry && !storage;
@@ -75,14 +90,90 @@ print_health(void *context, struct buffer *body)
         buffer_print(body, "storage: %s\n", storage->message);
     if (registry)
         buffer_print(body, "registry: %s\n", registry->message);
-    return is_ready ? 200 : 503;
+    answer->status = is_ready ? 200 : 503;
+}
+
+/* ---- the page ---- */
+
+static bool
+sum_figures(void *context, struct figures *out)
+{
+    struct process *process = context;
+    if (process->router)
+        return router_sum_figures(process->router, out);
+    if (process->storage.engine)
+        figures_get(process->storage.engine, &(struct figures_request){0}, out);
+    return process->storage.engine != NULL;
+}
+
+static struct error *
+open_api(struct process *process, const struct serve_settings *settings)
+{
+    struct error *error = NULL;
+    if (settings->http_token_file)
+        error = error_wrap(api_read_token(settings->http_token_file, &process->http_token),
+                           "--http-token-file");
+    if (error)
+        return error;
+    struct api_options options = {
+        .runtime = process->runtime,
+        .endpoint = settings->endpoint,
+        .driver_name = settings->driver_name,
+        .node_id = settings->node_id,
+        .token = process->http_token,
+        .is_in_cluster = serve_settings_have_cluster(settings),
+        .has_storage = settings->roles & ROLES_OF_CSI,
+        .has_connections = settings->connections || serve_settings_have_cluster(settings),
+        .has_repositories = settings->repositories,
+        .figures = sum_figures,
+        .context = process,
+    };
+    return api_open(&options, &process->api);
+}
+
+struct error *
+serve_pages_open(struct process *process, const struct serve_settings *settings)
+{
+    if (!settings->http)
+        return NULL;
+    struct error *error = open_api(process, settings);
+    if (error)
+        return error;
+    process->pages[0] = (struct http_page){
+        .path = "/metrics", .is_monitoring = true, .serve = serve_metrics, .context = process};
+    process->pages[1] = (struct http_page){
+        .path = "/healthz", .is_monitoring = true, .serve = serve_health, .context = process};
+    process->pages[2] = (struct http_page){
+        .path = "/", .takes_posts = true, .serve = api_serve, .context = process->api};
+    struct http_options options = {
+        .address = settings->http,
+        .pages = process->pages,
+        .page_count = COUNT_OF(process->pages),
+        .hosts = settings->http_hosts.items,
+        .host_count = settings->http_hosts.count,
+        .log = &process->log,
+    };
+    error = http_open(&options, &process->http);
+    if (!error)
+        api_set_place(process->api, http_is_loopback(process->http));
+    return error;
 }
 
 void
-serve_pages_init(struct process *process)
+serve_pages_begin(struct process *process)
 {
-    process->pages[0] = (struct http_page){"/metrics", "text/plain; version=0.0.4; charset=utf-8",
-                                           print_metrics, process};
-    process->pages[1] =
-        (struct http_page){"/healthz", "text/plain; charset=utf-8", print_health, process};
+    atomic_store(&process->is_open, true);
+    if (process->api)
+        api_begin(process->api);
+}
+
+void
+serve_pages_close(struct process *process)
+{
+    api_stop(process->api);
+    http_close(process->http);
+    api_close(process->api);
+    if (process->http_token)
+        explicit_bzero(process->http_token, strlen(process->http_token));
+    free(process->http_token);
 }

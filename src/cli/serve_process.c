@@ -62,17 +62,6 @@ open_registration(struct process *process, const struct serve_settings *settings
 }
 
 static struct error *
-open_http(struct process *process, const struct serve_settings *settings)
-{
-    if (!settings->http)
-        return NULL;
-    serve_pages_init(process);
-    struct http_options options = {settings->http, process->pages, COUNT_OF(process->pages),
-                                   &process->log};
-    return error_wrap(http_open(&options, &process->http), "--http");
-}
-
-static struct error *
 open_store_tls(struct process *process, const struct serve_settings *settings)
 {
     if (!serve_settings_have_tls(&settings->store_tls))
@@ -302,7 +291,7 @@ open_server(struct process *process, const struct serve_settings *settings)
                                                    .accept_later = true});
     struct error *error = listen_everywhere(process, settings);
     if (!error)
-        error = open_http(process, settings);
+        error = serve_pages_open(process, settings);
     return error ? error : inherited_check();
 }
 
@@ -407,6 +396,7 @@ serve_process_open(struct process *process, const struct serve_settings *setting
         router_begin(process->router);
     if (process->oim_controller)
         oim_controller_begin(process->oim_controller);
+    serve_pages_begin(process);
     return open_registration(process, settings);
 }
 
@@ -414,6 +404,7 @@ void
 serve_process_stop(struct process *process)
 {
     health_shut_down(process->health);
+    api_stop(process->api); /* its streams would be waited for */
     if (process->oim_controller)
         oim_controller_stop(process->oim_controller);
     if (process->registry)
@@ -428,7 +419,7 @@ serve_process_stop(struct process *process)
 void
 serve_process_close(struct process *process)
 {
-    http_close(process->http);
+    serve_pages_close(process);
     serve_registration_close(process->registration);
     server_free(process->server);
     health_free(process->health);

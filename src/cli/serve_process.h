@@ -3,6 +3,8 @@
 #ifndef CLI_SERVE_PROCESS_H
 #define CLI_SERVE_PROCESS_H
 
+#include <stdatomic.h>
+
 #include "cli/serve_guard.h"
 #include "cli/serve_registration.h"
 #include "cli/serve_settings.h"
@@ -15,7 +17,7 @@
 #include "rpc/runtime/runtime.h"
 #include "rpc/server/server.h"
 #include "rpc/services/health.h"
-#include "web/http.h"
+#include "web/api.h"
 
 /* In the order in which they are opened. */
 struct process {
@@ -46,7 +48,10 @@ struct process {
     struct serve_registration *registration; /* with the kubelet; may be NULL */
     struct health *health;
     struct http *http;
-    struct http_page pages[2];
+    struct http_page pages[3];
+    struct api *api;     /* of the web page; NULL without --http */
+    char *http_token;    /* may be NULL */
+    atomic_bool is_open; /* the parts above can be used; HTTP is served before */
 };
 
 /* After an error, too: serve_process_close. */
@@ -58,8 +63,13 @@ void serve_process_close(struct process *process);
 
 /* ---- serve_pages.c ---- */
 
-/* Sets process->pages: /metrics and /healthz. */
-void serve_pages_init(struct process *process);
+/* Opens process->http, if it is wanted. What is not open yet answers 503. */
+MUST_CHECK struct error *serve_pages_open(struct process *process,
+                                          const struct serve_settings *settings);
+/* Everything is open. */
+void serve_pages_begin(struct process *process);
+/* Before the server is freed. */
+void serve_pages_close(struct process *process);
 
 /* Whether the registry is ready; NULL if there is none. */
 MUST_CHECK struct error *serve_pages_check_registry(const struct process *process);

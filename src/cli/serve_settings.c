@@ -37,7 +37,15 @@ const struct option serve_settings_flags[] = {
      "CSI socket; default $CSI_ENDPOINT, or " DEFAULT_ENDPOINT},
     {"listen", 0, "HOST:PORT", OPTION_LIST, &settings.listen,
      "also serve here, with mutual TLS; may be given several times"},
-    {"http", 0, "HOST:PORT", OPTION_TEXT, &settings.http, "serve /metrics and /healthz here"},
+    {"http", 0, "HOST:PORT", OPTION_TEXT, &settings.http,
+     "serve the web page, /metrics and /healthz here; the page only on the loopback, unless there "
+     "is a token; see docs/page.md"},
+    {"http-host", 0, "NAME", OPTION_LIST, &settings.http_hosts,
+     "host name by which browsers may reach --http, besides localhost and addresses; may be given "
+     "several times"},
+    {"http-token-file", 0, "FILE", OPTION_TEXT, &settings.http_token_file,
+     "whoever has the token in FILE, 16 characters at least, may change things on the web page; "
+     "default: the page only shows"},
     {"metrics-volumes", 0, "N", OPTION_NUMBER, &settings.metrics_volumes,
      "report bytes used and limit of single volumes, N of each connection at most, the oldest "
      "first; at most 10000; default 0"},
@@ -375,6 +383,8 @@ check_settings(void)
             CODE_INVALID_ARGUMENT,
             "--connections and the role registry need separate processes: both forward "
             "methods that they do not know");
+    if (!settings.http && (settings.http_hosts.count || settings.http_token_file))
+        return error_new(CODE_INVALID_ARGUMENT, "--http-host and --http-token-file need --http");
     if (settings.socket_mode > 0777)
         return error_new(CODE_INVALID_ARGUMENT, "--socket-mode: 0000 to 0777");
     if (settings.max_message_bytes > UINT32_MAX / 2)

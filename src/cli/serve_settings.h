@@ -31,6 +31,8 @@ struct serve_settings {
     const char *connections;
     const char *repositories;
     const char *http;
+    struct text_list http_hosts;
+    const char *http_token_file;
     struct tls_options tls;
     bool insecure;
     bool greets;

@@ -172,7 +172,7 @@ fill_condition(struct engine *engine, const volume_record *record, struct arena 
 }
 
 static struct error *
-make_volume(struct engine *engine, const volume_record *record, struct arena *arena,
+make_volume(struct engine *engine, const volume_record *record, bool is_brief, struct arena *arena,
             Skycap__V1__VolumeInfo **out)
 {
     Skycap__V1__VolumeInfo *info = arena_alloc(arena, sizeof *info);
@@ -187,14 +187,16 @@ make_volume(struct engine *engine, const volume_record *record, struct arena *ar
     if (record->state == STATE(MOVING))
         info->moving_to = record->move->node_id;
     info->created = message_time_new(record->created_ns, arena);
-    fill_parameters(record, arena, info);
-    fill_capabilities(record, arena, info);
     info->node_ids = messages_node_ids(record, arena, &info->n_node_ids);
     info->unavailable_ms = record->unavailable_ms;
     *out = info;
     struct error *error = fill_source(engine, record, arena, info);
-    if (error || !info->ready)
+    if (error || is_brief)
         return error;
+    fill_parameters(record, arena, info);
+    fill_capabilities(record, arena, info);
+    if (!info->ready)
+        return NULL;
     error = fill_condition(engine, record, arena, info);
     return error ? error : fill_uses(engine, record, arena, info);
 }
@@ -241,7 +243,7 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
         error->code = CODE_NOT_FOUND;
     if (error)
         return not_found_as_asked(error, "volume", request->volume);
-    return make_volume(engine, record, arena, &reply->volume);
+    return make_volume(engine, record, false, arena, &reply->volume);
 }
 
 static size_t
@@ -269,7 +271,8 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
     for (size_t i = 0; i < page.count && !error; i++) {
         const volume_record *record = (volume_record *)page.rows[i].record;
         if (is_here(record))
-            error = make_volume(engine, record, arena, &reply->volumes[reply->n_volumes++]);
+            error = make_volume(engine, record, request->brief, arena,
+                                &reply->volumes[reply->n_volumes++]);
         if (page.has_more && i + 1 == page.count)
             reply->next_token = ids_print(ID_VOLUME, record->handle, arena);
     }

@@ -34,6 +34,17 @@ json_value_member(const struct json_value *value, const char *name)
     return (const struct json_value *)json_object_get(of(value), name);
 }
 
+void
+json_value_each(const struct json_value *value,
+                void (*take)(void *context, const char *name, const struct json_value *member),
+                void *context)
+{
+    json_t *object = (json_t *)value;
+    for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
+        take(context, json_object_iter_key(at),
+             (const struct json_value *)json_object_iter_value(at));
+}
+
 size_t
 json_value_count(const struct json_value *value)
 {
@@ -59,6 +70,12 @@ json_value_number(const struct json_value *value, int64_t *out)
         return false;
     *out = json_integer_value(of(value));
     return true;
+}
+
+bool
+json_value_is_object(const struct json_value *value)
+{
+    return json_is_object(of(value));
 }
 
 bool

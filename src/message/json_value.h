@@ -27,6 +27,11 @@ void json_value_free(struct json_value *root);
 /* Returns NULL if it is not an object or has no such member. */
 const struct json_value *json_value_member(const struct json_value *value, const char *name);
 
+/* Calls `take` for each member, in the order in which they came; of an object only. */
+void json_value_each(const struct json_value *value,
+                     void (*take)(void *context, const char *name, const struct json_value *member),
+                     void *context);
+
 /* Returns 0 if it is not an array. */
 size_t json_value_count(const struct json_value *value);
 /* Returns NULL beyond the end. */
@@ -36,6 +41,7 @@ const struct json_value *json_value_item(const struct json_value *value, size_t 
 const char *json_value_text(const struct json_value *value);
 /* Returns false if it is not a 64-bit integer. */
 bool json_value_number(const struct json_value *value, int64_t *out);
+bool json_value_is_object(const struct json_value *value);
 bool json_value_is_array(const struct json_value *value);
 bool json_value_is_null(const struct json_value *value);
 bool json_value_is_true(const struct json_value *value);

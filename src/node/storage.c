@@ -2,10 +2,12 @@
 /* Opening a data directory: see storage.h. */
 #include "node/storage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,34 @@
 #include "node/cgroup.h"
 #include "node/volume_use.h"
 #include "volumes/upkeep.h"
+
+/* Does the directory belong to this program: is it empty, or has it the store? */
+static bool
+is_own(const char *path)
+{
+    DIR *directory = opendir(path);
+    bool is_empty = true, has_store = false;
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        has_store |= strcmp(entry->d_name, "state.db") == 0;
+        is_empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, "lost+found") == 0;
+    }
+    if (directory)
+        closedir(directory);
+    return directory && (is_empty || has_store);
+}
+
+/*
+ * Others need not even see the names in it. A directory with something else in it stays as it is:
+ * whatever is made in there can only be entered by its owner anyway.
+ */
+static struct error *
+close_directory(const char *path, mode_t mode)
+{
+    if (!(mode & 077) || mode & S_ISVTX || !is_own(path) || chmod(path, mode & 07700) == 0)
+        return NULL;
+    return error_from_errno(errno, "others can read the data directory %s, run chmod go= on it",
+                            path);
+}
 
 static struct error *
 cannot_make(const char *path, int failed)
@@ -33,7 +63,7 @@ make_directory(const char *path)
         return cannot_make(path, errno);
     if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
         return error_new(CODE_INVALID_ARGUMENT, "--data %s is not a directory", path);
-    return NULL;
+    return close_directory(path, found.st_mode);
 }
 
 struct error *

@@ -75,6 +75,7 @@ struct engine {
     struct usage_cache usages;
     struct figures_cache *figures;
     struct repository_counts *repository_counts;
+    atomic_uint_fast64_t changes; /* of volumes and snapshots since its start; rows.c counts */
     struct transfer_ids transfer_ids;
     const struct repository_places *repositories; /* NULL: none */
     const char *cache_directory;                  /* for what can be made again */

@@ -27,6 +27,7 @@ struct figures_cache {
     pthread_mutex_t lock;
     struct figures last;
     uint64_t until_ms;
+    uint64_t least_until_ms;   /* even if something has changed */
     struct arena usages_arena; /* of the last usages */
     struct figures usages;     /* only these in it */
     uint64_t usages_until_ms;
@@ -102,11 +103,11 @@ walk_rows(struct engine *engine, const struct row_kind *kind,
 }
 
 static uint64_t
-valid_until(uint64_t start_ms)
+valid_until(uint64_t start_ms, uint64_t least_ms)
 {
     uint64_t now_ms = clock_now_ms();
     uint64_t valid_ms = (now_ms - start_ms) * TIMES;
-    return now_ms + (valid_ms < LEAST_MS ? LEAST_MS : valid_ms);
+    return now_ms + (valid_ms < least_ms ? least_ms : valid_ms);
 }
 
 /* With the lock held. */
@@ -114,7 +115,7 @@ static void
 count_all(struct engine *engine, struct figures_cache *cache)
 {
     uint64_t start_ms = clock_now_ms();
-    struct figures figures = {.is_counted = true};
+    struct figures figures = {.is_counted = true, .changes = atomic_load(&engine->changes)};
     struct error *error = walk_rows(engine, &volume_rows, count_volume, &figures);
     if (!error)
         error = walk_rows(engine, &snapshot_rows, count_snapshot, &figures);
@@ -124,7 +125,8 @@ count_all(struct engine *engine, struct figures_cache *cache)
     }
     error_free(error);
     cache->last = figures;
-    cache->until_ms = valid_until(start_ms);
+    cache->until_ms = valid_until(start_ms, LEAST_MS);
+    cache->least_until_ms = valid_until(start_ms, 0);
 }
 
 /* ---- single volumes ---- */
@@ -177,7 +179,7 @@ measure_all(struct engine *engine, struct figures_cache *cache, size_t most)
         log_warn(engine->log, "could not measure volumes", LOG_TEXT("error", error->message));
     size_t measured = cache->usages.usage_count;
     cache->usages.unmeasured = ready > measured ? ready - measured : 0;
-    cache->usages_until_ms = valid_until(start_ms);
+    cache->usages_until_ms = valid_until(start_ms, LEAST_MS);
 }
 
 /* With the lock held. */
@@ -213,7 +215,9 @@ figures_get(struct engine *engine, const struct figures_request *request, struct
 {
     struct figures_cache *cache = engine->figures;
     pthread_mutex_lock(&cache->lock);
-    if (clock_now_ms() >= cache->until_ms)
+    uint64_t now_ms = clock_now_ms();
+    bool has_changed = cache->last.changes != atomic_load(&engine->changes);
+    if (now_ms >= (has_changed ? cache->least_until_ms : cache->until_ms))
         count_all(engine, cache);
     *out = cache->last;
     if (request->most_usages && clock_now_ms() >= cache->usages_until_ms)
@@ -225,4 +229,11 @@ figures_get(struct engine *engine, const struct figures_request *request, struct
          one = one->next)
         look_at_pool(one, &out->pools[out->pool_count++]);
     out->operation_count = ops_count(engine->ops, out->operations);
+    out->changes = atomic_load(&engine->changes);
+}
+
+const struct backend_capacity *
+figures_room(const struct figures *figures)
+{
+    return figures->pool_count && figures->pools[0].has_room ? &figures->pools[0].room : NULL;
 }

@@ -2,7 +2,7 @@
 /*
  * Figures of an engine for metrics: pools, volumes and snapshots by state, operations, and how full
  * single volumes are. Counting reads every row, so a count is valid for a hundred times as long as
- * it took, and 10 seconds at least: counting takes at most a hundredth of the time however often it
+ * it took, and 10 seconds at least if nothing has changed: counting takes at most a hundredth of the time however often it
  * is asked for. The same is true of measuring the volumes.
  */
 #ifndef VOLUMES_FIGURES_H
@@ -41,6 +41,7 @@ struct figures {
     bool is_counted;            /* false: the rows could not be read */
     struct ops_counts operations[OPS_MOST_KINDS + 1];
     size_t operation_count; /* of kinds of operations */
+    uint64_t changes;       /* of volumes and snapshots since the start; not a count of them */
     /* Of single volumes, if they were asked for; in the request's arena */
     bool has_usages;
     struct figures_usage *usages;
@@ -58,6 +59,9 @@ struct figures_cache *figures_cache_new(void);
 void figures_cache_free(struct figures_cache *cache);
 
 void figures_get(struct engine *engine, const struct figures_request *request, struct figures *out);
+
+/* Of the first back end, which is the default. NULL: it does not answer. */
+const struct backend_capacity *figures_room(const struct figures *figures);
 
 /*
  * In Prometheus' text format: figures_print.c. `figures[i]` are those of the connection `names[i]`.

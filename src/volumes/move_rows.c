@@ -102,7 +102,7 @@ move_rows_write(struct engine *engine, const volume_record *volume, struct arena
     struct store_change changes[MOVE_ROWS_CHANGES];
     size_t count;
     move_rows_add_write(volume, arena, changes, &count);
-    return store_write(engine->store, changes, count, NULL);
+    return rows_write(engine, changes, count, NULL);
 }
 
 struct error *
@@ -111,7 +111,7 @@ move_rows_delete(struct engine *engine, const volume_record *volume, struct aren
     struct store_change changes[MOVE_ROWS_CHANGES];
     size_t count;
     move_rows_add_delete(volume, arena, changes, &count);
-    return store_write(engine->store, changes, count, NULL);
+    return rows_write(engine, changes, count, NULL);
 }
 
 /* ---- the index ---- */

@@ -107,7 +107,7 @@ promote(struct engine *engine, const struct row *row, snapshot_record *record, s
         rows_change(&snapshot_rows, &record->base, row->revision, arena), old[1], new[1]};
     struct error *error = name_lock_take(&engine->locks, "snapshot", base->name, &lock);
     if (!error)
-        error = store_write(engine->store, changes, COUNT_OF(changes), NULL);
+        error = rows_write(engine, changes, COUNT_OF(changes), NULL);
     if (error)
         return error;
     struct data_note note = rows_note(&record->base, arena);

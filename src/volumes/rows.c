@@ -163,6 +163,15 @@ rows_add_delete(const struct row_kind *kind, const ProtobufCMessage *record, str
     out[1] = (struct store_change){name_key(kind, arena, name), NULL, 0, STORE_ANY};
 }
 
+struct error *
+rows_write(struct engine *engine, const struct store_change *changes, size_t count,
+           uint64_t *revision)
+{
+    struct error *error = store_write(engine->store, changes, count, revision);
+    atomic_fetch_add(&engine->changes, 1); /* also after an error: it may be made all the same */
+    return error;
+}
+
 /* Returns the new number of changes. */
 static size_t
 add_changes(const struct row_change *row, bool is_delete, struct arena *arena,
@@ -184,7 +193,7 @@ change_all(struct engine *engine, const struct row_change *rows, size_t row_coun
     size_t count = 0;
     for (size_t i = 0; i < row_count; i++)
         count = add_changes(&rows[i], is_delete, &arena, changes, count);
-    return store_write(engine->store, changes, count, NULL);
+    return rows_write(engine, changes, count, NULL);
 }
 
 struct error *
@@ -212,7 +221,7 @@ rows_update(struct engine *engine, const struct row_kind *kind, const ProtobufCM
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct store_change change = rows_change(kind, record, *revision, &arena);
-    return store_write(engine->store, &change, 1, revision);
+    return rows_write(engine, &change, 1, revision);
 }
 
 struct error *

@@ -68,6 +68,10 @@ MUST_CHECK struct error *rows_delete(struct engine *engine, const struct row_kin
 MUST_CHECK struct error *rows_mend_name(struct engine *engine, const struct row_kind *kind,
                                         const ProtobufCMessage *record);
 
+/* store_write for changes of volumes and snapshots, which are counted: engine.changes. */
+MUST_CHECK struct error *rows_write(struct engine *engine, const struct store_change *changes,
+                                    size_t count, uint64_t *revision);
+
 /* Several records of any kind at once: all or none. */
 struct row_change {
     const struct row_kind *kind;

@@ -3,26 +3,26 @@
 #include "web/http.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "rpc/http2/socket.h"
+#include "web/http_host.h"
+#include "web/http_wire.h"
 
-#define MAX_CONNECTIONS 16
-#define MAX_REQUEST_BYTES 8192
-#define REQUEST_SECONDS 5
-#define STACK_BYTES (128u * 1024)
+#define MAX_CONNECTIONS 80
+#define PIECE_MS 5000
+#define STACK_BYTES (256u * 1024)
 #define RETRY_MS 100
 
 struct http {
@@ -32,126 +32,159 @@ struct http {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t one_less;
+    bool is_stopping;
     unsigned connections;
+    unsigned pages;   /* of them, those in a handler that is not for monitoring */
+    unsigned streams; /* of them, those that stream */
 };
 
-struct request {
+struct connection {
     struct http *http;
-    int fd;
+    struct http_wire wire;
 };
+
+struct http_stream {
+    const struct http_wire *wire;
+};
+
+/* ---- limits ---- */
+
+/* Takes one of `limit`. False: none is free. */
+static bool
+take_slot(struct http *http, unsigned *used, unsigned limit)
+{
+    pthread_mutex_lock(&http->lock);
+    bool is_free = *used < limit;
+    *used += is_free;
+    pthread_mutex_unlock(&http->lock);
+    return is_free;
+}
+
+static void
+give_slot(struct http *http, unsigned *used)
+{
+    pthread_mutex_lock(&http->lock);
+    --*used;
+    pthread_cond_signal(&http->one_less);
+    pthread_mutex_unlock(&http->lock);
+}
+
+/* ---- streams ---- */
+
+bool
+http_stream_send(struct http_stream *stream, const void *bytes, size_t size)
+{
+    return http_wire_send(stream->wire, bytes, size, PIECE_MS);
+}
+
+bool
+http_stream_wait(struct http_stream *stream, int fd, int timeout_ms)
+{
+    return http_wire_wait(stream->wire, fd, timeout_ms);
+}
+
+static void
+run_stream(struct http *http, const struct http_wire *wire, struct http_answer *answer)
+{
+    struct http_stream stream = {wire};
+    if (!take_slot(http, &http->streams, HTTP_MAX_STREAMS)) {
+        answer->stream = NULL;
+        http_answer_text(answer, 503, "too many event streams are open");
+        http_wire_answer(wire, answer, false);
+        return;
+    }
+    if (http_wire_answer(wire, answer, true))
+        answer->stream(answer->stream_context, &stream);
+    give_slot(http, &http->streams);
+}
 
 /* ---- one request ---- */
-
-static const char *
-reason(int status)
-{
-    switch (status) {
-    case 200:
-        return "OK";
-    case 400:
-        return "Bad Request";
-    case 404:
-        return "Not Found";
-    case 405:
-        return "Method Not Allowed";
-    case 503:
-        return "Service Unavailable";
-    default:
-        return "Error";
-    }
-}
-
-static void
-send_all(int fd, const uint8_t *bytes, size_t size)
-{
-    while (size) {
-        ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return;
-        bytes += sent;
-        size -= (size_t)sent;
-    }
-}
-
-static void
-answer(int fd, int status, const char *content_type, const struct buffer *body, bool head_only)
-{
-    struct buffer out AUTO(buffer_clear) = {0};
-    buffer_print(&out,
-                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                 "Connection: close\r\n%s\r\n",
-                 status, reason(status), content_type, body->size,
-                 status == 405 ? "Allow: GET, HEAD\r\n" : "");
-    if (!head_only)
-        buffer_append(&out, body->bytes, body->size);
-    send_all(fd, out.bytes, out.size);
-}
-
-static void
-answer_text(int fd, int status)
-{
-    struct buffer body AUTO(buffer_clear) = {0};
-    buffer_print(&body, "%d %s\n", status, reason(status));
-    answer(fd, status, "text/plain; charset=utf-8", &body, false);
-}
-
-/* Reads up to the empty line. False: too long, too slow, or disconnected. */
-static bool
-read_head(int fd, char *head)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    time_t end = now.tv_sec + REQUEST_SECONDS;
-    size_t size = 0;
-    while (size < MAX_REQUEST_BYTES && now.tv_sec <= end) {
-        ssize_t got = recv(fd, head + size, MAX_REQUEST_BYTES - size, 0);
-        if (got <= 0)
-            return false;
-        size += (size_t)got;
-        head[size] = '\0';
-        if (strstr(head, "\r\n\r\n") || strstr(head, "\n\n"))
-            return true;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    }
-    return false;
-}
 
 static const struct http_page *
 find_page(const struct http *http, const char *path)
 {
-    size_t size = strcspn(path, "?");
     for (size_t i = 0; i < http->options.page_count; i++) {
         const struct http_page *page = &http->options.pages[i];
-        if (strlen(page->path) == size && memcmp(page->path, path, size) == 0)
+        size_t size = strlen(page->path);
+        if (strcmp(page->path, path) == 0 ||
+            (page->path[size - 1] == '/' && strncmp(page->path, path, size) == 0))
             return page;
     }
     return NULL;
 }
 
-static void
-serve(const struct http *http, int fd)
+/* Checks what does not depend on the page. False: `answer` refuses the request. */
+static bool
+may_serve(const struct http *http, const struct http_request *request, const struct http_page *page,
+          struct http_answer *answer)
 {
-    char head[MAX_REQUEST_BYTES + 1];
-    char method[8], path[256];
-    if (!read_head(fd, head) || sscanf(head, "%7s %255s", method, path) != 2) {
-        answer_text(fd, 400);
-        return;
+    const struct http_options *options = &http->options;
+    bool is_post = request->method == HTTP_POST;
+    if (request->host && !http_host_is_known(request->host, options->hosts, options->host_count))
+        http_answer_text(answer, 421,
+                         "Host must be an IP address, localhost or a name given by --http-host");
+    else if (!page)
+        http_answer_text(answer, 404, "");
+    else if (request->method == HTTP_OTHER || (is_post && !page->takes_posts)) {
+        http_answer_text(answer, 405, "");
+        buffer_print(&answer->fields, "Allow: GET, HEAD%s\r\n", page->takes_posts ? ", POST" : "");
+    } else
+        return true;
+    return false;
+}
+
+/* The answer to a request that could not be read. */
+static int
+status_of(const struct error *error)
+{
+    if (error->code == CODE_OUT_OF_RANGE)
+        return 413;
+    return error->code == CODE_UNIMPLEMENTED ? 501 : 400;
+}
+
+static void
+send_answer(struct http *http, const struct http_wire *wire, const struct http_request *request,
+            struct http_answer *answer)
+{
+    bool is_head = request->method == HTTP_HEAD;
+    if (answer->stream && !is_head)
+        run_stream(http, wire, answer);
+    else
+        http_wire_answer(wire, answer, is_head);
+}
+
+static void
+serve_page(struct http *http, const struct http_wire *wire, const struct http_request *request)
+{
+    const struct http_page *page = find_page(http, request->path);
+    struct http_answer answer = {0};
+    bool is_limited = page && !page->is_monitoring;
+    if (is_limited && !take_slot(http, &http->pages, HTTP_MAX_PAGES)) {
+        http_answer_text(&answer, 503, "too many requests at a time");
+        is_limited = false;
+    } else if (may_serve(http, request, page, &answer)) {
+        page->serve(page->context, request, &answer);
     }
-    bool head_only = strcmp(method, "HEAD") == 0;
-    if (!head_only && strcmp(method, "GET") != 0) {
-        answer_text(fd, 405);
-        return;
+    send_answer(http, wire, request, &answer);
+    if (is_limited)
+        give_slot(http, &http->pages);
+    buffer_clear(&answer.body);
+    buffer_clear(&answer.fields);
+}
+
+static void
+serve(struct http *http, struct http_wire *wire)
+{
+    struct http_request request;
+    struct error *error AUTO(error_cleanup) = http_wire_read(wire, &request);
+    if (!error) {
+        serve_page(http, wire, &request);
+    } else if (error->code != CODE_UNAVAILABLE) {
+        struct http_answer answer = {0};
+        http_answer_text(&answer, status_of(error), error->message);
+        http_wire_answer(wire, &answer, false);
+        buffer_clear(&answer.body);
     }
-    const struct http_page *page = find_page(http, path);
-    if (!page) {
-        answer_text(fd, 404);
-        return;
-    }
-    struct buffer body AUTO(buffer_clear) = {0};
-    int status = page->print(page->context, &body);
-    answer(fd, status, page->content_type, &body, head_only);
 }
 
 /* ---- connections ---- */
@@ -159,15 +192,14 @@ serve(const struct http *http, int fd)
 static void *
 serve_connection(void *argument)
 {
-    struct request request = *(struct request *)argument;
-    free(argument);
-    serve(request.http, request.fd);
-    shutdown(request.fd, SHUT_WR);
-    close(request.fd);
-    pthread_mutex_lock(&request.http->lock);
-    request.http->connections--;
-    pthread_cond_signal(&request.http->one_less);
-    pthread_mutex_unlock(&request.http->lock);
+    struct connection *connection = argument;
+    struct http *http = connection->http;
+    serve(http, &connection->wire);
+    http_wire_end(&connection->wire);
+    close(connection->wire.fd);
+    buffer_clear(&connection->wire.body);
+    free(connection);
+    give_slot(http, &http->connections);
     return NULL;
 }
 
@@ -188,28 +220,35 @@ start_thread(pthread_t *thread, void *(*run)(void *), void *argument, bool detac
     return started;
 }
 
-static void
+/* False: the server ends. */
+static bool
 wait_for_slot(struct http *http)
 {
     pthread_mutex_lock(&http->lock);
-    while (http->connections >= MAX_CONNECTIONS)
+    while (http->connections >= MAX_CONNECTIONS && !http->is_stopping)
         pthread_cond_wait(&http->one_less, &http->lock);
-    http->connections++;
+    bool goes_on = !http->is_stopping;
+    http->connections += goes_on;
     pthread_mutex_unlock(&http->lock);
+    return goes_on;
 }
 
 static void
 serve_on_thread(struct http *http, int fd)
 {
-    struct timeval limit = {.tv_sec = REQUEST_SECONDS};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    wait_for_slot(http);
-    struct request *request = memory_new(sizeof *request);
-    *request = (struct request){http, fd};
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (!wait_for_slot(http)) {
+        close(fd);
+        return;
+    }
+    struct connection *connection = memory_zeroed(sizeof *connection);
+    connection->http = http;
+    connection->wire.fd = fd;
+    connection->wire.stop_fd = http->stop_fd;
     pthread_t thread;
-    if (!start_thread(&thread, serve_connection, request, true))
-        serve_connection(request);
+    if (!start_thread(&thread, serve_connection, connection, true))
+        serve_connection(connection);
 }
 
 /* Without free descriptors, the socket stays readable: a pause avoids a busy loop. */
@@ -217,7 +256,7 @@ static void
 accept_connection(struct http *http, int listening)
 {
     struct pollfd stop = {http->stop_fd, POLLIN, 0};
-    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         serve_on_thread(http, fd);
     else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -267,9 +306,9 @@ http_open(const struct http_options *options, struct http **out)
     http->stop_fd = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&http->lock, NULL);
     pthread_cond_init(&http->one_less, NULL);
+    *out = http; /* handlers may use it from the first request on */
     if (http->stop_fd < 0 || !start_thread(&http->thread, accept_until_stopped, http, false))
         memory_exhausted();
-    *out = http;
     return NULL;
 }
 
@@ -279,14 +318,33 @@ http_port(const struct http *http)
     return http->listeners.items[0].address.port;
 }
 
+bool
+http_is_loopback(const struct http *http)
+{
+    for (size_t i = 0; i < http->listeners.count; i++)
+        if (!http_host_is_loopback(http->listeners.items[i].address.host))
+            return false;
+    return true;
+}
+
+static void
+stop_all(struct http *http)
+{
+    uint64_t one = 1;
+    ssize_t ignored = write(http->stop_fd, &one, sizeof one);
+    (void)ignored;
+    pthread_mutex_lock(&http->lock);
+    http->is_stopping = true;
+    pthread_cond_broadcast(&http->one_less);
+    pthread_mutex_unlock(&http->lock);
+}
+
 void
 http_close(struct http *http)
 {
     if (!http)
         return;
-    uint64_t one = 1;
-    ssize_t ignored = write(http->stop_fd, &one, sizeof one);
-    (void)ignored;
+    stop_all(http);
     pthread_join(http->thread, NULL);
     pthread_mutex_lock(&http->lock);
     while (http->connections)

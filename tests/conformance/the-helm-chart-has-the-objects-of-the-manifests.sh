@@ -46,8 +46,8 @@ check "the chart's version" "$("$SKYCAP" version | cut -d " " -f 2)" "$(sed -n "
 render other --set 'extraArgs={--pool-device=/dev/sdb}' --set kubeletDirectory=/data/kubelet --set image.tag=9.9.9 --set snapshotClasses.enabled=false \
     --set 'storageClasses[0].name=only'
 node='next(line for line in lines if line["kind"] == "DaemonSet")["spec"]["template"]["spec"]["containers"][0]'
-check "more flags" "$(query "$node[\"args\"][-1]" "$SKYCAP_TMP/other.objects")" --pool-device=/dev/sdb
-check "image" "$(query "$node[\"image\"]" "$SKYCAP_TMP/other.objects")" registry.example.com/skycap:9.9.9
+check "more flags" "$(query "${node}[\"args\"][-1]" "$SKYCAP_TMP/other.objects")" --pool-device=/dev/sdb
+check "image" "$(query "${node}[\"image\"]" "$SKYCAP_TMP/other.objects")" registry.example.com/skycap:9.9.9
 check "the kubelet's directory is nowhere the usual one" "$(grep -c /var/lib/kubelet "$SKYCAP_TMP/other.objects" || true)" 0
 check "no snapshot classes" "$(grep -c SnapshotClass "$SKYCAP_TMP/other.objects" || true)" 0
 check "one storage class" "$(query '" ".join(line["metadata"]["name"] for line in lines if line["kind"] == "StorageClass")' "$SKYCAP_TMP/other.objects")" only

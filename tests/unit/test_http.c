@@ -4,50 +4,95 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "rpc_ends.h"
 
 #define PARALLEL 20
+#define LARGE 3000000
 
-static int
-print_hello(void *context, struct buffer *body)
+static void
+say_hello(void *context, const struct http_request *request, struct http_answer *answer)
 {
-    buffer_print(body, "hello %s\n", (const char *)context);
-    return 200;
+    (void)request;
+    answer->status = 200;
+    answer->content_type = "text/plain";
+    buffer_print(&answer->body, "hello %s\n", (const char *)context);
 }
 
-static int
-print_down(void *context, struct buffer *body)
+static void
+say_down(void *context, const struct http_request *request, struct http_answer *answer)
 {
     (void)context;
-    buffer_append_text(body, "down\n");
-    return 503;
+    (void)request;
+    answer->status = 503;
+    buffer_append_text(&answer->body, "down\n");
 }
 
 /* Larger than a socket takes at once. */
-static int
-print_large(void *context, struct buffer *body)
+static void
+say_large(void *context, const struct http_request *request, struct http_answer *answer)
 {
     (void)context;
-    memset(buffer_reserve(body, 3000000), 'x', 3000000);
-    body->size += 3000000;
-    return 200;
+    (void)request;
+    answer->status = 200;
+    memset(buffer_reserve(&answer->body, LARGE), 'x', LARGE);
+    answer->body.size += LARGE;
+}
+
+static void
+repeat_body(void *context, const struct http_request *request, struct http_answer *answer)
+{
+    (void)context;
+    answer->status = 200;
+    buffer_append(&answer->body, request->body, request->body_size);
+}
+
+/* Sends one piece, and then waits for the end of the server or the client. */
+static void
+stream_pieces(void *context, struct http_stream *stream)
+{
+    int never = eventfd(0, EFD_CLOEXEC);
+    (void)context;
+    if (http_stream_send(stream, "first\n", 6))
+        while (http_stream_wait(stream, never, 60000))
+            ;
+    close(never);
+}
+
+static void
+open_stream(void *context, const struct http_request *request, struct http_answer *answer)
+{
+    (void)context;
+    (void)request;
+    answer->status = 200;
+    answer->content_type = "text/event-stream";
+    answer->stream = stream_pieces;
 }
 
 static const struct http_page pages[] = {
-    {"/hello", "text/plain", print_hello, "there"},
-    {"/down", "text/plain", print_down, NULL},
-    {"/large", "application/octet-stream", print_large, NULL},
+    {"/hello", true, false, say_hello, "there"},  {"/down", true, false, say_down, NULL},
+    {"/large", false, false, say_large, NULL},    {"/repeat", false, true, repeat_body, NULL},
+    {"/stream", false, false, open_stream, NULL}, {"/below/", false, false, say_hello, "below"},
 };
+
+static const char *const hosts[] = {"skycap.example"};
+
+#define OPTIONS(at)                                                                                \
+    &(struct http_options)                                                                         \
+    {                                                                                              \
+        .address = (at), .pages = pages, .page_count = COUNT_OF(pages), .hosts = hosts,            \
+        .host_count = 1, .log = &log                                                               \
+    }
 
 static struct http *
 open_server(void)
 {
     static const struct log log = {.level = LOG_ERROR, .fd = STDERR_FILENO};
     struct http *http;
-    succeed(http_open(&(struct http_options){"127.0.0.1:0", pages, COUNT_OF(pages), &log}, &http));
+    succeed(http_open(OPTIONS("127.0.0.1:0"), &http));
     return http;
 }
 
@@ -114,9 +159,10 @@ a_page_is_served_with_its_type_and_length(void)
     struct http *http = open_server();
     struct buffer answer AUTO(buffer_clear) = {0};
     ask(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
-    CHECK_TEXT(buffer_text(&answer),
-               "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-               "Content-Length: 12\r\nConnection: close\r\n\r\nhello there\n");
+    const char *text = buffer_text(&answer);
+    CHECK(strstr(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n") == text);
+    CHECK(strstr(text, "\r\nContent-Length: 12\r\n"));
+    CHECK(strstr(text, "\r\n\r\nhello there\n"));
     http_close(http);
 }
 
@@ -124,8 +170,8 @@ static void
 the_page_chooses_the_status(void)
 {
     struct http *http = open_server();
-    check_answer(http, "GET /down HTTP/1.1\r\n\r\n", "HTTP/1.1 503 Service Unavailable\r\n",
-                 "\r\n\r\ndown\n");
+    check_answer(http, "GET /down HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+                 "HTTP/1.1 503 Service Unavailable\r\n", "\r\n\r\ndown\n");
     http_close(http);
 }
 
@@ -133,8 +179,8 @@ static void
 head_gives_the_length_and_no_body(void)
 {
     struct http *http = open_server();
-    check_answer(http, "HEAD /hello HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n",
-                 "Content-Length: 12\r\nConnection: close\r\n\r\n");
+    check_answer(http, "HEAD /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 200 OK\r\n",
+                 "\r\nConnection: close\r\n\r\n");
     http_close(http);
 }
 
@@ -142,10 +188,13 @@ static void
 queries_are_left_out_of_the_path_and_other_paths_are_not_found(void)
 {
     struct http *http = open_server();
-    check_answer(http, "GET /hello?name=x HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", "hello there\n");
-    check_answer(http, "GET /hell HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
-    check_answer(http, "GET /hello/ HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
-    check_answer(http, "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
+    check_answer(http, "GET /hello?name=x HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello there\n");
+    check_answer(http, "GET /hell HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 404 Not Found\r\n",
+                 "\n");
+    check_answer(http, "GET /hello/ HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 404 Not Found\r\n",
+                 "\n");
+    check_answer(http, "GET / HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 404 Not Found\r\n", "\n");
     http_close(http);
 }
 
@@ -154,7 +203,7 @@ methods_other_than_get_and_head_are_refused(void)
 {
     struct http *http = open_server();
     struct buffer answer AUTO(buffer_clear) = {0};
-    ask(http, "DELETE /hello HTTP/1.1\r\n\r\n", &answer);
+    ask(http, "DELETE /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n", &answer);
     CHECK(strstr(buffer_text(&answer), "HTTP/1.1 405 Method Not Allowed\r\n"));
     CHECK(strstr(buffer_text(&answer), "\r\nAllow: GET, HEAD\r\n"));
     http_close(http);
@@ -166,10 +215,15 @@ a_refused_body_does_not_take_the_answer_away(void)
 {
     struct http *http = open_server();
     struct buffer request AUTO(buffer_clear) = {0};
-    buffer_append_text(&request, "POST /hello HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
-    for (int i = 0; i < 10000; i++)
+    buffer_append_text(&request,
+                       "POST /hello HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 60000\r\n\r\n");
+    for (int i = 0; i < 6000; i++)
         buffer_append_text(&request, "0123456789");
     check_answer(http, buffer_text(&request), "HTTP/1.1 405 ", "\n");
+    memcpy(strstr((char *)request.bytes, "60000"), "99999", 5);
+    for (int i = 0; i < 3999; i++)
+        buffer_append_text(&request, "0123456789");
+    check_answer(http, buffer_text(&request), "HTTP/1.1 413 ", "\n");
     http_close(http);
 }
 
@@ -191,7 +245,7 @@ a_request_may_come_in_pieces(void)
 {
     struct http *http = open_server();
     struct buffer answer AUTO(buffer_clear) = {0};
-    static const char request[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char request[] = "GET /hello HTTP/1.1\r\nHost: localhost:80\r\n\r\n";
     int fd = connect_to(http);
     for (size_t i = 0; i < sizeof request - 1; i++) {
         const char piece[] = {request[i], '\0'};
@@ -209,9 +263,10 @@ a_slow_client_does_not_keep_others_waiting(void)
     int slow = connect_to(http);
     say(slow, "GET /hel");
     uint64_t start = timers_now();
-    check_answer(http, "GET /hello HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n", "hello there\n");
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 200 OK\r\n",
+                 "hello there\n");
     CHECK(ms_since(start) < 1000);
-    say(slow, "lo HTTP/1.1\r\n\r\n");
+    say(slow, "lo HTTP/1.1\r\nHost: [::1]\r\n\r\n");
     struct buffer answer AUTO(buffer_clear) = {0};
     hear(slow, &answer);
     CHECK(strstr(buffer_text(&answer), "hello there\n"));
@@ -224,7 +279,7 @@ a_large_page_is_whole_though_it_is_read_late(void)
     struct http *http = open_server();
     struct buffer answer AUTO(buffer_clear) = {0};
     int fd = connect_to(http);
-    say(fd, "GET /large HTTP/1.1\r\n\r\n");
+    say(fd, "GET /large HTTP/1.1\r\nHost: [::1]\r\n\r\n");
     sleep_ms(50);
     hear(fd, &answer);
     CHECK(answer.size > 3000000);
@@ -236,7 +291,7 @@ static void *
 ask_in_thread(void *http)
 {
     struct buffer answer AUTO(buffer_clear) = {0};
-    ask(http, "GET /hello HTTP/1.1\r\n\r\n", &answer);
+    ask(http, "GET /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n", &answer);
     return strstr(buffer_text(&answer), "hello there\n") ? http : NULL;
 }
 
@@ -261,14 +316,15 @@ without_a_host_ipv4_and_ipv6_are_served(void)
     static const struct log log = {.level = LOG_ERROR, .fd = STDERR_FILENO};
     struct http *http;
     struct buffer answer AUTO(buffer_clear) = {0};
-    succeed(http_open(&(struct http_options){":0", pages, COUNT_OF(pages), &log}, &http));
-    check_answer(http, "GET /hello HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", "hello there\n");
+    succeed(http_open(OPTIONS(":0"), &http));
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello there\n");
     struct sockaddr_in6 name = {.sin6_family = AF_INET6,
                                 .sin6_port = htons((uint16_t)http_port(http)),
                                 .sin6_addr = in6addr_loopback};
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(connect(fd, (struct sockaddr *)&name, sizeof name) == 0);
-    say(fd, "GET /hello HTTP/1.1\r\n\r\n");
+    say(fd, "GET /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n");
     hear(fd, &answer);
     CHECK(strstr(buffer_text(&answer), "hello there\n"));
     http_close(http);
@@ -286,7 +342,7 @@ without_descriptors_it_waits_and_burns_no_time(void)
     struct rlimit no_more = {(rlim_t)fd + 1, before.rlim_max};
     CHECK(setrlimit(RLIMIT_NOFILE, &no_more) == 0);
     connect_socket(fd, http);
-    say(fd, "GET /hello HTTP/1.1\r\n\r\n");
+    say(fd, "GET /hello HTTP/1.1\r\nHost: [::1]\r\n\r\n");
     uint64_t cpu_ms = process_cpu_ms();
     sleep_ms(500);
     CHECK(process_cpu_ms() - cpu_ms < 20);
@@ -317,6 +373,93 @@ a_port_in_use_is_told(void)
     http_close(first);
 }
 
+static void
+hosts_from_elsewhere_are_refused(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421 ", "\n");
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: skycap.example:9\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello there\n");
+    check_answer(http, "GET /hello HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ", "hello there\n");
+    http_close(http);
+}
+
+static void
+a_path_with_a_slash_serves_what_is_below(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "GET /below/it HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello below\n");
+    check_answer(http, "GET /below HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404 ", "\n");
+    http_close(http);
+}
+
+static void
+a_post_has_its_body(void)
+{
+    struct http *http = open_server();
+    check_answer(http, "POST /repeat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabcd",
+                 "HTTP/1.1 200 OK\r\n", "\r\n\r\nabc");
+    http_close(http);
+}
+
+/* Opens a stream and waits for its first piece, or for the refusal. */
+static int
+open_one_stream(const struct http *http, struct buffer *answer)
+{
+    int fd = connect_to(http);
+    say(fd, "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (!strstr(buffer_text(answer), "\n\r\nfirst\n") &&
+           !strstr(buffer_text(answer), "503 Service Unavailable: ")) {
+        ssize_t got = recv(fd, buffer_reserve(answer, 4096), 4096, 0);
+        if (got <= 0)
+            break;
+        answer->size += (size_t)got;
+    }
+    return fd;
+}
+
+static void
+streams_have_their_own_limit_and_end_with_the_server(void)
+{
+    struct http *http = open_server();
+    int streams[HTTP_MAX_STREAMS + 1], slow[HTTP_MAX_PAGES];
+    for (int i = 0; i <= HTTP_MAX_STREAMS; i++) {
+        struct buffer answer AUTO(buffer_clear) = {0};
+        streams[i] = open_one_stream(http, &answer);
+        CHECK(strstr(buffer_text(&answer), i < HTTP_MAX_STREAMS ? "first\n" : "503 Service"));
+    }
+    for (int i = 0; i < HTTP_MAX_PAGES; i++) { /* they never read */
+        slow[i] = connect_to(http);
+        say(slow[i], "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    uint64_t start = timers_now();
+    check_answer(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 ",
+                 "hello there\n");
+    http_close(http);
+    CHECK(ms_since(start) < 2000);
+    for (int i = 0; i <= HTTP_MAX_STREAMS; i++)
+        close(streams[i]);
+    for (int i = 0; i < HTTP_MAX_PAGES; i++)
+        close(slow[i]);
+}
+
+/* More streams than there may be at a time, one after the other. */
+static void
+a_client_that_goes_frees_its_stream(void)
+{
+    struct http *http = open_server();
+    unsigned opened = 0;
+    for (int tries = 0; opened < 2 * HTTP_MAX_STREAMS && tries < 1000; tries++) {
+        struct buffer answer AUTO(buffer_clear) = {0};
+        int fd = open_one_stream(http, &answer);
+        opened += strstr(buffer_text(&answer), "first\n") != NULL;
+        close(fd);
+    }
+    CHECK_NUMBER(opened, 2 * HTTP_MAX_STREAMS);
+    http_close(http);
+}
+
 int
 main(void)
 {
@@ -335,5 +478,10 @@ main(void)
     without_descriptors_it_waits_and_burns_no_time();
     addresses_that_are_no_host_and_port_are_refused();
     a_port_in_use_is_told();
+    hosts_from_elsewhere_are_refused();
+    a_path_with_a_slash_serves_what_is_below();
+    a_post_has_its_body();
+    streams_have_their_own_limit_and_end_with_the_server();
+    a_client_that_goes_frees_its_stream();
     return check_report("test_http");
 }

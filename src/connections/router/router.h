@@ -13,6 +13,7 @@
 #include "drivers/fact_changes.h"
 #include "rpc/server/server.h"
 
+struct figures;
 struct ops;
 struct repository_places;
 struct router;
@@ -78,6 +79,9 @@ MUST_CHECK struct error *router_describe_node(const struct router *router, struc
 
 /* Tells when that answer may have changed. */
 struct fact_changes *router_changes(const struct router *router);
+
+/* Of all engines of this process together. False: there is none. Any thread but the loop's. */
+bool router_sum_figures(struct router *router, struct figures *out);
 
 void router_print_metrics(struct router *router, size_t most_usages, struct buffer *out);
 

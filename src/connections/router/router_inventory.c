@@ -383,7 +383,9 @@ static struct error *
 list_volumes_page(const struct merged_list *list, struct connection *connection, const char *token,
                   size_t most, struct list_page *out)
 {
+    const Skycap__V1__ListVolumesRequest *asked = list->context;
     Skycap__V1__ListVolumesRequest request = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
+    request.brief = asked->brief;
     struct error *error =
         has_inventory(connection)
             ? router_ask_for_page(list, connection, &request.base, token, most, out)
@@ -403,6 +405,7 @@ list_volumes(struct call *call, const Skycap__V1__ListVolumesRequest *request,
         connections_current(router_of(call)->connections);
     struct merged_list list = {.call = call,
                                .set = set,
+                               .context = request,
                                .can = can_list_volumes,
                                .ask = list_volumes_page,
                                .recall = lost_volumes_recall_info,

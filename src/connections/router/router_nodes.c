@@ -53,6 +53,8 @@ fill(node_info *info, const Skycap__V1__DescribeNodeReply *reply)
     info->trouble = reply->trouble;
     info->version = reply->version;
     info->available_bytes = reply->available_bytes;
+    info->total_bytes = reply->total_bytes;
+    info->changes = reply->changes;
 }
 
 static struct error *

@@ -11,6 +11,7 @@
 #include "connections/router/router_internal.h"
 #include "csi/caller.h"
 #include "message/message_bytes.h"
+#include "volumes/figures.h"
 
 /* What a node does for itself only, such as mounting, is not among them. */
 static bool
@@ -198,6 +199,12 @@ describe(struct call *call, const Skycap__V1__DescribeNodeRequest *request,
         struct connection *connection = set->slots[i].connection;
         if (connection && connection->spec->driver->speaks_our_ids)
             add_room(call, connection, &reply->available_bytes);
+    }
+    struct figures figures;
+    if (router_sum_figures(router, &figures)) {
+        const struct backend_capacity *room = figures_room(&figures);
+        reply->total_bytes = room ? (int64_t)room->total_bytes : 0;
+        reply->changes = figures.changes;
     }
     return NULL;
 }

@@ -43,6 +43,26 @@ metrics_count_call(struct method_metrics *method, enum code code, uint64_t nanos
     method->nanoseconds[code] += nanoseconds;
 }
 
+uint64_t
+metrics_quantile(const struct method_metrics *method, double share)
+{
+    uint64_t sums[METRICS_BUCKETS + 1] = {0}, all = 0, below = 0;
+    for (int code = 0; code < CODE_COUNT; code++)
+        for (size_t i = 0; i <= METRICS_BUCKETS; i++) {
+            sums[i] += method->buckets[code][i];
+            all += method->buckets[code][i];
+        }
+    double rank = share * (double)all;
+    for (size_t i = 0; i < METRICS_BUCKETS; i++) {
+        double start = i ? (double)limits[i - 1].nanoseconds : 0;
+        if (sums[i] && (double)(below + sums[i]) >= rank)
+            return (uint64_t)(start + ((double)limits[i].nanoseconds - start) *
+                                          (rank - (double)below) / (double)sums[i]);
+        below += sums[i];
+    }
+    return all ? limits[METRICS_BUCKETS - 1].nanoseconds : 0;
+}
+
 static void
 print_histogram(const struct method_metrics *method, enum code code, struct buffer *out)
 {

@@ -38,6 +38,11 @@ struct metrics {
 /* Returns the counters for a path; creates them on first use. */
 struct method_metrics *metrics_method(struct metrics *metrics, const char *path);
 void metrics_count_call(struct method_metrics *method, enum code code, uint64_t nanoseconds);
+/*
+ * The duration that this share of all calls did not exceed, as far as the buckets tell: within one,
+ * durations are taken for evenly spread.
+ */
+uint64_t metrics_quantile(const struct method_metrics *method, double share);
 void metrics_print(const struct metrics *metrics, struct buffer *out);
 void metrics_clear(struct metrics *metrics);
 

@@ -198,6 +198,48 @@ runtime_print_metrics(struct runtime *runtime, struct buffer *out)
     process_metrics_print(out);
 }
 
+struct list_methods {
+    const struct metrics *metrics;
+    struct arena *arena;
+    struct runtime_methods out;
+};
+
+static struct runtime_method
+sum_method(const struct method_metrics *method, struct arena *arena)
+{
+    struct runtime_method sum = {.path = arena_string(arena, method->path)};
+    uint64_t nanoseconds = 0;
+    for (int code = 0; code < CODE_COUNT; code++) {
+        sum.calls += method->codes[code];
+        nanoseconds += method->nanoseconds[code];
+    }
+    sum.errors = sum.calls - method->codes[CODE_OK];
+    sum.mean_ns = sum.calls ? nanoseconds / sum.calls : 0;
+    sum.half_ns = metrics_quantile(method, 0.5);
+    sum.most_ns = metrics_quantile(method, 0.99);
+    return sum;
+}
+
+static void
+list_on_loop(void *argument)
+{
+    struct list_methods *list = argument;
+    size_t count = 0;
+    for (const struct method_metrics *m = list->metrics->methods; m; m = m->next)
+        count++;
+    list->out.items = arena_alloc(list->arena, count * sizeof *list->out.items);
+    for (const struct method_metrics *m = list->metrics->methods; m; m = m->next)
+        list->out.items[list->out.count++] = sum_method(m, list->arena);
+}
+
+struct runtime_methods
+runtime_list_methods(struct runtime *runtime, struct arena *arena)
+{
+    struct list_methods list = {&runtime->metrics, arena, {0}};
+    loop_run(runtime->loop, list_on_loop, &list);
+    return list.out;
+}
+
 struct reload_tls {
     struct tls_context *context;
     bool *changed;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -44,6 +45,24 @@ const struct log *runtime_log(const struct runtime *runtime);
 
 /* Prints all metrics in Prometheus text format. Any thread but the loop's. */
 void runtime_print_metrics(struct runtime *runtime, struct buffer *out);
+
+/* Calls of one method since the start, as a server. */
+struct runtime_method {
+    const char *path; /* "/csi.v1.Identity/Probe" */
+    uint64_t calls;
+    uint64_t errors;
+    uint64_t mean_ns;
+    uint64_t half_ns; /* half of the calls took no longer */
+    uint64_t most_ns; /* 99 of a hundred */
+};
+
+struct runtime_methods {
+    struct runtime_method *items;
+    size_t count;
+};
+
+/* All methods that were called; in the arena. Any thread but the loop's. */
+struct runtime_methods runtime_list_methods(struct runtime *runtime, struct arena *arena);
 
 /*
  * Runs tls_context_reload on the loop thread, which owns contexts in use. Any thread but the

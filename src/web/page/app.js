@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: its state, where it is, what it shows, and what changes it.
+import { h, make, render } from './dom.js';
+import { call, follow, token } from './api.js';
+import { bytes, count, fullTime, timeText } from './format.js';
+import { icon, operationTitle, plural, tone } from './parts.js';
+import { List, reload } from './list.js';
+import { Detail } from './detail.js';
+import { askToken, askVolume } from './dialogs.js';
+import { views } from './views.js';
+
+const POLL_MS = 5000; // for what the server does not announce
+const SEARCH_DELAY_MS = 120;
+const NEWS_MS = 6000;
+const MOST_NEWS = 3;
+const ASK_MS = 1000; // for operations of other nodes, while they are in sight
+const ENDED_MS = 60000; // so long operations that ended are shown
+
+const $ = (id) => document.getElementById(id);
+
+const state = {
+    view: 'nodes',
+    id: '',
+    isLive: false,
+    isLost: false,
+    lost: { since: 0, reason: '' },
+    lastNews: 0, // when the server said something for the last time
+    canChange: false,
+    overview: null,
+    nodes: null,
+    connections: null,
+    repositories: null,
+    latencies: null,
+    operations: [],
+    exports: {},
+    errors: {},
+};
+
+const places = [
+    {
+        name: 'nodes',
+        label: 'Nodes',
+        needs: ['overview', 'nodes'],
+        path: 'M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01',
+    },
+    {
+        name: 'volumes',
+        label: 'Volumes',
+        needs: ['nodes'],
+        list: true,
+        path: 'M3 4c0-2.6 10-2.6 10 0v8c0 2.6-10 2.6-10 0zM3 4c0 2.6 10 2.6 10 0M3 8c0 2.6 10 2.6 10 0',
+    },
+    {
+        name: 'snapshots',
+        label: 'Snapshots',
+        needs: ['nodes'],
+        list: true,
+        path: 'M2 5h3l1-2h4l1 2h3v8H2zM8 6.5a2.4 2.4 0 1 1 0 4.8 2.4 2.4 0 0 1 0-4.8',
+    },
+    {
+        name: 'operations',
+        label: 'Operations',
+        needs: [],
+        path: 'M13.5 8a5.5 5.5 0 1 1-2-4.3M13.5 2v3h-3M8 5v3l2 1.5',
+    },
+    {
+        name: 'connections',
+        label: 'Connections',
+        needs: ['connections'],
+        path: 'M6.5 9.5l3-3M5 7L3.5 8.5a2.8 2.8 0 0 0 4 4L9 11M7 5l1.5-1.5a2.8 2.8 0 0 1 4 4L11 9',
+    },
+    {
+        name: 'exports',
+        label: 'Exports',
+        needs: ['repositories'],
+        path: 'M8 10V2M5 5l3-3 3 3M2.5 9.5v4h11v-4',
+    },
+    {
+        name: 'latencies',
+        label: 'Latencies',
+        needs: ['latencies'],
+        path: 'M2 13.5h12M4 11V8M7 11V4M10 11V6.5M13 11V9',
+    },
+];
+
+const placeOf = (name) => places.find((place) => place.name === name);
+
+const heard = { streamed: [], listed: [] }; // operations, by the stream and by asking
+
+// ---- data ----
+
+async function refresh(...names) {
+    await Promise.all(
+        names.map(async (name) => {
+            try {
+                state[name] = await call(name);
+                delete state.errors[name];
+            } catch (error) {
+                state.errors[name] = error.message;
+            }
+        }),
+    );
+    state.canChange = Boolean(state.isLive && state.overview?.writable);
+    draw();
+}
+
+function refreshAll() {
+    refresh('overview', ...placeOf(state.view).needs.filter((name) => name !== 'overview'));
+    if (listsLoaded) loadLists(['volumes', 'snapshots']);
+    detail.refresh();
+}
+
+let listsLoaded = false;
+let waitingKinds = new Set(); // changed while nobody looked
+
+function loadLists(kinds) {
+    listsLoaded = true;
+    if (document.hidden) kinds.forEach((kind) => waitingKinds.add(kind));
+    else reload(kinds);
+}
+
+function onChanged(what) {
+    const needs = placeOf(state.view).needs;
+    refresh('overview', ...what.filter((name) => needs.includes(name) || name === 'nodes'));
+    const kinds = what.filter((name) => name === 'volumes' || name === 'snapshots');
+    if (listsLoaded && kinds.length > 0) loadLists(kinds);
+    if (kinds.length > 0) detail.refresh();
+    if (what.includes('repositories'))
+        for (const name of Object.keys(state.exports)) loadExports(name);
+}
+
+// The stream tells of this server's operations; those of other nodes are asked for.
+async function askOperations() {
+    const answer = await call('operations').catch(() => null);
+    if (!answer) return;
+    const isNew = ({ state: how, updatedMs }) =>
+        how === 'running' || Date.now() - updatedMs < ENDED_MS;
+    heard.listed = answer.operations.filter(isNew);
+    onOperations();
+}
+
+function onOperations() {
+    const all = new Map();
+    for (const operation of [...heard.streamed, ...heard.listed])
+        if (!(all.get(operation.id)?.updatedMs >= operation.updatedMs))
+            all.set(operation.id, operation);
+    showOperations([...all.values()].sort((a, b) => a.startedMs - b.startedMs));
+}
+
+function showOperations(list) {
+    const before = new Map(state.operations.map((operation) => [operation.id, operation.state]));
+    for (const operation of list)
+        if (before.get(operation.id) === 'running' && operation.state !== 'running')
+            tellEnd(operation);
+    state.operations = list;
+    draw();
+}
+
+function tellEnd(operation) {
+    const title = operationTitle(operation);
+    tell(
+        operation.state === 'failed'
+            ? `${title} failed: ${operation.error}`
+            : `${title}: ${operation.state}.`,
+        tone(operation.state),
+    );
+    if (operation.subject === state.id) detail.refresh();
+}
+
+function onEvent(name, data) {
+    state.lastNews = Date.now();
+    if (name === 'operations') {
+        heard.streamed = data.operations;
+        onOperations();
+    } else if (name === 'changed') onChanged(data.what);
+}
+
+function onLive(live, error, seconds) {
+    if (live === 'live') {
+        Object.assign(state, { isLive: true, isLost: false, lastNews: Date.now() });
+        refreshAll();
+    } else {
+        const since = state.isLost ? state.lost.since : state.lastNews;
+        const isRefused = error?.status === 401 || error?.status === 403;
+        Object.assign(state, {
+            isLive: false,
+            isLost: true,
+            canChange: false,
+            lost: { since, reason: error?.message ?? '', seconds, isRefused },
+        });
+        draw();
+    }
+}
+
+async function loadExports(name) {
+    try {
+        state.exports[name] = (
+            await call(`exports?repository=${encodeURIComponent(name)}`)
+        ).exports;
+        delete state.errors[`exports ${name}`];
+    } catch (error) {
+        state.errors[`exports ${name}`] = error.message;
+    }
+    draw();
+}
+
+// ---- actions ----
+
+const actions = {
+    async cancel(operation) {
+        try {
+            await call('operations/cancel', { id: operation.id });
+            tell(`${operationTitle(operation)} is being cancelled.`);
+        } catch (error) {
+            tell(error.message, 'tone-bad');
+        }
+    },
+    // What this page has changed itself is looked at again at once.
+    changed(text) {
+        tell(text);
+        onChanged(['volumes', 'snapshots']);
+    },
+    made(answer) {
+        actions.changed(answer.id ? `Made ${answer.name}.` : `${answer.name} is being copied.`);
+        if (!answer.id) return;
+        go(`#/volumes/${encodeURIComponent(answer.id)}`);
+    },
+    toggleExports(name, isOpen) {
+        if (isOpen) loadExports(name);
+        else delete state.exports[name];
+    },
+};
+
+function tell(text, name = '') {
+    const item = make('p', { class: name }, text);
+    $('news').append(item);
+    if ($('news').childElementCount > MOST_NEWS) $('news').firstChild.remove();
+    setTimeout(() => item.remove(), NEWS_MS);
+}
+
+function go(hash) {
+    location.hash = hash;
+}
+
+// ---- lists ----
+
+const by = (name) => (row) => row[name] || '';
+const sized = {
+    key: 'sizeBytes',
+    label: 'Size',
+    isNumber: true,
+    text: (row) => bytes(row.sizeBytes),
+};
+const made = {
+    key: 'createdMs',
+    label: 'Made',
+    isNumber: true,
+    text: (row) => timeText(row.createdMs),
+    title: (row) => fullTime(row.createdMs),
+};
+
+const listColumns = {
+    volumes: [
+        {
+            key: 'name',
+            label: 'Name',
+            text: by('name'),
+            tone: () => 'name',
+            title: (row) => `${row.name} (${row.id})`,
+        },
+        sized,
+        { key: 'type', label: 'Type', text: by('type') },
+        { key: 'node', label: 'Node', text: by('node') },
+        {
+            key: 'state',
+            label: 'State',
+            text: by('state'),
+            tone: (row) => `badge ${tone(row.state)}`,
+        },
+        { key: 'sourceName', label: 'Made from', text: by('sourceName') },
+        made,
+    ],
+    snapshots: [
+        {
+            key: 'name',
+            label: 'Name',
+            text: by('name'),
+            tone: () => 'name',
+            title: (row) => `${row.name} (${row.id})`,
+        },
+        sized,
+        { key: 'type', label: 'Type', text: by('type') },
+        { key: 'volumeName', label: 'Of volume', text: by('volumeName') },
+        { key: 'node', label: 'Node', text: by('node') },
+        {
+            key: 'ready',
+            label: 'State',
+            text: (row) => (row.ready ? 'ready' : 'not ready'),
+            tone: (row) => `badge ${tone(row.ready ? 'ready' : 'not ready')}`,
+        },
+        made,
+    ],
+};
+
+function makeList(kind) {
+    const label = placeOf(kind).label;
+    const info = make('p', { class: 'quiet', role: 'status' });
+    const search = make('input', {
+        type: 'search',
+        class: 'search',
+        placeholder: 'Search ( / )',
+        'aria-label': `Search ${kind}`,
+        spellcheck: 'false',
+        autocomplete: 'off',
+    });
+    const button = make(
+        'button',
+        {
+            type: 'button',
+            class: 'primary',
+            onclick: () => askVolume(null, state.nodes?.nodes ?? [], actions.made),
+        },
+        'New volume',
+    );
+    const head = make('div', { class: 'title' }, h('h1', null, label));
+    head.append(info, search);
+    if (kind === 'volumes') head.append(button);
+    let timer = null;
+    const list = new List({
+        kind,
+        label,
+        columns: listColumns[kind],
+        onOpen: (row) => go(`#/${kind}/${encodeURIComponent(row.id)}`),
+        onInfo: (found) => {
+            info.textContent = listInfo(found);
+            if (state.id) detail.refresh();
+            drawNav();
+        },
+    });
+    search.oninput = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => list.search(search.value), SEARCH_DELAY_MS);
+    };
+    search.onkeydown = (event) => {
+        if (event.key === 'ArrowDown' || event.key === 'Enter') list.focus(0);
+        else return;
+        event.preventDefault();
+    };
+    $(`list-${kind}`).append(head, list.element);
+    return Object.assign(list, { searchBox: search, button });
+}
+
+function listInfo({ count: found, total, loading, loaded, error, degraded }) {
+    if (error) return error;
+    const parts = [found === total ? count(total) : `${count(found)} of ${count(total)}`];
+    if (loading && loaded > total) parts.push(`loading, ${count(loaded)} so far`);
+    return [...parts, ...degraded].join(' · ');
+}
+
+// ---- drawing ----
+
+let frame = null;
+
+function draw() {
+    frame ??= requestAnimationFrame(() => {
+        frame = null;
+        drawAll();
+    });
+}
+
+function drawAll() {
+    drawHeader();
+    drawNav();
+    drawAlert();
+    const place = placeOf(state.view);
+    $('view').hidden = Boolean(place.list);
+    for (const kind of ['volumes', 'snapshots']) {
+        $(`list-${kind}`).hidden = state.view !== kind;
+        lists[kind].button.hidden = !state.canChange;
+    }
+    if (!place.list) render($('view'), views[state.view](state, actions));
+    detail.draw();
+    document.body.classList.toggle('stale', state.isLost);
+}
+
+function drawHeader() {
+    const { overview } = state;
+    render(
+        $('where'),
+        overview && [
+            h('strong', null, overview.nodeId || overview.driver),
+            ` ${overview.driver} ${overview.version}`,
+        ],
+    );
+    const [name, text] = state.isLive
+        ? ['tone-good', 'Live']
+        : state.isLost
+          ? ['tone-bad', 'Connection lost']
+          : ['tone-wait', 'Connecting …'];
+    render($('live'), h('span', { class: `badge ${name}` }, text));
+    render($('token'), state.overview?.writable ? 'Read and write' : 'Read only');
+}
+
+function navCount(name) {
+    if (name === 'operations')
+        return state.operations.filter((operation) => operation.state === 'running').length || null;
+    if (name === 'nodes') return state.nodes?.nodes.length;
+    return lists[name]?.state.version > 0 ? lists[name].state.total : state.overview?.[name];
+}
+
+function drawNav() {
+    render(
+        $('nav'),
+        h(
+            'ul',
+            null,
+            places.map(({ name, label, path }) => {
+                const number = navCount(name);
+                return h(
+                    'li',
+                    null,
+                    h(
+                        'a',
+                        { href: `#/${name}`, 'aria-current': name === state.view ? 'page' : null },
+                        icon(path),
+                        h('span', null, label),
+                        typeof number === 'number' && h('span', { class: 'count' }, count(number)),
+                    ),
+                );
+            }),
+        ),
+    );
+}
+
+function drawAlert() {
+    const degraded = state.overview?.degraded ?? [];
+    const old = ['overview', ...placeOf(state.view).needs].find(
+        (name) => state.errors[name] && state[name],
+    );
+    const { since, reason, isRefused } = state.lost;
+    render(
+        $('alert'),
+        state.isLost &&
+            h(
+                'p',
+                { class: 'alert bad', key: 'lost' },
+                h('strong', null, isRefused ? 'The server wants a token. ' : 'Connection lost. '),
+                since ? `What you see is from ${timeText(since)}. ` : '',
+                `${reason}. It tries again by itself.`,
+            ),
+        state.isLive &&
+            old &&
+            h(
+                'p',
+                { class: 'alert bad', key: 'old' },
+                h('strong', null, 'This is not up to date. '),
+                state.errors[old],
+            ),
+        state.isLive &&
+            degraded.length > 0 &&
+            h(
+                'p',
+                { class: 'alert wait', key: 'degraded' },
+                h(
+                    'strong',
+                    null,
+                    `${plural(degraded.length, 'thing needs', 'things need')} attention: `,
+                ),
+                degraded.join('; '),
+            ),
+    );
+}
+
+// ---- where it is ----
+
+function decoded(text) {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return '';
+    }
+}
+
+function route() {
+    const [, name = '', id = ''] = location.hash.split('/').map(decoded);
+    const place = placeOf(name) ?? places[0];
+    const before = state.id;
+    const viewBefore = state.view;
+    Object.assign(state, { view: place.name, id: place.list ? id : '' });
+    document.title = `${place.label} · Skycap`;
+    if (place.list && !listsLoaded) loadLists(['volumes', 'snapshots']);
+    drawAll();
+    if (place.needs.length > 0) refresh(...place.needs);
+    detail.open(place.list ? place.name.slice(0, -1) : '', state.id);
+    document.body.classList.toggle('with-detail', state.id !== '');
+    for (const kind of ['volumes', 'snapshots'])
+        lists[kind].select(kind === state.view ? state.id : '');
+    if (before && !state.id && viewBefore === state.view) lists[state.view].focusActive();
+}
+
+function closeDetail() {
+    go(`#/${state.view}`);
+}
+
+// ---- theme ----
+
+const themes = {
+    '': ['As the system', 'M8 2a6 6 0 1 0 0 12zM8 2a6 6 0 0 1 0 12'],
+    light: [
+        'Light',
+        'M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1',
+    ],
+    dark: ['Dark', 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z'],
+};
+
+function showTheme() {
+    const [label, path] = themes[document.documentElement.dataset.theme] ?? themes[''];
+    render($('theme'), icon(path));
+    $('theme').setAttribute('aria-label', `Theme: ${label}`);
+    $('theme').title = `Theme: ${label}`;
+}
+
+function nextTheme() {
+    const names = Object.keys(themes);
+    const next = names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length];
+    document.documentElement.dataset.theme = next;
+    localStorage.setItem('skycap-theme', next);
+    showTheme();
+}
+
+// ---- start ----
+
+const lists = {};
+const detail = new Detail($('detail'), { state, actions }, closeDetail);
+for (const kind of ['volumes', 'snapshots']) lists[kind] = makeList(kind);
+const reconnect = follow(onEvent, onLive);
+
+$('token').onclick = () =>
+    askToken(state.overview, () => {
+        reconnect();
+        refresh('overview');
+    });
+$('theme').onclick = nextTheme;
+document.querySelector('.skip').onclick = (event) => {
+    event.preventDefault();
+    $('content').focus();
+};
+document.onkeydown = (event) => {
+    const isTyping = event.target.closest('input, textarea, select, dialog');
+    if (event.key !== '/' || isTyping || !lists[state.view]) return;
+    event.preventDefault();
+    lists[state.view].searchBox.focus();
+};
+document.onvisibilitychange = () => {
+    if (document.hidden) return;
+    if (waitingKinds.size > 0) reload([...waitingKinds]);
+    waitingKinds = new Set();
+};
+window.onhashchange = route;
+setInterval(() => {
+    const isInSight = state.view === 'operations' || state.id;
+    if (state.isLive && !document.hidden && state.overview?.clustered && isInSight) askOperations();
+}, ASK_MS);
+setInterval(() => {
+    if (state.isLive && !document.hidden && state.overview?.clustered) askOperations();
+    if (state.isLive && !document.hidden)
+        refresh('overview', ...placeOf(state.view).needs.filter((name) => name !== 'overview'));
+}, POLL_MS);
+showTheme();
+route();
+if (token.get()) refresh('overview');

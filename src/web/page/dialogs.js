@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dialogs: each asks for what one change needs, and stays open with the reason when the server refuses.
+import { h, make } from './dom.js';
+import { call, token } from './api.js';
+import { bytes } from './format.js';
+
+const SIZES = { MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+const TYPES = {
+    directory: 'Directory',
+    ext4: 'File system ext4',
+    xfs: 'File system xfs',
+    block: 'Block device',
+};
+
+// fields: [{ name, label, kind: "text" | "password" | "select" | "size" | "lines", value, options, hint, isRequired }]
+function openDialog({ title, text, fields = [], action, isDangerous, more, run }) {
+    const error = make('p', { class: 'trouble', role: 'alert' });
+    const submit = make(
+        'button',
+        { type: 'submit', class: isDangerous ? 'primary danger' : 'primary' },
+        action,
+    );
+    const form = make(
+        'form',
+        null,
+        h('h2', { id: 'dialog-title' }, title),
+        text && h('p', { class: 'quiet' }, text),
+        fields.map(field),
+    );
+    const buttons = make(
+        'div',
+        { class: 'buttons' },
+        more,
+        h('span', { class: 'space' }),
+        h('button', { type: 'button', value: 'close', onclick: () => dialog.close() }, 'Close'),
+    );
+    const dialog = make('dialog', { 'aria-labelledby': 'dialog-title' });
+    buttons.append(submit);
+    form.append(error, buttons);
+    dialog.append(form);
+    form.onsubmit = async (event) => {
+        event.preventDefault();
+        error.textContent = '';
+        submit.disabled = true;
+        try {
+            await run(valuesOf(form, fields));
+            dialog.close();
+        } catch (reason) {
+            error.textContent = reason.message;
+        }
+        submit.disabled = false;
+    };
+    dialog.onclose = () => dialog.remove();
+    document.body.append(dialog);
+    dialog.showModal();
+    return dialog;
+}
+
+function field({ name, label, hint, ...rest }) {
+    const id = `field-${name}`;
+    return h(
+        'div',
+        { class: 'field' },
+        h('label', { for: id }, label),
+        control({ id, name, hint, ...rest }),
+        hint && h('small', { id: `${id}-hint` }, hint),
+    );
+}
+
+function control({ id, name, kind, value, options, hint, isRequired }) {
+    const common = {
+        id,
+        name,
+        required: Boolean(isRequired),
+        'aria-describedby': hint ? `${id}-hint` : null,
+    };
+    if (kind === 'select')
+        return h(
+            'select',
+            common,
+            options.map(([key, text]) =>
+                h('option', { value: key, selected: key === value }, text),
+            ),
+        );
+    if (kind === 'lines') return h('textarea', { ...common, rows: 2, spellcheck: 'false' });
+    if (kind === 'size') return sizeControl(common, value);
+    return h('input', {
+        ...common,
+        type: kind ?? 'text',
+        value,
+        autocomplete: 'off',
+        spellcheck: 'false',
+    });
+}
+
+function sizeControl(common, value) {
+    const unit = value >= SIZES.TiB ? 'TiB' : !value || value >= SIZES.GiB ? 'GiB' : 'MiB';
+    const number = value ? Math.ceil((100 * value) / SIZES[unit]) / 100 : null;
+    return h(
+        'div',
+        { class: 'pair' },
+        h('input', { ...common, type: 'number', min: 0, step: 'any', value: number }),
+        h(
+            'select',
+            { name: `${common.name}-unit`, 'aria-label': 'Unit' },
+            Object.keys(SIZES).map((name) =>
+                h('option', { value: name, selected: name === unit }, name),
+            ),
+        ),
+    );
+}
+
+function valuesOf(form, fields) {
+    const values = {};
+    for (const { name, kind } of fields) {
+        const value = form.elements[name].value.trim();
+        if (kind === 'size')
+            values[name] =
+                value === ''
+                    ? null
+                    : Math.round(Number(value) * SIZES[form.elements[`${name}-unit`].value]);
+        else values[name] = kind === 'lines' ? parametersOf(value) : value;
+    }
+    return values;
+}
+
+function parametersOf(text) {
+    const parameters = {};
+    for (const line of text
+        .split('\n')
+        .map((one) => one.trim())
+        .filter(Boolean)) {
+        const [, name, value] = line.match(/^([^=]+)=(.*)$/) ?? [];
+        if (!name) throw new Error(`"${line}" is not of the form name=value`);
+        parameters[name.trim()] = value.trim();
+    }
+    return parameters;
+}
+
+function nodeOptions(nodes, except) {
+    return nodes
+        .filter((node) => node.id !== except)
+        .map((node) => [
+            node.id,
+            `${node.id}${typeof node.availableBytes === 'number' ? `, ${bytes(node.availableBytes)} free` : ''}${node.state === 'ready' ? '' : `, ${node.state}`}`,
+        ]);
+}
+
+// ---- what can be asked ----
+
+export function askToken(overview, onChange) {
+    const has = token.get() !== '';
+    const forget = () => {
+        token.set('');
+        dialog.close();
+        onChange();
+    };
+    const dialog = openDialog({
+        title: 'Token',
+        text:
+            overview && !overview.tokenConfigured
+                ? 'This server has no token: the page can only look. `skycap serve --help` says how to give it one.'
+                : "With the server's token this page can make, copy, move and delete volumes. It is kept until this tab is closed.",
+        fields: [{ name: 'secret', label: 'Token', kind: 'password', isRequired: true }],
+        more: has && h('button', { type: 'button', onclick: forget }, 'Forget the token'),
+        action: 'Use it',
+        async run({ secret }) {
+            const answer = await call('overview', null, secret);
+            if (!answer.writable) throw new Error('The server does not accept this token.');
+            token.set(secret);
+            onChange();
+        },
+    });
+}
+
+// source: null, or { kind: "volume" or "snapshot", id, name, sizeBytes, type }
+export function askVolume(source, nodes, onDone) {
+    const typed = source?.type
+        ? []
+        : [
+              {
+                  name: 'type',
+                  label: 'Type',
+                  kind: 'select',
+                  options: Object.entries(TYPES),
+                  value: 'directory',
+              },
+          ];
+    const placed =
+        nodes.length > 1
+            ? [
+                  {
+                      name: 'node',
+                      label: 'Node',
+                      kind: 'select',
+                      options: [['', 'Where there is most room'], ...nodeOptions(nodes)],
+                      value: '',
+                  },
+              ]
+            : [];
+    openDialog({
+        title: source ? `Clone ${source.name}` : 'New volume',
+        text: source
+            ? `A writable copy of the ${source.kind}. It takes no space until it changes, where the storage can do that.`
+            : null,
+        fields: [
+            {
+                name: 'name',
+                label: 'Name',
+                isRequired: true,
+                value: source ? `${source.name}-clone` : null,
+            },
+            {
+                name: 'sizeBytes',
+                label: 'Size',
+                kind: 'size',
+                value: source?.sizeBytes ?? 2 ** 30,
+                hint: source
+                    ? 'Not smaller than the source.'
+                    : 'Empty: as much as the server gives by default.',
+            },
+            ...typed,
+            ...placed,
+            {
+                name: 'parameters',
+                label: 'Parameters',
+                kind: 'lines',
+                hint: 'One name=value per line; may be empty.',
+            },
+        ],
+        action: source ? 'Clone' : 'Create',
+        async run(values) {
+            const answer = await call('volumes', {
+                type: source?.type ?? '',
+                node: '',
+                ...values,
+                sourceVolumeId: source?.kind === 'volume' ? source.id : '',
+                sourceSnapshotId: source?.kind === 'snapshot' ? source.id : '',
+            });
+            onDone(answer);
+        },
+    });
+}
+
+export function askSnapshot(volume, onDone) {
+    const stamp = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
+    openDialog({
+        title: `Snapshot of ${volume.name}`,
+        fields: [
+            { name: 'name', label: 'Name', isRequired: true, value: `${volume.name}-${stamp}` },
+        ],
+        action: 'Take the snapshot',
+        run: async ({ name }) => onDone(await call('snapshots', { name, volumeId: volume.id })),
+    });
+}
+
+export function askMove(volume, nodes, onDone) {
+    openDialog({
+        title: `Move ${volume.name}`,
+        text: `It is on ${volume.node}. It stays in use while its data is copied; only the last step makes it wait.`,
+        fields: [
+            {
+                name: 'node',
+                label: 'To node',
+                kind: 'select',
+                options: nodeOptions(nodes, volume.node),
+                isRequired: true,
+            },
+        ],
+        action: 'Move',
+        run: async ({ node }) => onDone(await call('moves', { volumeId: volume.id, node })),
+    });
+}
+
+export function askDelete(kind, item, onDone) {
+    openDialog({
+        title: `Delete ${item.name}?`,
+        text: `The ${kind} and its data are gone then. Nothing brings them back.`,
+        action: 'Delete',
+        isDangerous: true,
+        run: async () => onDone(await call(`${kind}s/delete`, { id: item.id })),
+    });
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// In a cluster of two: makes, snapshots, clones, and moves what the script has put there: `large`, of which a move takes long.
+import { expect, start } from './browser.mjs';
+
+const { page, go, check, giveToken, picture, forgive, finish } = await start();
+const volumes = page.getByRole('grid', { name: 'Volumes' });
+const detail = page.locator('#detail');
+const dialog = page.getByRole('dialog');
+const lineage = detail.locator('.lineage');
+
+async function openVolume(name) {
+    await go('volumes');
+    await page.getByLabel('Search volumes').fill(name);
+    // Before that, a row may be another one in the moment of the click.
+    await page.waitForFunction((text) => {
+        const names = document.querySelectorAll('#list-volumes .row:not([hidden]) .name');
+        return names.length > 0 && [...names].every((one) => one.textContent.includes(text));
+    }, name);
+    await volumes.getByText(name, { exact: true }).first().click();
+    await detail.getByRole('heading', { name, exact: true }).waitFor();
+}
+
+async function answer(button, fields) {
+    for (const [label, value] of Object.entries(fields))
+        await dialog.getByLabel(label, { exact: true }).fill(value);
+    await dialog.getByRole('button', { name: button, exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+}
+
+async function move(name, node) {
+    await openVolume(name);
+    await detail.getByRole('button', { name: 'Move' }).click();
+    await dialog.getByLabel('To node').selectOption(node);
+    await dialog.getByRole('button', { name: 'Move' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+}
+
+async function done(bar) {
+    return Number(await bar.getAttribute('value'));
+}
+
+await check('both nodes are shown', async () => {
+    await go('nodes');
+    for (const node of ['node-1', 'node-2'])
+        await page.getByRole('row').filter({ hasText: node }).getByText('ready').waitFor();
+});
+
+await check('without a token nothing can be changed', async () => {
+    await openVolume('large');
+    await detail.getByText('directory').waitFor();
+    for (const name of ['New volume', 'Clone', 'Snapshot', 'Move', 'Delete'])
+        expect(
+            (await page.getByRole('button', { name, exact: true }).count()) === 0,
+            `there is a button ${name}`,
+        );
+});
+
+await check("a token that is not the server's is refused", async () => {
+    await page.getByRole('button', { name: 'Read only' }).click();
+    await dialog.getByLabel('Token', { exact: true }).fill('not-the-token-of-this-server');
+    await dialog.getByRole('button', { name: 'Use it' }).click();
+    await dialog.getByRole('alert').filter({ hasText: /./ }).waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Read only' }).waitFor();
+    forgive('status of 401');
+});
+
+await check('the token is accepted', giveToken);
+
+await check('a volume is made', async () => {
+    await go('volumes');
+    await page.getByLabel('Search volumes').fill('');
+    await page.getByRole('button', { name: 'New volume' }).click();
+    await dialog.getByLabel('Node').selectOption('node-1');
+    await answer('Create', { Name: 'website', Size: '2' });
+    await detail.getByRole('heading', { name: 'website', exact: true }).waitFor();
+    await detail.getByText('of 2 GiB').or(detail.getByText('2 GiB')).first().waitFor();
+    await volumes.getByRole('row').filter({ hasText: 'website' }).waitFor();
+});
+
+await check('what the server refuses is said in the dialog', async () => {
+    await page.getByRole('button', { name: 'New volume' }).click();
+    await dialog.getByLabel('Node').selectOption('node-1');
+    await dialog.getByLabel('Name').fill('website');
+    await dialog.getByLabel('Size').fill('7');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await dialog.getByRole('alert').filter({ hasText: /./ }).waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    forgive('status of 409');
+});
+
+await check('a snapshot is taken and appears in the lineage', async () => {
+    await openVolume('website');
+    await detail.getByRole('button', { name: 'Snapshot' }).click();
+    await answer('Take the snapshot', { Name: 'website-monday' });
+    await lineage.getByRole('link', { name: 'website-monday' }).waitFor();
+});
+
+await check('a clone of the volume appears in the lineage', async () => {
+    await detail.getByRole('button', { name: 'Clone' }).click();
+    await answer('Clone', { Name: 'website-staging' });
+    await openVolume('website');
+    await lineage.getByRole('link', { name: 'website-staging' }).waitFor();
+});
+
+await check('a clone of the snapshot appears below it', async () => {
+    await lineage.getByRole('link', { name: 'website-monday' }).click();
+    await detail.getByText('snapshot', { exact: true }).first().waitFor();
+    await detail.getByRole('button', { name: 'Clone' }).click();
+    await answer('Clone', { Name: 'website-restored' });
+    await openVolume('website-restored');
+    await lineage.getByRole('link', { name: 'website-monday' }).waitFor();
+    expect((await lineage.locator('li').count()) === 4, 'the lineage has not four members');
+    await page.getByLabel('Search volumes').fill('');
+    await volumes.getByText('large', { exact: true }).waitFor();
+    await picture('volumes');
+});
+
+await check('a move shows its progress', async () => {
+    await move('large', 'node-2');
+    await page.getByRole('link', { name: 'Operations' }).click();
+    const bar = page.getByRole('progressbar', { name: /large/ });
+    await bar.waitFor();
+    await page.waitForFunction(() => document.querySelector('#view progress')?.value > 0);
+    const first = await done(bar);
+    await page.waitForFunction(
+        (before) => document.querySelector('#view progress')?.value > before,
+        first,
+    );
+    await page.waitForFunction(() =>
+        /iB\/s/.test(document.querySelector('#view tbody')?.textContent ?? ''),
+    );
+    await picture('operations');
+});
+
+await check('the move is cancelled, and the volume stays where it is', async () => {
+    await page.getByRole('button', { name: /^Cancel: .*large/ }).click();
+    await page
+        .getByRole('row')
+        .filter({ hasText: 'large' })
+        .getByText('cancelled', { exact: true })
+        .waitFor();
+    await openVolume('large');
+    await detail.locator('dd').getByText('node-1', { exact: true }).first().waitFor();
+});
+
+await check('a small volume moves', async () => {
+    await move('website-staging', 'node-2');
+    await openVolume('website-staging');
+    await detail.locator('dd').getByText('node-2', { exact: true }).first().waitFor();
+});
+
+await check('a volume is deleted', async () => {
+    await openVolume('website-restored');
+    await detail.getByRole('button', { name: 'Delete' }).click();
+    await answer('Delete', {});
+    await page.getByLabel('Search volumes').fill('website-restored');
+    await volumes.getByText('Nothing fits the search.').waitFor();
+});
+
+for (const view of ['nodes', 'snapshots', 'connections', 'exports', 'latencies']) {
+    await go(view);
+    await page.waitForTimeout(1000);
+    await picture(view);
+}
+await finish();

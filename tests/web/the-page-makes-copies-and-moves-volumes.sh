@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# In a real browser on a node of a cluster of two: create, snapshot, clone, move, watch the progress, cancel, delete.
+# time-limit: 240
+if [ -z "${OWN_NAMESPACE:-}" ]; then
+    unshare --mount --net true 2>/dev/null || { echo "needs the right to make namespaces"; exit 77; }
+    OWN_NAMESPACE=1 exec unshare --mount --net "$0" "$@"
+fi
+source "$(dirname "$0")/../moves.sh"
+source "$(dirname "$0")/../web.sh"
+need_peers web
+make_token
+
+NODES=(node-1 node-2)
+make_machines registry "${NODES[@]}"
+start_registry
+start_node 1 --http "$PAGE_ADDRESS" --http-token-file "$TOKEN_FILE"
+start_node 2
+wait_until_settled 2
+at_node 1 volume create large --node node-1 >/dev/null
+fill 1 large 60000000
+slow_down 1 8mbit
+IN=node-1 browse changes
