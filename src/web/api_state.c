@@ -278,10 +278,9 @@ print_stats(struct api_request *request, const char *name, bool may_ask)
     Skycap__V1__RepositoryStatsRequest asked = SKYCAP__V1__REPOSITORY_STATS_REQUEST__INIT;
     Skycap__V1__RepositoryStatsReply *stats = NULL;
     asked.repository = (char *)name;
-    struct error *error AUTO(error_cleanup) =
-        may_ask ? api_ask(request->api, request->arena, REPOSITORY_MS,
-                          "skycap.v1.Repositories/Stats", &asked, &stats)
-                : NULL;
+    if (may_ask) /* an error leaves the answer empty: null */
+        error_free(api_ask(request->api, request->arena, REPOSITORY_MS,
+                           "skycap.v1.Repositories/Stats", &asked, &stats));
     print_count(&request->out, "snapshots", stats, stats ? stats->snapshots : 0);
     print_count(&request->out, "storedBytes", stats, stats ? stats->bytes_stored : 0);
 }
@@ -293,10 +292,9 @@ print_last_export(struct api_request *request, const char *name, bool may_ask)
     Skycap__V1__ListExportsReply *reply = NULL;
     const Google__Protobuf__Timestamp *last = NULL;
     asked.repository = (char *)name;
-    struct error *error AUTO(error_cleanup) =
-        may_ask ? api_ask(request->api, request->arena, REPOSITORY_MS,
-                          "skycap.v1.Repositories/ListExports", &asked, &reply)
-                : NULL;
+    if (may_ask) /* an error leaves the answer empty: null */
+        error_free(api_ask(request->api, request->arena, REPOSITORY_MS,
+                           "skycap.v1.Repositories/ListExports", &asked, &reply));
     for (size_t i = 0; reply && i < reply->n_exports; i++) {
         const Google__Protobuf__Timestamp *time = reply->exports[i]->exported;
         if (time && (!last || time->seconds > last->seconds))
