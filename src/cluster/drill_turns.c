@@ -216,9 +216,9 @@ drill_turns_succeed(struct drill_turns *turns, const char *repository)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct drill_row turn;
     pthread_mutex_lock(&turns->lock);
-    struct error *error AUTO(error_cleanup) =
-        turns->store ? read_turn(turns, repository, &arena, &turn)
-                     : error_new(CODE_UNAVAILABLE, "stopped");
+    struct error *error AUTO(error_cleanup) = turns->store
+                                                  ? read_turn(turns, repository, &arena, &turn)
+                                                  : error_new(CODE_UNAVAILABLE, "stopped");
     if (!error) {
         turn.success_ns = clock_unix_ns();
         error = write_turn(turns, repository, &arena, &turn);

@@ -59,9 +59,9 @@ struct driver_options {
     bool is_in_cluster;              /* other nodes have connections of the same name */
     const struct repository_places *repositories; /* for exports; NULL: none */
     struct drill_turns *turns;                    /* NULL: no repositories */
-    const char *instance;            /* of this process, unique; sent with calls to find loops */
-    int64_t max_calls;               /* at a time */
-    uint32_t timeout_ms;             /* of a call */
+    const char *instance; /* of this process, unique; sent with calls to find loops */
+    int64_t max_calls;    /* at a time */
+    uint32_t timeout_ms;  /* of a call */
     const struct driver_facts *remembered; /* from the store; NULL: none */
     struct fact_changes *changes;          /* notified of changes; may be NULL */
     struct runtime *runtime;

@@ -47,16 +47,16 @@ struct repository_nodes {
 };
 
 struct repository_options {
-    const char *url; /* file:///PATH, s3://HOST[:PORT]/BUCKET[/PREFIX], or node://NODE/NAME */
-    const char *key_file;         /* NULL: the repository is not encrypted */
+    const char *url;      /* file:///PATH, s3://HOST[:PORT]/BUCKET[/PREFIX], or node://NODE/NAME */
+    const char *key_file; /* NULL: the repository is not encrypted */
     const char *credentials_file; /* for S3 */
     const char *authorities_file; /* for S3: certificates to trust; NULL: those of the system */
     const char *region;           /* for S3; NULL: us-east-1 */
     bool uses_plain_http;         /* for S3: no TLS; for tests */
     const struct repository_nodes *nodes; /* NULL: there are none */
-    const char *cache_directory;  /* for the local index; NULL: a temporary one in /tmp */
-    const struct log *log;        /* may be NULL */
-    unsigned threads;             /* that compress and seal; 0: one for each CPU, at most four */
+    const char *cache_directory;          /* for the local index; NULL: a temporary one in /tmp */
+    const struct log *log;                /* may be NULL */
+    unsigned threads; /* that compress and seal; 0: one for each CPU, at most four */
     /*
      * Once it is true, requests to a server that does not answer are not repeated. Outlives the
      * repository. NULL: they are, for some seconds.

@@ -81,7 +81,7 @@ struct engine {
     const char *cache_directory;                  /* for what can be made again */
     struct repository_pool repository_pool;
     _Atomic(const struct repository_nodes *) repository_nodes; /* as `remote` */
-    atomic_bool is_stopping; /* engine_stop was called */
+    atomic_bool is_stopping;                                   /* engine_stop was called */
     struct {
         pthread_mutex_t lock;
         struct frozen_mount *first; /* whose child has not ended yet */

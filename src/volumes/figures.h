@@ -2,8 +2,8 @@
 /*
  * Figures of an engine for metrics: pools, volumes and snapshots by state, operations, and how full
  * single volumes are. Counting reads every row, so a count is valid for a hundred times as long as
- * it took, and 10 seconds at least if nothing has changed: counting takes at most a hundredth of the time however often it
- * is asked for. The same is true of measuring the volumes.
+ * it took, and 10 seconds at least if nothing has changed: counting takes at most a hundredth of
+ * the time however often it is asked for. The same is true of measuring the volumes.
  */
 #ifndef VOLUMES_FIGURES_H
 #define VOLUMES_FIGURES_H

@@ -24,12 +24,12 @@ struct connections_options {
     const char *node_id;
     const struct text_map *topology; /* of this node, beside its id; NULL: none */
     bool is_in_cluster;
-    const atomic_bool *is_draining; /* no new volumes are placed on this node */
+    const atomic_bool *is_draining;               /* no new volumes are placed on this node */
     const struct repository_places *repositories; /* of this node; NULL: none */
     struct drill_turns *turns;                    /* of their drills; NULL: no repositories */
-    const char *instance;           /* of this process, unique */
-    struct store *store;            /* remembers the driver of each name */
-    struct fact_changes *changes;   /* notified when files or drivers change */
+    const char *instance;                         /* of this process, unique */
+    struct store *store;                          /* remembers the driver of each name */
+    struct fact_changes *changes;                 /* notified when files or drivers change */
     struct runtime *runtime;
     const struct log *log;
 };

@@ -63,8 +63,8 @@ read_map(const struct setting *map, const char *directory, struct arena *arena,
          struct repository_place *out)
 {
     static const char *const known[] = {
-        "url",        "key-file", "encrypted", "credentials-file", "authorities-file", "region",
-        "plain-http", "drill",    "shared",    NULL};
+        "url",    "key-file",   "encrypted", "credentials-file", "authorities-file",
+        "region", "plain-http", "drill",     "shared",           NULL};
     struct repository_options *options = &out->options;
     bool is_encrypted = true;
     struct error *error = settings_check_keys(map, known);

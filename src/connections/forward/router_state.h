@@ -23,9 +23,9 @@ struct router {
     const char *node_id;
     const struct repository_places *repositories; /* NULL: none */
     struct drill_turns *turns;                    /* of their drills; NULL: no repositories */
-    bool is_node;             /* the node side is served */
-    bool advertises_csi_1_13; /* capabilities that came with CSI 1.13 */
-    bool has_files;           /* --connections */
+    bool is_node;                                 /* the node side is served */
+    bool advertises_csi_1_13;                     /* capabilities that came with CSI 1.13 */
+    bool has_files;                               /* --connections */
     struct runtime *runtime;
     const struct log *log;
     char data_directory[PATH_MAX];

@@ -17,9 +17,12 @@
 static bool
 may_be_called(const struct method *method)
 {
-    static const char *const services[] = {"/csi.v1.Controller/",   "/csi.v1.GroupController/",
-                                           "/skycap.v1.Inventory/", "/skycap.v1.Operations/",
-                                           "/skycap.v1.Mover/",     "/skycap.v1.Replicator/",
+    static const char *const services[] = {"/csi.v1.Controller/",
+                                           "/csi.v1.GroupController/",
+                                           "/skycap.v1.Inventory/",
+                                           "/skycap.v1.Operations/",
+                                           "/skycap.v1.Mover/",
+                                           "/skycap.v1.Replicator/",
                                            "/skycap.v1.Repositories/Export",
                                            "/skycap.v1.Repositories/Import"};
     for (size_t i = 0; i < COUNT_OF(services); i++)
