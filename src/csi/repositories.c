@@ -20,18 +20,6 @@
 
 #define LIST_MS 3000u /* how long List waits for a repository */
 
-static bool
-is_cancelled(void *context)
-{
-    return call_is_cancelled(context);
-}
-
-struct patience
-repositories_patience(struct call *call)
-{
-    return (struct patience){.is_over = is_cancelled, .context = call};
-}
-
 /* ---- repositories ---- */
 
 static struct error *

@@ -7,6 +7,8 @@
 #include "proto/repositories.pb-c.h"
 #include "repository/patience.h"
 
+/* ---- repositories_patience.c ---- */
+
 /* Until the client does not wait any more. */
 struct patience repositories_patience(struct call *call);
 

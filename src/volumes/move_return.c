@@ -7,52 +7,16 @@
  * write afterwards.
  */
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "volumes/attached.h"
 #include "volumes/data_lock.h"
-#include "volumes/handle.h"
 #include "volumes/move.h"
 #include "volumes/move_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
-#define AWAIT_MS 3000
-#define AWAIT_STEP_MS 20
 #define SNAPSHOT_STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 /* ---- marking ---- */
-
-bool
-move_is_superseding(const volume_record *volume, const struct owner *owner)
-{
-    bool is_recovery = volume->recovered_epoch == volume->epoch; /* its data is in a snapshot */
-    return owner->recovered_epoch >= volume->epoch && !is_recovery;
-}
-
-struct error *
-move_supersede_held(struct engine *engine, struct held_volume *held, const struct owner *owner,
-                    struct arena *arena)
-{
-    volume_record *volume = held->record;
-    bool was_here = volume->state != VOLUME_STATE(INCOMING) || volume->move->was_here;
-    volume->state = VOLUME_STATE(SUPERSEDED);
-    volume->epoch = owner->epoch;
-    volume->recovered_epoch = owner->recovered_epoch ? owner->recovered_epoch : owner->epoch;
-    volume->n_attachments = 0; /* what the orchestrator says does not count any more */
-    move_rows_set_node(volume, owner->node_id, arena);
-    volume->move->was_here = was_here;
-    struct error *error = move_rows_write(engine, volume, arena);
-    if (error)
-        return error;
-    attached_remove(engine, volume->handle);
-    log_error(engine->log,
-              "another node has recovered a volume that is still here: its users must be stopped",
-              LOG_TEXT("handle", volume->handle), LOG_TEXT("node", owner->node_id),
-              LOG_NUMBER("epoch", (int64_t)owner->epoch));
-    return NULL;
-}
 
 /*
  * MOVING and INCOMING rows find out themselves: move_decide.c. The same epoch: a registry without
@@ -141,37 +105,6 @@ move_reconcile(struct engine *engine, bool *is_complete)
     if (reconciling.is_complete)
         atomic_store(&engine->compared_returns, returns + 1);
     return NULL;
-}
-
-/* ---- waiting for the first comparison ---- */
-
-bool
-move_is_reconciled(struct engine *engine)
-{
-    const struct move_cluster *cluster = atomic_load(&engine->moves);
-    uint64_t since_ms;
-    return cluster && atomic_load(&engine->compared_returns) ==
-                          cluster->returns(cluster->context, &since_ms) + 1;
-}
-
-/* `since_ms` is of the node's return, or 0: then the start counts. */
-static bool
-is_worth_waiting(const struct engine *engine)
-{
-    const struct move_cluster *cluster = atomic_load(&engine->moves);
-    uint64_t since_ms = 0;
-    if (cluster)
-        cluster->returns(cluster->context, &since_ms);
-    return handle_now_ms(engine) - engine->started_ms < AWAIT_MS ||
-           (since_ms && clock_now_ms() - since_ms < AWAIT_MS);
-}
-
-void
-move_await_reconciled(struct engine *engine)
-{
-    while (engine->home[0] && !move_is_reconciled(engine) && is_worth_waiting(engine) &&
-           !ops_is_stopped(engine->ops))
-        usleep(AWAIT_STEP_MS * 1000);
 }
 
 /* ---- keeping ---- */
