@@ -89,13 +89,14 @@ api_print_degraded(struct api_request *request)
     return error;
 }
 
-/* Volumes and snapshots that users see. */
+/* Volumes and snapshots that users see. In a cluster these would be those of this node only. */
 static void
 print_counts(struct api_request *request)
 {
     struct figures figures = {0};
     const struct api_options *options = &request->api->options;
-    bool is_known = options->figures(options->context, &figures) && figures.is_counted;
+    bool is_known = !options->is_in_cluster && options->figures(options->context, &figures) &&
+                    figures.is_counted;
     uint64_t volumes = 0, snapshots = figures.snapshots[0] + figures.snapshots[1];
     for (size_t i = 0; i < FIGURES_VOLUME_STATES; i++)
         if (i == SKYCAP__RECORDS__VOLUME_RECORD__STATE__READY ||

@@ -378,6 +378,7 @@ function drawAll() {
         $(`list-${kind}`).hidden = state.view !== kind;
         lists[kind].button.hidden = !state.canChange;
     }
+    state.totals = { volumes: navCount('volumes'), snapshots: navCount('snapshots') };
     if (!place.list) render($('view'), views[state.view](state, actions));
     detail.draw();
     document.body.classList.toggle('stale', state.isLost);

@@ -29,7 +29,7 @@ function tile(label, value, note) {
 }
 
 function tiles(state) {
-    const { overview, operations } = state;
+    const { totals, operations } = state;
     const nodes = state.nodes?.nodes ?? [];
     const ready = nodes.filter((node) => node.state === 'ready').length;
     const running = operations.filter((operation) => operation.state === 'running').length;
@@ -44,8 +44,8 @@ function tiles(state) {
             state.nodes &&
                 (ready === nodes.length ? 'all ready' : `${count(nodes.length - ready)} not ready`),
         ),
-        tile('Volumes', count(overview?.volumes)),
-        tile('Snapshots', count(overview?.snapshots)),
+        tile('Volumes', count(totals.volumes)),
+        tile('Snapshots', count(totals.snapshots)),
         tile(
             'Free',
             sized.length > 0 ? bytes(sum('availableBytes')) : NONE,
