@@ -34,7 +34,7 @@ api_print_operation(struct json_writer *out, const Skycap__V1__Operation *operat
     json_writer_text(out, "kind", operation->kind);
     json_writer_text(out, "subject", operation->subject);
     json_writer_text(out, "subjectName", subject_name);
-    json_writer_text(out, "node", "");
+    json_writer_text(out, "node", operation->node_id);
     json_writer_text(out, "state", api_operation_state(operation));
     json_writer_number(out, "done", operation->done);
     json_writer_number(out, "total", operation->total);
