@@ -214,10 +214,9 @@ progress_follow(struct client *client, const char *id)
 /* ---- asking for what may take long ---- */
 
 static bool
-is_under_way(const struct client *client, const struct error *error)
+is_under_way(const struct error *error)
 {
-    return error && client_has_time(client) &&
-           (error->code == CODE_ABORTED || error->code == CODE_DEADLINE_EXCEEDED);
+    return error && (error->code == CODE_ABORTED || error->code == CODE_DEADLINE_EXCEEDED);
 }
 
 struct error *
@@ -268,7 +267,7 @@ progress_ask(struct client *client, const char *method, const void *request, pro
 {
     uint64_t wait_ms = isatty(STDERR_FILENO) ? SOON_MS : LATE_MS;
     struct error *error = client_ask_within(client, wait_ms, method, request, reply);
-    for (int i = 0; i < MOST_TRIES && is_under_way(client, error); i++) {
+    for (int i = 0; i < MOST_TRIES && is_under_way(error) && client_has_time(client); i++) {
         struct error *failure = wait_for_copy(client, find, name);
         error_free(error);
         if (failure)
@@ -276,7 +275,7 @@ progress_ask(struct client *client, const char *method, const void *request, pro
         wait_ms = wait_ms < LATE_MS ? 2 * wait_ms : LATE_MS;
         error = client_ask_within(client, wait_ms, method, request, reply);
     }
-    if (error && error->code == CODE_DEADLINE_EXCEEDED && !client_has_time(client))
+    if (is_under_way(error) && !client_has_time(client))
         return time_limit_error(error, name);
     return error;
 }

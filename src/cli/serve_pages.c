@@ -153,7 +153,7 @@ serve_pages_open(struct process *process, const struct serve_settings *settings)
         .host_count = settings->http_hosts.count,
         .log = &process->log,
     };
-    error = http_open(&options, &process->http);
+    error = error_wrap(http_open(&options, &process->http), "--http");
     if (!error)
         api_set_place(process->api, http_is_loopback(process->http));
     return error;

@@ -26,8 +26,10 @@ struct cluster {
     struct announcer *announcer;
     struct node_watcher *watcher;
     struct store *rows;
-    atomic_bool is_known;    /* all members have been told once */
-    atomic_uint unannounced; /* connections of this node */
+    atomic_bool is_known;        /* all members have been told once */
+    atomic_uint unannounced;     /* connections of this node */
+    atomic_ullong registered_ms; /* when the last attempt that has succeeded began; 0: none has */
+    atomic_ullong attempt_ms;    /* when the one in progress began; 0: none is */
     atomic_ullong returns, returned_ms;
     struct cluster_metrics metrics;
 
@@ -87,24 +89,45 @@ note_completed(void *context)
 
 /*
  * Others see this node as lost when its registration is three times as old as a renewal should be.
- * It counts as one that was away a little earlier, because they use their own clocks.
+ * It counts as away a little earlier, because they use their own clocks. An attempt counts from its
+ * beginning: it may have taken effect then, and its answer may be late.
  */
-static void
-note_registered(void *context, uint64_t age_ms)
+static bool
+is_away(const struct cluster *cluster)
 {
-    struct cluster *cluster = context;
-    if (age_ms <= UINT64_C(2) * renew_ms(cluster))
-        return;
-    atomic_store(&cluster->returned_ms, clock_now_ms());
-    atomic_fetch_add(&cluster->returns, 1);
+    return clock_boot_ms() - atomic_load(&cluster->registered_ms) > UINT64_C(2) * renew_ms(cluster);
 }
 
-uint64_t
-cluster_returns(const struct cluster *cluster, uint64_t *since_ms)
+static void
+note_attempt(void *context)
 {
-    uint64_t returns = atomic_load(&cluster->returns);
-    *since_ms = atomic_load(&cluster->returned_ms);
-    return returns;
+    struct cluster *cluster = context;
+    atomic_store(&cluster->attempt_ms, clock_boot_ms());
+}
+
+static void
+note_result(void *context, const struct error *error)
+{
+    struct cluster *cluster = context;
+    if (!error && is_away(cluster)) {
+        atomic_store(&cluster->returned_ms, clock_boot_ms());
+        atomic_fetch_add(&cluster->returns, 1);
+    }
+    if (!error)
+        atomic_store(&cluster->registered_ms, atomic_load(&cluster->attempt_ms));
+    atomic_store(&cluster->attempt_ms, 0);
+}
+
+struct move_presence
+cluster_presence(const struct cluster *cluster)
+{
+    uint64_t returned_ms = atomic_load(&cluster->returned_ms);
+    return (struct move_presence){
+        .is_away = is_away(cluster),
+        .is_trying = atomic_load(&cluster->attempt_ms) != 0,
+        .returns = atomic_load(&cluster->returns),
+        .since_return_ms = returned_ms ? clock_boot_ms() - returned_ms : UINT64_MAX,
+    };
 }
 
 /* ---- remotes ---- */
@@ -333,7 +356,8 @@ open_announcer(struct cluster *cluster)
         .is_node = true,
         .address = options->address,
         .delay_ms = renew_ms(cluster),
-        .registered = note_registered,
+        .begins = note_attempt,
+        .ends = note_result,
         .context = cluster,
         .tls = options->tls,
         .runtime = options->runtime,

@@ -95,12 +95,8 @@ bool cluster_has_announced(const struct cluster *cluster);
 void cluster_begin_announcement(struct cluster *cluster);
 void cluster_end_announcement(struct cluster *cluster);
 
-/*
- * How often this node has registered when its last registration was so old that others may have
- * seen it as lost, or when it had none; `*since_ms`: when it did the last time, 0: never. Any
- * thread; does not block.
- */
-uint64_t cluster_returns(const struct cluster *cluster, uint64_t *since_ms);
+/* Any thread; does not block. */
+struct move_presence cluster_presence(const struct cluster *cluster);
 
 /* For the metrics: a move of a volume to this node has ended. Any thread. */
 void cluster_count_move(struct cluster *cluster, const struct move_measure *measure);

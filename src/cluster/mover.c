@@ -79,11 +79,11 @@ is_lost(void *context, const char *node_id)
     return members.is_known && (!member || member->is_expired);
 }
 
-static uint64_t
-returns(void *context, uint64_t *since_ms)
+static struct move_presence
+presence(void *context)
 {
     const struct mover *mover = context;
-    return cluster_returns(mover->cluster, since_ms);
+    return cluster_presence(mover->cluster);
 }
 
 /* ---- calls ---- */
@@ -268,7 +268,7 @@ mover_new(struct cluster *cluster, const char *connection, struct engine *engine
         .walk = walk,
         .find_home = find_home,
         .is_lost = is_lost,
-        .returns = returns,
+        .presence = presence,
         .describe = describe,
         .begin = begin,
         .give_up = give_up,

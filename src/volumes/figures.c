@@ -205,7 +205,7 @@ look_at_pool(struct backend *backend, struct figures_pool *out)
     *out = (struct figures_pool){.backend = backend->ops->name};
     struct error *error AUTO(error_cleanup) = backend_capacity(backend, &out->room);
     struct error *refusal AUTO(error_cleanup) = backend_check(backend);
-    struct error *unknown AUTO(error_cleanup) = backend_devices(backend, &out->devices);
+    error_free(backend_devices(backend, &out->devices)); /* then there are none to tell of */
     out->has_room = !error;
     out->is_writable = !refusal;
 }

@@ -9,31 +9,39 @@
 #define AWAIT_MS 3000
 #define AWAIT_STEP_MS 20
 
+/* Without a cluster yet, the node is away. */
+static struct move_presence
+find_presence(const struct engine *engine)
+{
+    const struct move_cluster *cluster = atomic_load(&engine->moves);
+    return cluster ? cluster->presence(cluster->context)
+                   : (struct move_presence){.is_away = true, .since_return_ms = UINT64_MAX};
+}
+
 bool
 move_is_reconciled(struct engine *engine)
 {
-    const struct move_cluster *cluster = atomic_load(&engine->moves);
-    uint64_t since_ms;
-    return cluster && atomic_load(&engine->compared_returns) ==
-                          cluster->returns(cluster->context, &since_ms) + 1;
+    struct move_presence presence = find_presence(engine);
+    return !presence.is_away && atomic_load(&engine->compared_returns) == presence.returns + 1;
 }
 
-/* `since_ms` is of the node's return, or 0: then the start counts. */
+/*
+ * After the start, after a return, and while the node tries to return: what it sends may have
+ * arrived. A registry that is not there fails at once, and is not waited for.
+ */
 static bool
 is_worth_waiting(const struct engine *engine)
 {
-    const struct move_cluster *cluster = atomic_load(&engine->moves);
-    uint64_t since_ms = 0;
-    if (cluster)
-        cluster->returns(cluster->context, &since_ms);
-    return handle_now_ms(engine) - engine->started_ms < AWAIT_MS ||
-           (since_ms && clock_now_ms() - since_ms < AWAIT_MS);
+    struct move_presence presence = find_presence(engine);
+    return presence.is_trying || presence.since_return_ms < AWAIT_MS ||
+           handle_now_ms(engine) - engine->started_ms < AWAIT_MS;
 }
 
 void
 move_await_reconciled(struct engine *engine)
 {
+    uint64_t end_ms = clock_now_ms() + AWAIT_MS;
     while (engine->home[0] && !move_is_reconciled(engine) && is_worth_waiting(engine) &&
-           !ops_is_stopped(engine->ops))
+           clock_now_ms() < end_ms && !ops_is_stopped(engine->ops))
         usleep(AWAIT_STEP_MS * 1000);
 }

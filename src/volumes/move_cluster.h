@@ -32,6 +32,14 @@ struct move_measure {
     uint64_t unavailable_ms; /* of one that has succeeded */
 };
 
+/* Whether the other nodes see this one. */
+struct move_presence {
+    bool is_away;   /* its registration is so old that they may take it for lost, or it has none */
+    bool is_trying; /* it is registering now */
+    uint64_t returns;         /* how often it has registered when it was away */
+    uint64_t since_return_ms; /* UINT64_MAX: it never did */
+};
+
 struct move_cluster {
     const struct ownership *owners;
     /*
@@ -53,11 +61,7 @@ struct move_cluster {
                           void *taker);
     /* It has not renewed its registration in time, or has none. */
     bool (*is_lost)(void *context, const char *node_id);
-    /*
-     * How often this node has registered after others may have seen it as lost, the first time
-     * included; `*since_ms`: when that was the last time, 0: never. Does not block.
-     */
-    uint64_t (*returns)(void *context, uint64_t *since_ms);
+    struct move_presence (*presence)(void *context); /* does not block */
 
     /* Calls to other nodes: see proto/move.proto. */
     struct error *(*describe)(void *context, const char *node_id, const char *handle,

@@ -95,8 +95,7 @@ move_reconcile(struct engine *engine, bool *is_complete)
     struct error *error = move_find_cluster(engine, &reconciling.cluster);
     if (error)
         return error;
-    uint64_t since_ms,
-        returns = reconciling.cluster->returns(reconciling.cluster->context, &since_ms);
+    uint64_t returns = reconciling.cluster->presence(reconciling.cluster->context).returns;
     bool is_known = knows_all(reconciling.cluster);
     error = reconciling.cluster->walk(reconciling.cluster->context, compare, &reconciling);
     if (error)

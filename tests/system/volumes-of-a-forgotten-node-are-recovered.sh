@@ -13,6 +13,9 @@ at_node 1 volume create data --node node-1 --size 100Mi >/dev/null
 id=$(id_of 1 data)
 greet 1 data old
 at_node 1 volume clone data copy --node node-2 >/dev/null
+# Nodes store whom they know every ten seconds.
+knows_node_1() { [ -n "$(sqlite3 "file:$SKYCAP_TMP/node-2.data/state.db?mode=ro" "SELECT key FROM entry WHERE key = 'member/node-1'")" ]; }
+wait_for $((20 * SLOWER)) knows_node_1 || fail "node-2 has not stored node-1"
 kill_node 1
 wait_until_lost 1
 at_node 3 node forget node-1 >/dev/null

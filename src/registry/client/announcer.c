@@ -203,14 +203,16 @@ log_change(const struct announcer *announcer, struct state *state, const struct 
     state->trouble = error ? error->code : CODE_OK;
 }
 
-/* The time before the call counts: it may take effect at once, and its answer may be late. */
-static void
-tell_registered(const struct announcer *announcer, uint64_t begun_ms, uint64_t *last_ms)
+static struct error *
+attempt(struct announcer *announcer, const char **how)
 {
-    uint64_t age_ms = *last_ms ? clock_boot_ms() - *last_ms : UINT64_MAX;
-    *last_ms = begun_ms;
-    if (announcer->options.registered)
-        announcer->options.registered(announcer->options.context, age_ms);
+    const struct announcer_options *options = &announcer->options;
+    if (options->begins)
+        options->begins(options->context);
+    struct error *error = register_once(announcer, how);
+    if (options->ends)
+        options->ends(options->context, error);
+    return error;
 }
 
 static void
@@ -218,18 +220,14 @@ run(void *argument)
 {
     struct announcer *announcer = argument;
     struct state state = {0};
-    uint64_t last_ms = 0;
     uint64_t pause_ms;
     uint64_t trouble_pause_ms = FIRST_PAUSE_MS;
     do {
         const char *how;
-        uint64_t begun_ms = clock_boot_ms();
-        struct error *error AUTO(error_cleanup) = register_once(announcer, &how);
+        struct error *error AUTO(error_cleanup) = attempt(announcer, &how);
         if (error && error->code == CODE_CANCELLED && !error->from_peer)
             break;
         log_change(announcer, &state, error, how);
-        if (!error)
-            tell_registered(announcer, begun_ms, &last_ms);
         if (!error)
             trouble_pause_ms = FIRST_PAUSE_MS;
         pause_ms = announcer->options.delay_ms;

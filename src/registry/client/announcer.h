@@ -27,10 +27,11 @@ struct announcer_options {
     const char *address; /* of the controller or node */
     uint32_t delay_ms;
     /*
-     * It is registered now; `age_ms`: since the last time, also while the machine was suspended;
-     * UINT64_MAX: never before. On the announcer's thread. NULL: nobody wants to know.
+     * Before each attempt to register, which may take effect before its answer is here; and after
+     * it, with its error or NULL. On the announcer's thread. NULL: nobody wants to know.
      */
-    void (*registered)(void *context, uint64_t age_ms);
+    void (*begins)(void *context);
+    void (*ends)(void *context, const struct error *error);
     void *context;
     struct tls_context *tls; /* NULL: plaintext; otherwise the server must be component.registry */
     struct runtime *runtime;
