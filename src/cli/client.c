@@ -300,7 +300,7 @@ note_missing(struct client *client, const char *names)
 struct error *
 client_ask_pages(struct client *client, const char *method, void *request, void *reply)
 {
-    ProtobufCMessage *all = NULL, *page;
+    ProtobufCMessage *all = NULL, *page = NULL;
     char **token = token_of(request, "starting_token");
     const char *missing;
     do {

@@ -97,12 +97,11 @@ static void
 print_names(const char *kind, size_t size, const char *beginning)
 {
     struct client client AUTO(client_close) = {.flags.timeout_s = PATIENCE_S};
-    struct error *error AUTO(error_cleanup) = NULL;
     client_init(&client);
     if (memmem(kind, size, "VOLUME", 6))
-        error = print_volumes(&client, beginning);
+        error_free(print_volumes(&client, beginning));
     else if (memmem(kind, size, "SNAPSHOT", 8))
-        error = print_snapshots(&client, beginning);
+        error_free(print_snapshots(&client, beginning));
 }
 
 /* The word at this position of the usage. One with "..." stands for all that follow. */

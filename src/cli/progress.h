@@ -26,7 +26,7 @@ struct progress_bar {
 };
 
 /* Draws it in the place of the last one. */
-void progress_draw(struct progress_bar *bar, const Skycap__V1__Operation *operation);
+void progress_draw(struct progress_bar *progress, const Skycap__V1__Operation *operation);
 /* Removes it; the result follows. */
 void progress_wipe(const struct progress_bar *bar);
 

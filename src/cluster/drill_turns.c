@@ -221,8 +221,7 @@ drill_turns_succeed(struct drill_turns *turns, const char *repository)
                                                   : error_new(CODE_UNAVAILABLE, "stopped");
     if (!error) {
         turn.success_ns = clock_unix_ns();
-        error = write_turn(turns, repository, &arena, &turn);
+        error_free(write_turn(turns, repository, &arena, &turn)); /* else there is another drill */
     }
-    /* What is not written leads to another drill. */
     pthread_mutex_unlock(&turns->lock);
 }

@@ -35,6 +35,13 @@ print_value(struct buffer *out, const char *family, const struct known *known, d
     buffer_print(out, "} %.15g\n", value);
 }
 
+static double
+seconds_of(int64_t ns)
+{
+    int64_t seconds = ns / 1000000000;
+    return (double)seconds;
+}
+
 static void
 print_exports(struct buffer *out, const struct known *all, size_t count)
 {
@@ -56,7 +63,7 @@ print_exports(struct buffer *out, const struct known *all, size_t count)
                             "When an export to the repository succeeded last; 0: never.");
     for (size_t i = 0; i < count; i++)
         print_value(out, "skycap_export_last_success_timestamp_seconds", &all[i],
-                    (double)(all[i].exported_ns / 1000000000));
+                    seconds_of(all[i].exported_ns));
 }
 
 static void
@@ -75,7 +82,7 @@ print_drills(struct buffer *out, const struct known *all, size_t count)
                             "When a restore drill succeeded last; 0: never.");
     for (size_t i = 0; i < count; i++)
         print_value(out, "skycap_drill_last_success_timestamp_seconds", &all[i],
-                    (double)(all[i].drilled_ns / 1000000000));
+                    seconds_of(all[i].drilled_ns));
 }
 
 void

@@ -28,6 +28,6 @@ void patience_end(struct patience *patience);
 bool patience_is_over(void);
 
 /* As pthread_create. The thread has the patience of this one, and ends before that does. */
-int patience_start_thread(pthread_t *thread, void *(*run)(void *context), void *context);
+int patience_start_thread(pthread_t *thread, void *(*work)(void *context), void *context);
 
 #endif

@@ -43,7 +43,7 @@ find_place(struct call *call, const char *name, struct repository_place *out)
 static struct error *
 open_directory(struct call *call, const char *name, bool creates, struct objects **out)
 {
-    struct repository_place place;
+    struct repository_place place = {.options.url = ""};
     struct error *error = find_place(call, name, &place);
     if (error)
         return error;

@@ -92,7 +92,7 @@ first_after(const struct place *place, const char *handle)
 static const struct row *
 find_row(const struct place *place, const char *handle)
 {
-    size_t after = first_after(place, handle);
+    size_t after = place->rows ? first_after(place, handle) : 0;
     return after && strcmp(place->rows[after - 1].handle, handle) == 0 ? &place->rows[after - 1]
                                                                        : NULL;
 }
@@ -116,12 +116,12 @@ replace(struct seen_volumes *seen, struct place *place, size_t first, size_t end
 {
     struct row *fresh = memory_resize(NULL, (page->count + 1) * sizeof *fresh);
     size_t rest = place->count - end, count = first + page->count + rest;
+    size_t most = count > place->count ? count : place->count; /* before the rest has moved */
     for (size_t i = 0; i < page->count; i++)
         fresh[i] = new_row(place, &page->items[i]);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; place->rows && i < end; i++)
         free(place->rows[i].handle);
-    if (count > place->count)
-        place->rows = memory_resize(place->rows, count * sizeof *place->rows);
+    place->rows = memory_resize(place->rows, (most + 1) * sizeof *place->rows);
     if (rest)
         memmove(&place->rows[first + page->count], &place->rows[end], rest * sizeof *place->rows);
     if (page->count)

@@ -30,6 +30,7 @@ find_in(const char *table, uint16_t port, struct owner *out)
     FILE *file = fopen(table, "re");
     while (file && !is_found && fgets(line, sizeof line, file)) {
         unsigned there, state;
+        /* The kernel's own text. NOLINTNEXTLINE(cert-err34-c) */
         is_found = sscanf(line, " %*u: %*[0-9A-F]:%x %*s %x %*s %*s %*s %u %*s %lu", &there, &state,
                           &out->user, &out->inode) == 4 &&
                    there == port && state == LISTENING;
