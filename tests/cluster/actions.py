@@ -43,6 +43,11 @@ def node_of(volume):
     return terms[0]["segments"].get(TOPOLOGY) if len(terms) == 1 else None
 
 
+def is_of_node_that_answers(entry):
+    """The volumes of a node that does not answer are listed as they were seen last, and say so."""
+    return not entry.get("status", {}).get("volumeCondition", {}).get("abnormal", False)
+
+
 class Actions:
     def __init__(self, lab, model, journal, moves):
         self.lab = lab
@@ -218,8 +223,8 @@ class Actions:
             thing.node = node_of(answer.reply["volume"]) or thing.node
         return answer.is_ok
 
-    def list_ids(self, node, is_snapshot, page=0):
-        """The ids of a whole list, in its order, or None."""
+    def list_ids(self, node, is_snapshot, page=0, is_told=lambda entry: True):
+        """The ids of a whole list, in its order, or None; of entries for which is_told is true."""
         method = "ListSnapshots" if is_snapshot else "ListVolumes"
         ids, token = [], ""
         while True:
@@ -227,7 +232,7 @@ class Actions:
             answer = self.call(node, method, method, request)
             if not answer.is_ok:
                 return None
-            for entry in answer.reply.get("entries", []):
+            for entry in filter(is_told, answer.reply.get("entries", [])):
                 ids.append(
                     entry["snapshot"]["snapshotId"] if is_snapshot else entry["volume"]["volumeId"]
                 )
@@ -240,7 +245,7 @@ class Actions:
         deleted = self.model.ids_deleted()
         if not self.journal.is_calm:  # a node with a copy may not have heard of it
             deleted = {one: name for one, name in deleted.items() if one not in self.model.spread}
-        ids = self.list_ids(node, is_snapshot, page)
+        ids = self.list_ids(node, is_snapshot, page, is_of_node_that_answers)
         for one in ids or []:
             if one in deleted:
                 self.journal.problem(f"{deleted[one]} was deleted, and {node} lists it")
