@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The front door; `make help` lists the targets. Meson and ninja do the building.
+# Targets for people; `make help` lists them. Meson and ninja do the building.
 #
 #   T=part        run only the tests whose name has this part, e.g. make test T=stale-socket
 #   V=1           show the output of every test
@@ -52,7 +52,7 @@ build: $(BUILD)/build.ninja ## build the program and its tests in build/
 run: build ## build, then serve CSI on run/csi.sock with data in run/data (Ctrl-C stops it)
 	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
 	@mkdir -p run
-	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --greet
+	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --http 127.0.0.1:0 --greet
 
 test: build ## build, then run every test that can run here
 	@$(NEED) test
@@ -71,15 +71,15 @@ kubernetes: build ## give the manifests and the Helm chart to a real kube-apiser
 	@tests/peers/install --only apiserver
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tests/kubernetes/run
 
-check: build ## formatter, linters, layer rule, headers, licence lines, docs against --help
+check: build ## formatter, linters, layer rule, headers, licence lines, documents against the program
 	@$(NEED) check
 	@tools/check $(BUILD)
 
-bench: build ## every figure beside a peer, in one run
+bench: build ## measure everything, next to other programs
 	@$(NEED) bench
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) bench/run
 
-demo: build ## a tour: make, publish, clone and snapshot a volume; as root also a cluster of two nodes
+demo: build ## a tour: create, publish, clone and snapshot a volume; as root also a cluster of two nodes
 	@[ "$$(id -u)" != 0 ] || { $(NEED) demo; }
 	@SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo
 	@[ "$$(id -u)" != 0 ] || SKYCAP_BUILD=$(CURDIR)/$(BUILD) tools/demo-cluster

@@ -198,15 +198,6 @@ def host_stack(bench):
     return [Place("directory (host-path, local-path)", bench.directory / "host"), Place("disk", bench.disk("disk"))]
 
 
-def default_stack(bench):
-    """The default pool; beside it, if there is an earlier version of skycap, the pool that it makes."""
-    places = file_stack("btrfs", ON_BTRFS)(bench)
-    if bench.before:
-        call = bench.serve("before", "--backend", "btrfs", "--pool-size", POOL_SIZE, program=bench.before)
-        places += [Place(BEFORE + kind.name, bench.publish(call, kind, "before")) for kind in (TREE, EXT4)]
-    return places
-
-
 def file_stack(fs, kinds):
     """A pool in a file of the host's file system."""
     def stack(bench):
@@ -229,6 +220,16 @@ def disk_stack(fs, kinds):
     return stack
 
 
+def earlier_stack(bench):
+    """The default pool of this version beside that of an earlier one. Each pool has the same two volumes: how much a pool
+    holds, and how often it was written, changes its speed."""
+    places = []
+    for name, label, program in (OURS, "now", bench.skycap), (BEFORE, "before", bench.before):
+        call = bench.serve(label, "--backend", "btrfs", "--pool-size", POOL_SIZE, program=program)
+        places += [Place(name + kind.name, bench.publish(call, kind, label)) for kind in (TREE, EXT4)]
+    return places
+
+
 def directory_stack(bench):
     call = bench.serve("dir", "--backend", "dir")
     base = bench.directory / "by-hand"
@@ -238,12 +239,13 @@ def directory_stack(bench):
 
 STACKS = {
     "the host": host_stack,
-    "btrfs in a file (the default)": default_stack,
+    "btrfs in a file (the default)": file_stack("btrfs", ON_BTRFS),
     "xfs in a file": file_stack("xfs", ELSEWHERE),
     "btrfs on a disk": disk_stack("btrfs", ON_BTRFS),
     "xfs on a disk": disk_stack("xfs", ELSEWHERE),
     "dir on the host's file system": directory_stack,
 }
+EARLIER, NEIGHBOUR = "the default beside an earlier version", "a busy neighbour"
 
 
 # ---- measuring ----
@@ -485,20 +487,25 @@ def neighbour(bench, report):
             beside.append(flush_p99_ms(paths["quiet"], QUIET, NEIGHBOUR_SECONDS))
         with busy_writer(paths["limited"], group):
             limited.append(flush_p99_ms(paths["quiet"], QUIET, NEIGHBOUR_SECONDS))
-    print_table("a busy neighbour: fdatasync in a quiet volume of the default pool, 100 per second", ["", "p99 ms"],
+    print_table(f"{NEIGHBOUR}: fdatasync in a quiet volume of the default pool, 100 per second", ["", "p99 ms"],
                 [[name, f"{statistics.median(values):.2f}"] for name, values in found.items()])
     gain = times(beside, limited)
-    report.bar(gain > 1, "a busy neighbour: a limit lowers the p99 of others", f"{gain:.1f} times")
+    report.bar(gain > 1, f"{NEIGHBOUR}: a limit lowers the p99 of others", f"{gain:.1f} times")
 
 
 # ---- the part ----
 
 
 def measure_stack(bench, title, archive, report):
-    places = STACKS[title](bench)
+    places = (earlier_stack if title == EARLIER else STACKS[title])(bench)
     runs, files = measure_places(bench, places, archive)
     print_stack(f"{title} ({bench.repeats} rounds of {bench.seconds} s)", places, runs, files)
     compare(report, title, places, runs)
+
+
+def choose_topics(arguments):
+    topics = [*STACKS, *([EARLIER] if arguments.before else []), NEIGHBOUR]
+    return [topic for topic in topics if (arguments.stack or "") in topic]
 
 
 def measure(_root, build, arguments, report):
@@ -508,10 +515,10 @@ def measure(_root, build, arguments, report):
     with tempfile.TemporaryDirectory(prefix="skycap-io-", dir=arguments.directory) as name:
         archive = pathlib.Path(name) / "small.tar"
         make_archive(archive)
-        for title in [*STACKS, "a busy neighbour"]:
+        for title in choose_topics(arguments):
             with report.topic(f"io, {title}"), contextlib.ExitStack() as cleanup:
                 bench = Bench(build, arguments, pathlib.Path(tempfile.mkdtemp(dir=name)), cleanup)
-                if title in STACKS:
-                    measure_stack(bench, title, archive, report)
-                else:
+                if title == NEIGHBOUR:
                     neighbour(bench, report)
+                else:
+                    measure_stack(bench, title, archive, report)

@@ -1,6 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of exports and imports share, beyond storage.sh. A test sources it first.
+# What the tests of exports and imports share, beyond storage.sh. A test sources it first (or behind cluster.sh or connections.sh):
+#
+#     source "$(dirname "$0")/../exports.sh"
+#     start_exporting --backend btrfs --pool-size 1Gi
+#     cli snapshot export one
 source "$(dirname "${BASH_SOURCE[0]}")/storage.sh"
 
 # make_repositories NAME...: their files, for --repositories "$REPOSITORIES". Each is in $SKYCAP_TMP/NAME.repository.
@@ -11,6 +15,18 @@ make_repositories() {
     for name in "$@"; do
         echo "url: file://$SKYCAP_TMP/$name.repository" >"$REPOSITORIES/$name.yaml"
     done
+}
+
+# start_exporting [FLAG...]: a server with a new repository, main. start_again: the next one, with the same flags.
+exporting=()
+start_exporting() {
+    make_repositories main
+    exporting=(--repositories "$REPOSITORIES" "$@")
+    start_again
+    cli repository init main >"$SKYCAP_TMP/init"
+}
+start_again() {
+    start_skycap "${exporting[@]}"
 }
 
 # cli COMMAND...: of skycap, on the server that start_skycap started last.
@@ -43,4 +59,32 @@ same_trees() {
 # export_json SNAPSHOT [FLAG...]: what was exported, as JSON.
 export_json() {
     cli snapshot export -o json "$@"
+}
+
+# volume_id NAME
+volume_id() {
+    cli volume show "$1" -o json | pick 'it["volume"]["volumeId"]'
+}
+
+# state_of OPERATION
+state_of() {
+    cli op show "$1" -o json | pick 'it["state"]'
+}
+
+# flip_bit OFFSET: in each file that standard input names, a line each; prints how many there are.
+flip_bit() {
+    /usr/bin/python3 -c 'import sys
+files = sys.stdin.read().splitlines()
+for name in files:
+    with open(name, "r+b") as file:
+        file.seek(int(sys.argv[1]))
+        byte = file.read(1)[0]
+        file.seek(int(sys.argv[1]))
+        file.write(bytes([byte ^ 4]))
+print(len(files))' "$1"
+}
+
+# damage_packs OFFSET: a bit flips in each pack of the repository main; prints how many there are.
+damage_packs() {
+    find "$SKYCAP_TMP/main.repository" -type f -size +4M | flip_bit "$1"
 }

@@ -28,13 +28,17 @@ start_mover() { # start_mover NUMBER
     fi
 }
 
-# moves NUMBER RESULT: how many moves to the node have ended so, as its metrics say.
-moves() {
+# metric NUMBER BEGINNING: the sum of the node's metrics whose lines begin so.
+metric() {
     on "node-$1" /usr/bin/python3 -c '
 import sys, urllib.request
-for line in urllib.request.urlopen(sys.argv[1]).read().decode().splitlines():
-    if line.startswith("skycap_moves_total{result=\"" + sys.argv[2]):
-        print(line.split()[-1])' "http://${machines[node-$1]}:9100/metrics" "$2"
+lines = urllib.request.urlopen(sys.argv[1]).read().decode().splitlines()
+print(sum(int(line.split()[-1]) for line in lines if line.startswith(sys.argv[2])))' "http://${machines[node-$1]}:9100/metrics" "$2"
+}
+
+# moves NUMBER RESULT: how many moves to the node have ended so, as its metrics say.
+moves() {
+    metric "$1" "skycap_moves_total{result=\"$2\""
 }
 
 # call NUMBER METHOD JSON [SECONDS]: what the node answers: OK, or the name of the error's code. The rest is in $SKYCAP_TMP/answer.

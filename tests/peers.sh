@@ -61,7 +61,7 @@ finish() {
 
 # ---- peers --------------------------------------------------------------------------------------
 
-# need_peers PART...: installs these parts (see tests/peers/install; tests/run has done so before). Skips the test where there is no Go or Node.js.
+# need_peers PART...: installs these parts (see tests/peers/install; tests/run has done so before). Skips the test where there is no Go or Node.js, or no history for `earlier`.
 need_peers() {
     local part code
     for part in "$@"; do

@@ -53,6 +53,7 @@ btrfs_changes_describe(int directory, struct btrfs_origin *out, bool *is_known)
                 memcmp(subvolume.parent_uuid, none, sizeof none) != 0;
     memcpy(out->file_system, system.fsid, sizeof out->file_system);
     memcpy(out->parent, subvolume.parent_uuid, sizeof out->parent);
+    memcpy(out->snapshot, subvolume.uuid, sizeof out->snapshot);
     out->generation = subvolume.otransid;
     out->taken_s = (int64_t)subvolume.otime.sec;
     return NULL;

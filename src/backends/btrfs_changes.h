@@ -14,8 +14,9 @@
 /* Two snapshots of the same file system and parent differ by what is newer than the older one. */
 struct btrfs_origin {
     uint8_t file_system[16];
-    uint8_t parent[16];  /* the subvolume that it was taken of */
-    uint64_t generation; /* everything up to this one is in the snapshot */
+    uint8_t parent[16];   /* the subvolume that it was taken of */
+    uint8_t snapshot[16]; /* its own */
+    uint64_t generation;  /* everything up to this one is in the snapshot */
     int64_t taken_s;
 };
 

@@ -82,6 +82,7 @@ extern const struct command doctor_command;
 extern const struct command node_command;
 extern const struct command oim_command;
 extern const struct command op_command;
+extern const struct command parameters_command;
 extern const struct command pki_command;
 extern const struct command probe_command;
 extern const struct command registry_command;

@@ -20,6 +20,7 @@ static const struct command skycap_command = {
             &registry_command,
             &repository_command,
             &oim_command,
+            &parameters_command,
             &probe_command,
             &doctor_command,
             &pki_command,

@@ -45,6 +45,7 @@ print_operation(const operation_message *operation, struct arena *arena)
     table_print_fact("for", operation->subject);
     table_print_fact("node", operation->node_id);
     table_print_fact("state", progress_state(operation));
+    table_print_fact("result", operation->result);
     table_print_fact("error", operation->error_message);
     table_print_fact("done", progress_percent(operation, arena));
     table_print_fact("amount", progress_amount(operation, arena));

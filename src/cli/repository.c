@@ -110,7 +110,7 @@ snapshots(struct client *client)
     Skycap__V1__ListExportsReply *reply;
     request.repository = client->words[0];
     struct error *error =
-        client_ask(client, "skycap.v1.Repositories/ListExports", &request, &reply);
+        client_ask_pages(client, "skycap.v1.Repositories/ListExports", &request, &reply);
     if (error)
         return error;
     if (client->as_json)

@@ -49,15 +49,7 @@ print_data(const struct process *process, const struct serve_settings *settings)
     printf("\n");
 }
 
-static const char *
-find_page(const struct process *process)
-{
-    for (size_t i = 0; i < COUNT_OF(process->pages); i++)
-        if (process->pages[i].path && strcmp(process->pages[i].path, "/") == 0)
-            return "/";
-    return "/metrics";
-}
-
+/* Beyond the loopback there is a page only with a token. */
 static void
 print_page(const struct process *process, const struct serve_settings *settings)
 {
@@ -67,9 +59,10 @@ print_page(const struct process *process, const struct serve_settings *settings)
     if (!process->http || error)
         return;
     bool has_colon = strchr(address.host, ':');
-    printf("  %-8shttp://%s%s%s:%u%s\n", "page", has_colon ? "[" : "",
+    bool has_page = http_is_loopback(process->http) || process->http_token;
+    printf("  %-8shttp://%s%s%s:%u%s\n", has_page ? "page" : "metrics", has_colon ? "[" : "",
            address.host[0] ? address.host : "localhost", has_colon ? "]" : "",
-           http_port(process->http), find_page(process));
+           http_port(process->http), has_page ? "/" : "/metrics");
 }
 
 /* Commands find the default socket, and that of `make run` in its directory, by themselves. */

@@ -4,9 +4,10 @@
  *
  * Calls with "controllerid" are forwarded to that controller. The registry's services check their
  * calls themselves, because permissions depend on the path of the entry. Everyone may use health
- * and reflection. A node's engines are for other nodes, its CSI services for user.admin. Everything
- * else, such as the OIM controller, is only for the registry; this includes unknown methods, which
- * a connection may forward.
+ * and reflection. A node's engines are for other nodes, its CSI services for user.admin. Where
+ * there is a registry or an OIM controller, everything else is only for the registry. A process
+ * that only serves CSI is for user.admin, and for the registry, which may forward calls to it. All
+ * this includes unknown methods, which a connection may forward.
  */
 #include "cli/serve_guard.h"
 
@@ -63,6 +64,18 @@ check_node(const struct call *call, bool *is_decided)
     return NULL;
 }
 
+/* What only serves CSI. */
+static struct error *
+check_csi(const struct peer *peer)
+{
+    struct error *error = rights_check_is(peer, RIGHTS_ADMIN);
+    struct error *other AUTO(error_cleanup) = error ? rights_check_is(peer, REGISTRY_NAME) : NULL;
+    if (!error || other)
+        return error;
+    error_free(error);
+    return NULL;
+}
+
 static struct error *
 check(struct call *call, void *context, bool *to_fallback)
 {
@@ -79,7 +92,8 @@ check(struct call *call, void *context, bool *to_fallback)
     struct error *error = guard->is_in_cluster ? check_node(call, &is_decided) : NULL;
     if (is_decided)
         return error;
-    return rights_check_is(call_peer(call), REGISTRY_NAME);
+    bool has_oim = guard->registry || guard->own_controller;
+    return has_oim ? rights_check_is(call_peer(call), REGISTRY_NAME) : check_csi(call_peer(call));
 }
 
 void

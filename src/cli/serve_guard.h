@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Permissions of callers, for a registry, an OIM controller or a node of a cluster: see
- * docs/oim.md. A process that only serves CSI accepts every peer whose certificate the CA has
- * signed.
+ * Permissions of callers by the names in their certificates: docs/oim.md and docs/cluster.md. A
+ * certificate of the authority alone permits only health and reflection.
  */
 #ifndef CLI_SERVE_GUARD_H
 #define CLI_SERVE_GUARD_H

@@ -361,7 +361,7 @@ add_services(struct process *process, const struct serve_settings *settings)
         .is_in_cluster = serve_settings_have_cluster(settings),
         .is_open = settings->insecure,
     };
-    if (process->registry || process->oim_controller || process->guard.is_in_cluster)
+    if (process->registry || process->oim_controller || settings->listen.count)
         serve_guard_add(&process->guard, process->server);
 }
 

@@ -34,6 +34,7 @@ take(void *context, const void *bytes)
                inventory_bytes_text(step->bytes, &client->arena), step->snapshot_id);
     else
         printf("%-10s%.1f s\n", step->step, (double)step->duration_ms / 1000);
+    fflush(stdout); /* the next step may take long */
     return NULL;
 }
 
@@ -55,7 +56,7 @@ const struct command snapshot_drill_command = {
     .words = "[SNAPSHOT]",
     .help = "Restores a snapshot from a repository to a volume of its own, compares every byte, "
             "runs a check, and deletes\nthe volume. Without SNAPSHOT it takes the newest. Fails if "
-            "anything is wrong.",
+            "anything is wrong. Ctrl-C cancels it.",
     .flags = drill_flags,
     .run = drill,
 };

@@ -210,7 +210,7 @@ const struct command snapshot_verify_command = {
     .summary = "check a repository",
     .words = "",
     .help = "Checks that a repository has everything that its snapshots refer to; with --data, "
-            "that every byte of it\nis right. Fails if something is wrong.",
+            "that every byte of it\nis right. Fails if something is wrong. Ctrl-C cancels it.",
     .flags = verify_flags,
     .run = verify,
 };
@@ -244,7 +244,7 @@ const struct command snapshot_prune_command = {
     .summary = "free the space of removed snapshots in a repository",
     .words = "",
     .help = "Frees the space of what no snapshot in the repository refers to any more. Exports may "
-            "run meanwhile.",
+            "run meanwhile.\nCtrl-C cancels it; the next prune does the rest.",
     .flags = prune_flags,
     .run = prune,
 };

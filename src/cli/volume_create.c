@@ -33,8 +33,7 @@ static struct {
      "size, such as 10Gi; default: that of the source, or 1Gi for images and no limit for "        \
      "directories"},                                                                               \
     {"parameter", 0, "KEY=VALUE", OPTION_LIST, &wanted.parameters,                                 \
-     "backend, compression, consistency, kind, label, mobility, nocow, sector-size, "              \
-     "transfer-rate, or an I/O limit; may be given several times"},                                \
+     "one that `skycap parameters` lists; may be given several times"},                            \
     {"connection", 0, "NAME", OPTION_TEXT, &wanted.connection,                                     \
      "connection to create it in; default: that of the source, or chosen by the server"},          \
     {"node", 0, "NODE", OPTION_TEXT, &wanted.node,                                                 \

@@ -18,6 +18,24 @@ time_text(int64_t ns, struct arena *arena)
     return inventory_time_text(&time, arena);
 }
 
+static void
+print(struct client *client, const Skycap__V1__RecoverVolumeReply *reply)
+{
+    const char *name = client->words[0], *taken = time_text(reply->taken_ns, &client->arena);
+    const char *lost = reply->lost_node_id;
+    const char *since =
+        reply->is_before_recovery ? "since it was recovered the last time" : "after that";
+    if (wanted.yes)
+        printf("%s is on node %s now, as it was there at %s. What was written to it on node %s "
+               "%s\nis lost, unless that node comes back: then it is in a snapshot there.\n",
+               name, reply->node_id, taken, lost, since);
+    else
+        printf("The newest copy of %s is on node %s, of %s. What was written to it on node %s "
+               "%s\nwould be lost. Make sure that node %s is down, and repeat the command with "
+               "--yes.\n",
+               name, reply->node_id, taken, lost, since, lost);
+}
+
 static struct error *
 recover(struct client *client)
 {
@@ -32,16 +50,7 @@ recover(struct client *client)
         client_print_json(reply, 0);
         return NULL;
     }
-    const char *taken = time_text(reply->taken_ns, &client->arena);
-    if (wanted.yes)
-        printf("%s is on node %s now, as it was at %s. What was written to it on node %s after "
-               "that is lost,\nunless that node comes back: then it is in a snapshot there.\n",
-               request.volume, reply->node_id, taken, reply->lost_node_id);
-    else
-        printf("The newest copy of %s is on node %s, of %s. What was written to it on node %s "
-               "after that\nwould be lost. Make sure that node %s is down, and repeat the command "
-               "with --yes.\n",
-               request.volume, reply->node_id, taken, reply->lost_node_id, reply->lost_node_id);
+    print(client, reply);
     client->has_failed = !wanted.yes;
     return NULL;
 }
@@ -56,10 +65,10 @@ const struct command volume_recover_command = {
     .name = "recover",
     .summary = "recover a volume of a lost node from a copy",
     .words = "VOLUME",
-    .help = "Recovers a volume whose node is lost from the newest copy of one of its snapshots on "
-            "another node. What was\nwritten after that snapshot is lost. Copies come from clones, "
-            "restores and moves to other nodes; they are\nkept for 7 days. The volume keeps its "
-            "id.",
+    .help = "Recovers a volume whose node is lost from the newest snapshot of it that another node "
+            "has. What was written\nafter that snapshot is lost. Other nodes have copies that "
+            "were asked for, snapshots that stayed when the\nvolume moved away, and for 7 days "
+            "those of clones, restores and moves. The volume keeps its id.",
     .flags = recover_flags,
     .run = recover,
 };

@@ -89,6 +89,7 @@ read_source(const Skycap__V1__OpenTransferReply *reply, const struct remote_open
         .volume = arena_string(arena, reply->volume),
         .volume_record = read_volume(reply, arena),
         .created_ns = reply->created_ns,
+        .epoch = reply->epoch,
         .can_be_base = reply->can_be_base,
         .kind = reply->is_image ? KIND_IMAGE : KIND_TREE,
         .size_bytes = reply->size_bytes,

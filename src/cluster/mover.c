@@ -49,23 +49,23 @@ find_forgotten(const struct mover *mover, const char *handle, const char *home, 
 }
 
 static struct error *
-find_home(void *context, const char *handle, struct arena *arena, const char **node_id)
+find_home(void *context, const char *key, struct arena *arena, const char **node_id)
 {
     const struct mover *mover = context;
     char home[HANDLE_HOME_SIZE];
     struct member_list members = cluster_members(mover->cluster, arena);
-    if (!handle_read_home(handle, home))
+    if (!handle_read_key(key, home))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "the volume \"%s\" was made before its node joined the cluster, and "
-                         "cannot move: clone it, and move the clone",
-                         handle);
+                         "\"%s\" was made before its node joined the cluster, and does not tell "
+                         "that node",
+                         key);
     for (size_t i = 0; i < members.count; i++) {
         if (strcmp(members.items[i].home, home) != 0)
             continue;
         *node_id = members.items[i].id;
         return NULL;
     }
-    return find_forgotten(mover, handle, home, arena, node_id);
+    return find_forgotten(mover, key, home, arena, node_id);
 }
 
 static bool
@@ -90,30 +90,31 @@ presence(void *context)
 
 /* A copy in the arena. INTERNAL: it is no row of this volume. */
 static struct error *
-read_record(const ProtobufCBinaryData *bytes, const char *handle, struct arena *arena,
+read_record(const ProtobufCBinaryData *bytes, const char *key, struct arena *arena,
             volume_record **out)
 {
+    size_t size = strcspn(key, "@");
     void *own = arena_copy(arena, bytes->data, bytes->len);
     *out = (volume_record *)message_bytes_unpack(&skycap__records__volume_record__descriptor, own,
                                                  bytes->len, arena);
-    if (*out && strcmp((*out)->handle, handle) == 0)
+    if (*out && strlen((*out)->handle) == size && memcmp((*out)->handle, key, size) == 0)
         return NULL;
     return error_new(CODE_INTERNAL, "the other node has answered with another volume");
 }
 
 static struct error *
-describe(void *context, const char *node_id, const char *handle, struct arena *arena,
+describe(void *context, const char *node_id, const char *key, struct arena *arena,
          struct move_offer *out)
 {
     const struct mover *mover = context;
     struct call *call AUTO(node_calls_end) = NULL;
     Skycap__V1__DescribeMoveRequest request = SKYCAP__V1__DESCRIBE_MOVE_REQUEST__INIT;
     Skycap__V1__DescribeMoveReply reply = SKYCAP__V1__DESCRIBE_MOVE_REPLY__INIT;
-    request.handle = (char *)handle;
+    request.handle = (char *)key;
     struct node_question question = {node_id, SKYCAP_V1_MOVER_DESCRIBE, &request.base, CALL_NS};
     struct error *error = node_calls_ask(&mover->calls, &question, &call, &reply.base);
     if (!error)
-        error = read_record(&reply.record, handle, arena, &out->record);
+        error = read_record(&reply.record, key, arena, &out->record);
     if (error)
         return error;
     out->is_in_use = reply.in_use;
@@ -122,61 +123,65 @@ describe(void *context, const char *node_id, const char *handle, struct arena *a
 }
 
 static struct error *
-begin(void *context, const char *node_id, const char *handle, struct arena *arena,
-      volume_record **out)
+begin(void *context, const char *node_id, const char *key, struct arena *arena, volume_record **out)
 {
     const struct mover *mover = context;
     struct call *call AUTO(node_calls_end) = NULL;
     Skycap__V1__BeginMoveRequest request = SKYCAP__V1__BEGIN_MOVE_REQUEST__INIT;
     Skycap__V1__BeginMoveReply reply = SKYCAP__V1__BEGIN_MOVE_REPLY__INIT;
-    request.handle = (char *)handle;
+    request.handle = (char *)key;
     request.to = (char *)cluster_node_id(mover->cluster);
     struct node_question question = {node_id, SKYCAP_V1_MOVER_BEGIN, &request.base, CALL_NS};
     struct error *error = node_calls_ask(&mover->calls, &question, &call, &reply.base);
     if (!error)
-        error = read_record(&reply.record, handle, arena, out);
+        error = read_record(&reply.record, key, arena, out);
     if (!error && !(*out)->epoch)
         error = error_new(CODE_INTERNAL, "the other node has begun a move without an epoch");
     return error;
 }
 
 static struct error *
-give_up(void *context, const char *node_id, const char *handle, uint64_t epoch)
+give_up(void *context, const char *node_id, const char *key, uint64_t epoch)
 {
     struct call *call AUTO(node_calls_end) = NULL;
     Skycap__V1__GiveUpMoveRequest request = SKYCAP__V1__GIVE_UP_MOVE_REQUEST__INIT;
     Skycap__V1__GiveUpMoveReply reply = SKYCAP__V1__GIVE_UP_MOVE_REPLY__INIT;
-    request.handle = (char *)handle;
+    request.handle = (char *)key;
     request.epoch = epoch;
     struct node_question question = {node_id, SKYCAP_V1_MOVER_GIVE_UP, &request.base, CALL_NS};
     return node_calls_ask(&((const struct mover *)context)->calls, &question, &call, &reply.base);
 }
 
 static struct error *
-settle(void *context, const char *node_id, const char *handle)
+settle(void *context, const char *node_id, const char *key)
 {
     struct call *call AUTO(node_calls_end) = NULL;
     Skycap__V1__SettleMoveRequest request = SKYCAP__V1__SETTLE_MOVE_REQUEST__INIT;
     Skycap__V1__SettleMoveReply reply = SKYCAP__V1__SETTLE_MOVE_REPLY__INIT;
-    request.handle = (char *)handle;
+    request.handle = (char *)key;
     struct node_question question = {node_id, SKYCAP_V1_MOVER_SETTLE, &request.base, ASK_NS};
     return node_calls_ask(&((const struct mover *)context)->calls, &question, &call, &reply.base);
 }
 
 static struct error *
-ask(void *context, const char *node_id, const char *handle, bool is_gone, struct move_answer *out)
+ask(void *context, const char *node_id, const char *key, bool is_gone, struct move_answer *out)
 {
     struct call *call AUTO(node_calls_end) = NULL;
     Skycap__V1__AskMoveRequest request = SKYCAP__V1__ASK_MOVE_REQUEST__INIT;
     Skycap__V1__AskMoveReply reply = SKYCAP__V1__ASK_MOVE_REPLY__INIT;
-    request.handle = (char *)handle;
+    request.handle = (char *)key;
     request.is_gone = is_gone;
     struct node_question question = {node_id, SKYCAP_V1_MOVER_ASK, &request.base, ASK_NS};
     struct error *error =
         node_calls_ask(&((const struct mover *)context)->calls, &question, &call, &reply.base);
-    if (!error)
-        *out = (struct move_answer){reply.has_row, reply.epoch};
-    return error;
+    if (error)
+        return error;
+    *out = (struct move_answer){.has_row = reply.has_row, .epoch = reply.epoch};
+    if (strlen(reply.home) == sizeof out->home - 1)
+        memcpy(out->home, reply.home, sizeof out->home);
+    else /* an older version, where such volumes did not move */
+        handle_print_home(node_id, out->home);
+    return NULL;
 }
 
 static void
@@ -216,7 +221,7 @@ renew(void *context)
 
 static struct error *
 walk_page(const struct mover *mover, char after[BACKEND_HANDLE_SIZE], bool *has_more,
-          struct error *(*take)(void *taker, const char *handle, const struct owner *owner),
+          struct error *(*take)(void *taker, const char *key, const struct owner *owner),
           void *taker)
 {
     struct arena arena AUTO(arena_clear);
@@ -232,8 +237,8 @@ walk_page(const struct mover *mover, char after[BACKEND_HANDLE_SIZE], bool *has_
 }
 
 static struct error *
-walk(void *context,
-     struct error *(*take)(void *taker, const char *handle, const struct owner *owner), void *taker)
+walk(void *context, struct error *(*take)(void *taker, const char *key, const struct owner *owner),
+     void *taker)
 {
     char after[BACKEND_HANDLE_SIZE] = "";
     bool has_more = true;

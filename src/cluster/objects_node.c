@@ -11,6 +11,7 @@
 #include "cluster/node_calls.h"
 #include "proto/objects.rpc.h"
 #include "repository/objects.h"
+#include "repository/patience.h"
 #include "rpc/client/channel.h"
 
 #define CALL_NS UINT64_C(60000000000)
@@ -72,17 +73,18 @@ try_once(struct question *q, struct error *(*ask)(struct question *q))
     return error;
 }
 
+/* Whether nobody waits for the answer any more. */
 static bool
-is_stopping(const struct node_objects *at)
+is_over(const struct node_objects *at)
 {
-    return at->is_stopping && atomic_load(at->is_stopping);
+    return (at->is_stopping && atomic_load(at->is_stopping)) || patience_is_over();
 }
 
 static void
 rest(const struct node_objects *at, unsigned *pause_ms)
 {
     const struct timespec step = {.tv_nsec = LOOK_MS * 1000000L};
-    for (unsigned rested_ms = 0; rested_ms < *pause_ms && !is_stopping(at); rested_ms += LOOK_MS)
+    for (unsigned rested_ms = 0; rested_ms < *pause_ms && !is_over(at); rested_ms += LOOK_MS)
         nanosleep(&step, NULL);
     *pause_ms = 2 * *pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : 2 * *pause_ms;
 }
@@ -112,7 +114,7 @@ run(struct question *q, struct error *(*ask)(struct question *q))
         struct error *error = try_once(q, ask);
         if (!error || !may_pass(error))
             return error;
-        if (is_stopping(q->at) || clock_now_ms() - begin > RETRY_MS)
+        if (is_over(q->at) || clock_now_ms() - begin > RETRY_MS)
             return give_up(q->at, error);
         error_free(error);
         rest(q->at, &pause_ms);

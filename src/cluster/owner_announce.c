@@ -37,7 +37,8 @@ report_other(const struct announcement *announcement, const char *key, const str
 
 /*
  * The row of a LIVE or GONE volume is there: by an earlier attempt, or because a node whose volume
- * was recovered by this one was first to announce it. The later epoch wins (rule 10).
+ * was recovered by this one was first to announce it. The later epoch wins (rule 10). A node that
+ * joins again when all others have announced may replace an owner that has an answer already.
  */
 static struct error *
 compare(const struct announcement *announcement, const struct store_change *change)
@@ -59,9 +60,10 @@ compare(const struct announcement *announcement, const struct store_change *chan
         return NULL;
     if (there.epoch >= here.epoch)
         return report_other(announcement, change->key, &there);
-    struct store_change later = *change;
-    later.expected = entry.revision;
-    return store_write(announcement->rows->store, &later, 1, NULL); /* ABORTED: again soon */
+    struct store_change changes[] = {*change, owner_rows_tell(announcement->rows, &arena)};
+    changes[0].expected = entry.revision;
+    return store_write(announcement->rows->store, changes, COUNT_OF(changes),
+                       NULL); /* ABORTED: again soon */
 }
 
 static struct error *

@@ -3,11 +3,10 @@
  * Reads of owners: see owner_reads.h.
  *
  * A read of an owner is two reads of rows: the owner, and then the incarnation, which must be the
- * one that this node has announced its rows to. Two more facts are needed to conclude from a
- * missing row that a volume is at home: that all members have announced, and which volumes have
- * claims. Once all have announced, these do not change any more in an incarnation, so they are kept
- * in memory. (A node that joins later may announce claims. Only its own reads need them, to settle
- * the volume.)
+ * one that this node has announced its rows to. Two more facts are needed before: that all members
+ * have announced, and which volumes have claims. Once all have announced, these do not change any
+ * more in an incarnation, so they are kept in memory. (A node that joins later may announce claims.
+ * Only its own reads need them, to settle the volume.)
  */
 #include "cluster/owner_reads.h"
 
@@ -142,26 +141,19 @@ is_claimed(struct owner_reads *reads, const struct owner_view *view, const char 
 }
 
 /*
- * Without an error the volume is settled, if owner_reads_check agrees. A LIVE node writes its row
- * before it has announced all: so the row is read again when all have.
+ * Without an error the volume is settled, if owner_reads_check agrees. The row is read when all
+ * members have announced: until then a LIVE node with a later epoch may replace it.
  */
 static struct error *
 read_row(struct owner_reads *reads, const struct owner_view *view, const char *handle,
          struct owner_row *out)
 {
-    struct error *error = owner_rows_read(&view->rows, handle, out);
-    if (error || out->revision != STORE_ABSENT)
+    struct error *error = view->is_complete ? NULL : complete(reads, view);
+    if (!error)
+        error = owner_rows_read(&view->rows, handle, out);
+    if (error || !is_claimed(reads, view, handle))
         return error;
-    if (!view->is_complete) {
-        error = complete(reads, view);
-        if (!error)
-            error = owner_rows_read(&view->rows, handle, out);
-        if (error || out->revision != STORE_ABSENT)
-            return error;
-    }
-    if (!is_claimed(reads, view, handle))
-        return NULL;
-    error = owner_rows_settle(&view->rows, handle);
+    error = owner_rows_settle(&view->rows, handle, out);
     return error ? error : owner_rows_read(&view->rows, handle, out);
 }
 

@@ -159,6 +159,25 @@ owner_rows_read(const struct owner_rows *rows, const char *handle, struct owner_
     return owner_rows_unpack(&entry, &out->owner);
 }
 
+struct error *
+owner_rows_find_key(const struct owner_rows *rows, const char *handle, struct arena *arena,
+                    const char **key)
+{
+    const char *prefix = owner_rows_prefix(rows, arena);
+    const char *mine = arena_print(arena, "%s%s@", prefix, handle);
+    struct store_list list;
+    *key = "";
+    struct error *error = store_list(rows->store, mine, NULL, 2, arena, &list);
+    if (error || !list.count)
+        return error;
+    *key = list.entries[0].key + strlen(prefix);
+    if (list.count == 1)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "there are several volumes \"%s\", from before their nodes joined the cluster",
+                     handle);
+}
+
 struct store_change
 owner_rows_change(const struct owner_rows *rows, const char *handle, const struct owner *owner,
                   uint64_t expected, struct arena *arena)
@@ -172,6 +191,30 @@ owner_rows_change(const struct owner_rows *rows, const char *handle, const struc
     record.recovered_epoch = owner->recovered_epoch;
     change.value = message_bytes_pack(&record.base, arena, &change.value_size);
     return change;
+}
+
+static char *
+told_key(const struct owner_rows *rows, struct arena *arena)
+{
+    return arena_print(arena, "told/%s/%s", rows->incarnation, rows->connection);
+}
+
+struct store_change
+owner_rows_tell(const struct owner_rows *rows, struct arena *arena)
+{
+    return (struct store_change){told_key(rows, arena), (const uint8_t *)"", 0, STORE_ANY};
+}
+
+struct error *
+owner_rows_read_told(const struct owner_rows *rows, uint64_t *revision)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_entry entry;
+    bool found;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct error *error = store_find(rows->store, told_key(rows, &arena), &arena, &entry, &found);
+    *revision = !error && found ? entry.revision : 0;
+    return error;
 }
 
 /* ---- claims ---- */
@@ -254,19 +297,25 @@ consider(void *context, const char *name, const struct store_entry *entry)
     return NULL;
 }
 
+/*
+ * MOVING e+1 and INCOMING e+1 show that the registry had decided epoch e. A LIVE node with an
+ * earlier epoch does not know that its volume was recovered.
+ */
 struct error *
-owner_rows_settle(const struct owner_rows *rows, const char *handle)
+owner_rows_settle(const struct owner_rows *rows, const char *handle, const struct owner_row *row)
 {
     struct arena arena AUTO(arena_clear);
     struct pick pick = {0};
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error =
         owner_rows_walk(rows->store, claims_of(rows, handle, &arena), consider, &pick);
-    if (error || !pick.epoch)
+    bool is_older = row->revision == STORE_ABSENT || row->owner.epoch + 1 < pick.epoch;
+    if (error || !pick.epoch || !is_older)
         return error;
-    const struct store_change change =
-        owner_rows_change(rows, handle, &pick.owner, STORE_ABSENT, &arena);
-    return error_forgive(store_write(rows->store, &change, 1, NULL), CODE_ABORTED);
+    const struct store_change changes[] = {
+        owner_rows_change(rows, handle, &pick.owner, row->revision, &arena),
+        owner_rows_tell(rows, &arena)};
+    return error_forgive(store_write(rows->store, changes, COUNT_OF(changes), NULL), CODE_ABORTED);
 }
 
 static struct error *

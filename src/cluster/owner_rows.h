@@ -45,6 +45,19 @@ MUST_CHECK struct error *owner_rows_unpack(const struct store_entry *entry, stru
 struct store_change owner_rows_change(const struct owner_rows *rows, const char *handle,
                                       const struct owner *owner, uint64_t expected,
                                       struct arena *arena);
+/*
+ * The key of a volume (volumes/move_keys.h) that has a row, for its handle, which has no home; "":
+ * none has. In the arena. FAILED_PRECONDITION: several have.
+ */
+MUST_CHECK struct error *owner_rows_find_key(const struct owner_rows *rows, const char *handle,
+                                             struct arena *arena, const char **key);
+/*
+ * Goes into the same write as a change of an owner to which that owner did not agree (rule 13). In
+ * the arena.
+ */
+struct store_change owner_rows_tell(const struct owner_rows *rows, struct arena *arena);
+/* The revision of the last such write; 0: there was none. */
+MUST_CHECK struct error *owner_rows_read_told(const struct owner_rows *rows, uint64_t *revision);
 /* Prefix of the keys of all owners. */
 char *owner_rows_prefix(const struct owner_rows *rows, struct arena *arena);
 
@@ -56,8 +69,12 @@ struct store_change owner_rows_claim(const struct owner_rows *rows, const char *
 /* Adds the handles of all volumes with claims. */
 MUST_CHECK struct error *owner_rows_list_claimed(const struct owner_rows *rows,
                                                  struct name_set *handles);
-/* Writes the owner that the claims to the volume give (rule 10), unless there is a row or none. */
-MUST_CHECK struct error *owner_rows_settle(const struct owner_rows *rows, const char *handle);
+/*
+ * All members have announced. Writes the owner that the claims to the volume give (rule 10): if
+ * `row` is absent, or is of an earlier epoch than the one that such a claim began with.
+ */
+MUST_CHECK struct error *owner_rows_settle(const struct owner_rows *rows, const char *handle,
+                                           const struct owner_row *row);
 MUST_CHECK struct error *owner_rows_remove_claims(const struct owner_rows *rows,
                                                   const char *handle);
 

@@ -6,6 +6,7 @@
 #include "cluster/owners.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "cluster/member_rows.h"
 #include "cluster/owner_announce.h"
 #include "cluster/owner_reads.h"
+#include "volumes/handle.h"
 
 struct owners {
     struct owners_options options; /* its texts are ours */
@@ -87,6 +89,35 @@ read_owner(void *context, const char *handle, struct owner *out)
     return NULL;
 }
 
+static struct error *
+find_key(void *context, const char *handle, struct arena *arena, const char **key)
+{
+    struct owners *owners = context;
+    struct owner_view view;
+    struct error *error = owner_rows_check_handle(handle);
+    if (!error)
+        error = owner_reads_open(&owners->reads, &view);
+    if (!error)
+        error = owner_rows_find_key(&view.rows, handle, arena, key);
+    return error ? error : owner_reads_check(&view);
+}
+
+static struct error *
+read_changes(void *context, char out[OWNER_CHANGES_SIZE])
+{
+    struct owners *owners = context;
+    struct owner_view view;
+    uint64_t revision = 0;
+    struct error *error = owner_reads_open(&owners->reads, &view);
+    if (!error)
+        error = owner_rows_read_told(&view.rows, &revision);
+    if (!error)
+        error = owner_reads_check(&view);
+    if (!error)
+        snprintf(out, OWNER_CHANGES_SIZE, "%s/%ju", view.rows.incarnation, (uintmax_t)revision);
+    return error;
+}
+
 /* At epoch 0 the owner is the home, whatever its name. */
 static bool
 is_same(const struct owner *a, const struct owner *b)
@@ -116,9 +147,11 @@ swap_owner(void *context, const char *handle, const struct owner *from, const st
         struct owner next = *to;
         if (next.recovered_epoch < row.owner.recovered_epoch)
             next.recovered_epoch = row.owner.recovered_epoch;
-        const struct store_change change =
-            owner_rows_change(&view.rows, handle, &next, row.revision, &arena);
-        error = error_forgive(store_write(view.rows.store, &change, 1, NULL), CODE_ABORTED);
+        const struct store_change changes[] = {
+            owner_rows_change(&view.rows, handle, &next, row.revision, &arena),
+            owner_rows_tell(&view.rows, &arena)};
+        size_t count = to->recovered_epoch == to->epoch ? 2 : 1;
+        error = error_forgive(store_write(view.rows.store, changes, count, NULL), CODE_ABORTED);
     }
     return error_wrap(error, "change the owner of volume %s", handle);
 }
@@ -225,13 +258,19 @@ owners_remove_member(struct owners *owners, const char *node_id)
 struct error *
 owners_peek(struct store *rows, const char *connection, const char *handle, struct owner *out)
 {
+    struct arena arena AUTO(arena_clear);
     struct owner_rows place = {.store = rows, .connection = connection};
     struct owner_row row = {.revision = STORE_ABSENT};
+    char home[HANDLE_HOME_SIZE];
+    const char *key = handle;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error = owner_rows_check_handle(handle);
     if (!error)
         error = owner_rows_read_incarnation(rows, place.incarnation);
+    if (!error && place.incarnation[0] && !handle_read_home(handle, home))
+        error = owner_rows_find_key(&place, handle, &arena, &key);
     if (!error && place.incarnation[0])
-        error = owner_rows_read(&place, handle, &row);
+        error = owner_rows_read(&place, key[0] ? key : handle, &row);
     *out = row.owner;
     return error;
 }
@@ -284,6 +323,8 @@ owners_new(const struct owners_options *options)
     owners->options.node_id = owners->node_id;
     owners->interface = (struct ownership){
         .read = read_owner,
+        .find_key = find_key,
+        .read_changes = read_changes,
         .swap = swap_owner,
         .forget = forget,
         .add_member = add_member,

@@ -7,6 +7,17 @@
 #include "proto/csi.rpc.h"
 #include "rpc/server/call.h"
 
+/* In one answer, whatever the client wants: it must fit into a message, and into memory. */
+#define CONTROLLER_MOST_ENTRIES 5000
+
+/* How many entries an answer may have; 0 of the client means as many as possible. */
+static inline size_t
+controller_limit(int32_t max_entries)
+{
+    return max_entries && max_entries < CONTROLLER_MOST_ENTRIES ? (size_t)max_entries
+                                                                : CONTROLLER_MOST_ENTRIES;
+}
+
 /* controller_volumes.c */
 HANDLER(controller_create_volume, CreateVolume);
 HANDLER(controller_delete_volume, DeleteVolume);

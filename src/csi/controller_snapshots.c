@@ -9,6 +9,7 @@
 #include "csi/topology.h"
 #include "message/message_map.h"
 #include "volumes/export.h"
+#include "volumes/parameter_table.h"
 #include "volumes/snapshot.h"
 
 static Csi__V1__Snapshot *
@@ -30,7 +31,7 @@ check_export(struct call *call, const char *repository)
         repository_pool_find(controller_engine(call), repository, call_arena(call), &place);
     if (error && error->code == CODE_NOT_FOUND)
         error->code = CODE_INVALID_ARGUMENT;
-    return error_wrap(error, "parameter \"export\"");
+    return error_wrap(error, "parameter \"" PARAMETER_EXPORT "\"");
 }
 
 /*
@@ -60,7 +61,7 @@ HANDLER(controller_create_snapshot, CreateSnapshot)
         error = checks_id("source_volume_id", request->source_volume_id);
     if (!error)
         error = topology_check(controller_engine(call), request->accessibility_requirements, arena);
-    const char *source, *repository = text_map_find(&parameters, "export");
+    const char *source, *repository = text_map_find(&parameters, PARAMETER_EXPORT);
     if (!error)
         error = ids_find_handle(ID_VOLUME, request->source_volume_id, &source);
     if (!error)
@@ -153,8 +154,8 @@ HANDLER(controller_list_snapshots, ListSnapshots)
         if (!source)
             return NULL;
     }
-    error = snapshot_list(controller_engine(call), source, after, (size_t)request->max_entries,
-                          arena, &page);
+    error = snapshot_list(controller_engine(call), source, after,
+                          controller_limit(request->max_entries), arena, &page);
     if (error)
         return error;
     reply->entries = arena_alloc(arena, page.count * sizeof(void *));

@@ -178,7 +178,7 @@ HANDLER(controller_list_volumes, ListVolumes)
     struct error *error =
         ids_read_page(ID_VOLUME, request->starting_token, request->max_entries, &after);
     if (!error)
-        error = volume_list(engine, after, (size_t)request->max_entries, arena, &page);
+        error = volume_list(engine, after, controller_limit(request->max_entries), arena, &page);
     if (error)
         return error;
     reply->entries = arena_alloc(arena, page.count * sizeof(void *));

@@ -39,18 +39,24 @@ manifest_entry(struct arena *arena, const char *key, const char *value)
     return entry;
 }
 
+void
+identity_fill_info(const char *driver_name, const char *node_id, struct arena *arena,
+                   Csi__V1__GetPluginInfoResponse *reply)
+{
+    reply->name = (char *)driver_name;
+    reply->vendor_version = (char *)SKYCAP_VERSION;
+    reply->manifest = arena_alloc(arena, 2 * sizeof(void *));
+    reply->manifest[reply->n_manifest++] = manifest_entry(arena, "csi", "1.13.0");
+    reply->manifest[reply->n_manifest++] = manifest_entry(arena, "node", node_id);
+}
+
 static struct error *
 get_plugin_info(struct call *call, const Csi__V1__GetPluginInfoRequest *request,
                 Csi__V1__GetPluginInfoResponse *reply)
 {
     (void)request;
     const struct identity *identity = call_context(call);
-    struct arena *arena = call_arena(call);
-    reply->name = (char *)identity->driver_name;
-    reply->vendor_version = (char *)SKYCAP_VERSION;
-    reply->manifest = arena_alloc(arena, 2 * sizeof(void *));
-    reply->manifest[reply->n_manifest++] = manifest_entry(arena, "csi", "1.13.0");
-    reply->manifest[reply->n_manifest++] = manifest_entry(arena, "node", identity->node_id);
+    identity_fill_info(identity->driver_name, identity->node_id, call_arena(call), reply);
     return NULL;
 }
 

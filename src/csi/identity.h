@@ -16,6 +16,10 @@ struct identity {
 /* Whether the CSI specification allows the name. */
 MUST_CHECK struct error *identity_check_name(const char *driver_name);
 
+/* The answer to GetPluginInfo; the texts are not copied. */
+void identity_fill_info(const char *driver_name, const char *node_id, struct arena *arena,
+                        Csi__V1__GetPluginInfoResponse *reply);
+
 /* Their context is a struct identity. */
 extern const struct csi_v1_identity identity_handlers;
 

@@ -2,11 +2,15 @@
 /* skycap.v1.Mover: what nodes ask each other for a move. See volumes/move.h. */
 #include "csi/mover.h"
 
+#include <string.h>
+
 #include "csi/checks.h"
 #include "csi/controller.h"
 #include "csi/transfer_send.h"
 #include "message/message_bytes.h"
+#include "volumes/handle.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 
 static ProtobufCBinaryData
@@ -15,6 +19,17 @@ pack(const volume_record *record, struct arena *arena)
     ProtobufCBinaryData bytes;
     bytes.data = message_bytes_pack(&record->base, arena, &bytes.len);
     return bytes;
+}
+
+/* See volumes/move_keys.h. */
+static struct error *
+check_key(const char *key, struct arena *arena)
+{
+    char home[HANDLE_HOME_SIZE];
+    const char *handle = arena_print(arena, "%.*s", (int)strcspn(key, "@"), key);
+    if (strlen(key) >= BACKEND_HANDLE_SIZE || (strchr(key, '@') && !handle_read_key(key, home)))
+        return error_new(CODE_INVALID_ARGUMENT, "handle is not the key of a volume");
+    return transfer_check_handle("handle", handle);
 }
 
 /* ---- at the target ---- */
@@ -43,7 +58,7 @@ describe(struct call *call, const Skycap__V1__DescribeMoveRequest *request,
 {
     struct arena *arena = call_arena(call);
     struct move_offer offer;
-    struct error *error = transfer_check_handle("handle", request->handle);
+    struct error *error = check_key(request->handle, arena);
     if (!error)
         error = move_describe(controller_engine(call), request->handle, arena, &offer);
     if (error)
@@ -60,7 +75,7 @@ begin(struct call *call, const Skycap__V1__BeginMoveRequest *request,
 {
     struct arena *arena = call_arena(call);
     volume_record *record;
-    struct error *error = transfer_check_handle("handle", request->handle);
+    struct error *error = check_key(request->handle, arena);
     if (!error)
         error = checks_node_id("to", request->to);
     if (!error)
@@ -71,10 +86,10 @@ begin(struct call *call, const Skycap__V1__BeginMoveRequest *request,
 }
 
 static bool
-is_moving_at(struct engine *engine, const char *handle, uint64_t epoch, struct arena *arena)
+is_moving_at(struct engine *engine, const char *key, uint64_t epoch, struct arena *arena)
 {
     struct row row;
-    struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, arena, &row);
+    struct error *error AUTO(error_cleanup) = move_keys_get(engine, key, arena, &row);
     if (error)
         return false;
     const volume_record *volume = (const volume_record *)row.record;
@@ -88,7 +103,7 @@ give_up(struct call *call, const Skycap__V1__GiveUpMoveRequest *request,
     (void)reply;
     struct engine *engine = controller_engine(call);
     enum move_outcome outcome;
-    struct error *error = transfer_check_handle("handle", request->handle);
+    struct error *error = check_key(request->handle, call_arena(call));
     if (error || !is_moving_at(engine, request->handle, request->epoch, call_arena(call)))
         return error;
     error = move_decide(engine, request->handle, MOVE_ASK_GIVE_UP, &outcome);
@@ -101,7 +116,7 @@ settle(struct call *call, const Skycap__V1__SettleMoveRequest *request,
 {
     (void)reply;
     enum move_outcome outcome;
-    struct error *error = transfer_check_handle("handle", request->handle);
+    struct error *error = check_key(request->handle, call_arena(call));
     if (!error)
         error = move_decide(controller_engine(call), request->handle, MOVE_ASK_NOTHING, &outcome);
     return error_forgive(error, CODE_NOT_FOUND);
@@ -113,13 +128,14 @@ static struct error *
 ask(struct call *call, const Skycap__V1__AskMoveRequest *request, Skycap__V1__AskMoveReply *reply)
 {
     struct move_answer answer;
-    struct error *error = transfer_check_handle("handle", request->handle);
+    struct error *error = check_key(request->handle, call_arena(call));
     if (!error)
         error = move_ask(controller_engine(call), request->handle, request->is_gone, &answer);
     if (error)
         return error;
     reply->has_row = answer.has_row;
     reply->epoch = answer.epoch;
+    reply->home = arena_string(call_arena(call), answer.home);
     return NULL;
 }
 
@@ -140,6 +156,8 @@ find_copy(struct call *call, const Skycap__V1__FindCopyRequest *request,
     reply->taken_ns = copy.snapshot->created_ns;
     reply->owner = (char *)copy.owner;
     reply->is_lost = copy.is_lost;
+    reply->epoch = copy.snapshot->epoch;
+    reply->is_before_recovery = copy.is_before_recovery;
     return NULL;
 }
 

@@ -13,6 +13,7 @@
 #include "volumes/import.h"
 #include "volumes/move.h"
 #include "volumes/replica.h"
+#include "volumes/repository_task.h"
 #include "volumes/snapshot.h"
 
 #define MAX_ENTRIES 1000
@@ -25,14 +26,14 @@
 /* ---- ids ---- */
 
 /*
- * Inside, copies and moves are named by handles, and exports begin with one. Others have the same
- * name inside and outside.
+ * Inside, copies and moves are named by handles; exports and work on repositories begin with one.
+ * Others have the same name inside and outside.
  */
 static char *
 print_id(const char *kind, const char *id, struct arena *arena)
 {
     if (strcmp(kind, COPY_SNAPSHOT) == 0 || strcmp(kind, REPLICA_SPREAD) == 0 ||
-        strcmp(kind, EXPORT_SNAPSHOT) == 0)
+        strcmp(kind, EXPORT_SNAPSHOT) == 0 || repository_task_is_kind(kind))
         return ids_print(ID_SNAPSHOT, id, arena);
     if (strcmp(kind, COPY_VOLUME) == 0 || strcmp(kind, MOVE_VOLUME) == 0 ||
         strcmp(kind, IMPORT_SNAPSHOT) == 0)
@@ -107,7 +108,9 @@ operations_fill(Skycap__V1__Operation *out, const operation_record *record, stru
 {
     out->id = print_id(record->kind, record->id, arena);
     out->kind = record->kind;
-    out->subject = print_id(record->kind, record->subject, arena);
+    out->subject = repository_task_is_kind(record->kind)
+                       ? record->subject /* the name of a repository */
+                       : print_id(record->kind, record->subject, arena);
     out->state = state_of(record);
     out->started = message_time_new(record->started_ns, arena);
     out->updated = message_time_new(record->updated_ns, arena);
@@ -117,6 +120,7 @@ operations_fill(Skycap__V1__Operation *out, const operation_record *record, stru
     out->description = record->description;
     out->error_code = record->error_code;
     out->error_message = record->error_message;
+    out->result = record->result;
     out->cancel_asked = record->cancel_asked;
     out->phase = phase_of(record);
     if (record->advanced_ns)

@@ -9,6 +9,7 @@
 #include "csi/controller.h"
 #include "csi/ids.h"
 #include "csi/repositories_internal.h"
+#include "exports/export_page.h"
 #include "message/message_map.h"
 #include "message/message_time.h"
 #include "node/drill.h"
@@ -17,6 +18,8 @@
 #include "volumes/snapshot.h"
 
 #define WAIT_MS 0 /* the client watches the operation */
+
+#define MAX_ENTRIES 1000 /* of a page */
 
 #define LIST_MS 3000u /* how long List waits for a repository */
 
@@ -86,13 +89,28 @@ list(struct call *call, const Skycap__V1__ListRepositoriesRequest *request,
     return NULL;
 }
 
+struct totals {
+    uint64_t content_bytes;
+    int64_t exported_ns; /* of the newest; 0: there is none */
+};
+
+static struct error *
+add_up(const struct export_item *item, void *context)
+{
+    struct totals *totals = context;
+    totals->content_bytes += item->record->content_bytes;
+    if (totals->exported_ns < item->record->exported_ns)
+        totals->exported_ns = item->record->exported_ns;
+    return NULL;
+}
+
 static struct error *
 stats(struct call *call, const Skycap__V1__RepositoryStatsRequest *request,
       Skycap__V1__RepositoryStatsReply *reply)
 {
     struct repository_use use AUTO(repository_pool_release) = {0};
     struct repository_stats found = {0};
-    struct export_list exports = {0};
+    struct totals totals = {0};
     const char *name;
     struct patience patience AUTO(patience_end) = repositories_patience(call);
     patience_begin(&patience);
@@ -103,9 +121,10 @@ stats(struct call *call, const Skycap__V1__RepositoryStatsRequest *request,
     if (!error)
         error = repository_stats(use.repository, &found);
     if (!error)
-        error = export_record_list(use.repository, NULL, call_arena(call), &exports);
-    for (size_t i = 0; i < exports.count; i++)
-        reply->content_bytes += exports.items[i].record->content_bytes;
+        error = export_page_walk(use.repository, add_up, &totals);
+    reply->content_bytes = totals.content_bytes;
+    if (totals.exported_ns)
+        reply->exported = message_time_new(totals.exported_ns, call_arena(call));
     reply->snapshots = found.snapshots;
     reply->packs = found.packs;
     reply->chunks = found.chunks;
@@ -156,17 +175,24 @@ list_exports(struct call *call, const Skycap__V1__ListExportsRequest *request,
     struct arena *arena = call_arena(call);
     struct repository_use use AUTO(repository_pool_release) = {0};
     struct export_list exports = {0};
-    const char *name;
+    const char *name, *next = "";
+    size_t limit = (size_t)request->max_entries;
     struct patience patience AUTO(patience_end) = repositories_patience(call);
     patience_begin(&patience);
+    if (request->max_entries < 0)
+        return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
+    if (!limit || limit > MAX_ENTRIES)
+        limit = MAX_ENTRIES;
     struct error *error =
         repository_pool_choose(controller_engine(call), request->repository, arena, &name);
     if (!error)
         error = repository_pool_open(controller_engine(call), name, &use);
     if (!error)
-        error = export_record_list(use.repository, NULL, arena, &exports);
+        error = export_page_read(use.repository, request->starting_token, limit, arena, &exports,
+                                 &next);
     if (error)
         return error;
+    reply->next_token = (char *)next;
     reply->exports = arena_alloc(arena, exports.count * sizeof(void *));
     for (size_t i = 0; i < exports.count; i++)
         reply->exports[reply->n_exports++] = export_message(&exports.items[i], arena);

@@ -6,11 +6,20 @@
 #include "csi/controller.h"
 #include "proto/repositories.pb-c.h"
 #include "repository/patience.h"
+#include "volumes/repository_task.h"
 
 /* ---- repositories_patience.c ---- */
 
 /* Until the client does not wait any more. */
 struct patience repositories_patience(struct call *call);
+
+/* ---- repositories_follow.c ---- */
+
+/*
+ * Sends the messages of the operation, until it has ended or the client has gone, which cancels it.
+ * The last message is the one with `is_result`. Takes the task.
+ */
+MUST_CHECK struct error *repositories_follow(struct call *call, struct repository_task *task);
 
 /* ---- repositories_care.c ---- */
 

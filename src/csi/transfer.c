@@ -163,6 +163,7 @@ open_transfer(struct call *call, const Skycap__V1__OpenTransferRequest *request,
     reply->base_snapshot = (char *)choose_base(call, request, found);
     reply->volume = found->source_handle;
     reply->created_ns = found->created_ns;
+    reply->epoch = found->epoch;
     reply->can_be_base = can_be_base(engine_of(call), found);
     reply->is_image = snapshot_data(found).kind == KIND_IMAGE;
     reply->size_bytes = found->size_bytes;

@@ -11,10 +11,10 @@
 
 struct compare_options {
     struct repository *repository;
-    struct repository_id root; /* the manifest */
-    uint64_t size;             /* of an image */
-    int fd;                    /* the directory, or the image */
-    const struct progress *progress;
+    struct repository_id root;       /* the manifest */
+    uint64_t size;                   /* of an image */
+    int fd;                          /* the directory, or the image */
+    const struct progress *progress; /* bytes; of a tree without a total, and without holes */
 };
 
 MUST_CHECK struct error *compare_image(const struct compare_options *options);

@@ -10,10 +10,15 @@
 
 struct listing {
     struct repository *repository;
-    struct error *(*each)(const struct repository_id *id, void *to);
-    void *to;
+    const struct repository_visitor *visitor;
     struct tree_part *parts;
 };
+
+static struct error *
+tell(const struct listing *listing, const struct repository_id *id)
+{
+    return listing->visitor->take(id, listing->visitor->context);
+}
 
 /* ---- images ---- */
 
@@ -27,9 +32,9 @@ list_image(const struct listing *listing, const struct repository_id *root, uint
         error = image_reader_get(&reader, i, &id);
         const struct repository_id *node = &reader.root[i / IMAGE_NODE_IDS];
         if (!error && i % IMAGE_NODE_IDS == 0 && !image_id_is_zero(node))
-            error = listing->each(node, listing->to);
+            error = tell(listing, node);
         if (!error && !image_id_is_zero(&id))
-            error = listing->each(&id, listing->to);
+            error = tell(listing, &id);
     }
     return error;
 }
@@ -44,23 +49,35 @@ list_list(const struct listing *listing, const struct repository_id *list)
     struct error *error = tree_list_load(listing->repository, list, listing->parts, &count, &size);
     for (size_t i = 0; !error && i < count; i++)
         if (listing->parts[i].kind == TREE_DATA)
-            error = listing->each(&listing->parts[i].id, listing->to);
+            error = tell(listing, &listing->parts[i].id);
+    return error;
+}
+
+static struct error *
+read_leaf(const struct listing *listing, struct tree_leaf *leaf, const struct repository_id *id)
+{
+    struct error *error = tree_leaf_load(leaf, listing->repository, id);
+    for (size_t i = 0; !error && i < leaf->id_count; i++)
+        error = tell(listing, &leaf->ids[i]);
+    while (!error && !(error = tree_leaf_next(leaf)) && leaf->has_entry)
+        for (size_t i = 0; !error && i < leaf->entry.part_count; i++)
+            if (leaf->entry.parts[i].kind == TREE_LIST)
+                error = list_list(listing, &leaf->entry.parts[i].id);
     return error;
 }
 
 static struct error *
 list_leaf(const struct listing *listing, struct tree_leaf *leaf, const struct repository_id *id)
 {
-    struct error *error = listing->each(id, listing->to);
-    if (!error)
-        error = tree_leaf_load(leaf, listing->repository, id);
-    for (size_t i = 0; !error && i < leaf->id_count; i++)
-        error = listing->each(&leaf->ids[i], listing->to);
-    while (!error && !(error = tree_leaf_next(leaf)) && leaf->has_entry)
-        for (size_t i = 0; !error && i < leaf->entry.part_count; i++)
-            if (leaf->entry.parts[i].kind == TREE_LIST)
-                error = list_list(listing, &leaf->entry.parts[i].id);
-    return error;
+    const struct repository_visitor *visitor = listing->visitor;
+    bool is_known = false;
+    struct error *error = tell(listing, id);
+    if (!error && visitor->knows)
+        error = visitor->knows(id, &is_known, visitor->context);
+    if (error || is_known)
+        return error;
+    error = read_leaf(listing, leaf, id);
+    return error || !visitor->note ? error : visitor->note(id, visitor->context);
 }
 
 static struct error *
@@ -72,7 +89,7 @@ list_tree(const struct listing *listing, const struct repository_id *root)
     struct error *error = tree_leaves_open(&leaves, listing->repository, root);
     while (!error && leaves.has_leaf) {
         if (memcmp(&node, &leaves.node_id, sizeof node) != 0)
-            error = listing->each(&leaves.node_id, listing->to);
+            error = tell(listing, &leaves.node_id);
         node = leaves.node_id;
         if (!error)
             error = list_leaf(listing, &leaf, &leaves.id);
@@ -86,19 +103,19 @@ list_tree(const struct listing *listing, const struct repository_id *root)
 
 static struct error *
 list(struct repository *repository, const void *bytes, size_t size,
-     struct error *(*each)(const struct repository_id *id, void *to), void *to, void *context)
+     const struct repository_visitor *visitor, void *context)
 {
     (void)context;
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct tree_part *parts AUTO(memory_cleanup) = memory_new(TREE_PARTS_MAX * sizeof *parts);
-    struct listing listing = {repository, each, to, parts};
+    struct listing listing = {repository, visitor, parts};
     const export_record *record = (const export_record *)message_bytes_unpack(
         &skycap__exports__export_record__descriptor, bytes, size, &arena);
     if (!record || record->manifest.len != REPOSITORY_ID_BYTES || record->size_bytes < 0)
         return error_new(CODE_DATA_LOSS, "the record of a snapshot is not one of an export");
     struct repository_id root = export_record_manifest(record);
-    struct error *error = each(&root, to);
+    struct error *error = tell(&listing, &root);
     if (error)
         return error;
     return record->kind == EXPORT_KIND(IMAGE)

@@ -55,6 +55,10 @@ compare_image(const struct compare_options *options)
         error = image_reader_get(&manifest, i, &id);
         if (!error)
             error = compare_chunk(options, i, &id, expected, found);
+        uint64_t done = (i + 1) * IMAGE_CHUNK;
+        if (!error)
+            progress->report(progress->context, done < options->size ? done : options->size,
+                             options->size);
         if (!error && progress->cancelled(progress->context))
             error = error_new(CODE_CANCELLED, "the comparison was cancelled");
     }

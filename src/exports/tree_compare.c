@@ -22,6 +22,7 @@ struct comparison {
     struct tree_leaf leaf;
     struct tree_part *list;
     uint8_t *bytes; /* of a part */
+    uint64_t done_bytes;
     int directory;
     char path[TREE_PATH_MAX + 1]; /* of it */
 };
@@ -40,6 +41,7 @@ differs(const struct comparison *comparison, const char *what)
 static struct error *
 compare_part(struct comparison *comparison, int fd, const struct tree_part *part, uint64_t offset)
 {
+    const struct progress *progress = comparison->options->progress;
     const uint8_t *expected;
     size_t size;
     struct error *error = chunk_cache_get(comparison->chunks, &part->id, &expected, &size);
@@ -50,6 +52,8 @@ compare_part(struct comparison *comparison, int fd, const struct tree_part *part
     bool is_same = got == (ssize_t)part->size &&
                    !memcmp(comparison->bytes, expected + part->offset, (size_t)part->size);
     chunk_cache_release(comparison->chunks, expected);
+    comparison->done_bytes += part->size;
+    progress->report(progress->context, comparison->done_bytes, 0);
     return is_same ? NULL : differs(comparison, "contents");
 }
 

@@ -31,12 +31,15 @@ tree_entry_key(struct buffer *key, const char *directory, const char *name)
     buffer_append(key, name, strlen(name));
 }
 
+/* Nothing is behind the root: a name may begin with any byte, but it is not that long. */
 void
 tree_entry_end_key(struct buffer *key, const char *directory)
 {
+    size_t size = directory[0] ? 1 : TREE_NAME_MAX + 1;
     key->size = 0;
     append_path(key, directory);
-    buffer_append_byte(key, directory[0] ? 1 : 0xff);
+    memset(buffer_reserve(key, size), directory[0] ? 1 : 0xff, size);
+    key->size += size;
 }
 
 int

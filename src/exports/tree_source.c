@@ -19,9 +19,10 @@
 #include "exports/tree_target.h"
 #include "exports/varint.h"
 
-#define ATTRIBUTE_BYTES (64u << 10) /* the kernel's maximum for a list and for a value */
-#define NAMES_BYTES (512u << 20)    /* of one directory, which are sorted in memory */
-#define LINKS_KIB 2048u             /* of memory */
+#define ATTRIBUTE_BYTES (64u << 10)      /* the kernel's maximum for a list and for a value */
+#define ATTRIBUTES (ATTRIBUTE_BYTES / 2) /* in a list: each has a byte and a NUL */
+#define NAMES_BYTES (512u << 20)         /* of one directory, which are sorted in memory */
+#define LINKS_KIB 2048u                  /* of memory */
 #define BUFFER_BYTES (2u * CHUNKER_MOST)
 
 struct error *
@@ -35,6 +36,7 @@ tree_source_open(struct tree_source *source, const struct tree_source_options *o
     chunker_init(&source->chunker, repository_chunker_secret(options->repository));
     source->attribute_names = memory_new(ATTRIBUTE_BYTES);
     source->attribute_value = memory_new(ATTRIBUTE_BYTES);
+    source->sorted_names = memory_new(ATTRIBUTES * sizeof *source->sorted_names);
     source->bytes = memory_map(BUFFER_BYTES);
     source->parts = memory_new(TREE_PARTS_MAX * sizeof *source->parts);
     source->lists = memory_new(TREE_PARTS_MAX * sizeof *source->lists);
@@ -48,6 +50,7 @@ tree_source_close(struct tree_source *source)
     buffer_clear(&source->attributes);
     free(source->attribute_names);
     free(source->attribute_value);
+    free(source->sorted_names);
     free(source->parts);
     free(source->lists);
     if (source->bytes)
@@ -167,17 +170,13 @@ compare_texts(const void *a, const void *b)
 static struct error *
 add_sorted(struct tree_source *source, int fd, const char *path, size_t size)
 {
-    const char *names[ATTRIBUTE_BYTES / 256] = {0};
+    const char **names = source->sorted_names;
     size_t count = 0;
     struct error *error = NULL;
-    for (const char *name = source->attribute_names; name < source->attribute_names + size;
-         name += strlen(name) + 1) {
-        if (count == COUNT_OF(names))
-            return error_new(CODE_FAILED_PRECONDITION, "an entry has more than %zu attributes",
-                             COUNT_OF(names));
+    for (const char *name = source->attribute_names;
+         name < source->attribute_names + size && count < ATTRIBUTES; name += strlen(name) + 1)
         if (!is_repeated(name))
             names[count++] = name;
-    }
     qsort(names, count, sizeof *names, compare_texts);
     for (size_t i = 0; !error && i < count; i++)
         error = add_attribute(source, fd, path, names[i]);

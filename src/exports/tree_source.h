@@ -47,6 +47,7 @@ struct tree_source {
     /* the entry that is looked at */
     struct buffer attributes;
     char *attribute_names, *attribute_value;
+    const char **sorted_names; /* in attribute_names */
     char target[TREE_PATH_MAX + 1];
     uint8_t *bytes; /* of a file */
     struct tree_part *parts;

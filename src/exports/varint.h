@@ -22,7 +22,7 @@ varint_put(struct buffer *out, uint64_t number)
 static inline void
 varint_put_signed(struct buffer *out, int64_t number)
 {
-    varint_put(out, ((uint64_t)number << 1) ^ (uint64_t)(number >> 63));
+    varint_put(out, ((uint64_t)number << 1) ^ (number < 0 ? UINT64_MAX : 0));
 }
 
 static inline void

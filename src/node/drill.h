@@ -2,13 +2,14 @@
 /*
  * Restore drills: a snapshot of a repository is imported into a volume, compared with the
  * repository byte by byte, and published for a check of the operator's. Then the volume is deleted.
- * The time of the last success is kept in the store.
+ * The time of the last success is kept in the store. A drill is an operation
+ * (volumes/repository_task.h).
  */
 #ifndef NODE_DRILL_H
 #define NODE_DRILL_H
 
 #include "base/buffer.h"
-#include "volumes/engine.h"
+#include "volumes/repository_task.h"
 
 struct drill_request {
     const char *repository;
@@ -19,20 +20,16 @@ struct drill_request {
      */
     const char *const *command;
     uint32_t command_timeout_ms; /* 0: an hour */
-    /* Called after each step: "import", "compare", "command", "remove". May be NULL. */
-    void (*report)(void *context, const char *step, uint64_t duration_ms, const char *output);
-    bool (*cancelled)(void *context);
-    void *context;
+    bool in_background;          /* nobody waits for it */
 };
 
-struct drill_result {
-    const char *id; /* of the snapshot in the repository, in the arena */
-    uint64_t bytes;
-};
-
-/* DATA_LOSS: the repository is damaged. FAILED_PRECONDITION: the command has failed. */
-MUST_CHECK struct error *drill_run(struct engine *engine, const struct drill_request *request,
-                                   struct arena *arena, struct drill_result *out);
+/*
+ * Its messages are DrillSteps: one after each step, "import", "compare", "command" and "remove",
+ * then the result. The operation ends with DATA_LOSS if the repository is damaged, and with
+ * FAILED_PRECONDITION if the command has failed. ABORTED: the same drill is under way.
+ */
+MUST_CHECK struct error *drill_start(struct engine *engine, const struct drill_request *request,
+                                     struct repository_task **out);
 
 /* When a drill of the repository succeeded last; 0: never. */
 MUST_CHECK struct error *drill_last_success(struct engine *engine, const char *repository,

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 
-#define LOOK_MS 100
+#define LOOK_MS 50
 #define HOUR_MS (3600u * 1000)
 #define OUTPUT_BYTES (64u << 10)
 
@@ -33,22 +33,25 @@ timeout_of(const struct drill_request *request)
     return request->command_timeout_ms ? request->command_timeout_ms : HOUR_MS;
 }
 
+/* Nothing of ours is at work meanwhile, so that others have the turn of this operation. */
 static void
-follow(const struct drill_request *request, struct process *process, struct buffer *output,
-       bool *is_cancelled, bool *is_late)
+follow(const struct drill_request *request, const struct progress *progress,
+       struct process *process, struct buffer *output, bool *is_cancelled, bool *is_late)
 {
     uint64_t end_ms = clock_now_ms() + timeout_of(request);
     bool is_open = true, has_ended = false;
     while (!has_ended) {
         struct pollfd files[] = {{.fd = process->ended, .events = POLLIN},
                                  {.fd = is_open ? process->output : -1, .events = POLLIN}};
-        poll(files, 2, LOOK_MS);
+        bool is_killed = *is_cancelled || *is_late;
+        if (poll(files, 2, is_killed ? LOOK_MS : 0) == 0 && !is_killed)
+            progress_rest(progress, LOOK_MS);
         if (files[1].revents)
             is_open = read_output(process, output);
         has_ended = files[0].revents && !(files[1].revents & POLLIN);
-        if (*is_cancelled || *is_late)
+        if (is_killed)
             continue;
-        *is_cancelled = request->cancelled(request->context);
+        *is_cancelled = progress->cancelled(progress->context);
         *is_late = clock_now_ms() >= end_ms;
         if (*is_cancelled || *is_late)
             process_signal(process, SIGKILL);
@@ -56,7 +59,8 @@ follow(const struct drill_request *request, struct process *process, struct buff
 }
 
 struct error *
-drill_command_run(const struct drill_request *request, const char *place, struct buffer *output)
+drill_command_run(const struct drill_request *request, const struct progress *progress,
+                  const char *place, struct buffer *output)
 {
     const char *const environment[] = {
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8",
@@ -68,7 +72,7 @@ drill_command_run(const struct drill_request *request, const char *place, struct
         process_start(request->command[0], request->command, environment, &process);
     if (error)
         return error_wrap(error, "the command of the drill");
-    follow(request, &process, output, &is_cancelled, &is_late);
+    follow(request, progress, &process, output, &is_cancelled, &is_late);
     int status = process_reap(&process);
     if (is_cancelled)
         return error_new(CODE_CANCELLED, "the drill was cancelled");

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "node/drill.h"
+#include "proto/repositories.pb-c.h"
 
 #define LOOK_MS 60000u
 #define ASK_AGAIN_MS 2000u
@@ -32,9 +33,9 @@ struct drill_schedule {
 };
 
 static bool
-is_ending(void *context)
+is_ending(const struct drill_schedule *schedule)
 {
-    return atomic_load(&((struct drill_schedule *)context)->is_ending);
+    return atomic_load(&schedule->is_ending);
 }
 
 /* When the repository was tried last, as far as this process knows. */
@@ -75,25 +76,55 @@ is_due(struct drill_schedule *schedule, const struct repository_place *place)
     return answer == DRILL_OURS;
 }
 
-static void
-run(struct drill_schedule *schedule, const struct repository_place *place, struct arena *arena)
+/* What is known of a drill when it has ended. */
+struct watched {
+    struct drill_schedule *schedule;
+    char snapshot[REPOSITORY_NAME_BYTES]; /* its id in the repository */
+};
+
+static struct error *
+take(void *context, const ProtobufCMessage *message)
+{
+    struct watched *watched = context;
+    const Skycap__V1__DrillStep *step = (const Skycap__V1__DrillStep *)message;
+    if (step->is_result)
+        snprintf(watched->snapshot, sizeof watched->snapshot, "%s", step->snapshot_id);
+    return NULL;
+}
+
+static bool
+is_gone(void *context)
+{
+    return is_ending(((struct watched *)context)->schedule);
+}
+
+static struct error *
+drill(struct watched *watched, const struct repository_place *place)
 {
     const char *const command[] = {place->drill_command, NULL};
-    struct drill_result result;
-    uint64_t start = clock_now_ms();
+    const struct repository_follower follower = {take, is_gone, watched};
     struct drill_request request = {.repository = place->name,
                                     .snapshot = "",
                                     .command = place->drill_command[0] ? command : NULL,
                                     .command_timeout_ms = place->drill_timeout_ms,
-                                    .cancelled = is_ending,
-                                    .context = schedule};
-    struct error *error AUTO(error_cleanup) = drill_run(schedule->engine, &request, arena, &result);
+                                    .in_background = true};
+    struct repository_task *task;
+    struct error *error = drill_start(watched->schedule->engine, &request, &task);
+    return error ? error : repository_task_follow(task, &follower);
+}
+
+static void
+run(struct drill_schedule *schedule, const struct repository_place *place)
+{
+    struct watched watched = {.schedule = schedule};
+    uint64_t start = clock_now_ms();
+    struct error *error AUTO(error_cleanup) = drill(&watched, place);
     if (error)
         log_error(schedule->engine->log, "a restore drill has failed",
                   LOG_TEXT("repository", place->name), LOG_TEXT("error", error->message));
     else
         log_info(schedule->engine->log, "a restore drill has succeeded",
-                 LOG_TEXT("repository", place->name), LOG_TEXT("snapshot", result.id),
+                 LOG_TEXT("repository", place->name), LOG_TEXT("snapshot", watched.snapshot),
                  LOG_NUMBER("ms", clock_now_ms() - start));
     if (!error && schedule->turn.succeed)
         schedule->turn.succeed(schedule->turn.context, place->name);
@@ -112,7 +143,7 @@ look(struct drill_schedule *schedule)
         struct error *error AUTO(error_cleanup) =
             repository_pool_find(schedule->engine, names.items[i], &arena, &place);
         if (!error && is_due(schedule, &place))
-            run(schedule, &place, &arena);
+            run(schedule, &place);
     }
 }
 

@@ -197,6 +197,8 @@ write_result(struct operation *operation, const struct error *result)
         operation->work.settle(operation->work.context, result, &arena, &own);
     pthread_mutex_lock(&operation->saving);
     operation_record record = ended_record(operation, result);
+    if (!result && own.result)
+        record.result = (char *)own.result;
     changes[0] = ops_change(&record, &arena);
     memcpy(changes + 1, own.items, own.count * sizeof own.items[0]);
     struct error *error = write_end(operation->ops, changes, own.count + 1);

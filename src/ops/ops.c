@@ -207,7 +207,7 @@ ops_resume(struct ops *ops, const struct ops_kind *kinds, size_t count, void *co
 struct error *
 ops_get(struct ops *ops, const char *id, struct arena *arena, operation_record **out)
 {
-    struct error *error = ops_read(ops, id, arena, out);
+    struct error *error = ops_read(ops, id, arena, out, NULL);
     if (!error)
         *out = operation_current(ops, *out, arena);
     return error;
@@ -275,14 +275,29 @@ check_known(struct ops *ops, const operation_record *record)
         record->id, record->kind);
 }
 
-/* Cancels an operation that could not be resumed. */
+static bool
+is_active(struct ops *ops, const char *id)
+{
+    pthread_mutex_lock(&ops->lock);
+    bool is = operation_find(ops, id);
+    pthread_mutex_unlock(&ops->lock);
+    return is;
+}
+
+/*
+ * Cancels an operation that could not be resumed. ABORTED: it has begun, or ended, since it was not
+ * found. An operation is found before its record is written, and its end changes the record.
+ */
 static struct error *
 cancel_record(struct ops *ops, const char *id)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     operation_record *record;
-    struct error *error = ops_read(ops, id, &arena, &record);
+    uint64_t revision;
+    struct error *error = ops_read(ops, id, &arena, &record, &revision);
+    if (!error && is_active(ops, id))
+        return error_new(CODE_ABORTED, "the operation \"%s\" has just begun; try again", id);
     if (!error)
         error = check_known(ops, record);
     if (error || record->state != OPERATION_STATE(RUNNING))
@@ -293,28 +308,34 @@ cancel_record(struct ops *ops, const char *id)
     record->error_code = CODE_CANCELLED;
     record->error_message = (char *)"it was cancelled";
     struct store_change change = ops_change(record, &arena);
+    change.expected = revision;
     return store_write(ops->options.store, &change, 1, NULL);
 }
 
-struct error *
-ops_cancel(struct ops *ops, const char *id)
+/* The operation, with a reference to it, if it is active; otherwise NULL. Asks it to stop. */
+static struct operation *
+ask_to_stop(struct ops *ops, const char *id, bool *has_begun)
 {
     struct operation *operation;
     pthread_mutex_lock(&ops->lock);
     while ((operation = operation_find(ops, id)) && operation->phase == PHASE_STARTING)
         pthread_cond_wait(&ops->changed, &ops->lock);
-    if (!operation) {
-        pthread_mutex_unlock(&ops->lock);
-        return cancel_record(ops, id);
+    if (operation) {
+        *has_begun = operation->phase != PHASE_WAITING;
+        operation->record.cancel_asked = true;
+        if (!*has_begun)
+            operation->phase = PHASE_WORKING; /* so that no thread takes it */
+        operation->users++;
+        pthread_cond_broadcast(&ops->changed);    /* it may rest, */
+        pthread_cond_broadcast(&ops->work_waits); /* or wait for its turn after that */
     }
-    bool has_begun = operation->phase != PHASE_WAITING;
-    operation->record.cancel_asked = true;
-    if (!has_begun)
-        operation->phase = PHASE_WORKING; /* so that no thread takes it */
-    operation->users++;
-    pthread_cond_broadcast(&ops->changed);    /* it may rest, */
-    pthread_cond_broadcast(&ops->work_waits); /* or wait for its turn after that */
     pthread_mutex_unlock(&ops->lock);
+    return operation;
+}
+
+static struct error *
+cancel_active(struct ops *ops, struct operation *operation, bool has_begun)
+{
     struct error *error = NULL;
     if (has_begun)
         error = operation_write(operation);
@@ -324,6 +345,21 @@ ops_cancel(struct ops *ops, const char *id)
     operation_release(operation);
     pthread_mutex_unlock(&ops->lock);
     return error_wrap(error, "it is being cancelled, but a restart would forget that");
+}
+
+struct error *
+ops_cancel(struct ops *ops, const char *id)
+{
+    for (;;) {
+        bool has_begun;
+        struct operation *operation = ask_to_stop(ops, id, &has_begun);
+        if (operation)
+            return cancel_active(ops, operation, has_begun);
+        struct error *error = cancel_record(ops, id);
+        if (!error || error->code != CODE_ABORTED)
+            return error;
+        error_free(error);
+    }
 }
 
 /* ---- stopping ---- */

@@ -63,6 +63,7 @@ void ops_close(struct ops *ops);
 struct ops_changes {
     struct store_change items[OPS_MAX_CHANGES];
     size_t count;
+    const char *result; /* of the end alone: what was done, in words; NULL: nothing to say */
 };
 
 /* The work. Each function is called with the context. */

@@ -123,9 +123,9 @@ struct store_change ops_change(const operation_record *record, struct arena *are
 MUST_CHECK struct error *ops_unpack(const struct store_entry *entry, struct arena *arena,
                                     operation_record **out);
 
-/* From the store. */
+/* From the store. The revision may be NULL. */
 MUST_CHECK struct error *ops_read(struct ops *ops, const char *id, struct arena *arena,
-                                  operation_record **out);
+                                  operation_record **out, uint64_t *revision);
 
 /* Calls `visit` for every record in the store; an error ends the walk. */
 typedef struct error *ops_visit(void *context, const struct store_entry *entry,

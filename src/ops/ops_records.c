@@ -24,6 +24,7 @@ ops_copy_record(const operation_record *record, struct arena *arena)
     copy->units = arena_string(arena, record->units);
     copy->description = arena_string(arena, record->description);
     copy->error_message = arena_string(arena, record->error_message);
+    copy->result = arena_string(arena, record->result);
     copy->cursor.data = (uint8_t *)arena_copy(arena, record->cursor.data, record->cursor.len);
     return copy;
 }
@@ -47,7 +48,8 @@ ops_unpack(const struct store_entry *entry, struct arena *arena, operation_recor
 }
 
 struct error *
-ops_read(struct ops *ops, const char *id, struct arena *arena, operation_record **out)
+ops_read(struct ops *ops, const char *id, struct arena *arena, operation_record **out,
+         uint64_t *revision)
 {
     struct store_entry entry;
     struct error *error = store_get(ops->options.store, ops_key(id, arena), arena, &entry);
@@ -55,6 +57,8 @@ ops_read(struct ops *ops, const char *id, struct arena *arena, operation_record 
         error_free(error);
         return error_new(CODE_NOT_FOUND, "there is no operation \"%s\"", id);
     }
+    if (!error && revision)
+        *revision = entry.revision;
     return error ? error : ops_unpack(&entry, arena, out);
 }
 

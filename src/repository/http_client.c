@@ -179,10 +179,10 @@ static struct error *
 connect_any(const char *host, const char *port, const struct http_watch *watch, int *fd)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    *fd = -1; /* the caller closes it, also after an error */
     int result = getaddrinfo(host, port, &hints, &found);
     if (result)
         return error_new(CODE_UNAVAILABLE, "find %s: %s", host, gai_strerror(result));
-    *fd = -1;
     for (struct addrinfo *at = found; at && *fd < 0; at = at->ai_next)
         *fd = connect_to(at, watch);
     int errnum = errno;

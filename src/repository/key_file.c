@@ -2,7 +2,6 @@
 /* The key of a repository as a file: see key_file.h. */
 #include "repository/key_file.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,10 +10,12 @@
 #include "base/files.h"
 #include "base/new_file.h"
 
+#define MOST_BYTES 128u
+
 static const char start[] = "skycap-repository-key-1 ";
 
-static void
-clear_secret(struct buffer *buffer)
+void
+key_file_wipe(struct buffer *buffer)
 {
     if (buffer->bytes)
         OPENSSL_cleanse(buffer->bytes, buffer->capacity);
@@ -25,7 +26,7 @@ static bool
 parse(const char *text, size_t size, uint8_t key[SEALING_KEY_BYTES])
 {
     size_t before = strlen(start);
-    struct buffer bytes AUTO(clear_secret) = {0};
+    struct buffer bytes AUTO(key_file_wipe) = {0};
     if (size && text[size - 1] == '\n')
         size--;
     if (size <= before || memcmp(text, start, before) != 0 ||
@@ -49,16 +50,14 @@ key_file_check_private(const char *path)
 struct error *
 key_file_read(const char *path, uint8_t key[SEALING_KEY_BYTES])
 {
-    char text[128];
-    size_t size = 0;
+    struct buffer text AUTO(key_file_wipe) = {0};
     struct error *error = key_file_check_private(path);
     if (error)
         return error;
-    error = files_read(AT_FDCWD, path, text, sizeof text, &size);
-    if (error && error->code == CODE_NOT_FOUND)
+    error = files_read_all(path, MOST_BYTES, &text);
+    if (error && error->code != CODE_OUT_OF_RANGE)
         return error_wrap(error, "the key of the repository");
-    bool is_key = !error && parse(text, size, key);
-    OPENSSL_cleanse(text, sizeof text);
+    bool is_key = !error && parse((const char *)text.bytes, text.size, key);
     error_free(error);
     return is_key ? NULL
                   : error_new(CODE_INVALID_ARGUMENT,
@@ -69,7 +68,7 @@ struct error *
 key_file_make(const char *path)
 {
     uint8_t key[SEALING_KEY_BYTES];
-    struct buffer text AUTO(clear_secret) = {0};
+    struct buffer text AUTO(key_file_wipe) = {0};
     struct new_file file AUTO(new_file_clear) = {0};
     struct error *error = sealing_random(key, sizeof key);
     if (error)

@@ -17,4 +17,7 @@ MUST_CHECK struct error *key_file_make(const char *path);
  */
 MUST_CHECK struct error *key_file_check_private(const char *path);
 
+/* Wipes the bytes and frees them. For `struct buffer b AUTO(key_file_wipe) = {0}`. */
+void key_file_wipe(struct buffer *buffer);
+
 #endif

@@ -5,7 +5,10 @@
  *     'c' id        where the chunk is: number of the pack, offset, stored size, raw size
  *     'p' number    the pack: name, salt, size
  *     'n' name      the pack's number
- *     'i' name      the index object has been read
+ *     'i' name      the index object has been read; with a byte: its reading has begun
+ *
+ * An index object whose reading was interrupted is read again. If it is no longer there, everything
+ * is made anew: rows of it could tell of packs that are gone.
  */
 #include "repository/locations.h"
 
@@ -56,18 +59,28 @@ static struct error *
 count_packs(struct locations *locations)
 {
     uint8_t key[5];
-    uint32_t step = UINT32_C(1) << 31;
+    uint32_t packs = 0;
     struct error *error = NULL;
-    locations->packs = 0;
     /* Numbers are given without gaps. */
-    for (; step && !error; step >>= 1) {
+    for (uint32_t step = UINT32_C(1) << 31; step && !error; step >>= 1) {
         uint8_t value[PACK_BYTES];
         bool found = false;
-        number_key(locations->packs + step, key);
+        number_key(packs + step, key);
         error = cache_db_get(locations->db, key, sizeof key, value, sizeof value, &found);
         if (found)
-            locations->packs += step;
+            packs += step;
     }
+    if (!error)
+        locations->packs = packs;
+    return error;
+}
+
+/* With the lock. A change that failed may have undone others: their numbers are free again. */
+static struct error *
+count_again(struct locations *locations, struct error *error)
+{
+    if (error)
+        error_free(count_packs(locations));
     return error;
 }
 
@@ -223,21 +236,21 @@ add_pack(struct locations *locations, const struct index_pack *pack, const struc
     return error;
 }
 
-/* With the lock. The mark comes last: an index that was added in part is added again. */
+/* With the lock. */
 static struct error *
 add(struct locations *locations, const struct object_name *name, const struct buffer *index,
     const struct id_set *garbage)
 {
     size_t at = 0;
     bool found = true;
-    struct error *error = NULL;
+    struct row_key key = key_of('i', name->bytes);
+    struct error *error = cache_db_put(locations->db, key.bytes, sizeof key.bytes, "", 1);
     while (!error && found) {
         struct index_pack pack;
         error = index_next(index, &at, &pack, &found);
         if (!error && found)
             error = add_pack(locations, &pack, garbage);
     }
-    struct row_key key = key_of('i', name->bytes);
     if (!error)
         error = cache_db_put(locations->db, key.bytes, sizeof key.bytes, "", 0);
     return error;
@@ -248,7 +261,7 @@ locations_add(struct locations *locations, const struct object_name *name,
               const struct buffer *index)
 {
     pthread_rwlock_wrlock(&locations->lock);
-    struct error *error = add(locations, name, index, NULL);
+    struct error *error = count_again(locations, add(locations, name, index, NULL));
     pthread_rwlock_unlock(&locations->lock);
     return error;
 }
@@ -259,7 +272,8 @@ struct sync {
     struct locations *locations;
     const struct locations_source *source;
     struct buffer index;
-    uint64_t listed; /* that had been read before */
+    uint64_t listed; /* index objects that have been read, now or before */
+    bool has_gone;   /* one that was listed: others may be new that were not */
 };
 
 /* An index that cannot be read is empty here, and is not marked as read. */
@@ -270,6 +284,7 @@ load(struct sync *sync, const struct object_name *name, bool *is_loaded)
     struct error *error = source->load(source->context, name, &sync->index);
     *is_loaded = !error;
     /* Prune has replaced it after it was listed. */
+    sync->has_gone |= error && error->code == CODE_NOT_FOUND;
     error = error_forgive(error, CODE_NOT_FOUND);
     if (error && source->tolerate)
         error = source->tolerate(source->context, name, error);
@@ -308,7 +323,10 @@ count_read(struct locations *locations, uint64_t *out)
     return error;
 }
 
-/* With the lock. `*is_same` is false if an index object that was read is no longer there. */
+/*
+ * With the lock. `*is_same` is false if an index object is no longer there that was listed, or read
+ * earlier, at least in part.
+ */
 static struct error *
 sync_all(struct locations *locations, const struct locations_source *source, bool *is_same)
 {
@@ -317,7 +335,7 @@ sync_all(struct locations *locations, const struct locations_source *source, boo
     struct error *error = objects_list(source->objects, OBJECT_INDEX, sync_one, &sync);
     if (!error)
         error = count_read(locations, &read);
-    *is_same = read == sync.listed;
+    *is_same = read == sync.listed && !sync.has_gone;
     buffer_clear(&sync.index);
     return error ? error : cache_db_commit(locations->db);
 }
@@ -334,6 +352,7 @@ locations_sync(struct locations *locations, const struct locations_source *sourc
         if (!error)
             error = sync_all(locations, source, &is_same);
     }
+    error = count_again(locations, error);
     pthread_rwlock_unlock(&locations->lock);
     return error;
 }

@@ -99,6 +99,15 @@ mark(struct prune *prune)
 /* ---- all of it ---- */
 
 static struct error *
+expect_snapshot(const struct object_name *name, uint64_t size, void *context)
+{
+    struct prune *prune = context;
+    (void)name, (void)size;
+    prune->total++;
+    return NULL;
+}
+
+static struct error *
 run(struct prune *prune)
 {
     struct repository *repository = prune->repository;
@@ -109,8 +118,9 @@ run(struct prune *prune)
     if (!error)
         error = garbage_load(repository, &prune->garbage, NULL);
     if (!error)
-        error = live_collect(repository, prune->request->references, &prune->request->progress,
-                             &prune->own, &prune->live);
+        error = objects_list(repository->objects, OBJECT_SNAPSHOT, expect_snapshot, prune);
+    if (!error)
+        error = prune_collect(prune);
     if (!error)
         error = mark(prune);
     return error ? error : prune_delete(prune);

@@ -99,8 +99,7 @@ static struct error *
 rescue(struct deleting *deleting)
 {
     struct prune *prune = deleting->prune;
-    struct error *error = live_collect(prune->repository, prune->request->references,
-                                       &prune->request->progress, &prune->own, &prune->live);
+    struct error *error = prune_collect(prune);
     if (!error)
         error = prune_read_index(prune);
     if (!error)

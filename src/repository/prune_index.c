@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the chunks in use are, for prune. */
+/* Which chunks are in use, and where they are, for prune. */
 #include "repository/prune_internal.h"
 
 #include <string.h>
@@ -8,8 +8,26 @@ struct error *
 prune_report(struct prune *prune)
 {
     prune->done++;
+    if (prune->total < prune->done) /* a snapshot is new */
+        prune->total = prune->done;
     struct error *error = writers_refresh(prune->repository, &prune->own);
     return error ? error : repository_report(&prune->request->progress, prune->done, prune->total);
+}
+
+static struct error *
+count_snapshot(void *context)
+{
+    struct prune *prune = context;
+    prune->request->snapshots++;
+    return prune_report(prune);
+}
+
+struct error *
+prune_collect(struct prune *prune)
+{
+    struct live_work work = {prune->request->references, &prune->request->progress, &prune->own,
+                             count_snapshot, prune};
+    return live_collect(prune->repository, &work, &prune->live);
 }
 
 static struct error *

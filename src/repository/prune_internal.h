@@ -3,7 +3,7 @@
  * The parts of prune:
  *
  *     prune.c          the order of things, and which packs become garbage
- *     prune_index.c    where the chunks in use are
+ *     prune_index.c    which chunks are in use, and where they are
  *     prune_rewrite.c  copies the chunks in use out of packs that have few of them
  *     prune_delete.c   deletes garbage
  */
@@ -22,11 +22,14 @@ struct prune {
     struct locations *locations; /* chunks are in garbage only if they are nowhere else */
     struct cache_db *packs;      /* name of a pack: bytes of chunks in use (8), size (8) */
     struct id_set sparse;        /* packs to be rewritten */
-    uint64_t done, total;        /* packs rewritten or deleted */
+    uint64_t done, total;        /* snapshots read, packs rewritten or deleted */
 };
 
-/* One more pack is done. CANCELLED. */
+/* One more object is done. CANCELLED. */
 MUST_CHECK struct error *prune_report(struct prune *prune);
+
+/* Adds the chunks of snapshots that are new to `live`. */
+MUST_CHECK struct error *prune_collect(struct prune *prune);
 
 /* Reads the index anew, with the garbage of now. */
 MUST_CHECK struct error *prune_read_index(struct prune *prune);

@@ -2,10 +2,13 @@
 /*
  * Makes the index anew from the lists in the packs, for packs that no sound index names. Packs are
  * read whole, because only their names tell that all of their bytes are there.
+ *
+ * Garbage is no exception: a snapshot may use it that was written since, and prune can tell only if
+ * an index names the pack. Prune removes it from the index again before it deletes it.
  */
 #include <string.h>
 
-#include "repository/garbage.h"
+#include "repository/id_set.h"
 #include "repository/writers.h"
 
 struct rebuilding {
@@ -131,10 +134,7 @@ static struct error *
 run(struct rebuilding *rebuilding)
 {
     struct repository *repository = rebuilding->repository;
-    /* A pack that is to be deleted must not come back. */
-    struct error *error = garbage_load(repository, &rebuilding->known, NULL);
-    if (!error)
-        error = objects_list(repository->objects, OBJECT_INDEX, note_index, rebuilding);
+    struct error *error = objects_list(repository->objects, OBJECT_INDEX, note_index, rebuilding);
     if (!error)
         error = objects_list(repository->objects, OBJECT_PACK, add_pack, rebuilding);
     if (!error)

@@ -260,7 +260,8 @@ repository_sync(struct repository *repository)
 struct error *
 repository_check_cancel(const struct repository_progress *progress)
 {
-    bool is_cancelled = progress && progress->cancel && atomic_load(progress->cancel);
+    bool is_cancelled =
+        progress && progress->is_cancelled && progress->is_cancelled(progress->context);
     return is_cancelled ? error_new(CODE_CANCELLED, "cancelled") : NULL;
 }
 

@@ -163,26 +163,40 @@ MUST_CHECK struct error *repository_snapshot_remove(struct repository *repositor
 
 /* ---- care ---- */
 
+/* Who is told of the chunks that a snapshot refers to. */
+struct repository_visitor {
+    /* Called with every chunk, once or more often. */
+    struct error *(*take)(const struct repository_id *id, void *context);
+    /*
+     * Snapshots share parts: chunks that list other chunks. `knows` is asked about a part before it
+     * is read; if it is known, what it lists is left out. `note` is called when all of it was
+     * listed. Both may be NULL.
+     */
+    struct error *(*knows)(const struct repository_id *part, bool *is, void *context);
+    struct error *(*note)(const struct repository_id *part, void *context);
+    void *context;
+};
+
 /*
- * Finds the chunks that a snapshot refers to; the code that writes records implements it. `list`
- * calls `each` with every chunk, once or more often, and gives back its errors.
+ * Finds the chunks that a snapshot refers to; the code that writes records implements it. Gives
+ * back the errors of the visitor.
  */
 struct repository_references {
     struct error *(*list)(struct repository *repository, const void *record, size_t size,
-                          struct error *(*each)(const struct repository_id *id, void *to), void *to,
-                          void *context);
+                          const struct repository_visitor *visitor, void *context);
     void *context;
 };
 
 /*
  * What a long work tells while it runs: `done` never falls and never exceeds `total`, which may
- * grow. Verify counts bytes of packs, prune and rebuild count packs. The work ends with CANCELLED
- * soon after `*cancel` is true.
+ * grow. Verify and prune count objects: the packs that they check, rewrite or delete, and the
+ * snapshots that they read. Rebuild counts packs. The work ends with CANCELLED soon after
+ * `is_cancelled` says so, which is asked for every chunk.
  */
 struct repository_progress {
     void (*report)(uint64_t done, uint64_t total, void *context); /* may be NULL */
+    bool (*is_cancelled)(void *context);                          /* may be NULL */
     void *context;
-    const atomic_bool *cancel; /* may be NULL */
 };
 
 enum repository_level {
@@ -217,6 +231,7 @@ struct repository_prune {
     unsigned least_live_percent; /* packs with fewer live bytes are rewritten; 0: 50 */
     struct repository_progress progress;
     /* results */
+    uint64_t snapshots; /* read */
     uint64_t packs_deleted, bytes_deleted;
     uint64_t packs_waiting; /* garbage that a later prune deletes, when a writer has ended */
     uint64_t packs_rewritten, packs_rescued;

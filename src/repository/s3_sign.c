@@ -3,7 +3,6 @@
 #include "repository/s3_sign.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -12,9 +11,11 @@
 #include <time.h>
 
 #include "base/files.h"
+#include "repository/key_file.h"
 
 #define DIGEST_BYTES 32u
 #define HEX_BYTES 65u
+#define FILE_BYTES 4095u /* of credentials */
 #define SIGNED_FIELDS "host;x-amz-content-sha256;x-amz-date"
 
 /* ---- credentials ---- */
@@ -42,22 +43,20 @@ read_value(const char *line, const char *name, char *out, size_t room)
 struct error *
 s3_credentials_read(const char *path, struct s3_credentials *out)
 {
-    char text[4096];
-    size_t size = 0;
+    struct buffer text AUTO(key_file_wipe) = {0};
     bool is_good = true;
     *out = (struct s3_credentials){0};
-    struct error *error = files_read(AT_FDCWD, path, text, sizeof text - 1, &size);
+    struct error *error = files_read_all(path, FILE_BYTES, &text);
     if (error)
         return error_wrap(error, "the credentials for S3");
-    text[size] = 0;
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    buffer_append_byte(&text, 0);
+    char *rest = NULL, *line = strtok_r((char *)text.bytes, "\n", &rest);
+    for (; line; line = strtok_r(NULL, "\n", &rest)) {
         line += strspn(line, " \t");
         is_good &= read_value(line, "aws_access_key_id", out->access_key, sizeof out->access_key);
         is_good &=
             read_value(line, "aws_secret_access_key", out->secret_key, sizeof out->secret_key);
     }
-    OPENSSL_cleanse(text, sizeof text);
     if (is_good && out->access_key[0] && out->secret_key[0])
         return NULL;
     return error_new(CODE_INVALID_ARGUMENT,

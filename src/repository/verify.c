@@ -8,6 +8,15 @@
 #define MEMORY_KIB 2048u
 
 static struct error *
+count_snapshot(const struct object_name *name, uint64_t size, void *context)
+{
+    struct verify *verify = context;
+    (void)name, (void)size;
+    verify->total++;
+    return NULL;
+}
+
+static struct error *
 run(struct verify *verify)
 {
     const char *directory = repository_work_directory(verify->repository);
@@ -17,7 +26,10 @@ run(struct verify *verify)
     if (!error)
         error = verify_sync(verify);
     if (!error)
+        error = objects_list(verify->repository->objects, OBJECT_SNAPSHOT, count_snapshot, verify);
+    if (!error)
         error = verify_packs(verify);
+    verify->has_checked = true;
     return error ? error : verify_uses(verify);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the caller of verify what is wrong. */
+/* Tells the caller of verify what is wrong, and how far it is. */
 #include "repository/verify_internal.h"
 
 void
@@ -23,4 +23,13 @@ verify_take(struct verify *verify, enum object_kind kind, const struct object_na
     verify_report(verify, kind, name, NULL, error->message);
     error_free(error);
     return NULL;
+}
+
+struct error *
+verify_count(struct verify *verify)
+{
+    verify->done++;
+    if (verify->total < verify->done) /* a snapshot is new */
+        verify->total = verify->done;
+    return repository_report(&verify->request->progress, verify->done, verify->total);
 }

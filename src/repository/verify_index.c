@@ -17,7 +17,7 @@ note_pack(struct verify *verify, const struct index_pack *pack)
     if (!error && is_new) {
         verify->request->packs++;
         verify->request->chunks += pack->count;
-        verify->bytes_total += pack->size;
+        verify->total += !verify->has_checked;
     }
     return error;
 }

@@ -20,10 +20,11 @@ struct verify {
     /*
      * 'p' name of a pack: its size (4) and whether it is there (1); 'b' name: the pack is bad;
      * 'c' name, offset (4): the chunk there is bad; 'm' name: the pack is missing, if an index
-     * still names it.
+     * still names it; 's' id: this part of a manifest is sound, with all that it lists.
      */
     struct cache_db *facts;
-    uint64_t bytes_done, bytes_total; /* of packs */
+    bool has_checked;     /* all packs; those that are new are not */
+    uint64_t done, total; /* objects: packs, then snapshots */
 };
 
 void verify_report(struct verify *verify, enum object_kind kind, const struct object_name *name,
@@ -31,6 +32,9 @@ void verify_report(struct verify *verify, enum object_kind kind, const struct ob
 /* Takes an error about an object: DATA_LOSS and NOT_FOUND are findings, others stay errors. */
 MUST_CHECK struct error *verify_take(struct verify *verify, enum object_kind kind,
                                      const struct object_name *name, struct error *error);
+
+/* One more object is done. CANCELLED. */
+MUST_CHECK struct error *verify_count(struct verify *verify);
 
 /* Reads what is new in the index. */
 MUST_CHECK struct error *verify_sync(struct verify *verify);

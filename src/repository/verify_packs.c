@@ -132,11 +132,7 @@ check_pack(struct checking *checking, const struct cache_db_walk *walk)
         error = note_missing(verify, &name);
     else if (verify->request->level == REPOSITORY_DATA)
         error = check_data(checking, &name);
-    verify->bytes_done += bytes_get32(walk->value.bytes);
-    if (!error)
-        error =
-            repository_report(&verify->request->progress, verify->bytes_done, verify->bytes_total);
-    return error;
+    return error ? error : verify_count(verify);
 }
 
 /* ---- missing ones ---- */

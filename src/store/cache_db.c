@@ -22,7 +22,7 @@
 
 #define CHANGES_PER_COMMIT 8192u
 /* Changes with the format, so that a file of another version is made anew. */
-#define VERSION 1
+#define VERSION 2
 
 enum { PUT, ADD, DELETE, GET, NEXT, BEHIND, COUNT, STATEMENTS };
 

@@ -6,6 +6,8 @@
  *     sqlite_files.c       directory, lock, names of files
  *     sqlite_connection.c  one connection: settings, statements, errors
  *     sqlite_schema.c      the tables and their versions
+ *     sqlite_steps.c       the steps from each version to the next
+ *     sqlite_copy.c        the copy that is made before an upgrade
  *     sqlite_check.c       whether they are sound
  *     sqlite_readers.c     the connections to read with
  *     sqlite_log.c         the write-ahead log
@@ -76,11 +78,27 @@ MUST_CHECK struct error *sqlite_query_number(struct sqlite_connection *connectio
 /* Runs a prepared statement that returns no row. */
 MUST_CHECK struct error *sqlite_run(struct sqlite_connection *connection, sqlite3_stmt *statement);
 
-/* ---- sqlite_schema.c ---- */
+/* ---- sqlite_steps.c ---- */
 
-/* Step i upgrades a database of version i to version i + 1; once released, a step never changes. */
+/*
+ * Step i upgrades a database of version i to version i + 1; once released, a step never changes. In
+ * a file of its own, so that tests can link another one.
+ */
 extern const char *const sqlite_schema_steps[];
 extern const size_t sqlite_schema_step_count;
+
+/* ---- sqlite_copy.c ---- */
+
+/*
+ * Copies the store to PATH.version-N, for a downgrade. An earlier copy is replaced when the new one
+ * is complete and durable; after an error it is still there.
+ */
+MUST_CHECK struct error *sqlite_copy_keep(struct sqlite_connection *connection, int64_t version);
+
+/* ---- sqlite_schema.c ---- */
+
+/* The first step: the tables of version 1. */
+extern const char sqlite_schema_tables[];
 
 /* Marks a new database as ours. */
 MUST_CHECK struct error *sqlite_schema_mark(struct sqlite_connection *connection);

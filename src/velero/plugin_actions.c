@@ -130,6 +130,18 @@ take_snapshot(struct call *call, struct action *action, const struct job *backup
     return NULL;
 }
 
+/* What the object has then is of an earlier backup, and must not be deleted with this one. */
+static struct error *
+take_none(struct call *call, struct action *action, V2__BackupItemActionExecuteResponse *reply)
+{
+    if (!persistent_volume_annotation(&action->volume, SNAPSHOT_ANNOTATION)[0])
+        return NULL;
+    struct error *error = persistent_volume_annotate(&action->volume, SNAPSHOT_ANNOTATION, NULL);
+    if (!error)
+        reply->item = action_item(call, action);
+    return error;
+}
+
 /* With Velero's own support of CSI, the external snapshotter takes the snapshots. */
 static struct error *
 backup_execute(struct call *call, const V2__BackupItemActionExecuteRequest *request,
@@ -142,8 +154,10 @@ backup_execute(struct call *call, const V2__BackupItemActionExecuteRequest *requ
     struct error *error = action_begin(call, request->plugin, &request->item, &action);
     if (!error)
         error = read_job(call_arena(call), &request->backup, "snapshotVolumes", &backup);
-    if (!error && action_is_ours(&action) && !backup.has_no_volumes && !plugin->has_csi)
-        error = take_snapshot(call, &action, &backup, reply);
+    if (!error && action_is_ours(&action))
+        error = backup.has_no_volumes || plugin->has_csi
+                    ? take_none(call, &action, reply)
+                    : take_snapshot(call, &action, &backup, reply);
     return PLUGIN_ERROR(error);
 }
 
@@ -246,9 +260,9 @@ restore_volume(struct call *call, struct action *action,
     struct error *error = persistent_volume_annotate(&action->volume, SNAPSHOT_ANNOTATION, NULL);
     if (error)
         return error;
-    if (was_restored(action, &request->itemfrombackup))
+    if (!restore->has_no_volumes && was_restored(action, &request->itemfrombackup))
         reply->operationid = arena_string(arena, action->volume.handle);
-    else if (snapshot_id[0] && volume_is_gone(call, action, &error))
+    else if (!restore->has_no_volumes && snapshot_id[0] && volume_is_gone(call, action, &error))
         error = remake_volume(call, action, restore, snapshot_id, reply);
     if (!error)
         reply->item = action_item(call, action);
@@ -272,7 +286,7 @@ restore_execute(struct call *call, const V2__RestoreItemActionExecuteRequest *re
     struct error *error = action_begin(call, request->plugin, &request->item, &action);
     if (!error)
         error = read_job(call_arena(call), &request->restore, "restorePVs", &restore);
-    if (!error && action_is_ours(&action) && !restore.has_no_volumes)
+    if (!error && action_is_ours(&action))
         error = restore_volume(call, &action, request, &restore, reply);
     return PLUGIN_ERROR(error);
 }

@@ -55,6 +55,12 @@ MUST_CHECK struct error *bases_end_sent(struct engine *engine, const char *handl
 /* ---- retention: bases_tidy.c ---- */
 
 /*
+ * The snapshot may be all that is left of its volume: if it is a base, bases_tidy keeps it for a
+ * day from now on, also after a restart.
+ */
+MUST_CHECK struct error *bases_offer(struct engine *engine, const char *handle);
+
+/*
  * Deletes bases that have a newer one of the same volume and node, or are older than 7 days (those
  * for exports: 35); and all if less than a tenth of the pool is free. Those of transfers that have
  * not ended go after a day. Those that are in use stay until the next time.

@@ -45,12 +45,24 @@ list_bases(struct engine *engine, const char *volume, struct arena *arena, struc
 
 /* ---- deleting ---- */
 
+static struct error *
+check_not_offered(struct engine *engine, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    snapshot_record *now;
+    struct error *error = snapshot_get_any(engine, handle, &arena, &now);
+    if (!error && clock_unix_ns() - now->offered_ns < DAY_NS)
+        return error_new(CODE_FAILED_PRECONDITION, "its volume may be recovered from it");
+    return error;
+}
+
 /*
  * A base COPYING that this node takes is being made by an operation: it is deleted once it is
  * complete. One that was received has none; whoever makes it holds the lock.
  */
-struct error *
-bases_delete(struct engine *engine, const snapshot_record *snapshot)
+static struct error *
+delete_base(struct engine *engine, const snapshot_record *snapshot, bool even_offered)
 {
     struct data data = snapshot_data(snapshot);
     struct name_lock *name AUTO(name_lock_release) = NULL;
@@ -60,6 +72,8 @@ bases_delete(struct engine *engine, const snapshot_record *snapshot)
     struct error *error = name_lock_take(&engine->locks, "snapshot", snapshot->name, &name);
     if (!error)
         error = data_lock_exclusive(engine, &snapshot_rows, snapshot->handle, &lock);
+    if (!error && !even_offered)
+        error = check_not_offered(engine, snapshot->handle);
     if (!error)
         error = rows_delete(engine, &snapshot_rows, &snapshot->base);
     if (!error)
@@ -67,11 +81,17 @@ bases_delete(struct engine *engine, const snapshot_record *snapshot)
     return error;
 }
 
+struct error *
+bases_delete(struct engine *engine, const snapshot_record *snapshot)
+{
+    return delete_base(engine, snapshot, true);
+}
+
 /* What is in use stays until the next time. */
 static void
-drop(struct engine *engine, const snapshot_record *snapshot)
+drop(struct engine *engine, const snapshot_record *snapshot, bool even_offered)
 {
-    struct error *error AUTO(error_cleanup) = bases_delete(engine, snapshot);
+    struct error *error AUTO(error_cleanup) = delete_base(engine, snapshot, even_offered);
     if (error)
         log_debug(engine->log, "a base of transfers is deleted later",
                   LOG_TEXT("snapshot", snapshot->handle), LOG_TEXT("error", error->message));
@@ -132,7 +152,27 @@ bases_tidy(struct engine *engine)
     bool is_nearly_full = !error && bases.count && is_pool_nearly_full(engine);
     for (size_t i = 0; !error && i < bases.count; i++)
         if (is_superfluous(&bases, i, is_nearly_full))
-            drop(engine, bases.records[i]);
+            drop(engine, bases.records[i], false);
+}
+
+struct error *
+bases_offer(struct engine *engine, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct name_lock *name AUTO(name_lock_release) = NULL;
+    struct row row;
+    struct error *error = rows_get(engine, &snapshot_rows, handle, &arena, &row);
+    if (error || ((snapshot_record *)row.record)->purpose != PURPOSE(BASE))
+        return error;
+    error = name_lock_wait(&engine->locks, "snapshot", ((snapshot_record *)row.record)->name,
+                           DATA_LOCK_WAIT_MS, &name);
+    if (!error)
+        error = rows_get(engine, &snapshot_rows, handle, &arena, &row);
+    if (error)
+        return error;
+    ((snapshot_record *)row.record)->offered_ns = clock_unix_ns();
+    return rows_update(engine, &snapshot_rows, row.record, &row.revision);
 }
 
 void
@@ -144,5 +184,5 @@ bases_drop_of(struct engine *engine, const char *volume)
     struct error *error AUTO(error_cleanup) = list_bases(engine, volume, &arena, &bases);
     for (size_t i = 0; !error && i < bases.count; i++)
         if (bases.records[i]->kept)
-            drop(engine, bases.records[i]);
+            drop(engine, bases.records[i], true);
 }

@@ -14,6 +14,7 @@
 #include "volumes/move.h"
 #include "volumes/replica.h"
 #include "volumes/repository_counts.h"
+#include "volumes/repository_task.h"
 #include "volumes/restore.h"
 #include "volumes/settled.h"
 #include "volumes/upkeep.h"
@@ -105,6 +106,8 @@ engine_open(const struct engine_options *options, struct engine **out)
         error = replica_resume_all(engine);
     if (!error && !options->is_passive)
         error = export_resume_all(engine);
+    if (!error && !options->is_passive)
+        error = repository_task_end_all(engine);
     if (error) {
         engine_close(engine);
         return error;

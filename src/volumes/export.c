@@ -125,11 +125,12 @@ check_same(struct exporting *export, const struct export_list *list, bool *is_go
     if (*is_good)
         return NULL;
     struct error *error = repository_writer_open(export->use.repository, &export->writer);
+    struct repository_visitor visitor = {.take = check_chunk, .context = export->writer};
     if (!error)
         error = repository_snapshot_get(export->use.repository, same->id, &bytes);
     if (!error)
-        error = export_references.list(export->use.repository, bytes.bytes, bytes.size, check_chunk,
-                                       export->writer, export_references.context);
+        error = export_references.list(export->use.repository, bytes.bytes, bytes.size, &visitor,
+                                       export_references.context);
     *is_good = !error;
     if (!error || error->code != CODE_NOT_FOUND)
         return error;
@@ -290,8 +291,8 @@ set_names(struct exporting *export, const char *handle, const char *repository)
 }
 
 /*
- * Whether the repository still has what the row says; if it cannot be reached now, that counts. A
- * new export needs only its file.
+ * Whether the repository still has what the row says; if it cannot be reached now, that counts.
+ * What is damaged is exported again. A new export needs only its file.
  */
 static struct error *
 is_exported(struct engine *engine, const snapshot_record *snapshot, const char *repository,
@@ -315,7 +316,9 @@ is_exported(struct engine *engine, const snapshot_record *snapshot, const char *
     patience_end(&patience);
     *out = !error || error->code == CODE_UNAVAILABLE;
     error = error_forgive(error, CODE_UNAVAILABLE);
-    return is_open ? error_forgive(error, CODE_NOT_FOUND) : error;
+    if (is_open)
+        error = error_forgive(error_forgive(error, CODE_NOT_FOUND), CODE_DATA_LOSS);
+    return error;
 }
 
 struct error *

@@ -7,6 +7,7 @@
 
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
+#include "volumes/export_past.h"
 #include "volumes/handle.h"
 #include "volumes/snapshot.h"
 
@@ -37,24 +38,33 @@ has_same_origin(const export_record *record, const struct btrfs_origin *origin)
            is_uuid(&record->origin->parent, origin->parent);
 }
 
-/* The newest one that is not newer than the snapshot. */
+/* The newest one that is not newer than the snapshot, and of its past. */
 static const char *
-choose_tree(const struct export_list *list, struct export_base *out)
+choose_tree(struct engine *engine, const snapshot_record *snapshot, const struct export_list *list,
+            struct export_base *out)
 {
-    bool has_origin = false;
-    for (size_t i = 0; i < list->count; i++) {
-        const export_record *record = list->items[i].record;
+    struct btrfs_exported exported;
+    bool has_origin = false, has_older = false;
+    export_past_read(engine, snapshot, &exported);
+    for (size_t i = list->count; i > 0; i--) {
+        const export_record *record = list->items[i - 1].record;
         if (!has_same_origin(record, &out->origin))
             continue;
         has_origin = true;
-        if (record->origin->generation <= out->origin.generation &&
-            (!out->item || record->origin->generation >= out->item->record->origin->generation))
-            out->item = &list->items[i];
+        if (record->origin->generation > out->origin.generation)
+            continue;
+        has_older = true;
+        if ((!out->item || record->origin->generation > out->item->record->origin->generation) &&
+            export_past_has(engine, &exported, record))
+            out->item = &list->items[i - 1];
     }
     if (out->item)
         return NULL;
     if (!list->count)
         return FIRST;
+    if (has_older)
+        return "the file system does not know of the earlier exports: it was set back to an "
+               "earlier state since, or the volume and the exported snapshots are gone";
     return has_origin ? "the repository has only newer snapshots of this volume"
                       : "the earlier exports are of other subvolumes: the volume was moved, "
                         "restored or made anew since";
@@ -71,7 +81,7 @@ find_tree(struct engine *engine, const snapshot_record *snapshot, const struct e
         out->reason = arena_print(arena, "the back end %s cannot tell what has changed in a tree",
                                   backend_of(engine->backend, snapshot->handle)->ops->name);
     else
-        out->reason = choose_tree(list, out);
+        out->reason = choose_tree(engine, snapshot, list, out);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "message/message_bytes.h"
 #include "volumes/export_internal.h"
+#include "volumes/export_past.h"
 #include "volumes/snapshot.h"
 
 /* ---- the record ---- */
@@ -28,6 +29,8 @@ describe_origin(struct exporting *export)
     origin->file_system.len = sizeof from->file_system;
     origin->parent.data = (uint8_t *)from->parent;
     origin->parent.len = sizeof from->parent;
+    origin->snapshot.data = (uint8_t *)from->snapshot;
+    origin->snapshot.len = sizeof from->snapshot;
     origin->generation = from->generation;
     origin->taken_s = from->taken_s;
     export->record.origin = origin;
@@ -95,6 +98,8 @@ export_commit_record(struct exporting *export, char name[REPOSITORY_NAME_BYTES],
     char kept[BACKEND_HANDLE_SIZE];
     size_t size;
     export_base_keep(export->engine, export->snapshot, export->repository_name, kept);
+    if (export->base.has_origin)
+        export_past_note(export->engine, export->snapshot, &export->base.origin);
     struct error *error = repository_writer_flush(export->writer);
     describe(export, kept);
     uint8_t *bytes = message_bytes_pack(&export->record.base, &export->arena, &size);

@@ -98,7 +98,7 @@ struct error *
 export_data_image(struct exporting *export)
 {
     struct repository_id saved;
-    struct image_base base;
+    struct image_base base = {0};
     struct image_export_result result;
     if (export->base.item) {
         base.root = export_record_manifest(export->base.item->record);

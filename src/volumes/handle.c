@@ -91,6 +91,18 @@ handle_read_home(const char *handle, char out[HANDLE_HOME_SIZE])
     return true;
 }
 
+bool
+handle_read_key(const char *key, char out[HANDLE_HOME_SIZE])
+{
+    const char *at = strchr(key, '@');
+    if (!at)
+        return handle_read_home(key, out);
+    if (strlen(at + 1) != HOME_DIGITS || strspn(at + 1, digits) != HOME_DIGITS)
+        return false;
+    memcpy(out, at + 1, HANDLE_HOME_SIZE);
+    return true;
+}
+
 /* ---- choices ---- */
 
 /* 13 digits have 65 bits, one more than the random number: the highest bit is the mark. */

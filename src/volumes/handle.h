@@ -34,6 +34,8 @@ bool handle_has_choice(const char *handle);
 
 /* The home in a handle. False: it has none, because its node was not in a cluster. */
 bool handle_read_home(const char *handle, char out[HANDLE_HOME_SIZE]);
+/* The home in a key (move_keys.h). False: it has none. */
+bool handle_read_key(const char *key, char out[HANDLE_HOME_SIZE]);
 
 /* The smallest handle that can be made at this time or later. */
 void handle_print_least(uint64_t time_ms, char out[BACKEND_HANDLE_SIZE]);

@@ -21,14 +21,15 @@ MUST_CHECK struct error *move_find_cluster(struct engine *engine, const struct m
 
 /* ---- at the source: move_source.c ---- */
 
-MUST_CHECK struct error *move_describe(struct engine *engine, const char *handle,
-                                       struct arena *arena, struct move_offer *out);
+/* `key`, here and below: see move_keys.h. */
+MUST_CHECK struct error *move_describe(struct engine *engine, const char *key, struct arena *arena,
+                                       struct move_offer *out);
 
 /*
  * Writes MOVING to the target (rule 2), unless it is that already. FAILED_PRECONDITION: it is in
  * use. UNAVAILABLE: the registry does not answer. `*out` is the row.
  */
-MUST_CHECK struct error *move_begin(struct engine *engine, const char *handle, const char *to,
+MUST_CHECK struct error *move_begin(struct engine *engine, const char *key, const char *to,
                                     struct arena *arena, volume_record **out);
 
 /* ---- on both sides: move_decide.c ---- */
@@ -51,7 +52,7 @@ enum move_request {
  * Asks, reads, and acts on the answer (rule 5), with the volume's lock held. NOT_FOUND: there is no
  * row.
  */
-MUST_CHECK struct error *move_decide(struct engine *engine, const char *handle,
+MUST_CHECK struct error *move_decide(struct engine *engine, const char *key,
                                      enum move_request request, enum move_outcome *out);
 
 /* The same for a volume that is held already. */
@@ -76,7 +77,7 @@ MUST_CHECK struct error *move_delete(struct engine *engine, struct held_volume *
  * What this node has of a volume. With `is_gone` it is deleted, and a row that only tells where it
  * went is removed.
  */
-MUST_CHECK struct error *move_ask(struct engine *engine, const char *handle, bool is_gone,
+MUST_CHECK struct error *move_ask(struct engine *engine, const char *key, bool is_gone,
                                   struct move_answer *out);
 
 /*
@@ -112,18 +113,22 @@ MUST_CHECK struct error *move_resume_all(struct engine *engine);
 
 /* ---- a lost node: move_recover.c ---- */
 
-/* The newest copy of a snapshot of a volume that is another node's. In the arena. */
+/* The newest snapshot on this node of a volume that is another node's. In the arena. */
 struct move_copy {
     snapshot_record *snapshot;
-    const char *owner; /* the node that has the volume */
-    bool is_lost;      /* that node */
+    const char *owner;       /* the node that has the volume */
+    bool is_lost;            /* that node */
+    bool is_before_recovery; /* it has what was written before the volume was recovered last */
 };
-/* `volume`: its handle, or its name. NOT_FOUND: this node has no copy. */
+/*
+ * `volume`: its handle, or its name. If its node is lost, the snapshot is kept for a day.
+ * NOT_FOUND: this node has no snapshot of it.
+ */
 MUST_CHECK struct error *move_find_copy(struct engine *engine, const char *volume,
                                         struct arena *arena, struct move_copy *out);
 
 /*
- * Makes the copy the volume, if the node that has the volume is lost: FAILED_PRECONDITION
+ * Makes the snapshot the volume, if the node that has the volume is lost: FAILED_PRECONDITION
  * otherwise. Durable when it returns.
  */
 MUST_CHECK struct error *move_recover(struct engine *engine, const char *snapshot);
@@ -144,6 +149,8 @@ bool move_is_reconciled(struct engine *engine);
  */
 void move_await_reconciled(struct engine *engine);
 
+/* Its row is INCOMING because it is being recovered (rule 13). */
+bool move_is_recovery(const volume_record *volume);
 /*
  * A volume that is MOVING or INCOMING, and is another node's as the registry shows: whether its
  * copy may be newer than what that node has, because the volume was recovered.

@@ -2,6 +2,7 @@
 /* The rows that a registry without data must be told (rule 9): see volumes/ownership.h. */
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 
 struct claim_walk {
@@ -11,9 +12,9 @@ struct claim_walk {
 };
 
 static bool
-read_claim(const volume_record *volume, struct claim *out)
+read_claim(const volume_record *volume, const char *key, struct claim *out)
 {
-    *out = (struct claim){volume->handle, CLAIM_LIVE, volume->epoch, volume->recovered_epoch};
+    *out = (struct claim){key, CLAIM_LIVE, volume->epoch, volume->recovered_epoch};
     switch (volume->state) {
     case VOLUME_STATE(READY):
         return volume->epoch != 0;
@@ -42,7 +43,8 @@ take_claim(void *context, const char *handle)
     struct error *error = held_take_any(walk->engine, handle, DATA_LOCK_WAIT_MS, &arena, &held);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
-    return read_claim(held.record, &claim) ? walk->take(walk->taker, &claim) : NULL;
+    const char *key = move_keys_print(walk->engine, held.record, &arena);
+    return read_claim(held.record, key, &claim) ? walk->take(walk->taker, &claim) : NULL;
 }
 
 static struct error *

@@ -21,6 +21,7 @@ struct move_offer {
 struct move_answer {
     bool has_row; /* one that counts: not LEFT */
     uint64_t epoch;
+    char home[HANDLE_HOME_SIZE]; /* of a volume whose handle has none */
 };
 
 enum move_end { MOVE_SUCCEEDED, MOVE_FAILED, MOVE_CANCELLED, MOVE_ENDS };
@@ -48,30 +49,32 @@ struct move_cluster {
      */
     struct error *(*renew)(void *context);
 
-    /* The node that made the handle. NOT_FOUND: the handle does not tell, or it is not known. */
-    struct error *(*find_home)(void *context, const char *handle, struct arena *arena,
+    /*
+     * The node that is the home in a key, or in a handle. UNAVAILABLE: it is not registered.
+     * FAILED_PRECONDITION: there is none in it.
+     */
+    struct error *(*find_home)(void *context, const char *key, struct arena *arena,
                                const char **node_id);
     /*
      * All rows of the registry: calls `take` for each volume that has left its home. An error of it
      * ends the walk.
      */
     struct error *(*walk)(void *context,
-                          struct error *(*take)(void *taker, const char *handle,
+                          struct error *(*take)(void *taker, const char *key,
                                                 const struct owner *owner),
                           void *taker);
     /* It has not renewed its registration in time, or has none. */
     bool (*is_lost)(void *context, const char *node_id);
     struct move_presence (*presence)(void *context); /* does not block */
 
-    /* Calls to other nodes: see proto/move.proto. */
-    struct error *(*describe)(void *context, const char *node_id, const char *handle,
+    /* Calls to other nodes: see proto/move.proto. `ask` also takes a handle without a home. */
+    struct error *(*describe)(void *context, const char *node_id, const char *key,
                               struct arena *arena, struct move_offer *out);
-    struct error *(*begin)(void *context, const char *node_id, const char *handle,
-                           struct arena *arena, volume_record **out);
-    struct error *(*give_up)(void *context, const char *node_id, const char *handle,
-                             uint64_t epoch);
-    struct error *(*settle)(void *context, const char *node_id, const char *handle);
-    struct error *(*ask)(void *context, const char *node_id, const char *handle, bool is_gone,
+    struct error *(*begin)(void *context, const char *node_id, const char *key, struct arena *arena,
+                           volume_record **out);
+    struct error *(*give_up)(void *context, const char *node_id, const char *key, uint64_t epoch);
+    struct error *(*settle)(void *context, const char *node_id, const char *key);
+    struct error *(*ask)(void *context, const char *node_id, const char *key, bool is_gone,
                          struct move_answer *out);
     /* For the metrics: a move to this node has ended. */
     void (*count)(void *context, const struct move_measure *measure);

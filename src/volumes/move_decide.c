@@ -10,6 +10,7 @@
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/volume.h"
 
@@ -102,8 +103,9 @@ act(struct engine *engine, struct held_volume *held, const struct owner *owner, 
     enum move_outcome *out)
 {
     bool is_this_epoch = owner->epoch == held->record->epoch;
-    if (is_this_epoch && strcmp(owner->node_id, engine->node_id) == 0) {
+    if (strcmp(owner->node_id, engine->node_id) == 0) {
         *out = MOVE_HERE;
+        held->record->epoch = owner->epoch; /* later after a recovery that was given up */
         return become_live(engine, held, arena);
     }
     if (is_this_epoch && move_rows_is_deletion(held->record) && !owner->node_id[0]) {
@@ -127,7 +129,7 @@ set_owner(struct owner *owner, const char *node_id, uint64_t epoch)
 
 static struct error *
 ask(struct engine *engine, const struct move_cluster *cluster, const volume_record *volume,
-    enum move_request request)
+    const char *key, enum move_request request)
 {
     struct owner from, to;
     bool is_source = volume->state == VOLUME_STATE(MOVING);
@@ -144,9 +146,9 @@ ask(struct engine *engine, const struct move_cluster *cluster, const volume_reco
               : is_source                 ? ""
                                           : engine->node_id,
               volume->epoch);
-    if (request == MOVE_ASK_SWAP && volume->recovered_epoch == volume->epoch)
+    if (move_is_recovery(volume))
         to.recovered_epoch = volume->epoch;
-    return cluster->owners->swap(cluster->owners->context, volume->handle, &from, &to);
+    return cluster->owners->swap(cluster->owners->context, key, &from, &to);
 }
 
 static bool
@@ -184,8 +186,9 @@ move_decide_held(struct engine *engine, struct held_volume *held, enum move_requ
     struct error *error = move_find_cluster(engine, &cluster);
     if (error)
         return error;
-    struct error *refused AUTO(error_cleanup) = ask(engine, cluster, held->record, request);
-    error = cluster->owners->read(cluster->owners->context, held->record->handle, &owner);
+    const char *key = move_keys_print(engine, held->record, arena);
+    struct error *refused AUTO(error_cleanup) = ask(engine, cluster, held->record, key, request);
+    error = cluster->owners->read(cluster->owners->context, key, &owner);
     if (error)
         return error;
     if (owner.epoch >= held->record->epoch)
@@ -194,13 +197,13 @@ move_decide_held(struct engine *engine, struct held_volume *held, enum move_requ
 }
 
 struct error *
-move_decide(struct engine *engine, const char *handle, enum move_request request,
+move_decide(struct engine *engine, const char *key, enum move_request request,
             enum move_outcome *out)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     *out = MOVE_UNDECIDED;
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, &arena, &held);
+    struct error *error = move_keys_take(engine, key, &arena, &held);
     return error ? error : move_decide_held(engine, &held, request, &arena, out);
 }

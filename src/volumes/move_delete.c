@@ -7,18 +7,21 @@
 
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
+#include "volumes/handle.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/volume.h"
 
 /* Asked first: without an answer the volume would be unavailable and not deleted. */
 static struct error *
-check_registry(struct engine *engine, const volume_record *volume)
+check_registry(struct engine *engine, const volume_record *volume, struct arena *arena)
 {
     const struct move_cluster *cluster;
+    const char *key = move_keys_print(engine, volume, arena);
     struct owner owner;
     struct error *error = move_find_cluster(engine, &cluster);
-    return error ? error : cluster->owners->read(cluster->owners->context, volume->handle, &owner);
+    return error ? error : cluster->owners->read(cluster->owners->context, key, &owner);
 }
 
 static struct error *
@@ -28,7 +31,7 @@ write_deletion(struct engine *engine, struct held_volume *held, struct arena *ar
     struct name_lock *data AUTO(name_lock_release) = NULL;
     if (move_rows_is_deletion(volume))
         return NULL;
-    struct error *error = check_registry(engine, volume);
+    struct error *error = check_registry(engine, volume, arena);
     if (!error && volume->state == VOLUME_STATE(READY)) /* nobody else copies what is MOVING */
         error = data_lock_exclusive(engine, &volume_rows, volume->handle, &data);
     if (error)
@@ -65,22 +68,23 @@ move_delete(struct engine *engine, struct held_volume *held, struct arena *arena
 /* ---- volumes that are not here ---- */
 
 struct error *
-move_ask(struct engine *engine, const char *handle, bool is_gone, struct move_answer *out)
+move_ask(struct engine *engine, const char *key, bool is_gone, struct move_answer *out)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct held_volume held AUTO(held_release) = {0};
     *out = (struct move_answer){0};
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, &arena, &held);
+    struct error *error = move_keys_take(engine, key, &arena, &held);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
     if (held.record->state == VOLUME_STATE(LEFT) && is_gone) {
-        bases_drop_of(engine, handle);
+        bases_drop_of(engine, held.record->handle);
         return move_rows_delete(engine, held.record, &arena);
     }
     if (held.record->state == VOLUME_STATE(LEFT))
         return NULL;
-    *out = (struct move_answer){true, held.record->epoch};
+    *out = (struct move_answer){.has_row = true, .epoch = held.record->epoch};
+    handle_read_key(move_keys_print(engine, held.record, &arena), out->home);
     return NULL;
 }
 
@@ -92,7 +96,8 @@ move_look_for(struct engine *engine, volume_record *volume, struct arena *arena,
     *exists = true;
     struct error *error = move_find_cluster(engine, &cluster);
     if (!error)
-        error = cluster->owners->read(cluster->owners->context, volume->handle, &owner);
+        error = cluster->owners->read(cluster->owners->context,
+                                      move_keys_print(engine, volume, arena), &owner);
     if (error)
         return error_wrap(error, "the volume \"%s\" has moved to node %s", volume->name,
                           volume->move->node_id);

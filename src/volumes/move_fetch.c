@@ -14,12 +14,21 @@
 #include "base/clock.h"
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
+#include "volumes/handle.h"
 #include "volumes/move_rows.h"
 #include "volumes/pull.h"
 #include "volumes/remote_open.h"
 #include "volumes/volume.h"
 
 #define LONGEST_PAUSE_MS 1000u
+
+/*
+ * While the volume is in use: when what has changed is copied. The pauses become twice as long each
+ * time, and a transfer takes at most a tenth of the time.
+ */
+#define FIRST_AGAIN_MS UINT64_C(10000)
+#define LONGEST_AGAIN_MS UINT64_C(600000)
+#define SHARE 10
 
 /* ---- waiting ---- */
 
@@ -55,7 +64,7 @@ check_source(const struct move_work *work)
 {
     const struct ownership *owners = work->cluster->owners;
     struct owner owner;
-    struct error *error AUTO(error_cleanup) = owners->read(owners->context, work->handle, &owner);
+    struct error *error AUTO(error_cleanup) = owners->read(owners->context, work->key, &owner);
     if (error || !owner.epoch || strcmp(owner.node_id, work->record->move->node_id) == 0)
         return NULL;
     if (!owner.node_id[0])
@@ -161,22 +170,42 @@ open_source(struct move_work *work, const char *transfer_id, const struct bases_
         return error;
     move->snapshot = (char *)source.snapshot;
     move->base_snapshot = (char *)source.base;
+    work->record->size_bytes = source.size_bytes; /* it may have been expanded since */
     work->last_record = remote_open_record(&source, &work->arena);
     return save(work);
+}
+
+/* ---- transfers that are applied to what is there ---- */
+
+/* What has changed since the base, or everything. */
+static struct error *
+fetch_rest(struct move_work *work)
+{
+    Skycap__Records__MoveRecord *move = work->record->move;
+    struct error *error = pull(work, move->base_snapshot[0] ? PULL_ONTO : PULL_NEW);
+    if (!error || error->code != CODE_FAILED_PRECONDITION || !move->base_snapshot[0])
+        return error;
+    log_warn(work->engine->log, "everything is fetched again", LOG_TEXT("handle", work->handle),
+             LOG_TEXT("error", error->message));
+    error_free(error);
+    move->base_snapshot = "";
+    error = save(work);
+    return error ? error : pull(work, PULL_NEW);
 }
 
 /* ---- most of the data, while the volume is in use ---- */
 
 /* A volume that is MOVING already does not change: everything is fetched after move_begin. */
 static struct error *
-describe(const struct move_work *work, bool *is_useful)
+describe(const struct move_work *work, bool *is_useful, bool *is_in_use)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct move_offer offer;
     struct error *error = work->cluster->describe(
-        work->cluster->context, work->record->move->node_id, work->handle, &arena, &offer);
+        work->cluster->context, work->record->move->node_id, work->key, &arena, &offer);
     *is_useful = !error && offer.has_differences && offer.record->state != VOLUME_STATE(MOVING);
+    *is_in_use = !error && offer.is_in_use;
     return error;
 }
 
@@ -185,7 +214,8 @@ open_most(struct move_work *work, bool *is_useful)
 {
     for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
         struct bases_list have;
-        struct error *error = describe(work, is_useful);
+        bool is_in_use;
+        struct error *error = describe(work, is_useful, &is_in_use);
         if (!error && !*is_useful)
             return NULL;
         if (!error)
@@ -203,12 +233,87 @@ open_most(struct move_work *work, bool *is_useful)
 static struct error *
 fetch_most(struct move_work *work)
 {
+    Skycap__Records__MoveRecord *move = work->record->move;
     bool is_useful = true;
-    struct error *error = work->record->move->snapshot[0] ? NULL : open_most(work, &is_useful);
+    work->copied_ms = move->snapshot[0] ? 0 : clock_now_ms(); /* of an earlier process: long ago */
+    work->pause_ms = FIRST_AGAIN_MS;
+    struct error *error = move->snapshot[0] ? NULL : open_most(work, &is_useful);
     if (!error && is_useful)
-        error = pull(work, PULL_NEW);
+        error = move->is_again ? fetch_rest(work) : pull(work, PULL_NEW);
     work->fetched = work->expected;
+    work->first = arena_string(&work->arena, move->snapshot);
     return error;
+}
+
+/* ---- what has changed, while the volume is in use ---- */
+
+/*
+ * Whether to copy again, before the next attempt to begin. A volume that is free now is copied
+ * once more if its copy is old, because it is still available meanwhile.
+ */
+static struct error *
+is_old(const struct move_work *work, bool *out)
+{
+    bool is_useful, is_in_use;
+    *out = false;
+    if (!work->first[0]) /* everything is fetched in the end */
+        return NULL;
+    struct error *error = describe(work, &is_useful, &is_in_use);
+    *out = !error && is_useful &&
+           clock_now_ms() - work->copied_ms >= (is_in_use ? work->pause_ms : FIRST_AGAIN_MS);
+    return error;
+}
+
+/* It is only a shortcut: if the source cannot be opened, that is tried again later. */
+static struct error *
+open_again(struct move_work *work, bool *is_open)
+{
+    Skycap__Records__MoveRecord *move = work->record->move;
+    const struct bases_list have = {&work->first, 1};
+    char next[BACKEND_HANDLE_SIZE];
+    const char *transfer_id = move->last_transfer;
+    handle_make(work->engine, next);
+    move->last_transfer = arena_string(&work->arena, next);
+    move->is_again = true;
+    struct error *error AUTO(error_cleanup) = open_source(work, transfer_id, &have);
+    *is_open = !error;
+    if (!error)
+        return NULL;
+    log_info(work->engine->log, "what has changed since is copied later",
+             LOG_TEXT("handle", work->handle), LOG_TEXT("error", error->message));
+    return move_fetch_is_worth_waiting(error) ? NULL : STEAL(error);
+}
+
+static void
+plan_next(struct move_work *work, uint64_t started_ms)
+{
+    uint64_t share_ms = SHARE * (clock_now_ms() - started_ms);
+    work->copied_ms = started_ms;
+    work->pause_ms = 2 * work->pause_ms < LONGEST_AGAIN_MS ? 2 * work->pause_ms : LONGEST_AGAIN_MS;
+    if (work->pause_ms < share_ms)
+        work->pause_ms = share_ms;
+}
+
+/*
+ * Makes `first` newer, so that less is left for when the volume is unavailable. A transfer that has
+ * begun must end well: otherwise it is not known what the copy contains.
+ */
+static struct error *
+fetch_again(struct move_work *work)
+{
+    const char *old = work->first;
+    uint64_t started_ms = clock_now_ms();
+    bool is_open;
+    struct error *error = open_again(work, &is_open);
+    if (!error && is_open)
+        error = fetch_rest(work);
+    plan_next(work, started_ms);
+    if (error || !is_open)
+        return error;
+    work->fetched = work->expected;
+    work->first = arena_string(&work->arena, work->record->move->snapshot);
+    work->remote->close(work->remote->context, work->record->move->node_id, old);
+    return NULL;
 }
 
 /* ---- beginning ---- */
@@ -224,24 +329,39 @@ take_record(struct move_work *work, volume_record *source)
     source->n_attachments = 0;
 }
 
-/* FAILED_PRECONDITION: the volume is in use; it may be released soon. */
+/* ABORTED: the volume is in use; it may be released soon. */
+static struct error *
+try_to_begin(struct move_work *work)
+{
+    volume_record *source;
+    int64_t now = clock_unix_ns();
+    struct error *error = work->cluster->begin(work->cluster->context, work->record->move->node_id,
+                                               work->key, &work->arena, &source);
+    if (error && error->code == CODE_FAILED_PRECONDITION)
+        error->code = CODE_ABORTED;
+    if (error)
+        return error;
+    take_record(work, source);
+    work->record->move->begun_ns = now;
+    work->begun_epoch = source->epoch;
+    return NULL;
+}
+
 static struct error *
 begin(struct move_work *work)
 {
-    volume_record *source;
-    const char *node_id = work->record->move->node_id;
     for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
-        int64_t now = clock_unix_ns();
-        struct error *error = work->cluster->begin(work->cluster->context, node_id, work->handle,
-                                                   &work->arena, &source);
-        if (!error) {
-            take_record(work, source);
-            work->record->move->begun_ns = now;
-            work->begun_epoch = source->epoch;
-            return NULL;
+        bool is_due;
+        struct error *error = is_old(work, &is_due);
+        if (!error && is_due) {
+            error = fetch_again(work);
+            if (error)
+                return error;
         }
-        if (error->code == CODE_FAILED_PRECONDITION)
-            error->code = CODE_ABORTED;
+        if (!error)
+            error = try_to_begin(work);
+        if (!error)
+            return NULL;
         error = wait_for_source(work, error, &pause_ms);
         if (error)
             return error;
@@ -268,21 +388,6 @@ open_rest(struct move_work *work)
     }
 }
 
-static struct error *
-fetch_rest(struct move_work *work)
-{
-    Skycap__Records__MoveRecord *move = work->record->move;
-    struct error *error = pull(work, move->base_snapshot[0] ? PULL_ONTO : PULL_NEW);
-    if (!error || error->code != CODE_FAILED_PRECONDITION || !move->base_snapshot[0])
-        return error;
-    log_warn(work->engine->log, "everything is fetched again", LOG_TEXT("handle", work->handle),
-             LOG_TEXT("error", error->message));
-    error_free(error);
-    move->base_snapshot = "";
-    error = save(work);
-    return error ? error : pull(work, PULL_NEW);
-}
-
 /* ---- all of it ---- */
 
 struct error *
@@ -294,7 +399,6 @@ move_fetch(struct move_work *work)
         work->begun_epoch = work->record->epoch;
     if (!move->begun_ns) {
         error = fetch_most(work);
-        work->first = arena_string(&work->arena, move->snapshot);
         if (!error)
             error = begin(work);
         if (!error)

@@ -19,10 +19,13 @@ struct move_work {
     struct arena arena; /* of the record */
     char handle[BACKEND_HANDLE_SIZE];
     volume_record *record; /* as it is in the store */
+    const char *key;       /* of the volume: move_keys.h */
     uint64_t fetched;      /* bytes of the first transfer */
     uint64_t expected;
     const char *first; /* snapshots at the source that are not needed after the end; or NULL */
     const char *last;
+    uint64_t copied_ms;           /* when `first` was taken, or a newer one could not be */
+    uint64_t pause_ms;            /* after which the volume is copied again while it is in use */
     snapshot_record *last_record; /* of the last one, if it can be a base of later moves; or NULL */
     bool is_base_kept;            /* it is one, on this node */
     uint64_t begun_epoch;         /* at which the source is MOVING; 0: not that this node knows */

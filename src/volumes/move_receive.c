@@ -8,6 +8,7 @@
 #include "volumes/data_lock.h"
 #include "volumes/handle.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/move_work.h"
 #include "volumes/volume.h"
@@ -16,22 +17,22 @@
 
 /* Of a volume that is not on this node. */
 static struct error *
-find_source(struct engine *engine, const struct move_cluster *cluster, const char *handle,
+find_source(struct engine *engine, const struct move_cluster *cluster, const char *key,
             struct arena *arena, const char **node_id)
 {
     struct owner owner;
-    struct error *error = cluster->owners->read(cluster->owners->context, handle, &owner);
+    struct error *error = cluster->owners->read(cluster->owners->context, key, &owner);
     if (error)
         return error;
     if (!owner.epoch)
-        return cluster->find_home(cluster->context, handle, arena, node_id);
+        return cluster->find_home(cluster->context, key, arena, node_id);
     if (!owner.node_id[0])
-        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is deleted", handle);
+        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is deleted", key);
     if (strcmp(owner.node_id, engine->node_id) == 0)
         return error_new(CODE_DATA_LOSS,
                          "the volume \"%s\" should be on this node, and is not: put the node's "
                          "store back, or recover the volume",
-                         handle);
+                         key);
     *node_id = arena_string(arena, owner.node_id);
     return NULL;
 }
@@ -145,12 +146,14 @@ start(struct engine *engine, const struct move_order *order, const volume_record
     const struct move_cluster *cluster;
     struct move_offer offer;
     struct name_lock *lock AUTO(name_lock_release) = NULL;
-    const char *source = "";
+    const char *source = "", *key = found ? move_keys_print(engine, found, arena) : "";
     struct error *error = move_find_cluster(engine, &cluster);
+    if (!error && !found)
+        error = move_keys_find(engine, cluster, handle, arena, &key);
     if (!error)
-        error = find_source(engine, cluster, handle, arena, &source);
+        error = find_source(engine, cluster, key, arena, &source);
     if (!error)
-        error = cluster->describe(cluster->context, source, handle, arena, &offer);
+        error = cluster->describe(cluster->context, source, key, arena, &offer);
     if (!error)
         error = check_offer(engine, &offer, source, order->for_publish, arena);
     if (!error)

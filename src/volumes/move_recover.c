@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes of a lost node. Another node that has a copy of one of its snapshots can take over the
- * volume: as at the end of a move, its copy is INCOMING at the next epoch, and the registry
- * decides. Only the source has not agreed: see move_return.c for what happens when it is back.
+ * Volumes of a lost node. Another node that has a snapshot of the volume can take it over: as at
+ * the end of a move, its copy is INCOMING at the next epoch, and the registry decides. Only the
+ * source has not agreed: see move_return.c for what happens when it is back.
+ *
+ * The snapshot may be a copy of one that the lost node took, a base of transfers, or any snapshot
+ * that stayed here when the volume left. Copies and received bases tell what the volume is; for the
+ * others the row LEFT does.
  */
 #include <string.h>
 
+#include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
@@ -17,44 +23,75 @@
 
 /* ---- finding a copy ---- */
 
-static bool
-is_copy_of(const snapshot_record *snapshot, const char *volume)
+/* `volume`: its handle, or its name. `*out` is NULL if it has not LEFT this node. */
+static struct error *
+find_left(struct engine *engine, const char *volume, struct arena *arena, volume_record **out)
 {
-    return snapshot->state == SNAPSHOT_STATE(READY) && snapshot->volume &&
-           (strcmp(snapshot->source_handle, volume) == 0 ||
-            strcmp(snapshot->volume->name, volume) == 0);
+    struct row row = {0};
+    struct error *error =
+        error_forgive(rows_get(engine, &volume_rows, volume, arena, &row), CODE_NOT_FOUND);
+    if (!error && !row.record)
+        error = rows_find(engine, &volume_rows, volume, arena, &row);
+    *out = error ? NULL : (volume_record *)row.record;
+    if (*out && (*out)->state != VOLUME_STATE(LEFT))
+        *out = NULL;
+    return error;
 }
 
-/* `*out` is NULL if there is none. */
+static bool
+is_of(const snapshot_record *snapshot, const char *volume, const volume_record *left)
+{
+    if (snapshot->state != SNAPSHOT_STATE(READY))
+        return false;
+    if (!snapshot->volume)
+        return left && strcmp(snapshot->source_handle, left->handle) == 0;
+    return strcmp(snapshot->source_handle, volume) == 0 ||
+           strcmp(snapshot->volume->name, volume) == 0;
+}
+
+/* In one epoch one node takes all snapshots, with one clock. */
+static bool
+is_newer(const snapshot_record *a, const snapshot_record *b)
+{
+    return a->epoch != b->epoch ? a->epoch > b->epoch : a->created_ns > b->created_ns;
+}
+
+/* `*out` is NULL if there is none; otherwise it has its volume. */
 static struct error *
 find_newest(struct engine *engine, const char *volume, struct arena *arena, snapshot_record **out)
 {
     const char *after = "";
     struct row_page page = {.has_more = true};
-    struct error *error = NULL;
+    volume_record *left;
+    struct error *error = find_left(engine, volume, arena, &left);
     *out = NULL;
     while (!error && page.has_more) {
         error = rows_list(engine, &snapshot_rows, after, PAGE, arena, &page);
         for (size_t i = 0; !error && i < page.count; i++) {
             snapshot_record *snapshot = (snapshot_record *)page.rows[i].record;
             after = snapshot->handle;
-            if (is_copy_of(snapshot, volume) &&
-                (!*out || snapshot->created_ns > (*out)->created_ns))
+            if (is_of(snapshot, volume, left) && (!*out || is_newer(snapshot, *out)))
                 *out = snapshot;
         }
     }
+    if (!error && *out && !(*out)->volume)
+        (*out)->volume = left;
     return error;
 }
 
+/* Of the volume that a snapshot is of. */
 static struct error *
-find_owner(struct engine *engine, const struct move_cluster *cluster, const char *handle,
-           struct arena *arena, struct owner *row, const char **node_id)
+find_owner(struct engine *engine, const struct move_cluster *cluster,
+           const snapshot_record *snapshot, struct arena *arena, struct owner *row,
+           const char **node_id)
 {
-    struct error *error = cluster->owners->read(cluster->owners->context, handle, row);
+    const char *handle = snapshot->source_handle;
+    const char *key = move_keys_of_snapshot(snapshot, arena);
+    struct error *error = cluster->owners->read(cluster->owners->context, key, row);
     if (error)
         return error;
     if (!row->epoch)
-        return cluster->find_home(cluster->context, handle, arena, node_id);
+        return cluster->find_home(cluster->context, key, arena, node_id);
     *node_id = arena_string(arena, row->node_id);
     if (!row->node_id[0])
         return error_new(CODE_NOT_FOUND, "the volume \"%s\" is deleted", handle);
@@ -71,15 +108,17 @@ move_find_copy(struct engine *engine, const char *volume, struct arena *arena,
     struct owner row;
     struct error *error = find_newest(engine, volume, arena, &out->snapshot);
     if (!error && !out->snapshot)
-        error = error_new(CODE_NOT_FOUND, "node \"%s\" has no copy of the volume \"%s\"",
+        error = error_new(CODE_NOT_FOUND, "node \"%s\" has no snapshot of the volume \"%s\"",
                           engine->node_id, volume);
     if (!error)
         error = move_find_cluster(engine, &cluster);
     if (!error)
-        error = find_owner(engine, cluster, out->snapshot->source_handle, arena, &row, &out->owner);
-    if (!error)
-        out->is_lost = cluster->is_lost(cluster->context, out->owner);
-    return error;
+        error = find_owner(engine, cluster, out->snapshot, arena, &row, &out->owner);
+    if (error)
+        return error;
+    out->is_lost = cluster->is_lost(cluster->context, out->owner);
+    out->is_before_recovery = out->snapshot->epoch < row.recovered_epoch;
+    return out->is_lost ? bases_offer(engine, out->snapshot->handle) : NULL;
 }
 
 /* ---- recovering ---- */
@@ -92,6 +131,7 @@ make_record(const snapshot_record *snapshot, const struct owner *row, const char
     volume_record *record = snapshot->volume;
     record->state = VOLUME_STATE(INCOMING);
     record->epoch = record->recovered_epoch = row->epoch + 1;
+    record->blank = snapshot->blank;
     record->size_bytes = snapshot->size_bytes;
     record->formatted_bytes = snapshot->formatted_bytes;
     record->n_attachments = 0;
@@ -144,12 +184,15 @@ take_over(struct engine *engine, const snapshot_record *snapshot, const struct o
     struct name_lock *name AUTO(name_lock_release) = NULL;
     struct name_lock *data AUTO(name_lock_release) = NULL;
     const struct move_cluster *cluster = atomic_load(&engine->moves);
+    snapshot_record *still;
     bool was_here;
     struct error *error = name_lock_take(&engine->locks, "volume", snapshot->volume->name, &name);
     if (!error)
         error = check_absent(engine, snapshot->volume, arena, &was_here);
     if (!error)
         error = data_lock_shared(engine, &snapshot_rows, snapshot->handle, &data);
+    if (!error)
+        error = snapshot_get_any(engine, snapshot->handle, arena, &still);
     if (error)
         return error;
     volume_record *record = make_record(snapshot, row, lost, was_here, arena);
@@ -159,13 +202,34 @@ take_over(struct engine *engine, const snapshot_record *snapshot, const struct o
     return error ? error : move_rows_write(engine, record, arena);
 }
 
+/* With its volume. */
 static struct error *
-check_copy(const snapshot_record *snapshot)
+get_snapshot(struct engine *engine, const char *handle, struct arena *arena, snapshot_record **out)
 {
-    if (snapshot->state == SNAPSHOT_STATE(READY) && snapshot->volume)
-        return NULL;
-    return error_new(CODE_FAILED_PRECONDITION, "\"%s\" is not a copy of another node's snapshot",
-                     snapshot->handle);
+    struct error *error = snapshot_get_any(engine, handle, arena, out);
+    if (!error && !(*out)->volume)
+        error = find_left(engine, (*out)->source_handle, arena, &(*out)->volume);
+    if (error || ((*out)->state == SNAPSHOT_STATE(READY) && (*out)->volume))
+        return error;
+    return error_new(CODE_FAILED_PRECONDITION, "\"%s\" is not a snapshot of another node's volume",
+                     handle);
+}
+
+/* A node that is back before the registry has decided keeps its volume. */
+static struct error *
+decide(struct engine *engine, const struct move_cluster *cluster, const char *handle,
+       const char *lost)
+{
+    enum move_outcome outcome;
+    bool is_back = !cluster->is_lost(cluster->context, lost);
+    struct error *error =
+        move_decide(engine, handle, is_back ? MOVE_ASK_GIVE_UP : MOVE_ASK_SWAP, &outcome);
+    if (error || outcome == MOVE_HERE)
+        return error;
+    return is_back
+               ? error_new(CODE_FAILED_PRECONDITION, "node \"%s\", which has the volume, is back",
+                           lost)
+               : error_new(CODE_ABORTED, "another node has recovered the volume at the same time");
 }
 
 struct error *
@@ -173,27 +237,22 @@ move_recover(struct engine *engine, const char *handle)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    const struct move_cluster *cluster;
+    const struct move_cluster *cluster = NULL;
     struct owner row;
     const char *lost = "";
-    enum move_outcome outcome;
     snapshot_record *snapshot;
-    struct error *error = snapshot_get_any(engine, handle, &arena, &snapshot);
-    if (!error)
-        error = check_copy(snapshot);
+    struct error *error = get_snapshot(engine, handle, &arena, &snapshot);
     if (!error)
         error = move_find_cluster(engine, &cluster);
     if (!error)
-        error = find_owner(engine, cluster, snapshot->source_handle, &arena, &row, &lost);
+        error = find_owner(engine, cluster, snapshot, &arena, &row, &lost);
     if (!error && !cluster->is_lost(cluster->context, lost))
         error = error_new(CODE_FAILED_PRECONDITION,
                           "node \"%s\", which has the volume, is not lost: move the volume instead",
                           lost);
     if (!error)
-        error = take_over(engine, snapshot, &row, lost, &arena);
+        error = bases_offer(engine, handle);
     if (!error)
-        error = move_decide(engine, snapshot->source_handle, MOVE_ASK_SWAP, &outcome);
-    if (!error && outcome != MOVE_HERE)
-        error = error_new(CODE_ABORTED, "another node has recovered the volume at the same time");
-    return error;
+        error = take_over(engine, snapshot, &row, lost, &arena);
+    return error ? error : decide(engine, cluster, snapshot->source_handle, lost);
 }

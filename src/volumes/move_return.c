@@ -10,6 +10,7 @@
 
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/snapshot.h"
 #include "volumes/volume.h"
@@ -29,19 +30,52 @@ is_superseded(const struct engine *engine, const volume_record *volume, const st
            strcmp(owner->node_id, engine->node_id) != 0;
 }
 
+/* A node that began to recover the volume has given that up, because this node is back. */
+static bool
+is_behind(const struct engine *engine, const volume_record *volume, const struct owner *owner)
+{
+    return volume->state == VOLUME_STATE(READY) && owner->epoch > volume->epoch &&
+           strcmp(owner->node_id, engine->node_id) == 0;
+}
+
+static struct error *
+catch_up(struct engine *engine, struct held_volume *held, const struct owner *owner,
+         struct arena *arena)
+{
+    held->record->epoch = owner->epoch;
+    return move_rows_write(engine, held->record, arena);
+}
+
+/*
+ * Without the lock. A row that is MOVING or INCOMING may be about to become READY, because of what
+ * the registry has shown before.
+ */
+static bool
+may_concern(const struct engine *engine, const volume_record *volume, const struct owner *owner)
+{
+    bool is_other = owner->epoch && strcmp(owner->node_id, engine->node_id) != 0;
+    return (owner->epoch > volume->epoch || (is_other && owner->epoch == volume->epoch)) &&
+           (volume->state == VOLUME_STATE(READY) || volume->state == VOLUME_STATE(MOVING) ||
+            volume->state == VOLUME_STATE(INCOMING));
+}
+
 /* Reads the owner again, under the lock: the one of the walk may be of an old incarnation. */
 static struct error *
-supersede(struct engine *engine, const struct move_cluster *cluster, const char *handle,
-          struct arena *arena)
+follow(struct engine *engine, const struct move_cluster *cluster, const char *key,
+       struct arena *arena)
 {
     struct held_volume held AUTO(held_release) = {0};
     struct owner owner;
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, arena, &held);
+    struct error *error = move_keys_take(engine, key, arena, &held);
     if (!error)
-        error = cluster->owners->read(cluster->owners->context, handle, &owner);
-    if (error || !is_superseded(engine, held.record, &owner))
+        error = cluster->owners->read(cluster->owners->context, key, &owner);
+    if (error)
         return error_forgive(error, CODE_NOT_FOUND);
-    return move_supersede_held(engine, &held, &owner, arena);
+    if (is_behind(engine, held.record, &owner))
+        return catch_up(engine, &held, &owner, arena);
+    return is_superseded(engine, held.record, &owner)
+               ? move_supersede_held(engine, &held, &owner, arena)
+               : NULL;
 }
 
 /* ---- comparing ---- */
@@ -53,22 +87,22 @@ struct reconciling {
 };
 
 static struct error *
-compare(void *context, const char *handle, const struct owner *owner)
+compare(void *context, const char *key, const struct owner *owner)
 {
     struct reconciling *reconciling = context;
     struct engine *engine = reconciling->engine;
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct row row;
-    struct error *error = rows_get(engine, &volume_rows, handle, &arena, &row);
+    struct error *error = move_keys_get(engine, key, &arena, &row);
     if (error)
         return error_forgive(error, CODE_NOT_FOUND);
-    if (!is_superseded(engine, (const volume_record *)row.record, owner))
+    if (!may_concern(engine, (const volume_record *)row.record, owner))
         return NULL;
-    error = supersede(engine, reconciling->cluster, handle, &arena);
+    error = follow(engine, reconciling->cluster, key, &arena);
     if (error)
         log_warn(engine->log, "a volume cannot be compared with the registry yet",
-                 LOG_TEXT("handle", handle), LOG_TEXT("error", error->message));
+                 LOG_TEXT("handle", key), LOG_TEXT("error", error->message));
     reconciling->is_complete = reconciling->is_complete && !error;
     error_free(error);
     return NULL;

@@ -4,6 +4,7 @@
 
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/volume.h"
 
@@ -19,11 +20,10 @@ has_differences(struct engine *engine, const volume_record *volume)
 }
 
 struct error *
-move_describe(struct engine *engine, const char *handle, struct arena *arena,
-              struct move_offer *out)
+move_describe(struct engine *engine, const char *key, struct arena *arena, struct move_offer *out)
 {
     struct held_volume held AUTO(held_release) = {0};
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, arena, &held);
+    struct error *error = move_keys_take(engine, key, arena, &held);
     if (!error && held.record->state != VOLUME_STATE(MOVING))
         error = volume_check_ready(held.record);
     if (!error && held.record->ephemeral)
@@ -31,24 +31,31 @@ move_describe(struct engine *engine, const char *handle, struct arena *arena,
     if (error)
         return error;
     struct error *use = volume_check_unused(engine, held.record, arena);
+    move_keys_set_home(engine, held.record, arena);
     out->record = held.record;
     out->has_differences = has_differences(engine, held.record);
     out->is_in_use = use != NULL;
     return error_forgive(use, CODE_FAILED_PRECONDITION);
 }
 
-/* The registry must show what the row says. It is asked before the volume becomes unavailable. */
+/*
+ * The registry must show what the row says, or a later epoch of this node, after a recovery that
+ * was given up. It is asked before the volume becomes unavailable.
+ */
 static struct error *
-check_owner(const struct engine *engine, const struct move_cluster *cluster,
-            const volume_record *volume)
+check_owner(const struct engine *engine, const struct move_cluster *cluster, volume_record *volume,
+            struct arena *arena)
 {
     struct owner owner;
-    struct error *error = cluster->owners->read(cluster->owners->context, volume->handle, &owner);
+    struct error *error = cluster->owners->read(cluster->owners->context,
+                                                move_keys_print(engine, volume, arena), &owner);
     if (error)
         return error;
-    if (owner.epoch == volume->epoch &&
-        (!owner.epoch || strcmp(owner.node_id, engine->node_id) == 0))
+    if (owner.epoch >= volume->epoch &&
+        (!owner.epoch || strcmp(owner.node_id, engine->node_id) == 0)) {
+        volume->epoch = owner.epoch;
         return NULL;
+    }
     return error_new(CODE_INTERNAL,
                      "the volume \"%s\" is here at epoch %ju, but the registry says that node "
                      "\"%s\" has it at epoch %ju",
@@ -68,23 +75,24 @@ write_moving(struct engine *engine, struct held_volume *held, const char *to, st
     if (!error)
         error = move_find_cluster(engine, &cluster);
     if (!error)
-        error = check_owner(engine, cluster, held->record);
+        error = check_owner(engine, cluster, held->record, arena);
     if (!error)
         error = cluster->owners->add_member(cluster->owners->context, to);
     if (error)
         return error;
     held->record->state = VOLUME_STATE(MOVING);
     held->record->epoch++;
+    move_keys_set_home(engine, held->record, arena);
     move_rows_set_node(held->record, to, arena);
     return move_rows_write(engine, held->record, arena);
 }
 
 struct error *
-move_begin(struct engine *engine, const char *handle, const char *to, struct arena *arena,
+move_begin(struct engine *engine, const char *key, const char *to, struct arena *arena,
            volume_record **out)
 {
     struct held_volume held AUTO(held_release) = {0};
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, arena, &held);
+    struct error *error = move_keys_take(engine, key, arena, &held);
     if (error)
         return error;
     *out = held.record;

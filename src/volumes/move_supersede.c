@@ -5,10 +5,16 @@
 #include "volumes/move_rows.h"
 
 bool
+move_is_recovery(const volume_record *volume)
+{
+    return volume->state == VOLUME_STATE(INCOMING) && volume->recovered_epoch == volume->epoch;
+}
+
+/* The data of a recovery is in a snapshot. */
+bool
 move_is_superseding(const volume_record *volume, const struct owner *owner)
 {
-    bool is_recovery = volume->recovered_epoch == volume->epoch; /* its data is in a snapshot */
-    return owner->recovered_epoch >= volume->epoch && !is_recovery;
+    return owner->recovered_epoch >= volume->epoch && !move_is_recovery(volume);
 }
 
 struct error *

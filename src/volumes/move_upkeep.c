@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/ticker.h"
 
@@ -25,7 +26,8 @@ struct move_upkeep {
     uint64_t renewed_ms; /* 0: never */
     uint64_t failed_ms;  /* to keep a volume that another node has recovered; 0: never */
     bool is_complete;    /* the last comparison with the registry */
-    bool keeps;          /* in this round, volumes that others have recovered */
+    char changes[OWNER_CHANGES_SIZE]; /* of the registry, before the last one that was complete */
+    bool keeps;                       /* in this round, volumes that others have recovered */
 };
 
 /* ---- deciding ---- */
@@ -41,29 +43,46 @@ has_operation(struct engine *engine, const volume_record *volume, struct arena *
 
 /* The target has nothing of the volume, or is lost, so the move will not be completed by it. */
 static bool
-is_abandoned(const struct move_cluster *cluster, const volume_record *volume)
+is_abandoned(const struct engine *engine, const struct move_cluster *cluster,
+             const volume_record *volume, struct arena *arena)
 {
+    const char *key = move_keys_print(engine, volume, arena);
     struct move_answer answer;
     if (cluster->is_lost(cluster->context, volume->move->node_id))
         return true;
     struct error *error AUTO(error_cleanup) =
-        cluster->ask(cluster->context, volume->move->node_id, volume->handle, false, &answer);
+        cluster->ask(cluster->context, volume->move->node_id, key, false, &answer);
     return !error && !answer.has_row;
 }
 
 static struct error *
 complete_source(struct engine *engine, const struct move_cluster *cluster,
-                const volume_record *volume)
+                const volume_record *volume, struct arena *arena)
 {
     enum move_outcome outcome;
     bool is_deletion = move_rows_is_deletion(volume);
     struct error *error = move_decide(engine, volume->handle,
                                       is_deletion ? MOVE_ASK_SWAP : MOVE_ASK_NOTHING, &outcome);
-    if (error || outcome != MOVE_UNDECIDED || is_deletion || !is_abandoned(cluster, volume))
+    if (error || outcome != MOVE_UNDECIDED || is_deletion ||
+        !is_abandoned(engine, cluster, volume, arena))
         return error;
     log_warn(engine->log, "the target of a move has no copy; it is given up",
              LOG_TEXT("handle", volume->handle), LOG_TEXT("node", volume->move->node_id));
     return move_decide(engine, volume->handle, MOVE_ASK_GIVE_UP, &outcome);
+}
+
+/* The node from which the volume is being recovered is back before that was decided. */
+static bool
+is_back(const struct engine *engine, const struct move_cluster *cluster,
+        const volume_record *volume, struct arena *arena)
+{
+    struct move_answer answer;
+    const char *node_id = volume->move->node_id;
+    if (!move_is_recovery(volume) || cluster->is_lost(cluster->context, node_id))
+        return false;
+    struct error *error AUTO(error_cleanup) = cluster->ask(
+        cluster->context, node_id, move_keys_print(engine, volume, arena), false, &answer);
+    return !error;
 }
 
 static struct error *
@@ -73,9 +92,12 @@ complete_target(struct engine *engine, const struct move_cluster *cluster,
     enum move_outcome outcome;
     if (has_operation(engine, volume, arena))
         return NULL;
-    struct error *error = move_decide(engine, volume->handle, MOVE_ASK_SWAP, &outcome);
+    struct error *error = move_decide(
+        engine, volume->handle,
+        is_back(engine, cluster, volume, arena) ? MOVE_ASK_GIVE_UP : MOVE_ASK_SWAP, &outcome);
     if (!error && outcome == MOVE_HERE) /* if it does not hear that, it finds out itself */
-        error_free(cluster->settle(cluster->context, volume->move->node_id, volume->handle));
+        error_free(cluster->settle(cluster->context, volume->move->node_id,
+                                   move_keys_print(engine, volume, arena)));
     return error;
 }
 
@@ -86,6 +108,7 @@ static struct error *
 ask_members(struct engine *engine, const struct move_cluster *cluster, const volume_record *volume,
             struct arena *arena, bool *is_clean)
 {
+    const char *key = move_keys_print(engine, volume, arena);
     const char *const *ids;
     size_t count;
     struct error *error = cluster->owners->members(cluster->owners->context, arena, &ids, &count);
@@ -94,7 +117,7 @@ ask_members(struct engine *engine, const struct move_cluster *cluster, const vol
         struct move_answer answer;
         if (strcmp(ids[i], engine->node_id) == 0)
             continue;
-        error = cluster->ask(cluster->context, ids[i], volume->handle, true, &answer);
+        error = cluster->ask(cluster->context, ids[i], key, true, &answer);
         *is_clean = *is_clean && !error && !answer.has_row;
     }
     return error;
@@ -121,7 +144,8 @@ forget(struct engine *engine, const struct move_cluster *cluster, struct row *ro
         volume->move->begun_ns = now;
         return rows_update(engine, &volume_rows, row->record, &row->revision);
     }
-    error = cluster->owners->forget(cluster->owners->context, volume->handle);
+    error =
+        cluster->owners->forget(cluster->owners->context, move_keys_print(engine, volume, arena));
     return error ? error : move_rows_delete(engine, volume, arena);
 }
 
@@ -148,7 +172,7 @@ complete(struct move_upkeep *upkeep, const struct move_cluster *cluster, struct 
     const volume_record *volume = (const volume_record *)row->record;
     switch (volume->state) {
     case VOLUME_STATE(MOVING):
-        return complete_source(engine, cluster, volume);
+        return complete_source(engine, cluster, volume, arena);
     case VOLUME_STATE(INCOMING):
         return complete_target(engine, cluster, volume, arena);
     case VOLUME_STATE(GONE):
@@ -187,9 +211,15 @@ renew(struct move_upkeep *upkeep, const struct move_cluster *cluster)
     bool was_away = !move_is_reconciled(upkeep->engine);
     if (!was_away && upkeep->renewed_ms && clock_now_ms() - upkeep->renewed_ms < RENEW_MS)
         return;
+    char changes[OWNER_CHANGES_SIZE];
     struct error *error AUTO(error_cleanup) = cluster->renew(cluster->context);
-    if (!error && (was_away || !upkeep->is_complete))
+    if (!error)
+        error = cluster->owners->read_changes(cluster->owners->context, changes);
+    if (!error && (was_away || !upkeep->is_complete || strcmp(changes, upkeep->changes) != 0)) {
         error = move_reconcile(upkeep->engine, &upkeep->is_complete);
+        if (!error)
+            memcpy(upkeep->changes, changes, sizeof changes);
+    }
     if (!error)
         upkeep->renewed_ms = clock_now_ms();
     else if (error->code != CODE_UNAVAILABLE)

@@ -4,7 +4,7 @@
  * that after a crash the move continues:
  *
  *     RECEIVING, nothing fetched    the source takes a snapshot; it is fetched while the volume is
- *                                   in use
+ *                                   in use, and if that lasts, what has changed since, now and then
  *     RECEIVING, begun              the volume is MOVING at the source, which takes another
  *                                   snapshot; the difference is fetched
  *     INCOMING                      the copy is complete; the registry decides
@@ -23,6 +23,7 @@
 #include "base/memory.h"
 #include "volumes/move.h"
 #include "volumes/move_fetch.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/pull.h"
 #include "volumes/volume.h"
@@ -36,7 +37,7 @@ write_incoming(struct move_work *work)
     const struct ownership *owners = work->cluster->owners;
     struct owner owner;
     for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
-        struct error *error = owners->read(owners->context, work->handle, &owner);
+        struct error *error = owners->read(owners->context, work->key, &owner);
         if (!error && owner.epoch + 1 != work->record->epoch)
             return error_new(CODE_ABORTED, "the move was given up by its source");
         if (!error)
@@ -103,7 +104,7 @@ static void
 tell_success(const struct move_work *work)
 {
     error_free(
-        work->cluster->settle(work->cluster->context, work->record->move->node_id, work->handle));
+        work->cluster->settle(work->cluster->context, work->record->move->node_id, work->key));
 }
 
 static struct error *
@@ -118,6 +119,7 @@ run(void *context, const struct progress *progress)
     if (error)
         return error;
     work->record = (volume_record *)row.record;
+    work->key = move_keys_print(work->engine, work->record, &work->arena);
     if (work->record->state == VOLUME_STATE(RECEIVING))
         error = move_fetch(work);
     if (!error && work->record->state == VOLUME_STATE(RECEIVING))
@@ -196,7 +198,7 @@ tell_source(struct move_work *work)
     if (!cluster || !node_id || ops_is_stopped(work->engine->ops))
         return;
     if (work->begun_epoch && work->record->state == VOLUME_STATE(RECEIVING))
-        error_free(cluster->give_up(cluster->context, node_id, work->handle, work->begun_epoch));
+        error_free(cluster->give_up(cluster->context, node_id, work->key, work->begun_epoch));
     if (work->first && work->first[0])
         work->remote->close(work->remote->context, node_id, work->first);
     if (!work->last || !work->last[0] || strcmp(work->last, work->handle) == 0)

@@ -35,6 +35,7 @@ struct remote_source {
     const char *volume;           /* the handle of the volume that it was taken of */
     volume_record *volume_record; /* that volume; NULL: its node does not have it any more */
     int64_t created_ns;
+    uint64_t epoch;   /* of the volume then */
     bool can_be_base; /* its node can send later snapshots as differences from it */
     enum volume_kind kind;
     int64_t size_bytes;

@@ -94,6 +94,7 @@ remote_open_record(const struct remote_source *source, struct arena *arena)
     record->sector_bytes = source->sector_bytes;
     record->nocow = source->nocow;
     record->created_ns = source->created_ns;
+    record->epoch = source->epoch;
     record->peer_node = (char *)source->node_id;
     record->volume = source->volume_record;
     return record;

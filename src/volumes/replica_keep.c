@@ -186,9 +186,9 @@ count_wanted(const snapshot_record *snapshot, struct arena *arena)
 {
     struct text_map parameters =
         message_map_read(snapshot->parameters, snapshot->n_parameters, arena);
-    const char *value = text_map_find(&parameters, SPEC_REPLICAS);
+    const char *value = text_map_find(&parameters, PARAMETER_REPLICAS);
     unsigned long count = value ? strtoul(value, NULL, 10) : 1;
-    return count < SPEC_MOST_REPLICAS ? (unsigned)count : SPEC_MOST_REPLICAS;
+    return count < PARAMETER_MOST_REPLICAS ? (unsigned)count : PARAMETER_MOST_REPLICAS;
 }
 
 static bool

@@ -190,7 +190,7 @@ replica_receive(struct engine *engine, const char *handle, uint64_t bytes_per_se
     struct row own;
     snapshot_record *record;
     char id[BACKEND_HANDLE_SIZE];
-    bool is_done;
+    bool is_done = false;
     *operation = NULL;
     struct error *error = replica_find_cluster(engine, &cluster);
     if (!error)

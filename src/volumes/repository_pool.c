@@ -27,6 +27,7 @@ repository_pool_init(struct repository_pool *pool)
 {
     pthread_mutex_init(&pool->lock, NULL);
     pool->first = NULL;
+    pool->tasks = NULL;
 }
 
 void

@@ -38,6 +38,7 @@ struct repository_places {
 struct repository_pool {
     pthread_mutex_t lock;
     struct pooled_repository *first;
+    struct repository_task *tasks; /* that have not ended: repository_task.h */
 };
 
 void repository_pool_init(struct repository_pool *pool);

@@ -101,6 +101,9 @@ snapshot_make_record(const struct engine *engine, const char *name, const volume
     record->sector_bytes = source->sector_bytes;
     record->nocow = volume_settings(source, arena).nocow;
     record->created_ns = clock_unix_ns();
+    record->epoch = source->state == SKYCAP__RECORDS__VOLUME_RECORD__STATE__SUPERSEDED
+                        ? source->recovered_epoch - 1
+                        : source->epoch;
     message_map_write(parameters, arena,
                       &skycap__records__snapshot_record__parameters_entry__descriptor,
                       &record->parameters, &record->n_parameters);

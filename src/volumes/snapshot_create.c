@@ -125,12 +125,11 @@ check_is_taken(struct engine *engine, const snapshot_record *snapshot,
 static struct error *
 check_replicas(const struct engine *engine, const struct text_map *parameters)
 {
-    const char *value = text_map_find(parameters, SPEC_REPLICAS);
-    struct error *error = spec_check_replicas(parameters);
-    if (error || !value || engine->home[0] || strcmp(value, "1") == 0)
-        return error;
+    const char *value = text_map_find(parameters, PARAMETER_REPLICAS);
+    if (!value || engine->home[0] || strcmp(value, "1") == 0)
+        return NULL;
     return error_new(CODE_INVALID_ARGUMENT,
-                     "parameter \"" SPEC_REPLICAS "\": this node is in no cluster");
+                     "parameter \"" PARAMETER_REPLICAS "\": this node is in no cluster");
 }
 
 /* Holds no lock while it waits for a copy: others may ask for the snapshot or delete it. */
@@ -139,7 +138,7 @@ create(struct engine *engine, const struct request *request, struct arena *arena
        snapshot_record **out)
 {
     struct copy_state copy;
-    struct error *error = spec_check_consistency(request->parameters);
+    struct error *error = spec_check_snapshot(request->parameters);
     if (!error)
         error = check_replicas(engine, request->parameters);
     if (!error)
@@ -160,7 +159,7 @@ snapshot_create(struct engine *engine, const char *name, const char *source_hand
     struct request request = {name, source_handle, parameters, PURPOSE(USER), "",
                               0,    false,         wait_ms};
     struct error *error = create(engine, &request, arena, out);
-    if (!error && text_map_find(parameters, SPEC_REPLICAS))
+    if (!error && text_map_find(parameters, PARAMETER_REPLICAS))
         replica_upkeep_wake(engine);
     return error;
 }

@@ -54,93 +54,62 @@ spec_same_parameters(const struct text_map *a, const struct text_map *b)
 
 /* ---- parameters ---- */
 
-static const char *const compressions[] = {"none", "zstd", "lzo", "zlib", NULL};
-static const char *const switches[] = {"true", "false", NULL};
-static const char *const kinds[] = {"tree", "image", NULL};
-static const char *const sector_sizes[] = {"512", "4096", NULL};
-static const char *const mobilities[] = {"stay", "follow", NULL};
-static const char *const consistencies[] = {"instant", "files", NULL};
-
-/* Every parameter there is. */
-static const struct parameter {
-    const char *key;
-    const char *const *values; /* NULL: any text */
-    bool is_mutable;
-} known_parameters[] = {
-    {"compression", compressions, true},
-    {"nocow", switches, false},
-    {"kind", kinds, false},
-    {"label", NULL, true},
-    {"backend", NULL, false},
-    {"sector-size", sector_sizes, false},
-    {"consistency", consistencies, false},
-    {"mobility", mobilities, true},
-    {SPEC_TRANSFER_RATE, NULL, false},
-};
-
-static const struct parameter io_limit = {"", NULL, true};
-
-static const struct parameter *
-find_parameter(const char *key)
+/* The error names all that there are. */
+static struct error *
+refuse_key(const struct parameter *table, const char *key)
 {
-    for (size_t i = 0; i < COUNT_OF(known_parameters); i++)
-        if (strcmp(known_parameters[i].key, key) == 0)
-            return &known_parameters[i];
-    for (size_t i = 0; i < IO_LIMITS_COUNT; i++)
-        if (strcmp(io_limits_keys[i], key) == 0)
-            return &io_limit;
-    return NULL;
+    struct buffer known AUTO(buffer_clear) = {0};
+    parameter_table_print_keys(table, &known);
+    return error_new(CODE_INVALID_ARGUMENT, "unknown parameter \"%s\": known are %s", key,
+                     buffer_text(&known));
 }
 
 static struct error *
-check_parameter(const struct text_pair *pair, bool must_be_mutable)
+check_parameter(const struct parameter *table, const struct text_pair *pair, bool must_be_mutable)
 {
     int64_t ignored;
-    const struct parameter *parameter = find_parameter(pair->key);
+    const struct parameter *parameter = parameter_table_find(table, pair->key);
     if (spec_is_sidecar_key(pair->key))
         return NULL;
     if (!parameter)
-        return error_new(
-            CODE_INVALID_ARGUMENT,
-            "unknown parameter \"%s\": known are backend, compression, consistency, nocow, "
-            "kind, label, mobility, sector-size, transfer-rate, and "
-            "{read,write}-{bytes,operations}-per-second",
-            pair->key);
+        return refuse_key(table, pair->key);
     if (must_be_mutable && !parameter->is_mutable)
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\" cannot be changed", pair->key);
-    if (parameter->values && !is_one_of(pair->value, parameter->values))
+    if (parameter->words && !is_one_of(pair->value, parameter->words))
         return error_new(CODE_INVALID_ARGUMENT, "parameter \"%s\": \"%s\" is not allowed",
                          pair->key, pair->value);
-    if (parameter == &io_limit || strcmp(parameter->key, SPEC_TRANSFER_RATE) == 0)
+    if (parameter->is_rate)
         return error_wrap(io_limits_read(pair->value, &ignored), "parameter \"%s\"", pair->key);
     return NULL;
 }
 
-struct error *
-spec_check_consistency(const struct text_map *parameters)
+static struct error *
+check_replicas(const struct text_map *parameters)
 {
-    const char *value = text_map_find(parameters, "consistency");
-    return value ? check_parameter(&(struct text_pair){"consistency", value}, false) : NULL;
+    const char *value = text_map_find(parameters, PARAMETER_REPLICAS);
+    char *end = NULL;
+    unsigned long count = value ? strtoul(value, &end, 10) : 1;
+    if (!value || (value[0] >= '0' && value[0] <= '9' && !*end && count >= 1 &&
+                   count <= PARAMETER_MOST_REPLICAS))
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "parameter \"" PARAMETER_REPLICAS "\": \"%s\" is not a number from 1 to %d",
+                     value, PARAMETER_MOST_REPLICAS);
 }
 
 struct error *
-spec_check_replicas(const struct text_map *parameters)
+spec_check_snapshot(const struct text_map *parameters)
 {
-    const char *value = text_map_find(parameters, SPEC_REPLICAS);
-    char *end = NULL;
-    unsigned long count = value ? strtoul(value, &end, 10) : 1;
-    if (!value ||
-        (value[0] >= '0' && value[0] <= '9' && !*end && count >= 1 && count <= SPEC_MOST_REPLICAS))
-        return NULL;
-    return error_new(CODE_INVALID_ARGUMENT,
-                     "parameter \"" SPEC_REPLICAS "\": \"%s\" is not a number from 1 to %d", value,
-                     SPEC_MOST_REPLICAS);
+    struct error *error = NULL;
+    for (size_t i = 0; !error && i < parameters->count; i++)
+        error = check_parameter(parameter_table_of_snapshots, &parameters->pairs[i], false);
+    return error ? error : check_replicas(parameters);
 }
 
 uint64_t
 spec_transfer_rate(const struct text_map *parameters)
 {
-    const char *value = text_map_find(parameters, SPEC_TRANSFER_RATE);
+    const char *value = text_map_find(parameters, PARAMETER_TRANSFER_RATE);
     int64_t rate = 0;
     struct error *error AUTO(error_cleanup) = value ? io_limits_read(value, &rate) : NULL;
     return error || rate < 0 ? 0 : (uint64_t)rate;
@@ -169,7 +138,7 @@ check_all(const struct text_map *map, bool must_be_mutable)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < map->count && !error; i++)
-        error = check_parameter(&map->pairs[i], must_be_mutable);
+        error = check_parameter(parameter_table_of_volumes, &map->pairs[i], must_be_mutable);
     return error;
 }
 

@@ -6,6 +6,7 @@
 #ifndef VOLUMES_SPEC_H
 #define VOLUMES_SPEC_H
 
+#include "volumes/parameter_table.h"
 #include "volumes/volume.h"
 
 #define SPEC_DEFAULT_IMAGE_BYTES (INT64_C(1) << 30)
@@ -36,25 +37,13 @@ bool spec_is_sidecar_key(const char *key);
 /* Whether two sets of parameters ask for the same, ignoring the sidecars' keys. */
 bool spec_same_parameters(const struct text_map *a, const struct text_map *b);
 
-/*
- * Checks "consistency", a parameter of snapshots and clones: "instant", the default, or "files",
- * where each file may be of a different moment. INVALID_ARGUMENT: another value.
- */
-MUST_CHECK struct error *spec_check_consistency(const struct text_map *parameters);
-
-/*
- * Checks "replicas", a parameter of snapshots: on how many nodes the snapshot is kept, the one that
- * takes it included; 1 to SPEC_MOST_REPLICAS.
- */
-#define SPEC_REPLICAS "replicas"
-#define SPEC_MOST_REPLICAS 16
-MUST_CHECK struct error *spec_check_replicas(const struct text_map *parameters);
+/* Checks the parameters of a snapshot. INVALID_ARGUMENT: an unknown one, or a wrong value. */
+MUST_CHECK struct error *spec_check_snapshot(const struct text_map *parameters);
 
 /*
  * Bytes per second that are fetched at most if the volume is made from a source on another node; 0:
  * no limit.
  */
-#define SPEC_TRANSFER_RATE "transfer-rate"
 uint64_t spec_transfer_rate(const struct text_map *parameters);
 bool spec_accepts_torn_copies(const struct text_map *parameters);
 

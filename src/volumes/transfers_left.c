@@ -29,7 +29,8 @@ is_fetching(const volume_record *volume, const char *snapshot, const char *trans
     if (volume->state == STATE(COPYING))
         return strcmp(volume->remote_snapshot, snapshot) == 0;
     return volume->state == STATE(RECEIVING) && move &&
-           (strcmp(move->snapshot, snapshot) == 0 || strcmp(move->operation, transfer_id) == 0 ||
+           (strcmp(move->snapshot, snapshot) == 0 || strcmp(move->base_snapshot, snapshot) == 0 ||
+            strcmp(move->operation, transfer_id) == 0 ||
             strcmp(move->last_transfer, transfer_id) == 0);
 }
 

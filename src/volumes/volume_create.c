@@ -18,6 +18,7 @@
 #include "volumes/data_lock.h"
 #include "volumes/handle.h"
 #include "volumes/move.h"
+#include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/remote_open.h"
 #include "volumes/replica_cluster.h"
@@ -200,10 +201,15 @@ find_owner(struct engine *engine, const struct volume_request *request, struct a
 {
     const struct move_cluster *cluster = atomic_load(&engine->moves);
     struct owner owner;
+    struct row row = {0};
     if (!cluster || request->source_kind != SOURCE_VOLUME)
         return "";
+    struct error *none AUTO(error_cleanup) =
+        rows_get(engine, &volume_rows, request->source_handle, arena, &row);
+    const char *key = none ? request->source_handle
+                           : move_keys_print(engine, (const volume_record *)row.record, arena);
     struct error *error AUTO(error_cleanup) =
-        cluster->owners->read(cluster->owners->context, request->source_handle, &owner);
+        cluster->owners->read(cluster->owners->context, key, &owner);
     return error || !owner.epoch ? "" : arena_string(arena, owner.node_id);
 }
 

@@ -307,16 +307,36 @@ api_delete_snapshot(struct api_request *request)
 
 /* ---- moves and operations ---- */
 
-/* The operation that moves the volume has its id; "": it has ended, or not begun. */
-static const char *
-find_move(struct api_request *request, char *volume_id)
+struct search {
+    const char *volume_id;
+    const char *found; /* the operation; NULL: none */
+};
+
+static void
+look_for_move(void *context, const Skycap__V1__Operation *operation)
 {
-    Skycap__V1__GetOperationRequest asked = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
-    Skycap__V1__Operation *operation;
-    asked.id = volume_id;
-    struct error *error AUTO(error_cleanup) =
-        api_read(request, "skycap.v1.Operations/Get", &asked, &operation);
-    return !error && strcmp(operation->kind, MOVE_VOLUME) == 0 ? operation->id : "";
+    struct search *search = context;
+    if (operation->state == SKYCAP__V1__OPERATION__STATE__RUNNING &&
+        strcmp(operation->kind, MOVE_VOLUME) == 0 &&
+        strcmp(operation->subject, search->volume_id) == 0)
+        search->found = operation->id;
+}
+
+/*
+ * ABORTED may also mean that something else is done with the volume, and that nothing has begun:
+ * only the operation shows that the volume moves. Takes the error.
+ */
+static struct error *
+answer_move(struct api_request *request, const char *volume_id, struct error *error)
+{
+    struct search search = {.volume_id = volume_id};
+    struct error *failure AUTO(error_cleanup) = api_each_operation(request, look_for_move, &search);
+    if (failure || !search.found)
+        return error;
+    error_free(error);
+    request->answer->status = 202;
+    json_writer_text(&request->out, "operation", search.found);
+    return NULL;
 }
 
 struct error *
@@ -330,12 +350,11 @@ api_move_volume(struct api_request *request)
     if (!error)
         error =
             api_ask(request->api, request->arena, MOVE_MS, "skycap.v1.Moves/Move", &asked, &reply);
-    if (error && !is_under_way(error))
-        return error;
-    request->answer->status = 202;
-    json_writer_text(&request->out, "operation", error ? find_move(request, asked.volume_id) : "");
-    error_free(error);
-    return NULL;
+    if (is_under_way(error))
+        return answer_move(request, asked.volume_id, error);
+    if (!error)
+        json_writer_text(&request->out, "operation", "");
+    return error;
 }
 
 struct error *

@@ -20,6 +20,7 @@ struct api_look {
     struct api *api;
     unsigned rounds;
     uint64_t changes; /* of volumes and snapshots of this process, and of all nodes */
+    uint64_t calls;   /* that may have changed those of other drivers */
     struct buffer nodes;
     struct buffer connections;
 };

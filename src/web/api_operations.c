@@ -2,9 +2,12 @@
 /* The API of the page: operations. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "web/api_internal.h"
 
 #define MAX_PAGES 10 /* of a thousand */
+#define NAME_MS 1000
+#define NAMES_MS 3000 /* for those of one answer */
 
 #define STATE(name) SKYCAP__V1__OPERATION__STATE__##name
 
@@ -65,44 +68,58 @@ api_find_name(struct api *api, struct arena *arena, const char *id)
     struct error *error AUTO(error_cleanup) = NULL;
     volume.volume = snapshot.snapshot = (char *)id;
     if (strncmp(id, "v:", 2) == 0)
-        error =
-            api_ask(api, arena, API_READ_MS, "skycap.v1.Inventory/GetVolume", &volume, &of_volume);
+        error = api_ask(api, arena, NAME_MS, "skycap.v1.Inventory/GetVolume", &volume, &of_volume);
     else if (strncmp(id, "s:", 2) == 0)
-        error = api_ask(api, arena, API_READ_MS, "skycap.v1.Inventory/GetSnapshot", &snapshot,
+        error = api_ask(api, arena, NAME_MS, "skycap.v1.Inventory/GetSnapshot", &snapshot,
                         &of_snapshot);
     if (!error && of_volume && of_volume->volume)
         return of_volume->volume->name;
     return !error && of_snapshot && of_snapshot->snapshot ? of_snapshot->snapshot->name : "";
 }
 
+struct error *
+api_each_operation(struct api_request *request,
+                   void (*take)(void *context, const Skycap__V1__Operation *operation),
+                   void *context)
+{
+    Skycap__V1__ListOperationsRequest asked = SKYCAP__V1__LIST_OPERATIONS_REQUEST__INIT;
+    Skycap__V1__ListOperationsResponse *reply;
+    for (int page = 0; page < MAX_PAGES; page++) {
+        struct error *error = api_read(request, "skycap.v1.Operations/List", &asked, &reply);
+        if (error)
+            return error;
+        for (size_t i = 0; i < reply->n_operations; i++)
+            take(context, reply->operations[i]);
+        asked.starting_token = reply->next_token;
+        if (!reply->next_token[0])
+            break;
+    }
+    return NULL;
+}
+
+struct printing {
+    struct api_request *request;
+    uint64_t deadline_ms; /* of names: nodes that hang must not hold the answer */
+};
+
 /* Names are looked up only for what goes on: there may be thousands that have ended. */
 static void
-print_page(struct api_request *request, const Skycap__V1__ListOperationsResponse *page)
+print_one(void *context, const Skycap__V1__Operation *operation)
 {
-    for (size_t i = 0; i < page->n_operations; i++) {
-        const Skycap__V1__Operation *operation = page->operations[i];
-        bool is_running = operation->state == STATE(RUNNING);
-        api_print_operation(
-            &request->out, operation,
-            is_running ? api_find_name(request->api, request->arena, operation->subject) : "");
-    }
+    const struct printing *printing = context;
+    struct api_request *request = printing->request;
+    bool has_name = operation->state == STATE(RUNNING) && clock_now_ms() < printing->deadline_ms;
+    api_print_operation(&request->out, operation,
+                        has_name ? api_find_name(request->api, request->arena, operation->subject)
+                                 : "");
 }
 
 struct error *
 api_list_operations(struct api_request *request)
 {
-    Skycap__V1__ListOperationsRequest asked = SKYCAP__V1__LIST_OPERATIONS_REQUEST__INIT;
-    Skycap__V1__ListOperationsResponse *reply;
+    struct printing printing = {request, clock_now_ms() + NAMES_MS};
     json_writer_begin(&request->out, "operations", '[');
-    for (int page = 0; page < MAX_PAGES; page++) {
-        struct error *error = api_read(request, "skycap.v1.Operations/List", &asked, &reply);
-        if (error)
-            return error;
-        print_page(request, reply);
-        asked.starting_token = reply->next_token;
-        if (!reply->next_token[0])
-            break;
-    }
+    struct error *error = api_each_operation(request, print_one, &printing);
     json_writer_end(&request->out, ']');
-    return NULL;
+    return error;
 }

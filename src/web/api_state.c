@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API of the page: the server, its nodes and connections, repositories, latencies. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/version.h"
 #include "proto/cluster.pb-c.h"
+#include "proto/health.pb-c.h"
 #include "proto/repositories.pb-c.h"
 #include "web/api_internal.h"
 
@@ -17,6 +19,7 @@ typedef Skycap__V1__ConnectionInfo connection_info;
 
 #define NODE_STATE(name) SKYCAP__V1__NODE_INFO__STATE__##name
 #define CONNECTION_STATE(name) SKYCAP__V1__CONNECTION_INFO__STATE__##name
+#define SERVING GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
 
 static void
 print_count(struct json_writer *out, const char *name, bool is_known, uint64_t number)
@@ -39,7 +42,10 @@ find_trailer(const struct client_call *call, const char *key)
     return "";
 }
 
-/* What Probe says of connections and nodes that do not answer: "a, b (its file is wrong)". */
+/*
+ * What Probe says of connections and nodes that do not answer: "a, b (its file is wrong)". Its
+ * error tells that the storage itself cannot be used.
+ */
 static struct error *
 read_degraded(struct api_request *request, const char **out)
 {
@@ -74,19 +80,20 @@ entry_size(const char *list)
     return size;
 }
 
-struct error *
+void
 api_print_degraded(struct api_request *request)
 {
     const char *list;
-    struct error *error = read_degraded(request, &list);
+    struct error *error AUTO(error_cleanup) = read_degraded(request, &list);
     json_writer_begin(&request->out, "degraded", '[');
+    if (error)
+        json_writer_text(&request->out, NULL, error->message);
     while (!error && list[0]) {
         size_t size = entry_size(list);
         json_writer_text(&request->out, NULL, arena_copy(request->arena, list, size));
         list += size + strspn(list + size, ", ");
     }
     json_writer_end(&request->out, ']');
-    return error;
 }
 
 /* Volumes and snapshots that users see. In a cluster these would be those of this node only. */
@@ -120,7 +127,8 @@ api_show_overview(struct api_request *request)
     json_writer_bool(out, "tokenConfigured", options->token != NULL);
     json_writer_number(out, "startedMs", request->api->started_ms);
     print_counts(request);
-    return api_print_degraded(request);
+    api_print_degraded(request);
+    return NULL;
 }
 
 /* ---- nodes ---- */
@@ -162,18 +170,37 @@ print_node(struct json_writer *out, const node_info *node)
     json_writer_end(out, '}');
 }
 
+static struct error *
+probe(struct api_request *request, bool *is_ready)
+{
+    Csi__V1__ProbeRequest asked = CSI__V1__PROBE_REQUEST__INIT;
+    Csi__V1__ProbeResponse *reply;
+    struct error *error = api_read(request, "csi.v1.Identity/Probe", &asked, &reply);
+    *is_ready = !error && (!reply->ready || reply->ready->value);
+    return error;
+}
+
+/* Of a process without CSI, such as a registry. */
+static struct error *
+check_health(struct api_request *request, bool *is_ready)
+{
+    Grpc__Health__V1__HealthCheckRequest asked = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+    Grpc__Health__V1__HealthCheckResponse *reply;
+    struct error *error = api_read(request, "grpc.health.v1.Health/Check", &asked, &reply);
+    *is_ready = !error && reply->status == SERVING;
+    return error;
+}
+
 /* A process without a cluster is one node. */
 static struct error *
 print_only_node(struct api_request *request)
 {
-    Csi__V1__ProbeRequest asked = CSI__V1__PROBE_REQUEST__INIT;
-    Csi__V1__ProbeResponse *probe = NULL;
     const struct api_options *options = &request->api->options;
     struct figures figures = {0};
     node_info node = SKYCAP__V1__NODE_INFO__INIT;
+    bool is_ready;
     struct error *error AUTO(error_cleanup) =
-        api_read(request, "csi.v1.Identity/Probe", &asked, &probe);
-    bool is_ready = !error && (!probe->ready || probe->ready->value);
+        options->has_storage ? probe(request, &is_ready) : check_health(request, &is_ready);
     node.id = (char *)options->node_id;
     node.is_this = true;
     node.version = (char *)SKYCAP_VERSION;
@@ -284,24 +311,7 @@ print_stats(struct api_request *request, const char *name, bool may_ask)
                            "skycap.v1.Repositories/Stats", &asked, &stats));
     print_count(&request->out, "snapshots", stats, stats ? stats->snapshots : 0);
     print_count(&request->out, "storedBytes", stats, stats ? stats->bytes_stored : 0);
-}
-
-static void
-print_last_export(struct api_request *request, const char *name, bool may_ask)
-{
-    Skycap__V1__ListExportsRequest asked = SKYCAP__V1__LIST_EXPORTS_REQUEST__INIT;
-    Skycap__V1__ListExportsReply *reply = NULL;
-    const Google__Protobuf__Timestamp *last = NULL;
-    asked.repository = (char *)name;
-    if (may_ask) /* an error leaves the answer empty: null */
-        error_free(api_ask(request->api, request->arena, REPOSITORY_MS,
-                           "skycap.v1.Repositories/ListExports", &asked, &reply));
-    for (size_t i = 0; reply && i < reply->n_exports; i++) {
-        const Google__Protobuf__Timestamp *time = reply->exports[i]->exported;
-        if (time && (!last || time->seconds > last->seconds))
-            last = time;
-    }
-    json_writer_time(&request->out, "lastExportMs", last);
+    json_writer_time(&request->out, "lastExportMs", stats ? stats->exported : NULL);
 }
 
 static void
@@ -316,9 +326,7 @@ print_repository(struct api_request *request, const Skycap__V1__Repository *repo
     json_writer_text(out, "state", is_good ? "ready" : "failed");
     json_writer_text(out, "trouble", repository->error);
     print_stats(request, repository->name, is_good && clock_now_ms() < deadline_ms);
-    print_last_export(request, repository->name, is_good && clock_now_ms() < deadline_ms);
     json_writer_time(out, "lastDrillMs", repository->drilled);
-    json_writer_text(out, "drillTrouble", "");
     json_writer_end(out, '}');
 }
 
@@ -341,6 +349,24 @@ api_list_repositories(struct api_request *request)
 }
 
 struct error *
+api_read_page(const struct api_request *request, int32_t *limit, char **after)
+{
+    const char *text, *token;
+    struct error *error = http_request_parameter(request->http, "limit", request->arena, &text);
+    if (!error)
+        error = http_request_parameter(request->http, "after", request->arena, &token);
+    if (error)
+        return error;
+    size_t digits = strspn(text, "0123456789");
+    long number = text[0] ? strtol(text, NULL, 10) : API_MAX_ROWS;
+    if (text[digits] || digits > 4 || number < 1 || number > API_MAX_ROWS)
+        return error_new(CODE_INVALID_ARGUMENT, "limit: 1 to %d", API_MAX_ROWS);
+    *limit = (int32_t)number;
+    *after = (char *)token;
+    return NULL;
+}
+
+struct error *
 api_list_exports(struct api_request *request)
 {
     Skycap__V1__ListExportsRequest asked = SKYCAP__V1__LIST_EXPORTS_REQUEST__INIT;
@@ -349,6 +375,8 @@ api_list_exports(struct api_request *request)
     const char *name;
     struct error *error =
         http_request_parameter(request->http, "repository", request->arena, &name);
+    if (!error)
+        error = api_read_page(request, &asked.max_entries, &asked.starting_token);
     asked.repository = (char *)name;
     if (!error)
         error = api_read(request, "skycap.v1.Repositories/ListExports", &asked, &reply);
@@ -366,6 +394,7 @@ api_list_exports(struct api_request *request)
         json_writer_end(out, '}');
     }
     json_writer_end(out, ']');
+    json_writer_text(out, "next", reply->next_token);
     return NULL;
 }
 

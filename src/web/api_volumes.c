@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API of the page: volumes and snapshots. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "web/api_internal.h"
@@ -61,24 +60,6 @@ print_texts(struct json_writer *out, const char *name, char **texts, size_t coun
 
 /* ---- lists ---- */
 
-static struct error *
-read_page(const struct api_request *request, int32_t *limit, char **after)
-{
-    const char *text, *token;
-    struct error *error = http_request_parameter(request->http, "limit", request->arena, &text);
-    if (!error)
-        error = http_request_parameter(request->http, "after", request->arena, &token);
-    if (error)
-        return error;
-    size_t digits = strspn(text, "0123456789");
-    long number = text[0] ? strtol(text, NULL, 10) : API_MAX_ROWS;
-    if (text[digits] || digits > 4 || number < 1 || number > API_MAX_ROWS)
-        return error_new(CODE_INVALID_ARGUMENT, "limit: 1 to %d", API_MAX_ROWS);
-    *limit = (int32_t)number;
-    *after = (char *)token;
-    return NULL;
-}
-
 static void
 print_volume_row(const struct api_request *request, struct json_writer *out,
                  const volume_info *volume)
@@ -104,7 +85,7 @@ api_list_volumes(struct api_request *request)
     Skycap__V1__ListVolumesRequest asked = SKYCAP__V1__LIST_VOLUMES_REQUEST__INIT;
     Skycap__V1__ListVolumesResponse *reply;
     asked.brief = true;
-    struct error *error = read_page(request, &asked.max_entries, &asked.starting_token);
+    struct error *error = api_read_page(request, &asked.max_entries, &asked.starting_token);
     if (!error)
         error = api_read(request, "skycap.v1.Inventory/ListVolumes", &asked, &reply);
     if (error)
@@ -116,7 +97,8 @@ api_list_volumes(struct api_request *request)
             print_volume_row(request, &request->out, reply->volumes[i]);
     json_writer_end(&request->out, ']');
     json_writer_text(&request->out, "next", reply->next_token);
-    return api_print_degraded(request);
+    api_print_degraded(request);
+    return NULL;
 }
 
 static void
@@ -143,7 +125,7 @@ api_list_snapshots(struct api_request *request)
                                           "volumeName", "node", "ready",     "createdMs"};
     Skycap__V1__ListSnapshotsRequest asked = SKYCAP__V1__LIST_SNAPSHOTS_REQUEST__INIT;
     Skycap__V1__ListSnapshotsResponse *reply;
-    struct error *error = read_page(request, &asked.max_entries, &asked.starting_token);
+    struct error *error = api_read_page(request, &asked.max_entries, &asked.starting_token);
     if (!error)
         error = api_read(request, "skycap.v1.Inventory/ListSnapshots", &asked, &reply);
     if (error)
@@ -155,6 +137,7 @@ api_list_snapshots(struct api_request *request)
             print_snapshot_row(request, &request->out, reply->snapshots[i]);
     json_writer_end(&request->out, ']');
     json_writer_text(&request->out, "next", reply->next_token);
+    api_print_degraded(request);
     return NULL;
 }
 

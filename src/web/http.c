@@ -33,6 +33,7 @@ struct http {
     pthread_mutex_t lock;
     pthread_cond_t one_less;
     bool is_stopping;
+    struct connection *oldest;
     unsigned connections;
     unsigned pages;   /* of them, those in a handler that is not for monitoring */
     unsigned streams; /* of them, those that stream */
@@ -41,6 +42,9 @@ struct http {
 struct connection {
     struct http *http;
     struct http_wire wire;
+    struct connection *next; /* a younger one */
+    bool is_page;            /* it is among http.pages */
+    bool is_dropped;
 };
 
 struct http_stream {
@@ -49,24 +53,61 @@ struct http_stream {
 
 /* ---- limits ---- */
 
-/* Takes one of `limit`. False: none is free. */
+/* False: there are as many as there may be. */
 static bool
-take_slot(struct http *http, unsigned *used, unsigned limit)
+begin_stream(struct http *http)
 {
     pthread_mutex_lock(&http->lock);
-    bool is_free = *used < limit;
-    *used += is_free;
+    bool is_free = http->streams < HTTP_MAX_STREAMS;
+    http->streams += is_free;
     pthread_mutex_unlock(&http->lock);
     return is_free;
 }
 
 static void
-give_slot(struct http *http, unsigned *used)
+end_stream(struct http *http)
 {
     pthread_mutex_lock(&http->lock);
-    --*used;
-    pthread_cond_signal(&http->one_less);
+    http->streams--;
     pthread_mutex_unlock(&http->lock);
+}
+
+/* False: there are as many as there may be. */
+static bool
+begin_page(struct connection *connection)
+{
+    struct http *http = connection->http;
+    pthread_mutex_lock(&http->lock);
+    connection->is_page = http->pages < HTTP_MAX_PAGES;
+    http->pages += connection->is_page;
+    pthread_mutex_unlock(&http->lock);
+    return connection->is_page;
+}
+
+static void
+end_page(struct connection *connection)
+{
+    struct http *http = connection->http;
+    pthread_mutex_lock(&http->lock);
+    http->pages -= connection->is_page;
+    connection->is_page = false;
+    pthread_mutex_unlock(&http->lock);
+}
+
+/*
+ * A client that sends or reads slowly must not keep others out: the one that has been there for
+ * longest goes. Requests of the page stay, since there are never many of them. With the lock held.
+ */
+static void
+drop_oldest(struct http *http)
+{
+    struct connection *one = http->oldest;
+    while (one && (one->is_page || one->is_dropped))
+        one = one->next;
+    if (!one)
+        return;
+    one->is_dropped = true;
+    shutdown(one->wire.fd, SHUT_RDWR);
 }
 
 /* ---- streams ---- */
@@ -87,7 +128,7 @@ static void
 run_stream(struct http *http, const struct http_wire *wire, struct http_answer *answer)
 {
     struct http_stream stream = {wire};
-    if (!take_slot(http, &http->streams, HTTP_MAX_STREAMS)) {
+    if (!begin_stream(http)) {
         answer->stream = NULL;
         http_answer_text(answer, 503, "too many event streams are open");
         http_wire_answer(wire, answer, false);
@@ -95,7 +136,7 @@ run_stream(struct http *http, const struct http_wire *wire, struct http_answer *
     }
     if (http_wire_answer(wire, answer, true))
         answer->stream(answer->stream_context, &stream);
-    give_slot(http, &http->streams);
+    end_stream(http);
 }
 
 /* ---- one request ---- */
@@ -154,31 +195,29 @@ send_answer(struct http *http, const struct http_wire *wire, const struct http_r
 }
 
 static void
-serve_page(struct http *http, const struct http_wire *wire, const struct http_request *request)
+serve_page(struct connection *connection, const struct http_request *request)
 {
+    struct http *http = connection->http;
     const struct http_page *page = find_page(http, request->path);
     struct http_answer answer = {0};
-    bool is_limited = page && !page->is_monitoring;
-    if (is_limited && !take_slot(http, &http->pages, HTTP_MAX_PAGES)) {
+    if (page && !page->is_monitoring && !begin_page(connection))
         http_answer_text(&answer, 503, "too many requests at a time");
-        is_limited = false;
-    } else if (may_serve(http, request, page, &answer)) {
+    else if (may_serve(http, request, page, &answer))
         page->serve(page->context, request, &answer);
-    }
-    send_answer(http, wire, request, &answer);
-    if (is_limited)
-        give_slot(http, &http->pages);
+    send_answer(http, &connection->wire, request, &answer);
+    end_page(connection);
     buffer_clear(&answer.body);
     buffer_clear(&answer.fields);
 }
 
 static void
-serve(struct http *http, struct http_wire *wire)
+serve(struct connection *connection)
 {
+    struct http_wire *wire = &connection->wire;
     struct http_request request;
     struct error *error AUTO(error_cleanup) = http_wire_read(wire, &request);
     if (!error) {
-        serve_page(http, wire, &request);
+        serve_page(connection, &request);
     } else if (error->code != CODE_UNAVAILABLE) {
         struct http_answer answer = {0};
         http_answer_text(&answer, status_of(error), error->message);
@@ -189,17 +228,66 @@ serve(struct http *http, struct http_wire *wire)
 
 /* ---- connections ---- */
 
+/* False: the server ends. */
+static bool
+add_connection(struct http *http, struct connection *connection)
+{
+    pthread_mutex_lock(&http->lock);
+    while (http->connections >= MAX_CONNECTIONS && !http->is_stopping) {
+        drop_oldest(http);
+        pthread_cond_wait(&http->one_less, &http->lock);
+    }
+    bool goes_on = !http->is_stopping;
+    struct connection **last = &http->oldest;
+    while (*last)
+        last = &(*last)->next;
+    if (goes_on)
+        *last = connection;
+    http->connections += goes_on;
+    pthread_mutex_unlock(&http->lock);
+    return goes_on;
+}
+
+static void
+free_connection(struct connection *connection)
+{
+    close(connection->wire.fd);
+    buffer_clear(&connection->wire.body);
+    free(connection);
+}
+
+/* Before its descriptor is closed: another connection might get the same. */
+static void
+remove_connection(struct http *http, struct connection *connection)
+{
+    pthread_mutex_lock(&http->lock);
+    struct connection **place = &http->oldest;
+    while (*place != connection)
+        place = &(*place)->next;
+    *place = connection->next;
+    pthread_mutex_unlock(&http->lock);
+}
+
+/* The server may be freed when this is the last one. */
+static void
+end_connection(struct connection *connection)
+{
+    struct http *http = connection->http;
+    remove_connection(http, connection);
+    free_connection(connection);
+    pthread_mutex_lock(&http->lock);
+    http->connections--;
+    pthread_cond_signal(&http->one_less);
+    pthread_mutex_unlock(&http->lock);
+}
+
 static void *
 serve_connection(void *argument)
 {
     struct connection *connection = argument;
-    struct http *http = connection->http;
-    serve(http, &connection->wire);
+    serve(connection);
     http_wire_end(&connection->wire);
-    close(connection->wire.fd);
-    buffer_clear(&connection->wire.body);
-    free(connection);
-    give_slot(http, &http->connections);
+    end_connection(connection);
     return NULL;
 }
 
@@ -220,34 +308,19 @@ start_thread(pthread_t *thread, void *(*run)(void *), void *argument, bool detac
     return started;
 }
 
-/* False: the server ends. */
-static bool
-wait_for_slot(struct http *http)
-{
-    pthread_mutex_lock(&http->lock);
-    while (http->connections >= MAX_CONNECTIONS && !http->is_stopping)
-        pthread_cond_wait(&http->one_less, &http->lock);
-    bool goes_on = !http->is_stopping;
-    http->connections += goes_on;
-    pthread_mutex_unlock(&http->lock);
-    return goes_on;
-}
-
 static void
 serve_on_thread(struct http *http, int fd)
 {
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (!wait_for_slot(http)) {
-        close(fd);
-        return;
-    }
     struct connection *connection = memory_zeroed(sizeof *connection);
     connection->http = http;
     connection->wire.fd = fd;
     connection->wire.stop_fd = http->stop_fd;
     pthread_t thread;
-    if (!start_thread(&thread, serve_connection, connection, true))
+    if (!add_connection(http, connection))
+        free_connection(connection);
+    else if (!start_thread(&thread, serve_connection, connection, true))
         serve_connection(connection);
 }
 

@@ -3,6 +3,7 @@
  * A small HTTP/1.1 server for the web page, its API, /metrics and /healthz. Plaintext, GET, HEAD
  * and POST, one request per connection. Each connection has a thread; their number, time and size
  * are bounded, for each class of request: what monitoring asks is answered whatever the page does.
+ * When all connections are taken, the oldest one that is not of the page makes room.
  */
 #ifndef WEB_HTTP_H
 #define WEB_HTTP_H

@@ -79,6 +79,17 @@ tidy(struct operation_table *table)
             place = &(*place)->next;
 }
 
+/* Those that run matter more than those that have ended: the oldest of these goes. */
+static void
+make_room(struct operation_table *table)
+{
+    struct entry **place = &table->entries;
+    while (*place && !(*place)->ended_ms)
+        place = &(*place)->next;
+    if (*place)
+        drop(table, place);
+}
+
 void
 operation_table_put(struct operation_table *table, const Skycap__V1__Operation *operation,
                     const char *subject_name)
@@ -86,6 +97,10 @@ operation_table_put(struct operation_table *table, const Skycap__V1__Operation *
     bool is_running = operation->state == SKYCAP__V1__OPERATION__STATE__RUNNING;
     pthread_mutex_lock(&table->lock);
     struct entry **place = find(table, operation->id);
+    if (!*place && table->count == OPERATION_TABLE_MAX) {
+        make_room(table);
+        place = find(table, operation->id);
+    }
     if (!*place && table->count < OPERATION_TABLE_MAX) {
         *place = memory_zeroed(sizeof **place);
         (*place)->id = memory_string(operation->id);

@@ -17,7 +17,7 @@ struct operation_table;
 struct operation_table *operation_table_new(void);
 void operation_table_free(struct operation_table *table);
 
-/* Replaces what is known of the operation. One that ended long ago is left out. */
+/* Replaces what is known of the operation. If the table is full, one that has ended makes room. */
 void operation_table_put(struct operation_table *table, const Skycap__V1__Operation *operation,
                          const char *subject_name);
 

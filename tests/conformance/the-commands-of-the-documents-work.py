@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that README.md and docs/getting-started.md show to a newcomer work, and print what is shown.
+"""The commands that README.md, docs/getting-started.md and docs/running.md show work, and print what is shown.
 
 Each document is followed in a new folder with a server by `make run`. A command is a line of an indented block that
 begins with `# ` (the prompt of root); the lines below it, up to the next command or the end of the block, are its output.
 A command without output may print anything. Ids, times and the folder are not compared. With --print, the blocks are
-printed with the real output, to be put into the document.
+printed with the real output, to be put into the document. With --record FILE, the session of the README is drawn
+there: docs/session.svg is made so.
 """
 # time-limit: 180
 
+import contextlib
 import os
 import pathlib
 import re
@@ -16,13 +18,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+sys.dont_write_bytecode = True
+import session_picture  # pylint: disable=wrong-import-position
+
 BUILD = pathlib.Path(os.environ.get("SKYCAP_BUILD", ROOT / "build")).resolve()
-DOCUMENTS = {"README.md": "## Quick start", "docs/getting-started.md": "# Getting started"}
+DOCUMENTS = {"README.md": "## Quick start", "docs/getting-started.md": "# Getting started",
+             "docs/running.md": "## Rehearsal"}
 PROMPT = "    # "
 SECONDS = 60 * int(os.environ.get("TIME_FACTOR") or 1)
+END = "--end-of-command--"
 NODE = "worker"  # the name of the machine in the documents
 
 
@@ -66,6 +75,8 @@ class Folder:
         self.log = open(path / "log", "w+")
         self.server = subprocess.Popen(["make", "run", "DEPS=no", "CC=gcc"], cwd=path, stdout=self.log, stderr=self.log,
                                        start_new_session=True)
+        self.shell = subprocess.Popen(["bash"], cwd=path, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, start_new_session=True)
 
     def wait_until_ready(self):
         deadline = time.monotonic() + SECONDS
@@ -77,11 +88,26 @@ class Folder:
             time.sleep(0.1)
 
     def run(self, command):
-        done = subprocess.run(["bash", "-c", command], cwd=self.path, capture_output=True, text=True, timeout=SECONDS, check=False)
-        return done.returncode, done.stdout + done.stderr
+        """In the one shell that a reader would use: the exit code, and what it printed."""
+        self.shell.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n%s %d\\n' {END} $?\n")
+        self.shell.stdin.flush()
+        watchdog = threading.Timer(SECONDS, os.killpg, (self.shell.pid, signal.SIGKILL))
+        watchdog.start()
+        output = ""
+        for line in self.shell.stdout:
+            if line.startswith(END):
+                watchdog.cancel()
+                return int(line.split()[1]), output.removesuffix("\n")
+            output += line
+        watchdog.cancel()
+        return -1, output
 
     def end(self):
-        """Whatever a document has left published goes, too."""
+        """Whatever a document has left published goes, too, and so do servers that it has started."""
+        self.shell.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.shell.pid, signal.SIGTERM)
+        self.shell.wait(SECONDS)
         pool = str(self.path / "run/data/pool")
         for mount in sorted(mounts() - self.mounts_before - {pool}, reverse=True):
             subprocess.run(["umount", mount], check=False)
@@ -91,15 +117,17 @@ class Folder:
             subprocess.run(["umount", pool], check=True)
 
 
-def follow(document, heading, prints):
-    """How many commands did what is shown, and how many did not."""
+def follow(document, heading, prints, session):
+    """How many commands did what is shown, and how many did not. The commands are added to the session."""
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="skycap-newcomer-", dir="/var/tmp") as name:
         folder = Folder(pathlib.Path(name))
         try:
             folder.wait_until_ready()
             for command, shown in read_commands(document, heading):
+                begun = time.monotonic()
                 code, output = (0, "") if command == "make run" else folder.run(command)
+                session.append((command, output.replace(name, "/root/skycap"), time.monotonic() - begun))
                 if prints:
                     print(PROMPT + command, *("    " + line for line in output.splitlines()), sep="\n")
                 expected, got = plain("\n".join(shown), folder.path), plain(output, folder.path)
@@ -129,7 +157,13 @@ def take_names():
 def main():
     take_names()
     prints = "--print" in sys.argv
-    counts = [follow(document, heading, prints) for document, heading in DOCUMENTS.items()]
+    if "--record" in sys.argv:
+        session = []
+        follow("README.md", DOCUMENTS["README.md"], False, session)
+        shown = [step for step in session if step[0] != "make run"]
+        pathlib.Path(sys.argv[sys.argv.index("--record") + 1]).write_text(session_picture.draw(shown, "skycap"))
+        return
+    counts = [follow(document, heading, prints, []) for document, heading in DOCUMENTS.items()]
     if any(sum(count) < 4 for count in counts):
         print("FAILED: a document has no commands")
         sys.exit(1)

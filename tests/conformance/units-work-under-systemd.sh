@@ -14,7 +14,7 @@ fi
 machine=$SKYCAP_TMP/machine
 mkdir -p "$machine/etc/systemd/system" "$machine/etc/skycap"
 cp "$SKYCAP_ROOT"/deploy/systemd/*.service "$SKYCAP_ROOT"/deploy/systemd/*.socket "$machine/etc/systemd/system/"
-cp "$SKYCAP" "$SKYCAP_ROOT/tests/freeze-loop.py" "$machine/"
+cp "$SKYCAP" "$SKYCAP_ROOT/tests/freeze-loop.py" "$SKYCAP_ROOT/deploy/debian/postinst" "$machine/"
 for unit in skycap skycap-registry; do
     mkdir "$machine/etc/systemd/system/$unit.service.d"
     printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' WatchdogSec=2 RestartSec=1 "StandardOutput=append:/mnt/$unit.log" StandardError=inherit \
@@ -98,6 +98,12 @@ inode=$(stat -c %i /run/skycap/csi.sock)
 fact "it restarts" systemctl restart skycap
 fact "on the same socket" is "$(stat -c %i /run/skycap/csi.sock)" "$inode"
 fact "and answers there" skycap volume show tree
+main=$(of skycap MainPID)
+rm -f /usr/sbin/policy-rc.d # of images for containers: it forbids packages to restart anything
+fact "an upgrade of the package" sh /mnt/postinst configure 0.0.1
+fact "restarts the node" test "$(of skycap MainPID)" != "$main"
+fact "and leaves the socket open" is "$(of skycap.socket ActiveState) $(stat -c %i /run/skycap/csi.sock)" "active $inode"
+fact "where the new one answers" skycap volume show tree
 fact "the socket and the node stop" systemctl stop skycap.socket skycap
 
 skycap pki init /etc/skycap/pki && skycap pki issue component.registry --pki /etc/skycap/pki && skycap pki issue user.admin --pki /etc/skycap/pki

@@ -86,8 +86,7 @@ check_snapshot(struct repository *repository, const char *name, uint64_t first, 
 
 static inline struct error *
 list_references(struct repository *repository, const void *record, size_t size,
-                struct error *(*each)(const struct repository_id *id, void *to), void *to,
-                void *context)
+                const struct repository_visitor *visitor, void *context)
 {
     struct error *error = NULL;
     (void)repository;
@@ -95,7 +94,7 @@ list_references(struct repository *repository, const void *record, size_t size,
     for (size_t at = 0; at < size && !error; at += REPOSITORY_ID_BYTES) {
         struct repository_id id;
         memcpy(id.bytes, (const uint8_t *)record + at, sizeof id.bytes);
-        error = each(&id, to);
+        error = visitor->take(&id, visitor->context);
     }
     return error;
 }

@@ -8,9 +8,7 @@ if [ -z "${OWN_NAMESPACE:-}" ]; then
 fi
 source "$(dirname "$0")/../exports.sh"
 
-make_repositories main
-start_skycap --repositories "$REPOSITORIES"
-cli repository init main >/dev/null
+start_exporting
 cli volume create data --publish "$SKYCAP_TMP/data" >/dev/null
 head -c 3000000 /dev/urandom >"$SKYCAP_TMP/data/file"
 cli snapshot create data one >/dev/null

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 240
-# node-2 keeps a repository, without its key. node-1 exports to it, goes on after node-2 was killed in the middle, and node-3 imports the same contents.
+# node-2 keeps a repository, without its key. node-1 exports to it, goes on after node-2 was killed in the middle, can be cancelled meanwhile, and node-3 imports the same contents.
 # Damage on node-2 is noticed by verify. Only nodes get objects, only of repositories that are shared, and only by names of 32 bytes.
 #
 # In namespaces of its own: see oim.sh.
@@ -47,6 +47,12 @@ wait_for $((60 * SLOWER)) has_packs 5 || fail "nothing arrives at the keeper"
 kill_node 2
 state_of() { at_node 1 op show "$1" -o json | pick 'it["state"]'; }
 expect_equal "the export while the keeper is down" "$(state_of "$operation")" RUNNING
+at_node 1 snapshot create data two >/dev/null
+other=$(at_node 1 snapshot export two --repository main --background)
+sleep 1
+at_node 1 op cancel "$other" >/dev/null
+is_cancelled() { [ "$(state_of "$other")" = CANCELLED ]; }
+wait_for $((10 * SLOWER)) is_cancelled || fail "an export is not cancelled while the keeper is down: $(at_node 1 op show "$other")"
 start_keeper
 export_has_ended() { [ "$(state_of "$operation")" != RUNNING ]; }
 wait_for $((120 * SLOWER)) export_has_ended || fail "the export does not end: $(at_node 1 op show "$operation")"

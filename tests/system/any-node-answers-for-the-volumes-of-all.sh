@@ -38,7 +38,7 @@ check "snapshots are listed everywhere" "$(at_node 1 snapshot list -o json | gre
 at_node 1 volume create restored --from-snapshot snap --fs ext4 >/dev/null
 check "a restore goes to the node of the snapshot" "$(home_of restored 1)" node-2
 check "a group of two nodes is refused" "$(local_call node-1 csi.v1.GroupController/CreateVolumeGroupSnapshot \
-    "{\"name\":\"g\",\"source_volume_ids\":[\"$id\",\"$(at_node 1 volume show here -o json | field volume.volumeId)\"]}" | grep -o 'on another node')" "on another node"
+    "{\"name\":\"g\",\"source_volume_ids\":[\"$id\",\"$(at_node 1 volume show here -o json | field volume.volumeId)\"]}" | grep -o 'must be on one node')" "must be on one node"
 
 check "a volume cannot be attached elsewhere" "$(local_call node-1 csi.v1.Controller/ControllerPublishVolume \
     "{\"volume_id\":\"$id\",\"node_id\":\"node-1\",\"volume_capability\":{\"mount\":{},\"access_mode\":{\"mode\":\"SINGLE_NODE_WRITER\"}}}" |

@@ -6,9 +6,9 @@ source "$(dirname "$0")/../peers.sh"
 
 mounted=$SKYCAP_TMP/mounted # the files as the server sees them
 pki=$SKYCAP_TMP/pki
-make_certificates "$pki/first"
-make_certificates "$pki/second"
-make_certificates "$pki/third"
+for authority in first second third; do
+    "$SKYCAP_ROOT/tests/make-certificates" "$pki/$authority" server:localhost,127.0.0.1 client:user.admin
+done
 
 # Before the files change: what the log says of them comes behind this line.
 mark_log() {

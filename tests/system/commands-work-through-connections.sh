@@ -26,6 +26,7 @@ foreign_is() {
     [ "$("$SKYCAP" connection list | awk '$1 == "foreign" { print $2 }')" = "$1" ]
 }
 wait_for 5 foreign_is ready || fail "the third-party driver is not ready"
+expect_equal "the manifest" "$("$SKYCAP" call --compact "unix:$SOCKET" csi.v1.Identity/GetPluginInfo | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["manifest"]["node"])')" n1
 
 skycap() { # quietly
     "$SKYCAP" "$@" >/dev/null

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 120
-# A bit flips in a pack: verify names it, an import fails with DATA_LOSS and leaves no volume, and nothing of it stays in the pool.
+# A bit flips in a record: the snapshot is exported again. One flips in each pack: verify names them, an import fails with DATA_LOSS and leaves no volume, and nothing of it stays in the pool.
 if [ -z "${OWN_NAMESPACE:-}" ]; then
     unshare --mount true 2>/dev/null || { echo "needs the right to make namespaces"; exit 77; }
     OWN_NAMESPACE=1 exec unshare --mount "$0" "$@"
@@ -9,9 +9,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start_skycap --backend btrfs --pool-size 1Gi --repositories "$REPOSITORIES"
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 1Gi
 tree=$(make_volume tree tree 256)
 use "$tree" tree
 head -c 30000000 /dev/urandom >"$(target_of "$tree")/large"
@@ -25,25 +23,19 @@ cli snapshot export tree-one >/dev/null
 cli snapshot export image-one >/dev/null
 cli snapshot verify --data >/dev/null || fail "a good repository is called damaged"
 
-# flip FILE OFFSET
-flip() {
-    /usr/bin/python3 -c 'import sys
-with open(sys.argv[1], "r+b") as file:
-    file.seek(int(sys.argv[2]))
-    byte = file.read(1)[0]
-    file.seek(int(sys.argv[2]))
-    file.write(bytes([byte ^ 4]))' "$1" "$2"
-}
+# A record is damaged: the snapshot is exported again, and the damaged one can be removed.
+record() { cli repository snapshots main -o json | pick '[e["id"] for e in it["exports"] if e["name"] == "tree-one"][-1]'; }
+old=$(record)
+flip_bit 100 <<<"$SKYCAP_TMP/main.repository/03/$old" >/dev/null
+cli snapshot export tree-one >/dev/null || fail "what is damaged is not exported again"
+[ "$(record)" != "$old" ] || fail "the record is still the damaged one"
+! cli snapshot verify >/dev/null || fail "verify does not notice a damaged record"
+cli repository remove main "$old" >/dev/null
+cli snapshot verify --data >/dev/null || fail "the repository is still damaged"
 
 before=$(volumes)
-pack=$(find "$SKYCAP_TMP/main.repository" -type f -size +8M | head -n 1)
-[ -n "$pack" ] || fail "there is no pack"
-flips=0
-while read -r pack; do
-    flip "$pack" 3000000
-    flips=$((flips + 1))
-done < <(find "$SKYCAP_TMP/main.repository" -type f -size +4M)
-[ "$flips" -gt 2 ] || fail "too few packs: $flips"
+packs=$(damage_packs 3000000)
+[ "$packs" -gt 2 ] || fail "too few packs: $packs"
 for name in tree image; do
     refuses "the import of $name" damaged '.' cli snapshot import "$name-one" --name "back-$name"
 done

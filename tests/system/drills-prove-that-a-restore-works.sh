@@ -11,12 +11,9 @@ source "$(dirname "$0")/../exports.sh"
 
 need_storage
 requires curl
-make_repositories main
 port=$(free_port)
-start() { start_skycap --backend btrfs --pool-size 1Gi --repositories "$REPOSITORIES" --http "127.0.0.1:$port"; }
 metric() { curl -s "http://127.0.0.1:$port/metrics" | sed -n 's/^skycap_drill_last_success_timestamp_seconds{repository="main"} //p'; }
-start
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 1Gi --http "127.0.0.1:$port"
 tree=$(make_volume tree tree 128)
 use "$tree" tree
 mkdir "$(target_of "$tree")/d"
@@ -52,16 +49,11 @@ expect_equal "volumes" "$(volumes)" "$before"
 success=$(metric)
 echo "drill: {every: 24h, command: /bin/true}" >>"$REPOSITORIES/main.yaml"
 stop_server "$SERVER" || fail "the server ended badly"
-start
+start_again
 [ "$(metric)" = "$success" ] || fail "the time of the last success was lost"
 
 # A damaged repository.
-while read -r pack; do
-    /usr/bin/python3 -c 'import sys
-with open(sys.argv[1], "r+b") as file:
-    file.seek(2000000)
-    file.write(b"damaged")' "$pack"
-done < <(find "$SKYCAP_TMP/main.repository" -type f -size +4M)
+[ "$(damage_packs 2000000)" -gt 0 ] || fail "there is no pack"
 refuses "a drill of a damaged repository" . damaged cli snapshot drill tree-one
 expect_equal "the metric" "$(metric)" "$success"
 expect_equal "volumes in the end" "$(volumes)" "$before"

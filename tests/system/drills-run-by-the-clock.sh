@@ -9,15 +9,12 @@ if [ -z "${OWN_NAMESPACE:-}" ]; then
 fi
 source "$(dirname "$0")/../exports.sh"
 
-make_repositories main
-start() { start_skycap --repositories "$REPOSITORIES"; }
 restart() {
     stop_server "$SERVER" || fail "the server ended badly"
     : >"$LOG"
-    start
+    start_again
 }
-start
-cli repository init main >/dev/null
+start_exporting
 cli volume create data --publish "$SKYCAP_TMP/data" >/dev/null
 echo hello >"$SKYCAP_TMP/data/greeting"
 cli snapshot create data one >/dev/null

@@ -9,14 +9,11 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start() { start_skycap --backend btrfs --pool-size 4Gi --repositories "$REPOSITORIES"; }
 kill_server() {
     kill -KILL "$SERVER"
     wait "$SERVER" 2>/dev/null || true
 }
-start
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 4Gi
 
 image=$(make_volume image block 640)
 use "$image" block
@@ -46,7 +43,6 @@ unuse "$tree"
 # done_of OPERATION: the bytes that are done.
 done_of() { cli op show "$1" -o json | pick 'int(it.get("done", 0))'; }
 is_past() { [ "$(done_of "$1")" -ge "$2" ] || [ "$(state_of "$1")" != RUNNING ]; }
-state_of() { cli op show "$1" -o json | pick 'it["state"]'; }
 has_ended_well() {
     [ "$(state_of "$1")" != RUNNING ] && expect_equal "the end of $1" "$(state_of "$1")" SUCCEEDED
 }
@@ -56,7 +52,7 @@ for name in image tree; do
     for amount in 100000000 290000000; do
         wait_for 60 is_past "$operation" $amount || fail "no progress of $operation"
         kill_server
-        start
+        start_again
     done
     wait_for 120 has_ended_well "$operation" || fail "$operation does not end: $(cli op show "$operation")"
 done
@@ -66,16 +62,16 @@ cli snapshot verify --data >/dev/null || fail "the repository is damaged"
 
 for name in image tree; do
     cli snapshot import "$name-one" --name "back-$name" --background >/dev/null
-    back=$(cli volume show "back-$name" -o json | pick 'it["volume"]["volumeId"]')
+    back=$(volume_id "back-$name")
     wait_for 60 is_past "$back" 60000000 || fail "no progress of $back"
     kill_server
-    start
+    start_again
     wait_for 120 has_ended_well "$back" || fail "$back does not end: $(cli op show "$back")"
 done
-back=$(cli volume show back-image -o json | pick 'it["volume"]["volumeId"]')
+back=$(volume_id back-image)
 use "$back" block
 expect_equal "the image" "$(sha256sum <"$(target_of "$back")")" "$wanted"
-back=$(cli volume show back-tree -o json | pick 'it["volume"]["volumeId"]')
+back=$(volume_id back-tree)
 use "$back" tree
 describe_tree "$(target_of "$back")" >"$SKYCAP_TMP/got.tree"
 diff "$SKYCAP_TMP/wanted.tree" "$SKYCAP_TMP/got.tree" >"$SKYCAP_TMP/trees.diff" || fail "the tree: $(head "$SKYCAP_TMP/trees.diff")"

@@ -10,9 +10,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start_skycap --backend btrfs --pool-size 2Gi --repositories "$REPOSITORIES"
-cli repository init main >"$SKYCAP_TMP/init"
+start_exporting --backend btrfs --pool-size 2Gi
 grep -q "Keep a copy of the key" "$SKYCAP_TMP/init" || fail "init does not say what the key is"
 [ "$(stat -c %a "$REPOSITORIES/main.key")" = 600 ] || fail "the key can be read by others"
 
@@ -35,13 +33,16 @@ chown 12:34 "$at/a/f4"
 chmod 4751 "$at/a/f4"
 chmod 1700 "$at/d"
 touch -d 2001-02-03T04:05:06.789 "$at/a/f2" "$at/empty"
-/usr/bin/python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.color", b"blue"); os.setxattr(sys.argv[2], "security.capability",
-    bytes.fromhex("0100000200040000000000000000000000000000"))' "$at/a/b" "$at/a/f5"
+/usr/bin/python3 -c 'import os, sys
+os.setxattr(sys.argv[1], "user.color", b"blue")
+os.setxattr(sys.argv[2], "security.capability", bytes.fromhex("0100000200040000000000000000000000000000"))
+for i in range(600):
+    os.setxattr(sys.argv[3], "user.many-%d" % i, b"%d" % i)' "$at/a/b" "$at/a/f5" "$at/a/f6"
 make_snapshot one "$tree" >/dev/null
 export_json one >"$SKYCAP_TMP/first"
 grep -q "first export" "$SKYCAP_TMP/first" || fail "the first export does not say why it reads everything: $(cat "$SKYCAP_TMP/first")"
 cli snapshot import one --name back >/dev/null
-back=$(cli volume show back -o json | pick 'it["volume"]["volumeId"]')
+back=$(volume_id back)
 use "$back" tree
 same_trees "the directory" "$at" "$(target_of "$back")"
 [ "$(stat -c %b "$(target_of "$back")/a/b/sparse")" -lt 1000 ] || fail "the hole is gone"
@@ -71,7 +72,7 @@ export_json three >"$SKYCAP_TMP/third"
 expect_equal "why everything was read" "$(pick 'it.get("fullReason", "")' <"$SKYCAP_TMP/third")" ""
 [ "$(pick 'int(it["bytesRead"])' <"$SKYCAP_TMP/third")" -lt 21000000 ] || fail "too much was read: $(cat "$SKYCAP_TMP/third")"
 cli snapshot import three --name back-again >/dev/null
-again=$(cli volume show back-again -o json | pick 'it["volume"]["volumeId"]')
+again=$(volume_id back-again)
 use "$again" tree
 same_trees "the changed directory" "$at" "$(target_of "$again")"
 
@@ -94,7 +95,7 @@ expect_equal "read of the image" "$(pick 'it["bytesRead"]' <"$SKYCAP_TMP/image")
 for name in image-one image-two; do
     cli snapshot import $name --name "back-$name" >/dev/null
 done
-two=$(cli volume show back-image-two -o json | pick 'it["volume"]["volumeId"]')
+two=$(volume_id back-image-two)
 use "$two" block
 cmp "$device" "$(target_of "$two")" || fail "the image is another one"
 
@@ -109,7 +110,6 @@ expect_equal "an export again" "$(export_json three | pick 'it["id"]')" "$(pick 
 
 # ---- cancelled ---------------------------------------------------------------------------------------------------
 
-state_of() { cli op show "$1" -o json | pick 'it["state"]'; }
 is_cancelled() { [ "$(state_of "$1")" = CANCELLED ]; }
 big=$(make_volume big block 512)
 use "$big" block

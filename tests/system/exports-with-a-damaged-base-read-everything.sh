@@ -9,9 +9,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start_skycap --backend btrfs --pool-size 1Gi --repositories "$REPOSITORIES"
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 1Gi
 tree=$(make_volume tree tree 128)
 use "$tree" tree
 image=$(make_volume image block 32)
@@ -44,7 +42,7 @@ for name in tree image; do
     export_json "$name-three" >"$SKYCAP_TMP/three"
     expect_equal "why the next of $name was read whole" "$(pick 'it.get("fullReason", "")' <"$SKYCAP_TMP/three")" ""
     cli snapshot import "$name-three" --name "back-$name" >/dev/null
-    back=$(cli volume show "back-$name" -o json | pick 'it["volume"]["volumeId"]')
+    back=$(volume_id "back-$name")
     [ "$name" = image ] || { use "$back" tree && same_trees "the directory" "$(target_of "$tree")" "$(target_of "$back")"; }
     [ "$name" = tree ] || { use "$back" block && cmp "$(target_of "$image")" "$(target_of "$back")" || fail "the image differs"; }
 done

@@ -53,6 +53,7 @@ refuses "an import to another driver" . 'with the driver local' cli snapshot imp
 # Care, and drills: by hand and by the clock.
 cli snapshot verify --data >/dev/null || fail "verify"
 cli repository list | grep -q '^main' || fail "repository list"
+said=$(cli repository rebuild main 2>&1) || fail "its index cannot be made anew: $said"
 stop_server "$SERVER" || fail "the server ended badly"
 echo "drill: {every: 1h}" >>"$REPOSITORIES/main.yaml"
 start_connected --node-id n1 --repositories "$REPOSITORIES"

@@ -9,9 +9,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start_skycap --backend btrfs --pool-size 2Gi --repositories "$REPOSITORIES"
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 2Gi
 tree=$(make_volume tree tree 512)
 use "$tree" tree
 at=$(target_of "$tree")
@@ -83,7 +81,7 @@ for round in $(seq 0 7); do
     export_json "s$round" >"$SKYCAP_TMP/exported"
     [ "$round" = 0 ] || expect_equal "round $round: why everything was read" "$(pick 'it.get("fullReason", "")' <"$SKYCAP_TMP/exported")" ""
     cli snapshot import "s$round" --name "back$round" >/dev/null
-    back=$(cli volume show "back$round" -o json | pick 'it["volume"]["volumeId"]')
+    back=$(volume_id "back$round")
     use "$back" tree
     same_trees "round $round" "$at" "$(target_of "$back")"
     unuse "$back"

@@ -9,9 +9,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start_skycap --backend btrfs --pool-size 1Gi --repositories "$REPOSITORIES"
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 1Gi
 tree=$(make_volume tree tree 128)
 use "$tree" tree
 at=$(target_of "$tree")
@@ -36,6 +34,6 @@ for name in two three; do
     expect_equal "why $name was read whole" "$(pick 'it.get("fullReason", "")' <"$SKYCAP_TMP/$name")" ""
 done
 cli snapshot import three --name back >/dev/null
-back=$(cli volume show back -o json | pick 'it["volume"]["volumeId"]')
+back=$(volume_id back)
 use "$back" tree
 same_trees "what comes back" "$at" "$(target_of "$back")"

@@ -43,7 +43,8 @@ refuses "another mutable parameter" ALREADY_EXISTS "other mutable parameters" cr
 made=$(snapshot "$(with_keys one)")
 expect_equal "the snapshot, with other keys" "$(snapshot "$(with_keys two)")" "$made"
 expect_equal "the snapshot, without them" "$(snapshot "")" "$made"
-refuses "another parameter of a snapshot" ALREADY_EXISTS "other parameters" snapshot '"x":"y"'
+refuses "another parameter of a snapshot" ALREADY_EXISTS "other parameters" snapshot '"consistency":"files"'
+refuses "an unknown parameter of a snapshot" INVALID_ARGUMENT 'unknown parameter "replica"' snapshot '"replica":"2"'
 made=$(group "$(with_keys one)")
 expect_equal "the group, with other keys" "$(group "$(with_keys two)")" "$made"
 

@@ -3,7 +3,7 @@
 # What `make run` says on stdout: where the socket, the data and the page are, and a next command, which works. A service manager's log has none of it.
 source "$(dirname "$0")/../lib.sh"
 
-grep -q 'serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --greet$' "$SKYCAP_ROOT/Makefile" || fail "make run serves otherwise than this test"
+grep -q 'serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --http 127.0.0.1:0 --greet$' "$SKYCAP_ROOT/Makefile" || fail "make run serves otherwise than this test"
 mkdir -p "$SKYCAP_TMP/run"
 cd "$SKYCAP_TMP" || exit
 
@@ -12,7 +12,7 @@ serve() {
     local name=$1
     shift
     LOG=$name.log
-    "$@" serve --endpoint "unix://$SKYCAP_TMP/$name.sock" --data "$name.data" --backend dir --http 127.0.0.1:0 >"$name.out" 2>"$LOG" &
+    "$@" serve --endpoint "unix://$SKYCAP_TMP/$name.sock" --data "$name.data" --backend dir --http "${HTTP:-127.0.0.1:0}" >"$name.out" 2>"$LOG" &
     SERVER=$!
     SOCKET=$SKYCAP_TMP/$name.sock
     servers+=("$SERVER")
@@ -39,6 +39,12 @@ grep -q '^hello .* ready ' created || fail "it made: $(cat created)"
 serve other greeted
 wait_for 5 grep -q 'Try next' other.out || fail "no greeting"
 grep -qE -- "volume create .* --endpoint unix:(//)?$SOCKET$" other.out || fail "the next command would not find the socket: $(cat other.out)"
+
+HTTP=0.0.0.0:0 serve everywhere greeted
+wait_for 5 grep -q 'Try next' everywhere.out || fail "no greeting"
+! grep -q '^  page' everywhere.out || fail "it names a page that it does not serve: $(cat everywhere.out)"
+curl -sf -o metrics.out "$(sed -nE 's/^  metrics +(http.*)/\1/p' everywhere.out)" || fail "the metrics do not answer: $(cat everywhere.out)"
+stop_server "$SERVER"
 
 serve quiet "$SKYCAP"
 stop_server "$SERVER"

@@ -9,10 +9,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-make_repositories main
-start() { start_skycap --backend btrfs --pool-size 1Gi --repositories "$REPOSITORIES"; }
-start
-cli repository init main >/dev/null
+start_exporting --backend btrfs --pool-size 1Gi
 tree=$(make_volume skycap-drill-mine tree 64)
 use "$tree" tree
 echo hello >"$(target_of "$tree")/greeting"
@@ -28,7 +25,7 @@ cli volume list >"$SKYCAP_TMP/list"
 expect_equal "volumes with such a name" "$(grep -c '^skycap-drill-' "$SKYCAP_TMP/list")" 2
 kill -KILL "$SERVER"
 wait "$SERVER" || true
-start
+start_again
 expect_equal "volumes after the crash" "$(volumes)" "$before"
 use "$tree" tree
 expect_equal "the file" "$(cat "$(target_of "$tree")/greeting")" hello

@@ -12,13 +12,13 @@ source "$(dirname "$0")/../file-systems.sh"
 need_peers velero
 source "$(dirname "$0")/../velero.sh"
 
-make_certificates "$SKYCAP_TMP/pki"
+"$SKYCAP_ROOT/tests/make-certificates" "$SKYCAP_TMP/pki" server:localhost,127.0.0.1 user.admin
 tls_flags "$SKYCAP_TMP/pki" server
 port=$(free_port)
 start_skycap --listen "127.0.0.1:$port" "${TLS[@]}"
 export CSI_ENDPOINT=unix:$SOCKET
 pki=$SKYCAP_TMP/pki
-config="{\"endpoint\": \"127.0.0.1:$port\", \"tls-ca\": \"$pki/ca.crt\", \"tls-cert\": \"$pki/client.crt\", \"tls-key\": \"$pki/client.key\"}"
+config="{\"endpoint\": \"127.0.0.1:$port\", \"tls-ca\": \"$pki/ca.crt\", \"tls-cert\": \"$pki/user.admin.crt\", \"tls-key\": \"$pki/user.admin.key\"}"
 
 # ---- what Velero's server sees ----
 

@@ -199,7 +199,7 @@ static inline operation_record *
 stored(struct bench *bench, const char *id)
 {
     operation_record *record = NULL;
-    CHECK_OK(ops_read(bench->ops, id, &bench->arena, &record));
+    CHECK_OK(ops_read(bench->ops, id, &bench->arena, &record, NULL));
     return record;
 }
 

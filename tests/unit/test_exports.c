@@ -65,6 +65,12 @@ check_keys(void)
         CHECK_TEXT(name, order[i][1]);
         tree_entry_key(&before, order[i][0], order[i][1]);
     }
+    static const char *const inside[] = {"", "a", "\377", "\377\377/x"};
+    for (size_t i = 0; i < COUNT_OF(inside); i++) {
+        tree_entry_key(&key, inside[i], "x");
+        tree_entry_end_key(&before, "");
+        CHECK(tree_entry_compare(key.bytes, key.size, before.bytes, before.size) < 0);
+    }
     static const char *const bad[] = {"/a", "a/", "a//b", ".", "..", "a/../b", "a/."};
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK(!tree_entry_is_path(bad[i], strlen(bad[i])));
@@ -121,6 +127,58 @@ check_tree(struct ends *ends)
     CHECK(!memcmp(&first.root, &second.root, sizeof first.root));
     CHECK(went_well(import_tree(ends, &second.root, to)));
     CHECK_NUMBER(run_shell(COMPARE_TREES, from, to), 0);
+}
+
+static struct error *
+save_and_stop(void *context, const struct repository_id *saved)
+{
+    *(struct repository_id *)context = *saved;
+    return error_new(CODE_CANCELLED, "that is enough");
+}
+
+static struct error *
+export_part(struct ends *ends, const char *path, const struct repository_id *from,
+            struct repository_id *saved, struct tree_export_result *out)
+{
+    struct repository_writer *writer AUTO(repository_writer_cleanup) = NULL;
+    struct error *error = repository_writer_open(ends->repository, &writer);
+    if (error)
+        return error;
+    int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct tree_export_options options = {.repository = ends->repository,
+                                          .chunks = writer,
+                                          .root = root,
+                                          .work_directory = ends->directory,
+                                          .progress = &no_progress,
+                                          .saved = from,
+                                          .save = saved ? save_and_stop : NULL,
+                                          .context = saved};
+    error = tree_export_run(&options, out);
+    close(root);
+    return error ? error : repository_writer_flush(writer);
+}
+
+/* An export that goes on in a directory with any name has the rest of the tree, too. */
+static void
+check_resumed_tree(struct ends *ends)
+{
+    char from[96], to[96];
+    struct repository_id saved = {0};
+    struct tree_export_result result;
+    snprintf(from, sizeof from, "%s/half", ends->directory);
+    snprintf(to, sizeof to, "%s/whole", ends->directory);
+    CHECK(!mkdir(from, 0755) && !mkdir(to, 0700));
+    CHECK_NUMBER(
+        run_shell("cd \"$1\"; mkdir a \"$(printf '\\377\\377')\"; cd \"$(printf '\\377\\377')\"; "
+                  "truncate -s 300M first; echo second > second",
+                  from, to),
+        0);
+    struct error *error = export_part(ends, from, NULL, &saved, &result);
+    CHECK(error && error->code == CODE_CANCELLED);
+    error_free(error);
+    CHECK(went_well(export_part(ends, from, &saved, NULL, &result)));
+    CHECK(went_well(import_tree(ends, &result.root, to)));
+    CHECK_NUMBER(run_shell("cmp \"$1\"/*/second \"$2\"/*/second; test -d \"$2/a\"", from, to), 0);
 }
 
 static struct error *
@@ -199,6 +257,7 @@ main(void)
     check_keys();
     ends_make(&ends, true);
     check_tree(&ends);
+    check_resumed_tree(&ends);
     check_image(&ends);
     ends_clear(&ends);
     return check_report("exports");

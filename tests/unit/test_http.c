@@ -11,6 +11,7 @@
 #include "rpc_ends.h"
 
 #define PARALLEL 20
+#define MANY 300 /* more than there may be connections */
 #define LARGE 3000000
 
 static void
@@ -444,6 +445,26 @@ streams_have_their_own_limit_and_end_with_the_server(void)
         close(slow[i]);
 }
 
+/* Without that, they would keep the server busy until their time is over. */
+static void
+clients_that_send_nothing_make_room_for_others(void)
+{
+    struct http *http = open_server();
+    int idle[MANY];
+    for (int i = 0; i < MANY; i++) {
+        idle[i] = connect_to(http);
+        say(idle[i], "GET /he");
+    }
+    uint64_t start = timers_now();
+    for (int i = 0; i < PARALLEL; i++)
+        check_answer(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 ",
+                     "hello there\n");
+    CHECK(ms_since(start) < 3000);
+    http_close(http);
+    for (int i = 0; i < MANY; i++)
+        close(idle[i]);
+}
+
 /* More streams than there may be at a time, one after the other. */
 static void
 a_client_that_goes_frees_its_stream(void)
@@ -482,6 +503,7 @@ main(void)
     a_path_with_a_slash_serves_what_is_below();
     a_post_has_its_body();
     streams_have_their_own_limit_and_end_with_the_server();
+    clients_that_send_nothing_make_room_for_others();
     a_client_that_goes_frees_its_stream();
     return check_report("test_http");
 }

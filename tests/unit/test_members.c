@@ -65,6 +65,22 @@ handles_tell_their_home(void)
     CHECK(!handle_read_home("~0123456789abcdef", found));
 }
 
+static void
+keys_tell_their_home(void)
+{
+    char found[HANDLE_HOME_SIZE];
+    CHECK(handle_read_key("01hf7v2c000123456789abc7rdwfwbk", found));
+    CHECK_TEXT(found, "7rdwfwbk");
+    CHECK(!handle_read_key("01hf7v2c000123456789abc", found));
+    CHECK(handle_read_key("01hf7v2c000123456789abc@7rdwfwbk", found));
+    CHECK_TEXT(found, "7rdwfwbk");
+    CHECK(handle_read_key("01hf7v2c000123456789abc-xfs@7rdwfwbk", found));
+    CHECK(!handle_read_key("01hf7v2c000123456789abc@", found));
+    CHECK(!handle_read_key("01hf7v2c000123456789abc@7rdwfwb", found));
+    CHECK(!handle_read_key("01hf7v2c000123456789abc@7rdwfwbkk", found));
+    CHECK(!handle_read_key("01hf7v2c000123456789abc@7rdwf/bk", found));
+}
+
 /* Stored ids contain it. */
 static void
 the_home_of_a_node_never_changes(void)
@@ -79,6 +95,7 @@ main(void)
 {
     members_are_listed_by_id_and_replaced_by_id();
     handles_tell_their_home();
+    keys_tell_their_home();
     the_home_of_a_node_never_changes();
     return check_report("test_members");
 }

@@ -72,6 +72,12 @@ test_wrong_key(void)
     error_free(error);
     struct stat status;
     CHECK(stat(ends.key_file, &status) == 0 && (status.st_mode & 0777) == 0600);
+    /* Kubernetes shows the files of a Secret as links. */
+    snprintf(path, sizeof path, "%s/link", ends.directory);
+    CHECK(symlink("key", path) == 0);
+    options.key_file = path;
+    CHECK(went_well(repository_open(&options, &other)));
+    repository_close(other);
     ends_clear(&ends);
 }
 

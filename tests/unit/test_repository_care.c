@@ -60,7 +60,7 @@ prune(struct repository *repository)
                                        .progress = {.report = hear, .context = &heard}};
     CHECK(went_well(repository_prune(repository, &request)));
     CHECK_NUMBER(heard.done, heard.total);
-    CHECK_NUMBER(heard.done, request.packs_deleted + request.packs_rewritten);
+    CHECK_NUMBER(heard.done, request.snapshots + request.packs_deleted + request.packs_rewritten);
     return request;
 }
 
@@ -377,20 +377,27 @@ test_dead_writer_cannot_commit(void)
 
 /* ---- cancel ---- */
 
+static bool
+always(void *context)
+{
+    (void)context;
+    return true;
+}
+
 static void
 test_cancel(void)
 {
     struct ends ends;
-    atomic_bool cancel = true;
     char name[REPOSITORY_NAME_BYTES];
     ends_make(&ends, true);
     CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
     struct repository_verify request = {
-        .level = REPOSITORY_DATA, .references = &references, .progress = {.cancel = &cancel}};
+        .level = REPOSITORY_DATA, .references = &references, .progress = {.is_cancelled = always}};
     struct error *error = repository_verify(ends.repository, &request);
     CHECK(error && error->code == CODE_CANCELLED);
     error_free(error);
-    struct repository_prune pruning = {.references = &references, .progress = {.cancel = &cancel}};
+    struct repository_prune pruning = {.references = &references,
+                                       .progress = {.is_cancelled = always}};
     error = repository_prune(ends.repository, &pruning);
     CHECK(error && error->code == CODE_CANCELLED);
     error_free(error);

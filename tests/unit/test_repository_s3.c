@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses, signatures, replies and lists of S3. A real server is in tests/system. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "check.h"
-#include "repository/http_reply.h"
+#include "repository/http_client.h"
 #include "repository/s3_list.h"
 #include "repository/s3_sign.h"
 #include "repository/s3_url.h"
@@ -56,6 +60,29 @@ test_signature(void)
                "Signature=40b2101c7e685567babd14ed4d3c78a7437bd93aadf3d51b5b58cc10b10f16e3\r\n") !=
         NULL);
     CHECK(strstr(text, "wJalr") == NULL);
+}
+
+/* Kubernetes shows the files of a Secret as links. */
+static void
+test_credentials(void)
+{
+    char directory[] = "/tmp/skycap-s3-XXXXXX", file[64], link[64];
+    static const char text[] = "[default]\n aws_access_key_id = AK\r\naws_secret_access_key=s/+=\n";
+    struct s3_credentials credentials;
+    CHECK(mkdtemp(directory) != NULL);
+    snprintf(file, sizeof file, "%s/file", directory);
+    snprintf(link, sizeof link, "%s/link", directory);
+    int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    CHECK(symlink("file", link) == 0);
+    struct error *error AUTO(error_cleanup) = s3_credentials_read(link, &credentials);
+    CHECK(!error);
+    CHECK_TEXT(credentials.access_key, "AK");
+    CHECK_TEXT(credentials.secret_key, "s/+=");
+    close(fd);
+    unlink(link);
+    unlink(file);
+    rmdir(directory);
 }
 
 static enum code
@@ -171,10 +198,34 @@ test_lists(void)
     CHECK_TEXT(code, "SlowDown");
 }
 
+static bool
+is_never_over(const void *context)
+{
+    (void)context;
+    return false;
+}
+
+/* A name that cannot be found must not cost the program another descriptor, not even the lowest. */
+static void
+test_unknown_host(void)
+{
+    const struct http_watch watch = {is_never_over, NULL};
+    struct http_client *client = NULL;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK(dup2(null, STDIN_FILENO) == STDIN_FILENO);
+    struct error *error = http_client_open("127.0.0.1", "no port", NULL, &watch, &client);
+    CHECK(error && error->code == CODE_UNAVAILABLE);
+    error_free(error);
+    CHECK(!client);
+    CHECK(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+}
+
 int
 main(void)
 {
+    test_unknown_host();
     test_urls();
+    test_credentials();
     test_signature();
     test_replies();
     test_chunked_bodies();

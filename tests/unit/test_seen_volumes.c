@@ -108,6 +108,10 @@ a_volume_is_where_it_was_seen_last(void)
     seen_volumes_set(seen, "local@bbbbbbbb", "", &(struct seen_page){&volume, 1, false});
     CHECK_TEXT(get(seen, first, "", 9), "");
     CHECK_TEXT(get(seen, "local@bbbbbbbb", "", 9), handle);
+    struct seen_volume old = VOLUME("00mh4x0k2aaaaaaaaaaaaaa"); /* has no home */
+    seen_volumes_set(seen, first, "", &(struct seen_page){&old, 1, false});
+    seen_volumes_set(seen, "local@bbbbbbbb", "", &(struct seen_page){&old, 1, false});
+    CHECK_TEXT(get(seen, first, "", 9), "");
     seen_volumes_free(seen);
 }
 

@@ -158,7 +158,7 @@ await check('a volume is deleted', async () => {
     await volumes.getByText('Nothing fits the search.').waitFor();
 });
 
-for (const view of ['nodes', 'snapshots', 'connections', 'exports', 'latencies']) {
+for (const view of ['nodes', 'snapshots', 'latencies']) {
     await go(view);
     await page.waitForTimeout(1000);
     await picture(view);

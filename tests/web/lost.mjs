@@ -17,6 +17,20 @@ await check('the page is live', async () => {
     await page.getByText('Live', { exact: true }).waitFor();
 });
 
+await check('a list that cannot be loaded says why, and is loaded again', async () => {
+    let refusals = 1;
+    await page.route(/\/api\/v1\/volumes\?/, (route) => {
+        refusals -= 1;
+        return refusals < 0
+            ? route.continue()
+            : route.fulfill({ status: 503, body: '503 Service Unavailable: it is busy\n' });
+    });
+    await go('volumes');
+    await page.locator('#list-volumes .note').getByText('it is busy').waitFor();
+    await page.locator('#list-volumes .note').getByText('There are no volumes yet.').waitFor();
+    await go('nodes');
+});
+
 await check('it says when the connection is lost, and from when its data is', async () => {
     await tell('stop');
     await page
@@ -40,6 +54,7 @@ await check('it is live again when the server is, without the alert', async () =
     );
 });
 
-// A browser says itself in the console that a server cannot be reached, if it tried meanwhile.
+// A browser says itself in the console that a server has refused, or cannot be reached, if it tried meanwhile.
+forgive('status of 503', true);
 forgive('net::ERR_', true);
 await finish();

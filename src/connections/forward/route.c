@@ -19,6 +19,7 @@ struct search {
     const struct router *router;
     const struct connection_set *set;
     bool is_for_node; /* a call of the Node service, which is about this node */
+    bool is_group;    /* its volumes may have moved to one node: router_groups.c finds out */
     struct route *route;
 };
 
@@ -44,6 +45,14 @@ several_error(const char *id, const struct connection *one, const struct connect
                      "\"%s\" belongs to another connection than the rest of the request (\"%s\" "
                      "and \"%s\"); use ids of one connection",
                      id, one->spec->name, other->spec->name);
+}
+
+/* Volumes of a group that were created on several nodes. */
+static bool
+may_be_together(const struct search *search, const struct connection *found)
+{
+    return search->is_group &&
+           strcmp(found->spec->name, search->route->connection->spec->name) == 0;
 }
 
 /* The home of the handle is not a node of the cluster; but it may have moved to one. */
@@ -85,13 +94,13 @@ look_at_id(void *context, enum id_field field, char **id)
         note_lost(search, csi_fields_kind(field), &parts);
         return error;
     }
-    if (route->connection && route->connection != found)
+    if (route->connection && route->connection != found && !may_be_together(search, found))
         return several_error(*id, found, route->connection);
     if (!route->handle) {
         route->kind = csi_fields_kind(field);
         route->handle = parts.handle;
+        route->connection = found;
     }
-    route->connection = found;
     route->needs_thread |= handles_is_short(parts.handle);
     return NULL;
 }
@@ -108,7 +117,9 @@ route_find(const struct router *router, const struct connection_set *set,
            const ProtobufCMessage *message, struct route *out)
 {
     *out = (struct route){0};
-    struct search search = {router, set, route_is_for_node(message), out};
+    bool is_group =
+        message->descriptor == &csi__v1__create_volume_group_snapshot_request__descriptor;
+    struct search search = {router, set, route_is_for_node(message), is_group, out};
     return csi_fields_walk((ProtobufCMessage *)message,
                            &(struct csi_visitor){&search, look_at_id, NULL});
 }

@@ -21,7 +21,8 @@ struct route {
 /*
  * Looks at all ids of the message. NOT_FOUND: an id names a connection that does not exist.
  * UNAVAILABLE: an id is that of a node which is not registered. INVALID_ARGUMENT: the ids are of
- * several connections or nodes, or one is longer than CSI allows. Never waits.
+ * several connections or nodes, or one is longer than CSI allows. The volumes of a group may be of
+ * several nodes; the connection is that of the first one then. Never waits.
  */
 MUST_CHECK struct error *route_find(const struct router *router, const struct connection_set *set,
                                     const ProtobufCMessage *message, struct route *out);

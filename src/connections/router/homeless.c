@@ -121,13 +121,16 @@ homeless_find(struct call *call, const struct connection_set *set, enum id_kind 
     struct places *places = router_of(call)->places;
     struct connection *found = places_find(places, set, handle);
     struct question own = {*connection, kind, handle, false};
-    struct error *error = found ? NULL : ask(call, &own);
-    if (!error && !found && own.has_it)
+    struct error *here AUTO(error_cleanup) = found ? NULL : ask(call, &own);
+    struct error *error = NULL;
+    if (!found && own.has_it)
         found = own.connection;
-    if (!error && !found)
+    if (!found)
         error = connection_set_check_nodes(set);
     if (!error && !found)
         error = ask_others(call, set, &own, &found);
+    if (!error && !found) /* it may have left this node */
+        error = STEAL(here);
     if (error || !found)
         return error;
     places_set(places, handle, found->place);

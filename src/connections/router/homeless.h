@@ -16,7 +16,8 @@ bool homeless_is(const struct connection_set *set, const struct connection *conn
 
 /*
  * Replaces this node's connection by the one that has the handle; no effect if none has it.
- * UNAVAILABLE: no node that answered has it, and not all did. On a worker.
+ * UNAVAILABLE: no node that answered has it, and not all did, or it has left one of them. On a
+ * worker.
  */
 MUST_CHECK struct error *homeless_find(struct call *call, const struct connection_set *set,
                                        enum id_kind kind, const char *handle,

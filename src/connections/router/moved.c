@@ -3,9 +3,11 @@
 #include "connections/router/moved.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cluster/cluster.h"
 #include "cluster/owners.h"
+#include "connections/forward/forward.h"
 #include "connections/forward/router_state.h"
 #include "connections/router/homeless.h"
 #include "connections/router/places.h"
@@ -21,10 +23,9 @@ moved_guess(const struct router *router, const struct connection_set *set, const
 
 bool
 moved_is_likely(const struct connection *connection, const struct connection *home,
-                const char *handle, const struct error *error)
+                const struct error *error)
 {
-    char text[HANDLE_HOME_SIZE];
-    if (!connection->spec->driver->speaks_our_ids || !handle_read_home(handle, text))
+    if (!connection->spec->driver->speaks_our_ids)
         return false;
     return (error->code == CODE_UNAVAILABLE && !error->in_doubt) ||
            (error->code == CODE_NOT_FOUND && connection != home);
@@ -76,4 +77,23 @@ moved_find(struct call *call, const struct connection_set *set, const char *name
                          handle, owner.node_id);
     places_set(router->places, handle, out->connection->place);
     return NULL;
+}
+
+struct error *
+moved_find_taken(struct forward *f, struct error *error)
+{
+    struct connection *own = connection_set_find(f->set, f->connection->spec->name);
+    struct connection *first = f->connection;
+    for (size_t i = 0; own && i <= f->set->elsewhere_count; i++) {
+        f->connection = i ? f->set->elsewhere[i - 1] : own;
+        if (f->connection == first || strcmp(f->connection->spec->name, own->spec->name) != 0)
+            continue;
+        struct error *other = forward_run(f);
+        if (!other) {
+            error_free(error);
+            return NULL;
+        }
+        error_free(other);
+    }
+    return error;
 }

@@ -10,6 +10,7 @@
 #include "connections/config/connection.h"
 #include "rpc/server/call.h"
 
+struct forward;
 struct router;
 
 /* Where a call for the volume goes first; `home` unless it is known to have moved. Never waits. */
@@ -18,10 +19,10 @@ struct connection *moved_guess(const struct router *router, const struct connect
 
 /*
  * Might the volume be elsewhere, after this error of a call to the connection? NOT_FOUND is final
- * if it comes from the home.
+ * if it comes from the home. The home of a handle that has none is where homeless_find found it.
  */
 bool moved_is_likely(const struct connection *connection, const struct connection *home,
-                     const char *handle, const struct error *error);
+                     const struct error *error);
 
 struct moved {
     struct connection *connection; /* NULL: no row tells; it is at its home, or nowhere */
@@ -46,5 +47,12 @@ bool moved_ask_nodes(struct call *call, const struct connection_set *set, const 
 /* The connection of a name on a node; NULL: there is none. */
 struct connection *moved_find_node(const struct connection_set *set, const char *name,
                                    const char *node_id);
+
+/*
+ * A request for snapshots of volumes that are not where it was sent to. It may be a repeated one:
+ * then the snapshots are on the node that had the volumes when they were taken, and the request
+ * finds them there by their name. Takes the error. On a worker.
+ */
+MUST_CHECK struct error *moved_find_taken(struct forward *f, struct error *error);
 
 #endif

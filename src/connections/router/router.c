@@ -133,9 +133,13 @@ run_homeless(struct call *call, const void *request, void *reply)
     struct forward *f = call_data(call);
     struct route route;
     struct error *error = route_find(f->router, f->set, request, &route);
-    if (!error)
-        error = homeless_find(call, f->set, route.kind, route.handle, &f->connection);
-    return error ? explain_unknown_connection(f->rule, error) : router_run_volume(f);
+    if (error)
+        return explain_unknown_connection(f->rule, error);
+    route.own = f->connection;
+    error = homeless_find(call, f->set, route.kind, route.handle, &f->connection);
+    if (error && route.kind == ID_VOLUME && f->router->cluster)
+        return router_run_lost(f, &route, error);
+    return error ? error : router_run_volume(f);
 }
 
 /* A call for an id whose home is not a node of the cluster. */

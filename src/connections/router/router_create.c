@@ -334,9 +334,10 @@ create_on_worker(struct call *call, const void *in, void *out)
         error = keep_connection(call, set, request->name, choice);
     if (error)
         return error;
-    if (is_homeless && choice->items[0] != source && is_of_one_cluster(source, choice->items[0]))
+    bool is_elsewhere = source && choice->items[0] != source;
+    if (is_elsewhere && is_homeless && is_of_one_cluster(source, choice->items[0]))
         return homeless_error(source);
-    if (source && choice->items[0] != source && !is_of_one_cluster(source, choice->items[0]))
+    if (is_elsewhere && !is_of_one_cluster(source, choice->items[0]))
         return cross_copy_volume(call, set, source, choice->items[0], request, out);
     for (size_t i = 0; i < choice->count && !error; i++)
         error = cross_copy_drop_plan(call, set, choice->items[i], request->name);

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "base/version.h"
 #include "cluster/cluster.h"
 #include "connections/router/router_internal.h"
+#include "csi/identity.h"
 #include "csi/messages.h"
 
 #define CONTROLLER_BIT(name)                                                                       \
@@ -92,10 +92,8 @@ struct error *
 router_plugin_info(struct call *call, const void *in, void *out)
 {
     (void)in;
-    Csi__V1__GetPluginInfoResponse *reply = out;
-    struct router *router = router_of(call);
-    reply->name = (char *)router->driver_name;
-    reply->vendor_version = (char *)SKYCAP_VERSION;
+    const struct router *router = router_of(call);
+    identity_fill_info(router->driver_name, router->node_id, call_arena(call), out);
     return NULL;
 }
 

@@ -57,8 +57,16 @@ struct forward;
 struct route;
 /* Forwards the call to the node that has its volume. On a worker. */
 MUST_CHECK struct error *router_run_volume(struct forward *f);
+/*
+ * The home is not a node of the cluster any more, or no node that answers has the volume. Takes the
+ * error that tells so; `route->own` is this node's connection.
+ */
 MUST_CHECK struct error *router_run_lost(struct forward *f, const struct route *route,
                                          struct error *error);
+
+/* ---- router_groups.c ---- */
+/* CreateVolumeGroupSnapshot, in a cluster: to the node that has all volumes. On a worker. */
+MUST_CHECK struct error *router_run_group(struct forward *f);
 
 /* ---- router_recover.c ---- */
 struct error *router_recover_volume(struct call *call,

@@ -4,6 +4,7 @@
  * for third-party drivers driver_inventory.c uses their CSI lists. CSI has no names: their volumes
  * and snapshots are found by id only, unless ids follow from names.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "connections/forward/forward.h"
@@ -13,6 +14,7 @@
 #include "connections/router/lost_volumes.h"
 #include "connections/router/merged_list.h"
 #include "connections/router/moved.h"
+#include "connections/router/parallel_calls.h"
 #include "connections/router/router_internal.h"
 #include "connections/router/snapshot_copies.h"
 #include "ops/ops.h"
@@ -59,6 +61,7 @@ finish_snapshot(struct call *call, void *info)
 static const char *
 id_of_volume(const void *info)
 {
+    /* What was found is not NULL. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     return ((const volume_info *)info)->volume->volume_id;
 }
 
@@ -169,7 +172,7 @@ ask_engine_by_id(struct call *call, const struct connection_set *set, struct con
         return ask_engine(call, set, home, kind, id, info);
     struct connection *connection = moved_guess(router, set, handle, home);
     struct error *error = ask_engine(call, set, connection, kind, id, info);
-    if (!error || !moved_is_likely(connection, home, handle, error))
+    if (!error || !moved_is_likely(connection, home, error))
         return error;
     struct error *failure = moved_find(call, set, home->spec->name, handle, &moved);
     struct connection *found = moved.connection ? moved.connection : home;
@@ -183,7 +186,10 @@ ask_engine_by_id(struct call *call, const struct connection_set *set, struct con
     return ask_engine(call, set, found, kind, id, info);
 }
 
-/* A handle whose home is not a node of the cluster: it may have moved. Takes the error. */
+/*
+ * A handle whose home is not a node of the cluster, or that no node has which answers: it may have
+ * moved. Takes the error.
+ */
 static struct error *
 locate_lost(struct call *call, const struct connection_set *set, const struct global_id *parts,
             struct error *error, struct connection **out)
@@ -191,6 +197,8 @@ locate_lost(struct call *call, const struct connection_set *set, const struct gl
     struct moved moved;
     struct error *failure AUTO(error_cleanup) =
         moved_find(call, set, parts->connection, parts->handle, &moved);
+    if (!failure && moved.is_deleted)
+        error->code = CODE_NOT_FOUND;
     if (failure || !moved.connection)
         return error;
     error_free(error);
@@ -217,8 +225,10 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
                          parts->connection, id);
     if (homeless_is(set, connection, parts->handle))
         error = homeless_find(call, set, kind->id_kind, parts->handle, &connection);
+    if (error && kind->id_kind == ID_VOLUME && router_of(call)->cluster)
+        error = locate_lost(call, set, parts, error, &connection);
     if (error)
-        return error;
+        return in_their_words(error, kind, id);
     error = has_inventory(connection)
                 ? ask_engine_by_id(call, set, connection, kind, parts->handle, info)
                 : kind->get_foreign(call, set, connection, id, info);
@@ -260,12 +270,11 @@ is_same_as_found(const struct search *search, void *found)
            strcmp(id_of_snapshot(search->found), id_of_snapshot(found)) == 0;
 }
 
+/* Takes the answer of a connection: an error, or what it has found, which may be NULL. */
 static void
-search_connection(struct call *call, const struct connection_set *set,
-                  struct connection *connection, struct search *search)
+take_answer(struct call *call, const struct connection *connection, struct error *error,
+            void *found, struct search *search)
 {
-    void *found = NULL;
-    struct error *error = ask_by_name(call, set, connection, search, &found);
     if (error) {
         search->only_nodes_failed =
             connection->node_address && (!search->failure || search->only_nodes_failed);
@@ -279,6 +288,47 @@ search_connection(struct call *call, const struct connection_set *set,
         search->ids = arena_print(call_arena(call), "%s%s%s", search->ids,
                                   search->count++ ? ", " : "", search->kind->id_of(found));
     }
+}
+
+static void
+search_connection(struct call *call, const struct connection_set *set,
+                  struct connection *connection, struct search *search)
+{
+    void *found = NULL;
+    struct error *error = ask_by_name(call, set, connection, search, &found);
+    take_answer(call, connection, error, found, search);
+}
+
+struct name_question {
+    const struct connection_set *set;
+    struct connection *connection;
+    const struct search *search;
+    void *found;
+};
+
+static struct error *
+ask_node(struct call *call, void *context)
+{
+    struct name_question *question = context;
+    return ask_by_name(call, question->set, question->connection, question->search,
+                       &question->found);
+}
+
+/* At the same time: several that hang take no longer than one. */
+static void
+search_nodes(struct call *call, const struct connection_set *set, struct search *search)
+{
+    struct arena *arena = call_arena(call);
+    size_t count = set->elsewhere_count;
+    struct name_question *questions = arena_alloc(arena, count * sizeof *questions);
+    struct parallel_call *calls = arena_alloc(arena, count * sizeof *calls);
+    for (size_t i = 0; i < count; i++) {
+        questions[i] = (struct name_question){set, set->elsewhere[i], search, NULL};
+        calls[i] = (struct parallel_call){ask_node, &questions[i], NULL};
+    }
+    parallel_calls_run(call, calls, count, parallel_calls_share_ns(call, 1));
+    for (size_t i = 0; i < count; i++)
+        take_answer(call, set->elsewhere[i], calls[i].error, questions[i].found, search);
 }
 
 /*
@@ -340,11 +390,14 @@ find_by_name(struct call *call, const struct connection_set *set, const struct k
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)
             search_connection(call, set, set->slots[i].connection, &search);
-    for (size_t i = 0; i < set->elsewhere_count; i++)
-        search_connection(call, set, set->elsewhere[i], &search);
-    *info = search.found;
+    if (set->elsewhere_count)
+        search_nodes(call, set, &search);
     struct error *error = conclude(&search);
-    return error ? error : check_copy(call, set, kind, name, info);
+    if (error)
+        return error;
+    assert(search.found);
+    *info = search.found;
+    return check_copy(call, set, kind, name, info);
 }
 
 static struct error *

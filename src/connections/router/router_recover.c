@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: recovering a volume whose node is lost. All nodes are asked for copies of its
- * snapshots; the node with the newest one takes the volume over.
+ * The router: recovering a volume whose node is lost. All nodes are asked for their newest snapshot
+ * of it; the node with the newest one of all takes the volume over.
  */
 #include <string.h>
 
@@ -57,6 +57,16 @@ make_questions(const struct connection_set *set, const char *name, const char *v
     return count;
 }
 
+/*
+ * Clocks of nodes may differ. But in one epoch a volume is on one node, which takes all snapshots
+ * of it.
+ */
+static bool
+is_newer(const Skycap__V1__FindCopyReply *a, const Skycap__V1__FindCopyReply *b)
+{
+    return a->epoch != b->epoch ? a->epoch > b->epoch : a->taken_ns > b->taken_ns;
+}
+
 /* Nodes that do not answer have no copy that could be used. NULL: nobody has one. */
 static struct question *
 ask_all(struct call *call, const struct connection_set *set, const char *name, const char *volume)
@@ -72,7 +82,7 @@ ask_all(struct call *call, const struct connection_set *set, const char *name, c
     parallel_calls_run(call, calls, count, share_ns < ASK_NS ? share_ns : ASK_NS);
     for (size_t i = 0; i < count; i++) {
         error_free(calls[i].error);
-        if (questions[i].reply && (!best || questions[i].reply->taken_ns > best->reply->taken_ns))
+        if (questions[i].reply && (!best || is_newer(questions[i].reply, best->reply)))
             best = &questions[i];
     }
     return best;
@@ -101,6 +111,7 @@ fill(const struct question *best, struct arena *arena, Skycap__V1__RecoverVolume
     reply->node_id = arena_string(arena, facts->node_id ? facts->node_id : "");
     reply->lost_node_id = best->reply->owner;
     reply->taken_ns = best->reply->taken_ns;
+    reply->is_before_recovery = best->reply->is_before_recovery;
 }
 
 struct error *
@@ -119,8 +130,7 @@ router_recover_volume(struct call *call, const Skycap__V1__RecoverVolumeRequest 
     const struct question *best =
         ask_all(call, set, is_id ? parts.connection : NULL, is_id ? parts.handle : request->volume);
     if (!best)
-        return error_new(CODE_NOT_FOUND,
-                         "no node that answers has a copy of a snapshot of the volume \"%s\"",
+        return error_new(CODE_NOT_FOUND, "no node that answers has a snapshot of the volume \"%s\"",
                          request->volume);
     if (!best->reply->is_lost)
         return error_new(CODE_FAILED_PRECONDITION,

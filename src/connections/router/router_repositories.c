@@ -285,6 +285,12 @@ prune(struct call *call, const Skycap__V1__PruneRepositoryRequest *request)
 }
 
 static struct error *
+rebuild(struct call *call, const Skycap__V1__RebuildRepositoryRequest *request)
+{
+    return run_here(call, &request->base, NULL);
+}
+
+static struct error *
 drill(struct call *call, const Skycap__V1__DrillRequest *request)
 {
     return run_here(call, &request->base, NULL);
@@ -310,5 +316,6 @@ const struct skycap_v1_repositories router_repositories_handlers = {
     .remove = {remove_export},
     .verify = {verify},
     .prune = {prune},
+    .rebuild = {rebuild},
     .drill = {drill},
 };

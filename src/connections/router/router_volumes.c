@@ -23,6 +23,14 @@ has_left(const struct connection *connection, const struct error *error)
     return error->code == CODE_UNAVAILABLE && (error->from_peer || !connection->node_address);
 }
 
+static struct error *
+deleted_error(const struct forward *f, const char *handle)
+{
+    return f->rule->unknown_id_is_ok
+               ? NULL
+               : error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", handle);
+}
+
 /*
  * Takes the error that the node of `f->connection` has answered with. Without a row in the registry
  * only the home knows about the volume, unless the registry has lost its data.
@@ -41,9 +49,7 @@ find_again(struct forward *f, struct connection *home, const char *handle, struc
     }
     error_free(error);
     if (moved.is_deleted)
-        return f->rule->unknown_id_is_ok
-                   ? NULL
-                   : error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", handle);
+        return deleted_error(f, handle);
     f->connection = found;
     return forward_run(f);
 }
@@ -54,7 +60,7 @@ run_where_it_is(struct forward *f, const char *handle)
     struct connection *home = f->connection;
     f->connection = moved_guess(f->router, f->set, handle, home);
     struct error *error = forward_run(f);
-    if (!error || !moved_is_likely(f->connection, home, handle, error))
+    if (!error || !moved_is_likely(f->connection, home, error))
         return error;
     return find_again(f, home, handle, error);
 }
@@ -88,7 +94,7 @@ publish(struct forward *f, const char *handle)
     f->connection = moved_guess(f->router, f->set, handle, home);
     if (!target || is_on(f->connection, request->node_id)) { /* unknown nodes are NOT_FOUND */
         struct error *error = forward_run(f);
-        if (!error || !target || !moved_is_likely(f->connection, home, handle, error))
+        if (!error || !target || !moved_is_likely(f->connection, home, error))
             return error;
         error_free(error);
     }
@@ -109,28 +115,10 @@ asks_for_snapshot(const struct forward *f)
     return f->request->descriptor == &csi__v1__create_snapshot_request__descriptor;
 }
 
-/*
- * CreateSnapshot of a volume that is gone. It may be repeated: then the snapshot is on the node
- * that had the volume when it was taken, and the repeated request finds it there by its name. Takes
- * the error.
- */
-static struct error *
-find_taken_before(struct forward *f, struct error *error)
+static bool
+asks_for_group(const struct forward *f)
 {
-    struct connection *own = connection_set_find(f->set, f->connection->spec->name);
-    struct connection *first = f->connection;
-    for (size_t i = 0; own && i <= f->set->elsewhere_count; i++) {
-        f->connection = i ? f->set->elsewhere[i - 1] : own;
-        if (f->connection == first || strcmp(f->connection->spec->name, own->spec->name) != 0)
-            continue;
-        struct error *other = forward_run(f);
-        if (!other) {
-            error_free(error);
-            return NULL;
-        }
-        error_free(other);
-    }
-    return error;
+    return f->request->descriptor == &csi__v1__create_volume_group_snapshot_request__descriptor;
 }
 
 struct error *
@@ -147,24 +135,31 @@ router_run_volume(struct forward *f)
         return snapshot_copies_run(f, route.handle);
     if (route.kind != ID_VOLUME)
         return forward_run(f);
+    if (asks_for_group(f))
+        return router_run_group(f);
     if (f->request->descriptor == &csi__v1__controller_publish_volume_request__descriptor)
         return publish(f, route.handle);
     error = run_where_it_is(f, route.handle);
     return error && error->code == CODE_NOT_FOUND && asks_for_snapshot(f)
-               ? find_taken_before(f, error)
+               ? moved_find_taken(f, error)
                : error;
 }
 
-/* The home is not a node of the cluster any more. Takes the error that tells so. */
 struct error *
 router_run_lost(struct forward *f, const struct route *route, struct error *error)
 {
     struct moved moved;
+    if (asks_for_group(f)) {
+        error_free(error);
+        return router_run_group(f);
+    }
     struct error *failure AUTO(error_cleanup) =
         moved_find(f->call, f->set, route->own->spec->name, route->handle, &moved);
-    if (failure || !moved.connection)
+    if (failure || (!moved.connection && !moved.is_deleted))
         return error;
     error_free(error);
+    if (moved.is_deleted)
+        return deleted_error(f, route->handle);
     f->connection = moved.connection;
     return f->request->descriptor == &csi__v1__controller_publish_volume_request__descriptor
                ? publish(f, route->handle)

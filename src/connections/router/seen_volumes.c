@@ -144,13 +144,13 @@ is_sorted(const char *after, const struct seen_page *page)
     return page->count || !page->has_more;
 }
 
-/* A volume that has moved is not where it was. Others are found by their home. */
+/* A volume that has moved is not where it was. One that is at home was never elsewhere. */
 static void
 drop_elsewhere(struct seen_volumes *seen, const char *place, const char *handle)
 {
     char home[HANDLE_HOME_SIZE];
     const char *at = strrchr(place, '@');
-    if (!at || !handle_read_home(handle, home) || strcmp(home, at + 1) == 0)
+    if (!at || (handle_read_home(handle, home) && strcmp(home, at + 1) == 0))
         return;
     for (size_t i = 0; i < seen->place_count; i++) {
         struct place *other = &seen->places[i];

@@ -29,9 +29,9 @@ struct seen_volumes *seen_volumes_new(size_t most);
 void seen_volumes_free(struct seen_volumes *seen);
 
 /*
- * The place of this name has these volumes between two handles, and no others there: after `after` ("": from the
- * start), and up to the last one if the page has_more. A volume without a name keeps the one that
- * it had. A page that is not sorted is ignored.
+ * The place of this name has these volumes between two handles, and no others there: after `after`
+ * ("": from the start), and up to the last one if the page has_more. A volume without a name keeps
+ * the one that it had. A page that is not sorted is ignored.
  */
 void seen_volumes_set(struct seen_volumes *seen, const char *name, const char *after,
                       const struct seen_page *page);

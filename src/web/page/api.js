@@ -5,6 +5,7 @@ const TOKEN = 'skycap-token';
 const SILENCE_MS = 12000; // the server pings every 5 s
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 10000;
+const ANSWER_MS = 45000; // more than the server takes; without an end, a lost packet would wait for ever
 
 export class ApiError extends Error {
     constructor(status, code, message) {
@@ -24,13 +25,33 @@ export function headersFor(secret, more) {
     return secret ? { ...more, Authorization: `Bearer ${secret}` } : { ...more };
 }
 
+// Some answers are a line of text: "503 Service Unavailable: too many requests at a time".
 export async function errorOf(response) {
-    const answer = await response.json().catch(() => null);
+    const text = await response.text().catch(() => '');
+    const error = parse(text)?.error;
+    const line = text.match(/^\d+ [^:\n]*: (.*)/)?.[1];
     return new ApiError(
         response.status,
-        answer?.error?.code ?? '',
-        answer?.error?.message ?? `the server answered ${response.status}`,
+        error?.code ?? '',
+        error?.message ?? line ?? `the server answered ${response.status}`,
     );
+}
+
+function parse(text) {
+    try {
+        return JSON.parse(text);
+    } catch {
+        return null;
+    }
+}
+
+// As fetch, but it ends.
+export async function fetchSoon(path, options) {
+    try {
+        return await fetch(path, { ...options, signal: AbortSignal.timeout(ANSWER_MS) });
+    } catch (reason) {
+        throw inWords(reason);
+    }
 }
 
 // call("nodes") reads, call("moves", {...}) changes.
@@ -41,7 +62,7 @@ export async function call(path, body, secret = token.get()) {
         options.headers['Content-Type'] = 'application/json';
         options.body = JSON.stringify(body);
     }
-    const response = await fetch(`/api/v1/${path}`, options);
+    const response = await fetchSoon(`/api/v1/${path}`, options);
     if (!response.ok) throw await errorOf(response);
     return response.json();
 }
@@ -103,6 +124,7 @@ export function follow(onEvent, onState) {
 
 // What fetch throws when it reaches nobody differs from browser to browser.
 function inWords(reason) {
+    if (reason?.name === 'TimeoutError') return new Error('The server does not answer');
     return reason instanceof TypeError ? new Error('The server cannot be reached') : reason;
 }
 

@@ -13,8 +13,6 @@ const POLL_MS = 5000; // for what the server does not announce
 const SEARCH_DELAY_MS = 120;
 const NEWS_MS = 6000;
 const MOST_NEWS = 3;
-const ASK_MS = 1000; // for operations of other nodes, while they are in sight
-const ENDED_MS = 60000; // so long operations that ended are shown
 
 const $ = (id) => document.getElementById(id);
 
@@ -85,8 +83,6 @@ const places = [
 
 const placeOf = (name) => places.find((place) => place.name === name);
 
-const heard = { streamed: [], listed: [] }; // operations, by the stream and by asking
-
 // ---- data ----
 
 async function refresh(...names) {
@@ -129,30 +125,12 @@ function onChanged(what) {
         for (const name of Object.keys(state.exports)) loadExports(name);
 }
 
-// The stream tells of this server's operations; those of other nodes are asked for.
-async function askOperations() {
-    const answer = await call('operations').catch(() => null);
-    if (!answer) return;
-    const isNew = ({ state: how, updatedMs }) =>
-        how === 'running' || Date.now() - updatedMs < ENDED_MS;
-    heard.listed = answer.operations.filter(isNew);
-    onOperations();
-}
-
-function onOperations() {
-    const all = new Map();
-    for (const operation of [...heard.streamed, ...heard.listed])
-        if (!(all.get(operation.id)?.updatedMs >= operation.updatedMs))
-            all.set(operation.id, operation);
-    showOperations([...all.values()].sort((a, b) => a.startedMs - b.startedMs));
-}
-
-function showOperations(list) {
+function onOperations(list) {
     const before = new Map(state.operations.map((operation) => [operation.id, operation.state]));
     for (const operation of list)
         if (before.get(operation.id) === 'running' && operation.state !== 'running')
             tellEnd(operation);
-    state.operations = list;
+    state.operations = list.sort((a, b) => a.startedMs - b.startedMs);
     draw();
 }
 
@@ -169,10 +147,8 @@ function tellEnd(operation) {
 
 function onEvent(name, data) {
     state.lastNews = Date.now();
-    if (name === 'operations') {
-        heard.streamed = data.operations;
-        onOperations();
-    } else if (name === 'changed') onChanged(data.what);
+    if (name === 'operations') onOperations(data.operations);
+    else if (name === 'changed') onChanged(data.what);
 }
 
 function onLive(live, error, seconds) {
@@ -194,9 +170,16 @@ function onLive(live, error, seconds) {
 
 async function loadExports(name) {
     try {
-        state.exports[name] = (
-            await call(`exports?repository=${encodeURIComponent(name)}`)
-        ).exports;
+        const list = [];
+        let after = '';
+        do {
+            const page = await call(
+                `exports?repository=${encodeURIComponent(name)}&after=${encodeURIComponent(after)}`,
+            );
+            list.push(...page.exports);
+            after = page.next;
+        } while (after);
+        state.exports[name] = list;
         delete state.errors[`exports ${name}`];
     } catch (error) {
         state.errors[`exports ${name}`] = error.message;
@@ -406,7 +389,9 @@ function navCount(name) {
     if (name === 'operations')
         return state.operations.filter((operation) => operation.state === 'running').length || null;
     if (name === 'nodes') return state.nodes?.nodes.length;
-    return lists[name]?.state.version > 0 ? lists[name].state.total : state.overview?.[name];
+    // A list that is still loaded, or could not be, does not know how long it is.
+    const { version, loading, error, total } = lists[name]?.state ?? {};
+    return version > 0 && !loading && !error ? total : state.overview?.[name];
 }
 
 function drawNav() {
@@ -559,11 +544,6 @@ document.onvisibilitychange = () => {
 };
 window.onhashchange = route;
 setInterval(() => {
-    const isInSight = state.view === 'operations' || state.id;
-    if (state.isLive && !document.hidden && state.overview?.clustered && isInSight) askOperations();
-}, ASK_MS);
-setInterval(() => {
-    if (state.isLive && !document.hidden && state.overview?.clustered) askOperations();
     if (state.isLive && !document.hidden)
         refresh('overview', ...placeOf(state.view).needs.filter((name) => name !== 'overview'));
 }, POLL_MS);

@@ -125,7 +125,11 @@ export class Detail {
             kind === 'volume' &&
                 nodes.length > 1 &&
                 button('Move', () =>
-                    askMove(item, nodes, () => this.app.actions.changed(`${item.name} moves.`)),
+                    askMove(item, nodes, ({ operation }) =>
+                        this.app.actions.changed(
+                            `${item.name} ${operation ? 'moves' : 'has moved'}.`,
+                        ),
+                    ),
                 ),
             h('span', { class: 'space' }),
             button('Delete', () => askDelete(kind, item, () => this.gone(item)), 'danger'),

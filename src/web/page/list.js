@@ -134,7 +134,10 @@ export class List {
         const isNew = state.version !== this.state.version;
         this.state = state;
         this.onInfo(state);
-        if (!isNew) return;
+        if (!isNew) {
+            if (state.version === 0) this.showCount(); // it may say why there is nothing yet
+            return;
+        }
         const first = Math.floor(this.firstInSight() / BLOCK);
         const { version, rows } = await ask('rows', {
             kind: this.kind,

@@ -209,7 +209,7 @@ function connections(state) {
                   connectionColumns,
                   list,
                   (connection) => connection.name,
-                  'This server has no connections to other CSI drivers. --connections FILE makes some.',
+                  'This server has no connections to other CSI drivers. --connections DIR reads their files.',
               )
             : pending(state, 'connections'),
     ];
@@ -242,11 +242,9 @@ function repository(state, item, actions) {
             { class: 'tiles' },
             tile('Last export', ageAndTime(item.lastExportMs)),
             tile(
-                'Last drill',
+                'Last good drill',
                 ageAndTime(item.lastDrillMs),
-                item.drillTrouble
-                    ? h('span', { class: 'trouble' }, item.drillTrouble)
-                    : !item.lastDrillMs && 'never tried',
+                !item.lastDrillMs && 'none has succeeded',
             ),
             tile('Exports', count(item.snapshots)),
             tile('Stored', bytes(item.storedBytes)),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds all volumes and snapshots, away from the thread that draws: loads them page by page, filters
 // and sorts them, hands out the rows that are in sight, and finds the lineage of one.
-import { errorOf, headersFor } from './api.js';
+import { ApiError, errorOf, fetchSoon, headersFor } from './api.js';
 
 const PAGE = 1000;
 const MOST_CHILDREN = 40; // of one volume or snapshot in a lineage
 const MOST_RELATIVES = 400;
 const DEEPEST = 100;
 const LEAST_PAUSE_MS = 1000; // between two loads
+const RETRY_MS = 3000; // after an answer that is an error
 
 const SEARCHED = {
     volumes: ['name', 'id', 'node', 'state', 'type', 'sourceName'],
@@ -47,16 +48,24 @@ class Table {
         while (this.again) {
             this.again = false;
             const started = Date.now();
-            await this.loadOnce().catch((error) => {
-                this.state = { ...this.state, loading: false, error: error.message };
-                this.tell();
-            });
+            const error = await this.loadOnce().catch((reason) => reason);
+            if (error) this.fail(error);
             // A long list that changes all the time must not keep the server busy.
             await new Promise((resolve) =>
-                setTimeout(resolve, Math.max(LEAST_PAUSE_MS, 4 * (Date.now() - started))),
+                setTimeout(
+                    resolve,
+                    Math.max(error ? RETRY_MS : LEAST_PAUSE_MS, 4 * (Date.now() - started)),
+                ),
             );
         }
         this.running = false;
+    }
+
+    // A server that is there but busy is asked again. If it cannot be reached, the page loads when it is there again.
+    fail(error) {
+        this.again ||= error instanceof ApiError && [503, 504].includes(error.status);
+        this.state = { ...this.state, loading: false, error: error.message };
+        this.tell();
     }
 
     async loadOnce() {
@@ -143,7 +152,7 @@ let family = { stamp: '', byId: new Map(), children: new Map() };
 
 async function fetchPage(kind, after) {
     const path = `/api/v1/${kind}?limit=${PAGE}${after ? `&after=${encodeURIComponent(after)}` : ''}`;
-    const response = await fetch(path, { cache: 'no-store', headers: headersFor(secret) });
+    const response = await fetchSoon(path, { cache: 'no-store', headers: headersFor(secret) });
     if (!response.ok) throw await errorOf(response);
     return response.json();
 }

@@ -125,8 +125,21 @@ func (d *daemon) kill() {
 	}
 	d.process.Process.Kill()
 	d.process.Wait()
+	d.awaitSilence()
 	d.process = nil
 	d.kills++
+}
+
+// awaitSilence waits until the socket accepts nothing any more. A child that the process had forked when it was killed has the
+// listening socket for a moment longer: whoever connects then takes it for the next process.
+func (d *daemon) awaitSilence() {
+	for began := time.Now(); time.Since(began) < startLimit; time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("unix", d.socket)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
 }
 
 // forget closes the connection to a daemon that has ended.
