@@ -17,7 +17,8 @@
 #include "rpc/services/reflection.h"
 #include "velero/host_service.h"
 
-#define GRACE_MS 30000
+#define GRACE_MS 30000      /* for calls in progress */
+#define NODES_GRACE_MS 2000 /* for those that wait for other nodes */
 
 /* ---- server ---- */
 
@@ -413,7 +414,9 @@ serve_process_stop(struct process *process)
         router_stop(process->router);
     else if (process->storage.engine)
         engine_stop(process->storage.engine);
-    server_drain(process->server, GRACE_MS);
+    if (process->router && !server_stop(process->server, NODES_GRACE_MS))
+        router_stop_calls(process->router);
+    server_drain(process->server, GRACE_MS - NODES_GRACE_MS);
 }
 
 void

@@ -26,7 +26,8 @@ struct cluster {
     struct announcer *announcer;
     struct node_watcher *watcher;
     struct store *rows;
-    atomic_bool is_known;        /* all members have been told once */
+    atomic_bool is_known; /* all members have been told once */
+    atomic_bool calls_are_stopped;
     atomic_uint unannounced;     /* connections of this node */
     atomic_ullong registered_ms; /* when the last attempt that has succeeded began; 0: none has */
     atomic_ullong attempt_ms;    /* when the one in progress began; 0: none is */
@@ -188,7 +189,27 @@ cluster_remote(struct cluster *cluster, const struct member *member, struct remo
     if (!error)
         *out = remote_share(cluster->remotes[at]);
     pthread_mutex_unlock(&cluster->lock);
+    if (!error && atomic_load(&cluster->calls_are_stopped))
+        remote_stop(*out);
     return error;
+}
+
+void
+cluster_stop_calls(struct cluster *cluster)
+{
+    atomic_store(&cluster->calls_are_stopped, true);
+    sender_stop(cluster->sender);
+    pthread_mutex_lock(&cluster->lock);
+    size_t count = cluster->remote_count;
+    struct remote **remotes = memory_zeroed(count * sizeof *remotes);
+    for (size_t i = 0; i < count; i++)
+        remotes[i] = remote_share(cluster->remotes[i]);
+    pthread_mutex_unlock(&cluster->lock);
+    for (size_t i = 0; i < count; i++) { /* without the lock: the loop thread takes it, too */
+        remote_stop(remotes[i]);
+        remote_release(remotes[i]);
+    }
+    free(remotes);
 }
 
 struct member_list

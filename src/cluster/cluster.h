@@ -87,6 +87,12 @@ MUST_CHECK struct error *cluster_remote(struct cluster *cluster, const struct me
                                         struct remote **out);
 
 /*
+ * Because this node stops: calls to other nodes end with UNAVAILABLE, those in progress and those
+ * to come, and so do transfers to other nodes. Not on the loop thread.
+ */
+void cluster_stop_calls(struct cluster *cluster);
+
+/*
  * Whether all connections of this node have announced their volumes to the registry since it
  * started. Until then no node can tell who owns a volume that may have moved. Any thread.
  */

@@ -84,6 +84,12 @@ remote_release(struct remote *remote)
         free_remote(remote);
 }
 
+void
+remote_stop(struct remote *remote)
+{
+    channel_stop(remote->channel);
+}
+
 const char *
 remote_node_id(const struct remote *remote)
 {

@@ -29,6 +29,9 @@ struct remote *remote_share(struct remote *remote);
 /* Calls in progress hold references of their own. Any thread. NULL is fine. */
 void remote_release(struct remote *remote);
 
+/* Because this node stops: all calls end with UNAVAILABLE, those in progress and those to come. */
+void remote_stop(struct remote *remote);
+
 /* Calls to the node so far, and whether the last one found that it cannot be reached. */
 struct remote_counts {
     uint64_t calls;

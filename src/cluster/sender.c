@@ -11,6 +11,7 @@
 
 struct sender {
     struct rate rate;
+    atomic_bool is_stopped;
     atomic_uint_fast64_t sent;
     atomic_uint_fast64_t saved;
     atomic_uint_fast64_t running;
@@ -33,6 +34,18 @@ sender_free(struct sender *sender)
         return;
     rate_clear(&sender->rate);
     free(sender);
+}
+
+void
+sender_stop(struct sender *sender)
+{
+    atomic_store(&sender->is_stopped, true);
+}
+
+bool
+sender_is_stopped(const struct sender *sender)
+{
+    return atomic_load(&sender->is_stopped);
 }
 
 uint64_t

@@ -15,6 +15,10 @@ struct sender *sender_new(uint64_t bytes_per_s);
 /* NULL is fine. */
 void sender_free(struct sender *sender);
 
+/* Because this node stops: transfers are to end. They go on when it is back. */
+void sender_stop(struct sender *sender);
+bool sender_is_stopped(const struct sender *sender);
+
 /* How many nanoseconds to wait before so many bytes are sent: see base/rate.h. */
 uint64_t sender_take(struct sender *sender, uint64_t bytes);
 

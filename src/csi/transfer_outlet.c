@@ -31,6 +31,17 @@ outlet_close(struct outlet *outlet)
     stream_zstd_free(outlet->zstd);
 }
 
+static struct error *
+check_is_wanted(const struct outlet *outlet)
+{
+    if (call_is_cancelled(outlet->call))
+        return error_new(CODE_CANCELLED, "the transfer was cancelled");
+    if (outlet->sender && sender_is_stopped(outlet->sender))
+        return error_new(CODE_UNAVAILABLE,
+                         "this node is stopping; the transfer goes on when it is back");
+    return NULL;
+}
+
 /* Waits as the limits of the node and of the stream demand. */
 static struct error *
 wait_for_turn(struct outlet *outlet, uint64_t bytes)
@@ -39,14 +50,14 @@ wait_for_turn(struct outlet *outlet, uint64_t bytes)
     uint64_t own_ns = rate_take(&outlet->rate, bytes);
     if (own_ns > wait_ns)
         wait_ns = own_ns;
-    while (wait_ns) {
+    struct error *error = check_is_wanted(outlet);
+    while (wait_ns && !error) {
         uint64_t part = wait_ns < LONGEST_SLEEP_NS ? wait_ns : LONGEST_SLEEP_NS;
-        if (call_is_cancelled(outlet->call))
-            return error_new(CODE_CANCELLED, "the transfer was cancelled");
         usleep((useconds_t)(part / 1000));
         wait_ns -= part;
+        error = check_is_wanted(outlet);
     }
-    return NULL;
+    return error;
 }
 
 static struct error *

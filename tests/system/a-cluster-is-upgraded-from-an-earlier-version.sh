@@ -23,9 +23,16 @@ at_node() {
     "${programs[$1]}" "${@:2}" --endpoint "unix:$SKYCAP_TMP/node-$1.sock"
 }
 
+# end_node NUMBER: the earlier version waits up to 30 s for requests that themselves wait for it.
+end_node() {
+    kill -TERM "${node_servers[$1]}"
+    [ "${programs[$1]}" != "$earlier" ] || wait_for 35 has_ended "${node_servers[$1]}" || fail "node-$1 does not end"
+    stop_node "$1" || fail "node-$1 ended badly"
+}
+
 # run_node NUMBER PROGRAM: from now on.
 run_node() {
-    [ -z "${node_servers[$1]-}" ] || stop_node "$1" || fail "node-$1 ended badly"
+    [ -z "${node_servers[$1]-}" ] || end_node "$1"
     programs[$1]=$2
     SKYCAP=$2
     start_mover "$1"
@@ -166,7 +173,7 @@ go_back tree 1 3
 run_node 3 "$newer"
 wait_until_settled 3
 go_back tree 1 3
-stop_node 3 || fail "node-3 ended badly"
+end_node 3
 for program in "$earlier" "$present"; do
     ! refusal=$("$program" serve --endpoint "unix:$SKYCAP_TMP/refused.sock" --data "$SKYCAP_TMP/node-3.data" --backend dir 2>&1) || fail "$program uses newer tables"
     grep -qE 'version 2 of its tables; .*(use the newer program|start that program or a newer one)' <<<"$refusal" || fail "$program: $refusal"
@@ -179,7 +186,7 @@ expect_content 3 tree-again
 expect_content 3 copy
 
 for number in 1 2 3; do
-    stop_node "$number" || fail "node-$number ended badly"
+    end_node "$number"
     program=${programs[$number]}
     "$program" doctor --data "$SKYCAP_TMP/node-$number.data" >"$SKYCAP_TMP/doctor" 2>&1 || fail "the doctor of node-$number: $(cat "$SKYCAP_TMP/doctor")"
 done

@@ -51,6 +51,11 @@ MUST_CHECK struct error *router_open(const struct router_options *options, struc
 void router_begin(struct router *router);
 /* Stops the copies; the next start resumes them. Call it before waiting for the last calls. */
 void router_stop(struct router *router);
+/*
+ * Ends the calls that wait for other nodes with UNAVAILABLE. One of those may itself wait for this
+ * node, which accepts no calls any more.
+ */
+void router_stop_calls(struct router *router);
 /* After the server is gone, before the runtime closes. NULL is fine. */
 void router_close(struct router *router);
 

@@ -171,6 +171,13 @@ router_stop(struct router *router)
 }
 
 void
+router_stop_calls(struct router *router)
+{
+    if (router->cluster)
+        cluster_stop_calls(router->cluster);
+}
+
+void
 router_close(struct router *router)
 {
     if (!router)

@@ -171,7 +171,7 @@ void
 channel_request_conn(struct channel *channel, struct waiter *waiter)
 {
     if (channel->is_closed) {
-        waiter->failed(waiter, error_new(CODE_CANCELLED, "the channel was closed"));
+        waiter->failed(waiter, failure(channel));
         return;
     }
     if (!channel->waiters && may_begin(channel)) {
@@ -422,17 +422,35 @@ channel_open(struct runtime *runtime, const char *target, const struct channel_o
 }
 
 static void
-close_on_loop(void *argument)
+stop(struct channel *channel, const char *why)
 {
-    struct channel *channel = argument;
     channel->is_closed = true;
     loop_disarm(channel->loop, &channel->backoff);
     free(channel->last_failure);
-    channel->last_failure = memory_string("the channel was closed");
+    channel->last_failure = memory_string(why);
     fail_waiters(channel, true);
     for (struct conn *conn = channel->conns; conn; conn = conn->next)
-        conn_kill(conn, "the channel was closed");
+        conn_kill(conn, why);
     stop_connecting(channel);
+}
+
+static void
+stop_on_loop(void *argument)
+{
+    stop(argument, "this server is stopping");
+}
+
+void
+channel_stop(struct channel *channel)
+{
+    loop_run(channel->loop, stop_on_loop, channel);
+}
+
+static void
+close_on_loop(void *argument)
+{
+    struct channel *channel = argument;
+    stop(channel, "the channel was closed");
     channel_release(channel); /* NOLINT(clang-analyzer-unix.Malloc) */
 }
 

@@ -42,6 +42,12 @@ MUST_CHECK struct error *channel_open(struct runtime *runtime, const char *targe
 void channel_close(struct channel *channel);
 
 /*
+ * Because the process stops: all calls end with UNAVAILABLE, those in progress and those to come.
+ * The channel is still to be closed or retired. Any thread but the loop's.
+ */
+void channel_stop(struct channel *channel);
+
+/*
  * Closes the channel once its calls have ended, including those that still wait for a connection.
  * The caller must not start new ones. Any thread, including the loop thread; does not block. NULL
  * is ignored.

@@ -236,7 +236,7 @@ on_closed(struct stream *stream, uint32_t http2_error, const char *why)
     struct client_call *call = of_stream(stream);
     if (may_retry(call, http2_error)) {
         stream->in_ended = stream->out_ended = stream->is_sent = false;
-        stream->waits_for_data = stream->never_sent = false;
+        stream->waits_for_data = stream->never_sent = stream->is_reset = false;
         channel_request_conn(call->channel, &call->waiter);
         return;
     }

@@ -82,8 +82,9 @@ stream_end(struct stream *stream, nghttp2_nv *trailers, size_t count)
 void
 stream_reset(struct stream *stream, uint32_t http2_error)
 {
-    if (!stream->conn)
+    if (!stream->conn || stream->is_reset)
         return;
+    stream->is_reset = true;
     conn_session_reset(stream->conn, stream->id, http2_error);
     conn_mark_dirty(stream->conn);
 }

@@ -51,6 +51,7 @@ struct stream {
     bool in_ended;       /* the peer has sent END_STREAM */
     bool is_sent;        /* this side has sent END_STREAM on a DATA frame, without trailers */
     bool waits_for_data; /* nghttp2 has deferred the data until stream_resume */
+    bool is_reset;       /* stream_reset was called */
     bool never_sent;     /* the request's headers were not sent: another connection may be tried */
     bool headers_too_large; /* the headers exceed the frame limit: no connection can send them */
     bool has_progress;      /* bytes have left the queue since the last check for stalls */
@@ -81,6 +82,10 @@ void stream_resume(struct stream *stream);
 /* Ends this side after the queued bytes, with the trailers if there are any. */
 void stream_end(struct stream *stream, nghttp2_nv *trailers, size_t count);
 
+/*
+ * Only the first time: nghttp2 drops a request that it has not sent yet, but at a second reset
+ * sends RST_STREAM for it. The peer does not know that stream, and closes the connection.
+ */
 void stream_reset(struct stream *stream, uint32_t http2_error);
 
 /* Client: has this side sent END_STREAM? */

@@ -365,11 +365,17 @@ kill_conns(void *argument)
         conn_kill(conn, "the server is shutting down");
 }
 
+bool
+server_stop(struct server *server, uint32_t timeout_ms)
+{
+    loop_run(server->loop, begin_drain, server);
+    return drain_wait(&server->drain, timeout_ms * UINT64_C(1000000));
+}
+
 void
 server_drain(struct server *server, uint32_t grace_ms)
 {
-    loop_run(server->loop, begin_drain, server);
-    if (!drain_wait(&server->drain, grace_ms * UINT64_C(1000000)))
+    if (!server_stop(server, grace_ms))
         loop_run(server->loop, kill_conns, server);
 }
 

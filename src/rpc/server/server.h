@@ -94,6 +94,8 @@ void server_begin(struct server *server);
 /* Returns the n-th address it listens on: numeric, with the actual port. NULL: there are fewer. */
 const struct address *server_address(const struct server *server, size_t n);
 
+/* Stops accepting and waits up to `timeout_ms` for running calls. False: some still run. */
+bool server_stop(struct server *server, uint32_t timeout_ms);
 /* Stops accepting, waits up to `grace_ms` for running calls, then cancels them. */
 void server_drain(struct server *server, uint32_t grace_ms);
 
