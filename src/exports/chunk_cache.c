@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "repository/patience.h"
 
-#define THREADS 8u
+#define THREADS 16u
 #define READ_AHEAD (CHUNK_CACHE_SLOTS - 6) /* the rest is for those who wait for a chunk */
 #define USUAL_BYTES (2u << 20) /* of a slot; the memory of larger chunks is given back */
 

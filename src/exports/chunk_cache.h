@@ -8,7 +8,7 @@
 
 #include "repository/repository.h"
 
-#define CHUNK_CACHE_SLOTS 16u
+#define CHUNK_CACHE_SLOTS 22u
 
 struct chunk_cache;
 
