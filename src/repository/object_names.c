@@ -22,6 +22,12 @@ repository_id_print(const struct repository_id *id, char text[REPOSITORY_NAME_BY
     print_hex(id->bytes, sizeof id->bytes, text);
 }
 
+bool
+object_key_is_config(const char *key)
+{
+    return !strncmp(key, "00/", 3);
+}
+
 void
 object_key_print(enum object_kind kind, const struct object_name *name, char key[OBJECT_KEY_BYTES])
 {

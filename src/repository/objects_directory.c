@@ -118,6 +118,21 @@ finish(struct directory *directory, struct waiting *file)
     return NULL;
 }
 
+/*
+ * As finish, but the first one stays. The caller then abandons the file. A file system without
+ * links cannot promise that.
+ */
+static struct error *
+finish_first(struct directory *directory, struct waiting *file)
+{
+    if (fsync(file->fd) != 0)
+        return error_from_errno(errno, "make %s durable", file->temporary);
+    if (linkat(directory->root, file->temporary, directory->root, file->key, 0) == 0 ||
+        errno == EEXIST)
+        return NULL;
+    return finish(directory, file);
+}
+
 /* With the lock. All in the same directory are made durable together. */
 static struct error *
 finish_waiting(struct directory *directory)
@@ -178,7 +193,8 @@ directory_put(struct objects *objects, const char *key, const uint8_t *bytes, si
     if (!error && how == OBJECTS_SOON)
         return keep_waiting(directory, &file);
     if (!error)
-        error = finish(directory, &file);
+        error = how == OBJECTS_NOW && object_key_is_config(key) ? finish_first(directory, &file)
+                                                                : finish(directory, &file);
     if (!error)
         error = sync_kind(directory, key);
     abandon(directory, &file);

@@ -251,12 +251,11 @@ s3_put(struct objects *objects, const char *key, const uint8_t *bytes, size_t si
        enum objects_put how)
 {
     struct request request = {.method = "PUT", .bytes = bytes, .size = size};
-    /* Other names are random or those of the contents: what is there is the same. */
-    bool is_config = !strncmp(key, "00/", 3) && how != OBJECTS_REPLACE;
-    if (is_config)
+    bool is_first = object_key_is_config(key) && how != OBJECTS_REPLACE;
+    if (is_first)
         request.fields = "If-None-Match: *\r\n";
     struct error *error = run_for(s3_of(objects), key, &request);
-    if (is_config && request.reply.status == 412) {
+    if (is_first && request.reply.status == 412) {
         error_free(error);
         error = NULL;
     }

@@ -12,6 +12,68 @@ prune(struct repository *repository, const struct repository_references *in_use)
     return request;
 }
 
+/* ---- making one ---- */
+
+struct maker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    char key_file[128];
+    struct repository_options options;
+    enum code code;
+};
+
+static void *
+make(void *argument)
+{
+    struct maker *maker = argument;
+    pthread_barrier_wait(maker->start);
+    struct error *error = repository_create(&maker->options);
+    maker->code = error ? error->code : CODE_OK;
+    error_free(error);
+    return NULL;
+}
+
+/* Several at the same time, each with a key of its own: one has made it, and its key opens it. */
+static void
+test_one_of_several_makes_it(void)
+{
+    enum { MAKERS = 4, ROUNDS = 100 };
+    struct ends ends;
+    ends_make(&ends, true);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct maker makers[MAKERS];
+        pthread_barrier_t start;
+        char url[128];
+        unsigned made = 0;
+        snprintf(url, sizeof url, "file://%s/%u", ends.directory, round);
+        pthread_barrier_init(&start, NULL, MAKERS);
+        for (unsigned i = 0; i < MAKERS; i++) {
+            struct maker *maker = &makers[i];
+            *maker = (struct maker){.start = &start, .options = ends.options};
+            snprintf(maker->key_file, sizeof maker->key_file, "%s/key-%u-%u", ends.directory, round,
+                     i);
+            maker->options.url = url;
+            maker->options.key_file = maker->key_file;
+            pthread_create(&maker->thread, NULL, make, maker);
+        }
+        for (unsigned i = 0; i < MAKERS; i++)
+            pthread_join(makers[i].thread, NULL);
+        for (unsigned i = 0; i < MAKERS; i++) {
+            struct repository *repository = NULL;
+            if (makers[i].code != CODE_OK) {
+                CHECK_NUMBER(makers[i].code, CODE_ALREADY_EXISTS);
+                continue;
+            }
+            made++;
+            CHECK(went_well(repository_open(&makers[i].options, &repository)));
+            repository_close(repository);
+        }
+        CHECK_NUMBER(made, 1);
+        pthread_barrier_destroy(&start);
+    }
+    ends_clear(&ends);
+}
+
 /* ---- the local index ---- */
 
 #define CHUNKS 20000u
@@ -166,6 +228,7 @@ test_prune_beside_one_who_keeps_the_newest(void)
 int
 main(void)
 {
+    test_one_of_several_makes_it();
     test_index_read_in_part_is_forgotten();
     test_rebuilt_index_has_garbage_in_use();
     test_prune_beside_one_who_keeps_the_newest();
