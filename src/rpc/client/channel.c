@@ -430,7 +430,7 @@ stop(struct channel *channel, const char *why)
     channel->last_failure = memory_string(why);
     fail_waiters(channel, true);
     for (struct conn *conn = channel->conns; conn; conn = conn->next)
-        conn_kill(conn, why);
+        conn_kill(conn, "%s", why);
     stop_connecting(channel);
 }
 
