@@ -39,3 +39,11 @@ while read -r key changes word; do
 done < <(list '[" ".join([it["parameter"], it["canBeChanged"], (words or ["1"])[0]])]')
 
 expect_equal "lines of the table" "$("$SKYCAP" parameters | wc -l)" "$(($("$SKYCAP" parameters -o json | wc -l) + 1))"
+
+snapshot() { # snapshot KEY: the answer to one with that parameter
+    call CreateSnapshot "{\"name\":\"of-$1\",\"source_volume_id\":\"$volume\",\"parameters\":{\"$1\":\"x\"}}"
+}
+grep -q 'unknown parameter "no-such-key"' <<<"$(snapshot no-such-key)" || fail "a snapshot takes any key"
+id=$(snapshot csi.storage.k8s.io/any | sed -n 's/.*"snapshotId": *"\([^"]*\)".*/\1/p')
+[ -n "$id" ] || fail "a snapshot refuses a key of the sidecars"
+expect_equal "its deletion" "$(call DeleteSnapshot "{\"snapshot_id\":\"$id\"}")" "{}"
