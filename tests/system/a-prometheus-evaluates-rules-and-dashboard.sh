@@ -11,7 +11,7 @@ start_skycap --http "127.0.0.1:$port" --metrics-volumes 10
 "$SKYCAP" volume create one --size 1Mi --endpoint "unix:$SOCKET" >/dev/null
 
 # Only address and interval are the test's.
-sed "s/127.0.0.1:9100/127.0.0.1:$port/; s/scrape_interval: 30s/scrape_interval: 1s/" "$SKYCAP_ROOT/deploy/prometheus/scrape.yaml" >"$SKYCAP_TMP/prometheus.yml"
+sed "s/127.0.0.1:9808/127.0.0.1:$port/; s/scrape_interval: 30s/scrape_interval: 1s/" "$SKYCAP_ROOT/deploy/prometheus/scrape.yaml" >"$SKYCAP_TMP/prometheus.yml"
 printf 'global:\n  evaluation_interval: 1s\n' >>"$SKYCAP_TMP/prometheus.yml"
 cp "$SKYCAP_ROOT/deploy/prometheus/rules.yaml" "$SKYCAP_TMP/"
 promtool check config "$SKYCAP_TMP/prometheus.yml" >"$SKYCAP_TMP/check" 2>&1 || fail "the configuration: $(cat "$SKYCAP_TMP/check")"
