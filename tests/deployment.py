@@ -291,6 +291,28 @@ def only_who_mounts_is_privileged(deployment, _):
     return wrong
 
 
+def metrics_are_served(deployment, _):
+    """By every skycap, at a port that is named for Prometheus, and ready is what /healthz says."""
+    wrong = []
+    for where, _, _, container in deployment.containers():
+        if is_skycap(container):
+            port = (value_of(container["args"], "--http") or "").rpartition(":")[2]
+            if ("http", port) not in [(item["name"], str(item["containerPort"])) for item in container.get("ports", [])]:
+                wrong.append(f"{where}: no port http {port}")
+            if container["readinessProbe"].get("httpGet", {}).get("path") != "/healthz":
+                wrong.append(f"{where}: readiness is not /healthz")
+    ports = [item["containerPort"] for _, _, spec, container in deployment.containers() if spec.get("hostNetwork") for item in container.get("ports", [])]
+    return wrong + [f"the port {port} of the host is taken twice" for port in set(ports) if ports.count(port) > 1]
+
+
+def scrubs_are_seen(deployment, _):
+    """Who has a pool of its own reads what `btrfs scrub` of the host notes."""
+    return [f"{where}: /var/lib/btrfs is not that of the host, read-only" for where, _, spec, container in deployment.containers()
+            if is_skycap(container) and "node" in (value_of(container["args"], "--roles") or "") and not value_of(container["args"], "--connections")
+            and (place_of(spec, container, "/var/lib/btrfs") != ("host", "/var/lib/btrfs")
+                 or not all(mount.get("readOnly") for mount in container["volumeMounts"] if mount["mountPath"] == "/var/lib/btrfs"))]
+
+
 def volumes_that_follow_are_attached(deployment, _):
     """Attaching moves them: the driver asks for it, a sidecar does it, and may."""
     wrong = [] if deployment.has("StorageClass", "skycap-follow") else ["there is no class skycap-follow"]
@@ -368,9 +390,13 @@ class Server:
         for argument in self.arguments:
             value = argument.partition("=")[2].removeprefix("unix://")
             if value.startswith(directory):
-                is_file = pathlib.Path(value).suffix in (".sock", ".crt", ".key")
+                is_file = pathlib.Path(value).suffix in (".sock", ".crt", ".key") or pathlib.Path(value).name == "token"
                 (pathlib.Path(value).parent if is_file else pathlib.Path(value)).mkdir(parents=True, exist_ok=True)
         self.make_certificates()
+        token = value_of(self.arguments, "--http-token-file")
+        if token:
+            pathlib.Path(token).touch(0o600)
+            pathlib.Path(token).write_text("a-token-of-this-test")
         connections = value_of(self.arguments, "--connections")
         if connections:
             for name, text in deployment.of("ConfigMap")[0]["data"].items():
@@ -449,7 +475,7 @@ class Report:
 
 FACTS = (flags_exist, sidecars_are_known, images_are_of_this_version, driver_names_agree, names_of_rights_agree, leases_are_those_of_the_driver, tokens_are_for_sidecars,
          sockets_agree, paths_of_arguments_are_mounted, volumes_and_mounts_agree, what_is_referred_to_exists, services_lead_to_pods, selectors_match,
-         only_who_mounts_is_privileged, volumes_that_follow_are_attached, attributes_can_be_changed)
+         only_who_mounts_is_privileged, metrics_are_served, scrubs_are_seen, volumes_that_follow_are_attached, attributes_can_be_changed)
 
 
 def check_running(report, deployment, program, server, directory):

@@ -16,10 +16,10 @@ else
 fi
 after_servers() { undo_storage "$SKYCAP_TMP" || true; }
 
-# deployment NAME SOCKET: its own files, and those that all have.
+# deployment NAME SOCKET [DIRECTORY]: its own files, and those that all have.
 deployment() {
     local objects=$SKYCAP_TMP/$1.json
-    "$PEERS/manifest-objects" "$manifests"/common/*.yaml "$manifests/$1"/*.yaml "$manifests"/snapshots/*.yaml >"$objects" 2>"$SKYCAP_TMP/$1.errors" ||
+    "$PEERS/manifest-objects" "$manifests"/common/*.yaml "${3:-$manifests/$1}"/*.yaml "$manifests"/snapshots/*.yaml >"$objects" 2>"$SKYCAP_TMP/$1.errors" ||
         fail "$1: $(cat "$SKYCAP_TMP/$1.errors")"
     echo "# $1: $(wc -l <"$objects") objects"
     "$SKYCAP_ROOT/tests/deployment.py" "$SKYCAP" "$objects" "$2" "$SKYCAP_TMP/$1" || failed=$((failed + 1))
@@ -32,6 +32,19 @@ mkdir "$SKYCAP_TMP/connections"
 echo "driver: local" >"$SKYCAP_TMP/connections/nas.yaml"
 start_skycap_at "$SKYCAP_TMP/split.sock" --connections "$SKYCAP_TMP/connections"
 deployment split "$SOCKET"
+split=$SOCKET
+
+# with_page NAME: its files as docs/deploy.md changes them for the page.
+with_page() {
+    mkdir "$SKYCAP_TMP/$1-files"
+    cp "$manifests/$1"/*.yaml "$SKYCAP_TMP/$1-files/"
+    sed -i 's/# PAGE: //' "$SKYCAP_TMP/$1-files"/*.yaml
+    grep -q -- '^ *- --http-token-file=' "$SKYCAP_TMP/$1-files"/*.yaml || fail "$1: nothing to change for the page"
+}
+with_page headless
+deployment headless-page "$SKYCAP_TMP/csi.sock" "$SKYCAP_TMP/headless-files"
+with_page split
+deployment split-page "$split" "$SKYCAP_TMP/split-files"
 
 # Strict: each of these mistakes is an error.
 for mistake in 's/attachRequired: true/attachRequred: true/' 's/attachRequired: true/attachRequired: 1.5/' 's/^kind: CSIDriver/kind: CSIDrivers/' \

@@ -43,6 +43,15 @@ check "number of objects" "$(wc -l <"$SKYCAP_TMP/default.objects")" "$(wc -l <"$
 check "objects" "$(diff "$SKYCAP_TMP/plain.objects" "$SKYCAP_TMP/default.objects" | cut -c 1-300 | head -n 20)" ""
 check "the chart's version" "$("$SKYCAP" version | cut -d " " -f 2)" "$(sed -n "s/^appVersion: //p" "$chart/Chart.yaml")"
 
+# With the page, which is lines with PAGE in the manifests.
+mkdir "$SKYCAP_TMP/paged"
+cp "$manifests"/headless/*.yaml "$SKYCAP_TMP/paged/"
+sed -i 's/# PAGE: //' "$SKYCAP_TMP"/paged/*.yaml
+render page --set page.secretName=skycap-page
+objects_of paged "$manifests"/common/*.yaml "$SKYCAP_TMP"/paged/*.yaml "$manifests"/snapshots/*.yaml
+check "objects with the page" "$(diff "$SKYCAP_TMP/paged.objects" "$SKYCAP_TMP/page.objects" | cut -c 1-300 | head -n 20)" ""
+check "the page's token" "$(grep -c -- --http-token-file "$SKYCAP_TMP/page.objects")" 1
+
 render other --set 'extraArgs={--pool-device=/dev/sdb}' --set kubeletDirectory=/data/kubelet --set image.tag=9.9.9 --set snapshotClasses.enabled=false \
     --set 'storageClasses[0].name=only'
 node='next(line for line in lines if line["kind"] == "DaemonSet")["spec"]["template"]["spec"]["containers"][0]'

@@ -15,8 +15,8 @@ pods_of() {
 for file in "$SKYCAP_ROOT"/deploy/kubernetes/*/*.yaml; do
     pods_of "$file"
 done >"$SKYCAP_TMP/apps"
-mapfile -t serving < <(grep ' skycap:http:' "$SKYCAP_TMP/apps" | cut -d ' ' -f 1 | sort)
-[ "${#serving[@]}" -ge 2 ] || fail "no pods serve metrics: $(cat "$SKYCAP_TMP/apps")"
+mapfile -t serving < <(sed -nE 's/^([a-z-]+) .*skycap:http:([0-9]+).*/\1 10.0.0.1:\2 skycap/p' "$SKYCAP_TMP/apps" | sort)
+[ "${#serving[@]}" -ge 4 ] || fail "no pods serve metrics: $(cat "$SKYCAP_TMP/apps")"
 
 # Debian's Prometheus knows nothing of Kubernetes: the targets that it would find, one for each port of a pod, are given with their labels.
 scrape=$SKYCAP_ROOT/deploy/prometheus/scrape-kubernetes.yaml
@@ -46,5 +46,4 @@ for each in json.load(open(sys.argv[1])):
     if each["labels"]:
         print(each["labels"]["instance"].removeprefix("worker-1/"), each["labels"]["__address__"], each["labels"]["job"])
 P
-expect_equal "pods that are read" "$(cut -d ' ' -f 1 "$SKYCAP_TMP/targets" | sort | xargs)" "${serving[*]}"
-expect_equal "where" "$(cut -d ' ' -f 2- "$SKYCAP_TMP/targets" | sort -u)" "10.0.0.1:9808 skycap"
+expect_equal "pods that are read, where, and their job" "$(sort "$SKYCAP_TMP/targets")" "$(printf '%s\n' "${serving[@]}")"
