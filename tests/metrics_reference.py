@@ -4,6 +4,7 @@
     python3 metrics_reference.py pages docs/metrics.md PAGE...   names, types and labels of the pages' metrics are those of the tables
     python3 metrics_reference.py uses docs/metrics.md FILE...    the files name only metrics that are in the tables
     python3 metrics_reference.py alerts RULES docs/alerts.md     each alert has its heading, and each heading its alert
+    python3 metrics_reference.py cases RULES TESTS...            each alert begins in one of the tests of promtool
     python3 metrics_reference.py expressions DASHBOARD           prints the dashboard's expressions, with its variable filled in
 """
 import json
@@ -105,6 +106,13 @@ def compare_alerts(rules, document):
     return problems, len(alerts)
 
 
+def compare_cases(rules, tests):
+    alerts = re.findall(r"- alert: (\w+)", open(rules, encoding="utf-8").read())
+    beginning = {alert for path in tests
+                 for alert in re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels:", open(path, encoding="utf-8").read())}
+    return [f"{alert} begins in no test" for alert in alerts if alert not in beginning], len(alerts)
+
+
 def main():
     command, *paths = sys.argv[1:]
     if command == "expressions":
@@ -112,7 +120,7 @@ def main():
             for target in panel.get("targets", []):
                 print(target["expr"].replace("$instance", ".+"))
         return
-    compare = {"pages": compare_pages, "uses": compare_uses}.get(command)
+    compare = {"pages": compare_pages, "uses": compare_uses, "cases": compare_cases}.get(command)
     problems, count = compare(paths[0], paths[1:]) if compare else compare_alerts(*paths)
     print(*problems, sep="\n")
     if problems or not count:
