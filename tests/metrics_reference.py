@@ -5,9 +5,11 @@
     python3 metrics_reference.py uses docs/metrics.md FILE...    the files name only metrics that are in the tables
     python3 metrics_reference.py alerts RULES docs/alerts.md     each alert has its heading, and each heading its alert
     python3 metrics_reference.py cases RULES TESTS...            each alert begins in one of the tests of promtool
+    python3 metrics_reference.py kinds docs/metrics.md src       its kinds of operations are those that the program resumes, and all are counted
     python3 metrics_reference.py expressions DASHBOARD           prints the dashboard's expressions, with its variable filled in
 """
 import json
+import pathlib
 import re
 import sys
 
@@ -113,6 +115,28 @@ def compare_cases(rules, tests):
     return [f"{alert} begins in no test" for alert in alerts if alert not in beginning], len(alerts)
 
 
+def compare_kinds(reference, folders):
+    """Each kind stands in a table of struct ops_kind, as a macro."""
+    texts = [path.read_text(encoding="utf-8") for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.[ch]"))]
+    whole = "\n".join(texts)
+    limit = int(re.search(r"#define OPS_MOST_KINDS (\d+)", whole)[1])
+    known = set()
+    for text in texts:
+        for table in re.findall(r"struct ops_kind \w+\[\] = \{(.*?)\};", text, re.S):
+            for name in re.findall(r"\{(\w+),", table):
+                macro = rf'#define {name} "([a-z-]+)"'
+                known.add((re.search(macro, text) or re.search(macro, whole))[1])  # the file's own before that of a header
+    paragraph = re.search(r"^Kinds of operations: (.*?)\. If there are ever more than (\d+) kinds", open(reference, encoding="utf-8").read(), re.M | re.S)
+    if not paragraph:
+        return [f"{reference} does not list the kinds of operations"], 0
+    told = set(re.findall("`([a-z-]+)`", paragraph[1]))
+    problems = [f"{kind} is in {reference}, and the program has none" for kind in sorted(told - known)]
+    problems += [f"{kind} is not in {reference}" for kind in sorted(known - told)]
+    if int(paragraph[2]) != limit or len(known) > limit:
+        problems.append(f"{len(known)} kinds, of which {limit} are counted one by one, and {reference} says {paragraph[2]}")
+    return problems, len(known)
+
+
 def main():
     command, *paths = sys.argv[1:]
     if command == "expressions":
@@ -120,7 +144,7 @@ def main():
             for target in panel.get("targets", []):
                 print(target["expr"].replace("$instance", ".+"))
         return
-    compare = {"pages": compare_pages, "uses": compare_uses, "cases": compare_cases}.get(command)
+    compare = {"pages": compare_pages, "uses": compare_uses, "cases": compare_cases, "kinds": compare_kinds}.get(command)
     problems, count = compare(paths[0], paths[1:]) if compare else compare_alerts(*paths)
     print(*problems, sep="\n")
     if problems or not count:

@@ -158,7 +158,7 @@ bool ops_is_stalled(const operation_record *operation);
 /* Logs those that have stalled, each time once. To be called from time to time. */
 void ops_log_stalled(struct ops *ops);
 
-#define OPS_MOST_KINDS 12      /* that are counted one by one */
+#define OPS_MOST_KINDS 16      /* that are counted one by one */
 #define OPS_KIND_SIZE 32       /* with the NUL */
 #define OPS_OTHER_KIND "other" /* what all others are counted as */
 

@@ -60,7 +60,7 @@ struct ops {
     struct ops_ended ended[OPS_MOST_KINDS + 1]; /* the last one: of all other kinds */
     size_t kind_count;                          /* in `ended` */
     uint64_t swept_ms;                          /* when the last sweep began; 0: never */
-    const char *known[16];                      /* kinds that this version can resume */
+    const char *known[OPS_MOST_KINDS];          /* kinds that this version can resume */
     size_t known_count;
 };
 

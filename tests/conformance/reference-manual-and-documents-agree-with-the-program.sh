@@ -22,4 +22,9 @@ if [ -z "$missing" ]; then
 else
     skips 1 "packages of the tests are not installed: $missing"
 fi
+if output=$(/usr/bin/python3 "$SKYCAP_ROOT/tests/metrics_reference.py" kinds "$SKYCAP_ROOT/docs/metrics.md" "$SKYCAP_ROOT/src" 2>&1); then
+    passes "kinds of operations"
+else
+    fails "kinds of operations" "$output"
+fi
 finish
