@@ -5,6 +5,7 @@
 #   V=1           show the output of every test
 #   SAN=address   build and test with AddressSanitizer and UBSan; SAN=thread with ThreadSanitizer
 #   CC=clang      another compiler; each combination has its own build directory
+#   HTTP=:9808    where `make run` serves the page; FLAGS= has more flags of it
 #   DEPS=no       do not look for Debian packages (they are there, or this is another system)
 
 SAN ?=
@@ -14,6 +15,8 @@ DEPS ?= yes
 DESTDIR ?=
 PREFIX ?= /usr/local
 SECONDS ?= 300
+HTTP ?= 127.0.0.1:0
+FLAGS ?=
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -52,7 +55,8 @@ build: $(BUILD)/build.ninja ## build the program and its tests in build/
 run: build ## build, then serve CSI on run/csi.sock with data in run/data (Ctrl-C stops it)
 	@[ "$$(id -u)" != 0 ] || { $(NEED) run; }
 	@mkdir -p run
-	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --http 127.0.0.1:0 --greet
+	@[ -s run/token ] || (umask 077; head -c 24 /dev/urandom | base64 >run/token)
+	$(BUILD)/skycap serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --http $(HTTP) --http-token-file run/token --greet $(FLAGS)
 
 test: build ## build, then run every test that can run here
 	@$(NEED) test

@@ -63,6 +63,9 @@ print_page(const struct process *process, const struct serve_settings *settings)
     printf("  %-8shttp://%s%s%s:%u%s\n", has_page ? "page" : "metrics", has_colon ? "[" : "",
            address.host[0] ? address.host : "localhost", has_colon ? "]" : "",
            http_port(process->http), has_page ? "/" : "/metrics");
+    if (process->http_token)
+        printf("  %-8s%s (the page asks for it before it changes things)\n", "token",
+               settings->http_token_file);
 }
 
 /* Commands find the default socket, and that of `make run` in its directory, by themselves. */

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make run` says on stdout: where the socket, the data and the page are, and a next command, which works. A service manager's log has none of it.
+# What `make run` says on stdout: where the socket, the data, the page and its token are, and a next command, which works. A service manager's log has none of it.
 source "$(dirname "$0")/../lib.sh"
 
-grep -q 'serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --http 127.0.0.1:0 --greet$' "$SKYCAP_ROOT/Makefile" || fail "make run serves otherwise than this test"
+grep -q 'serve --endpoint unix://$(CURDIR)/run/csi.sock --data run/data --http $(HTTP) --http-token-file run/token --greet $(FLAGS)$' "$SKYCAP_ROOT/Makefile" ||
+    fail "make run serves otherwise than this test"
 mkdir -p "$SKYCAP_TMP/run"
 cd "$SKYCAP_TMP" || exit
+bash -c "$(sed -n 's/^\t@\(.*>run\/token)\)$/\1/p' "$SKYCAP_ROOT/Makefile")"
+expect_equal "the mode of the token" "$(stat -c %a run/token)" 600
 
 # serve NAME COMMAND...: starts it, and waits until it answers; NAME.out has its stdout.
 serve() {
@@ -20,7 +23,8 @@ serve() {
 }
 greeted() { exec "$SKYCAP" "$@" --greet; }
 
-serve run/csi greeted
+with_token() { greeted "$@" --http-token-file run/token; }
+serve run/csi with_token
 wait_for 5 grep -q 'Try next' run/csi.out || fail "no greeting: $(cat run/csi.out)"
 next=$(tail -n 1 run/csi.out | grep 'volume create' || sed -n '/Try next/{n;p}' run/csi.out)
 head -n 1 run/csi.out | grep -qE '^Skycap [0-9.]+ is ready\. Ctrl-C stops it; volumes stay\.$' || fail "first line: $(head -n 1 run/csi.out)"
@@ -28,7 +32,11 @@ grep -qE "^  socket +unix:(//)?$SOCKET$" run/csi.out || fail "no socket: $(cat r
 grep -qE "^  data +$SKYCAP_TMP/run/csi.data \(dir, [0-9.]+ [A-Z]iB free\)$" run/csi.out || fail "no data: $(cat run/csi.out)"
 page=$(sed -nE 's/^  page +(http.*)/\1/p' run/csi.out)
 curl -sf -o page.out "$page" || fail "the page $page does not answer"
-[ "$(wc -l <run/csi.out)" -le 7 ] || fail "the greeting is long: $(cat run/csi.out)"
+grep -qE '^  token +run/token ' run/csi.out || fail "no token: $(cat run/csi.out)"
+delete=(-X POST -H "Content-Type: application/json" -d '{"id":"v:local/none"}' -s -o deleted.out -w '%{http_code}' "${page}api/v1/volumes/delete")
+expect_equal "a change without the token" "$(curl "${delete[@]}")" 401
+[ "$(curl -H "Authorization: Bearer $(cat run/token)" "${delete[@]}")" != 401 ] || fail "the token is wrong: $(cat deleted.out)"
+[ "$(wc -l <run/csi.out)" -le 8 ] || fail "the greeting is long: $(cat run/csi.out)"
 ! grep -q -- --endpoint <<<"$next" || fail "commands find the socket of make run by themselves: $next"
 if [ "$(id -u)" = 0 ]; then
     expect_equal "the next command" "${next#  }" "$SKYCAP volume create hello --size 1Gi --publish /mnt/hello"
@@ -42,7 +50,7 @@ grep -qE -- "volume create .* --endpoint unix:(//)?$SOCKET$" other.out || fail "
 
 HTTP=0.0.0.0:0 serve everywhere greeted
 wait_for 5 grep -q 'Try next' everywhere.out || fail "no greeting"
-! grep -q '^  page' everywhere.out || fail "it names a page that it does not serve: $(cat everywhere.out)"
+! grep -qE '^  (page|token)' everywhere.out || fail "it names a page that it does not serve: $(cat everywhere.out)"
 curl -sf -o metrics.out "$(sed -nE 's/^  metrics +(http.*)/\1/p' everywhere.out)" || fail "the metrics do not answer: $(cat everywhere.out)"
 stop_server "$SERVER"
 
