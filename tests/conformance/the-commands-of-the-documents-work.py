@@ -4,7 +4,8 @@
 
 Each document is followed in a new folder with a server by `make run`. A command is a line of an indented block that
 begins with `# ` (the prompt of root); the lines below it, up to the next command or the end of the block, are its output.
-A command without output may print anything. Ids, times and the folder are not compared. With --print, the blocks are
+A command without output may print anything. Where the text says "Press Ctrl-C in the first terminal", the server is
+stopped so. Ids, times and the folder are not compared. With --print, the blocks are
 printed with the real output, to be put into the document. With --record FILE, the session of the README is drawn
 there: docs/session.svg is made so.
 """
@@ -30,6 +31,7 @@ BUILD = pathlib.Path(os.environ.get("SKYCAP_BUILD", ROOT / "build")).resolve()
 DOCUMENTS = {"README.md": "## Quick start", "docs/getting-started.md": "# Getting started",
              "docs/running.md": "## Rehearsal"}
 PROMPT = "    # "
+STOP, CTRL_C = "Press Ctrl-C in the first terminal", "Ctrl-C"
 SECONDS = 60 * int(os.environ.get("TIME_FACTOR") or 1)
 END = "--end-of-command--"
 NODE = "worker"  # the name of the machine in the documents
@@ -47,6 +49,9 @@ def read_commands(document, heading):
             found.append((command, []))
         elif is_inside and line.startswith("    ") and found and found[-1][1] is not None:
             found[-1][1].append(line[4:].rstrip())
+        elif is_inside and line.startswith(STOP):
+            found.append((CTRL_C, []))
+            found.append((None, None))
         elif found and line.strip():
             found.append((None, None))  # prose: what is indented below it belongs to no command
     return [pair for pair in found if pair[0]]
@@ -102,6 +107,17 @@ class Folder:
         watchdog.cancel()
         return -1, output
 
+    def press_ctrl_c(self):
+        """The terminal interrupts make and the server. Make has no exit code then that would tell of the server, but its log does."""
+        os.killpg(self.server.pid, signal.SIGINT)
+        self.server.wait(SECONDS)
+        self.log.seek(0)
+        text = self.log.read()
+        return (0, "") if "ending signal=Interrupt" in text else (1, text)
+
+    def perform(self, command):
+        return {"make run": lambda: (0, ""), CTRL_C: self.press_ctrl_c}.get(command, lambda: self.run(command))()
+
     def end(self):
         """Whatever a document has left published goes, too, and so do servers that it has started."""
         self.shell.stdin.close()
@@ -111,7 +127,8 @@ class Folder:
         pool = str(self.path / "run/data/pool")
         for mount in sorted(mounts() - self.mounts_before - {pool}, reverse=True):
             subprocess.run(["umount", mount], check=False)
-        os.killpg(self.server.pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.server.pid, signal.SIGTERM)
         self.server.wait(SECONDS)
         if pool in mounts():
             subprocess.run(["umount", pool], check=True)
@@ -126,7 +143,7 @@ def follow(document, heading, prints, session):
             folder.wait_until_ready()
             for command, shown in read_commands(document, heading):
                 begun = time.monotonic()
-                code, output = (0, "") if command == "make run" else folder.run(command)
+                code, output = folder.perform(command)
                 session.append((command, output.replace(name, "/root/skycap"), time.monotonic() - begun))
                 if prints:
                     print(PROMPT + command, *("    " + line for line in output.splitlines()), sep="\n")
@@ -160,7 +177,7 @@ def main():
     if "--record" in sys.argv:
         session = []
         follow("README.md", DOCUMENTS["README.md"], False, session)
-        shown = [step for step in session if step[0] != "make run"]
+        shown = [step for step in session if step[0] not in ("make run", CTRL_C)]
         pathlib.Path(sys.argv[sys.argv.index("--record") + 1]).write_text(session_picture.draw(shown, "skycap"))
         return
     counts = [follow(document, heading, prints, []) for document, heading in DOCUMENTS.items()]
