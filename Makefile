@@ -6,6 +6,7 @@
 #   SAN=address   build and test with AddressSanitizer and UBSan; SAN=thread with ThreadSanitizer
 #   CC=clang      another compiler; each combination has its own build directory
 #   HTTP=:9808    where `make run` serves the page; FLAGS= has more flags of it
+#   IMAGE=name    of `make image`, with the registry: registry.example.com/skycap
 #   DEPS=no       do not look for Debian packages (they are there, or this is another system)
 
 SAN ?=
@@ -15,6 +16,7 @@ DEPS ?= yes
 DESTDIR ?=
 PREFIX ?= /usr/local
 SECONDS ?= 300
+IMAGE ?= skycap
 HTTP ?= 127.0.0.1:0
 FLAGS ?=
 
@@ -40,7 +42,7 @@ MESON_OPTIONS := -Dbuildtype=debugoptimized $(if $(SAN),$(SANITIZE_$(SAN)) -Db_l
 NEED := [ '$(DEPS)' = no ] || tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test sanitize fresh kubernetes check bench demo fuzz deb install clean deps packages
+.PHONY: help build run test sanitize fresh kubernetes check bench demo fuzz deb image install clean deps packages
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 help: ## list the targets
@@ -94,6 +96,13 @@ fuzz: packages ## fuzz every target for SECONDS (300) each
 
 deb: build ## make the Debian package skycap_VERSION_ARCHITECTURE.deb
 	@tools/make-deb $(BUILD)
+
+# The version is that of meson.build.
+image: ## build the container images IMAGE:VERSION and IMAGE-velero:VERSION with podman or docker
+	@tool=$$(command -v podman || command -v docker) || { echo "make image needs podman or docker" >&2; exit 2; }; \
+	    version=$$(sed -n "s/^  version : '\(.*\)',/\1/p" meson.build); \
+	    "$$tool" build -f deploy/Containerfile -t "$(IMAGE):$$version" . && \
+	    "$$tool" build -f deploy/Containerfile --target velero -t "$(IMAGE)-velero:$$version" .
 
 install: build ## install under PREFIX (/usr/local), inside DESTDIR if given
 	@meson configure $(BUILD) -Dprefix='$(PREFIX)'
