@@ -29,7 +29,10 @@ await check('a repository shows its exports and when a drill succeeded', async (
     await offsite.getByText('Exports in offsite').click();
     for (const name of ['website-monday', 'website-tuesday', 'orders-monday', 'orders-tuesday'])
         await row(name).waitFor();
-    expect(!(await offsite.innerText()).includes('never tried'), 'it does not know of the drill');
+    for (const label of ['Last export', 'Last good drill']) {
+        const shown = await offsite.locator('.tile').filter({ hasText: label }).innerText();
+        expect(/ago|just now/.test(shown), `the tile shows no age: ${shown}`);
+    }
 });
 
 await check('a repository that cannot be used says why', async () => {
