@@ -55,6 +55,11 @@ await check('without a token nothing can be changed', async () => {
         );
 });
 
+await check('a volume without a limit is called unlimited, in the list and beside it', async () => {
+    await volumes.getByRole('row').filter({ hasText: 'large' }).getByText('unlimited').waitFor();
+    await detail.locator('dd').getByText('unlimited', { exact: true }).waitFor();
+});
+
 await check("a token that is not the server's is refused", async () => {
     await page.getByRole('button', { name: 'Read only' }).click();
     await dialog.getByLabel('Token', { exact: true }).fill('not-the-token-of-this-server');
@@ -94,6 +99,15 @@ await check('a snapshot is taken and appears in the lineage', async () => {
     await detail.getByRole('button', { name: 'Snapshot' }).click();
     await answer('Take the snapshot', { Name: 'website-monday' });
     await lineage.getByRole('link', { name: 'website-monday' }).waitFor();
+});
+
+await check('a volume without a limit is larger than all others', async () => {
+    await page.getByLabel('Search volumes').fill('');
+    await volumes.getByRole('button', { name: 'Size' }).click();
+    const second = volumes.locator('[aria-rowindex="3"]');
+    await second.filter({ hasText: 'large' }).waitFor();
+    await volumes.getByRole('button', { name: 'Name' }).click();
+    await openVolume('website');
 });
 
 await check('a clone of the volume appears in the lineage', async () => {

@@ -2,7 +2,7 @@
 // The page: its state, where it is, what it shows, and what changes it.
 import { h, make, render } from './dom.js';
 import { call, follow, token } from './api.js';
-import { bytes, count, fullTime, timeText } from './format.js';
+import { NONE, bytes, count, fullTime, size, timeText } from './format.js';
 import { icon, operationTitle, plural, tone } from './parts.js';
 import { List, reload } from './list.js';
 import { Detail } from './detail.js';
@@ -228,12 +228,12 @@ function go(hash) {
 // ---- lists ----
 
 const by = (name) => (row) => row[name] || '';
-const sized = {
+const sized = (text) => ({
     key: 'sizeBytes',
     label: 'Size',
     isNumber: true,
-    text: (row) => bytes(row.sizeBytes),
-};
+    text: (row) => text(row.sizeBytes),
+});
 const made = {
     key: 'createdMs',
     label: 'Made',
@@ -251,7 +251,7 @@ const listColumns = {
             tone: () => 'name',
             title: (row) => `${row.name} (${row.id})`,
         },
-        sized,
+        sized(size),
         { key: 'type', label: 'Type', text: by('type') },
         { key: 'node', label: 'Node', text: by('node') },
         {
@@ -271,7 +271,7 @@ const listColumns = {
             tone: () => 'name',
             title: (row) => `${row.name} (${row.id})`,
         },
-        sized,
+        sized((value) => (value > 0 ? bytes(value) : NONE)),
         { key: 'type', label: 'Type', text: by('type') },
         { key: 'volumeName', label: 'Of volume', text: by('volumeName') },
         { key: 'node', label: 'Node', text: by('node') },

@@ -41,10 +41,10 @@ export function icon(path) {
 
 // How much of something is used, as a bar with its text.
 export function usage(used, size, label) {
-    const known = typeof used === 'number' && size > 0;
-    const percent = known ? Math.min(100, Math.max(0, (100 * used) / size)) : 0;
+    if (typeof used !== 'number') return NONE;
+    if (!(size > 0)) return bytes(used);
+    const percent = Math.min(100, Math.max(0, (100 * used) / size));
     const level = percent >= 90 ? 'bad' : percent >= 75 ? 'wait' : 'good';
-    if (!known) return NONE;
     return h(
         'div',
         { class: 'usage' },
