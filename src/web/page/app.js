@@ -13,6 +13,7 @@ const POLL_MS = 5000; // for what the server does not announce
 const SEARCH_DELAY_MS = 120;
 const NEWS_MS = 6000;
 const MOST_NEWS = 3;
+const EXPORTS_SHOWN = 200; // at first, and each time that more are asked for
 
 const $ = (id) => document.getElementById(id);
 
@@ -30,7 +31,7 @@ const state = {
     repositories: null,
     latencies: null,
     operations: [],
-    exports: {},
+    exports: {}, // of the repositories whose lists are open: { all: newest first, or null, shown: how many }
     errors: {},
 };
 
@@ -168,23 +169,36 @@ function onLive(live, error, seconds) {
     }
 }
 
+// A call while it loads makes it load once more afterwards.
 async function loadExports(name) {
-    try {
-        const list = [];
-        let after = '';
-        do {
-            const page = await call(
-                `exports?repository=${encodeURIComponent(name)}&after=${encodeURIComponent(after)}`,
-            );
-            list.push(...page.exports);
-            after = page.next;
-        } while (after);
-        state.exports[name] = list;
-        delete state.errors[`exports ${name}`];
-    } catch (error) {
-        state.errors[`exports ${name}`] = error.message;
+    const open = state.exports[name];
+    open.again = true;
+    if (open.isLoading) return;
+    open.isLoading = true;
+    while (open.again) {
+        open.again = false;
+        try {
+            open.all = await readExports(name);
+            open.error = '';
+        } catch (error) {
+            open.error = error.message;
+        }
+        draw();
     }
-    draw();
+    open.isLoading = false;
+}
+
+async function readExports(name) {
+    const list = [];
+    let after = '';
+    do {
+        const page = await call(
+            `exports?repository=${encodeURIComponent(name)}&after=${encodeURIComponent(after)}`,
+        );
+        list.push(...page.exports);
+        after = page.next;
+    } while (after);
+    return list.reverse();
 }
 
 // ---- actions ----
@@ -209,8 +223,14 @@ const actions = {
         go(`#/volumes/${encodeURIComponent(answer.id)}`);
     },
     toggleExports(name, isOpen) {
-        if (isOpen) loadExports(name);
-        else delete state.exports[name];
+        delete state.exports[name];
+        if (!isOpen) return;
+        state.exports[name] = { all: null, shown: EXPORTS_SHOWN, error: '' };
+        loadExports(name);
+    },
+    showMoreExports(name) {
+        state.exports[name].shown += EXPORTS_SHOWN;
+        draw();
     },
 };
 

@@ -226,7 +226,6 @@ const exportColumns = [
 ];
 
 function repository(state, item, actions) {
-    const list = state.exports[item.name];
     return h(
         'article',
         { class: 'repository', key: item.name },
@@ -254,17 +253,38 @@ function repository(state, item, actions) {
             'details',
             { ontoggle: (event) => actions.toggleExports(item.name, event.target.open) },
             h('summary', null, `Exports in ${item.name}`),
-            list
-                ? table(
-                      `Exports in ${item.name}`,
-                      exportColumns,
-                      list,
-                      (one) => one.id,
-                      'It holds no exports.',
-                  )
-                : h('p', { class: 'empty' }, state.errors[`exports ${item.name}`] || 'Loading …'),
+            exportList(item.name, state.exports[item.name], actions),
         ),
     );
+}
+
+function exportList(name, open, actions) {
+    if (!open?.all) return h('p', { class: 'empty' }, open?.error || 'Loading …');
+    return [
+        open.error && h('p', { class: 'trouble' }, open.error),
+        table(
+            `Exports in ${name}`,
+            exportColumns,
+            open.all.slice(0, open.shown),
+            (one) => one.id,
+            'It holds no exports.',
+        ),
+        open.all.length > open.shown &&
+            h(
+                'div',
+                { class: 'more' },
+                h(
+                    'span',
+                    { class: 'quiet' },
+                    `The newest ${count(open.shown)} of ${count(open.all.length)}.`,
+                ),
+                h(
+                    'button',
+                    { type: 'button', class: 'small', onclick: () => actions.showMoreExports(name) },
+                    'Show more',
+                ),
+            ),
+    ];
 }
 
 function repositories(state, actions) {
