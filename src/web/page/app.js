@@ -108,12 +108,11 @@ function refreshAll() {
 }
 
 let listsLoaded = false;
-let waitingKinds = new Set(); // changed while nobody looked
 
+// While nobody looks nothing is loaded: everything is, when the stream begins again.
 function loadLists(kinds) {
     listsLoaded = true;
-    if (document.hidden) kinds.forEach((kind) => waitingKinds.add(kind));
-    else reload(kinds);
+    if (!document.hidden) reload(kinds);
 }
 
 function onChanged(what) {
@@ -156,6 +155,9 @@ function onLive(live, error, seconds) {
     if (live === 'live') {
         Object.assign(state, { isLive: true, isLost: false, lastNews: Date.now() });
         refreshAll();
+    } else if (live === 'paused') {
+        state.isLive = false;
+        draw();
     } else {
         const since = state.isLost ? state.lost.since : state.lastNews;
         const isRefused = error?.status === 401 || error?.status === 403;
@@ -539,11 +541,11 @@ function nextTheme() {
 const lists = {};
 const detail = new Detail($('detail'), { state, actions }, closeDetail);
 for (const kind of ['volumes', 'snapshots']) lists[kind] = makeList(kind);
-const reconnect = follow(onEvent, onLive);
+const stream = follow(onEvent, onLive, document.hidden);
 
 $('token').onclick = () =>
     askToken(state.overview, () => {
-        reconnect();
+        stream.again();
         refresh('overview');
     });
 $('theme').onclick = nextTheme;
@@ -557,11 +559,7 @@ document.onkeydown = (event) => {
     event.preventDefault();
     lists[state.view].searchBox.focus();
 };
-document.onvisibilitychange = () => {
-    if (document.hidden) return;
-    if (waitingKinds.size > 0) reload([...waitingKinds]);
-    waitingKinds = new Set();
-};
+document.onvisibilitychange = () => stream.pause(document.hidden);
 window.onhashchange = route;
 setInterval(() => {
     if (state.isLive && !document.hidden)
