@@ -144,6 +144,15 @@ await check('a move shows its progress', async () => {
     await page.waitForFunction(() =>
         /iB\/s/.test(document.querySelector('#view tbody')?.textContent ?? ''),
     );
+    const edges = await page
+        .locator('#view table')
+        .evaluateAll((tables) =>
+            tables.map((one) =>
+                [...one.querySelectorAll('th')].map((cell) => cell.getBoundingClientRect().left),
+            ),
+        );
+    expect(edges.length === 2, `there are ${edges.length} tables`);
+    expect(String(edges[0]) === String(edges[1]), `columns begin at ${edges.join(' and at ')}`);
     await picture('operations');
 });
 
@@ -170,6 +179,19 @@ await check('a volume is deleted', async () => {
     await answer('Delete', {});
     await page.getByLabel('Search volumes').fill('website-restored');
     await volumes.getByText('Nothing fits the search.').waitFor();
+});
+
+await check('latencies of CSI calls come before those of the page', async () => {
+    await go('latencies');
+    const calls = (label) => page.getByRole('region', { name: label }).locator('tbody tr');
+    const first = calls('Calls for volumes and snapshots');
+    await first.filter({ hasText: 'CreateVolume' }).waitFor();
+    const services = await first.locator('small').allInnerTexts();
+    expect(
+        services.every((one) => /^csi\.v1\.(Controller|Node)$/.test(one)),
+        `services: ${services}`,
+    );
+    await calls('Other calls').filter({ hasText: 'Probe' }).waitFor();
 });
 
 for (const view of ['nodes', 'snapshots', 'latencies']) {

@@ -108,15 +108,25 @@ export function timeLeft(operation, isLive) {
         : duration(operation.secondsLeft);
 }
 
-// A table with a heading for each column: [{ label, isNumber, cell(row) }].
+// A table with a heading for each column: [{ label, isNumber, width, cell(row) }]. With widths, tables of the same columns
+// are aligned, whatever is in them; a column without one takes what is left.
 export function table(label, columns, rows, keyOf, empty) {
     if (rows.length === 0) return h('p', { class: 'empty' }, empty);
+    const hasWidths = columns.some(({ width }) => width);
     return h(
         'div',
         { class: 'table', role: 'region', 'aria-label': label, tabindex: 0 },
         h(
             'table',
-            null,
+            hasWidths ? { class: 'fixed' } : null,
+            hasWidths &&
+                h(
+                    'colgroup',
+                    null,
+                    columns.map(({ width }) =>
+                        h('col', { style: { width: width ? `${width}px` : 'auto' } }),
+                    ),
+                ),
             h(
                 'thead',
                 null,
