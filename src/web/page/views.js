@@ -125,11 +125,15 @@ function operationColumns(state, actions) {
                 operation.description && h('small', null, operation.description),
             ],
         },
-        { label: 'State', width: 110, cell: (operation) => badge(operation.state) },
-        { label: 'Node', width: 110, cell: (operation) => operation.node || NONE },
+        { label: 'State', width: 122, cell: (operation) => badge(operation.state) },
+        {
+            label: 'Node',
+            width: 96,
+            cell: ({ node }) => (node ? h('span', { title: node }, node) : NONE),
+        },
         {
             label: 'Progress',
-            width: 240,
+            width: 200,
             class: 'wide',
             cell: (operation) =>
                 operation.error ? trouble(operation.error) : progress(operation, state.isLive),
@@ -137,24 +141,24 @@ function operationColumns(state, actions) {
         {
             label: 'Rate',
             isNumber: true,
-            width: 104,
+            width: 108,
             cell: (operation) => rate(operation, state.isLive),
         },
         {
             label: 'Left',
             isNumber: true,
-            width: 110,
+            width: 106,
             cell: (operation) => timeLeft(operation, state.isLive),
         },
         {
             label: 'Begun',
             isNumber: true,
-            width: 96,
+            width: 90,
             cell: (operation) => time(operation.startedMs),
         },
         {
             label: '',
-            width: 90,
+            width: 88,
             cell: (operation) =>
                 state.canChange &&
                 operation.state === 'running' &&
