@@ -124,6 +124,19 @@ check_token(struct api_request *request)
     return NULL;
 }
 
+/*
+ * Browsers tell which site's page makes them ask, also where they send no Origin. Another site
+ * could read nothing, but hold all streams of events.
+ */
+static struct error *
+check_site(const struct http_request *http)
+{
+    const char *site = http->fetch_site;
+    if (!site || (strcmp(site, "cross-site") != 0 && strcmp(site, "same-site") != 0))
+        return NULL;
+    return error_new(CODE_PERMISSION_DENIED, "the request comes from the page of another site");
+}
+
 static struct error *
 check_change(const struct api_request *request)
 {
@@ -141,7 +154,9 @@ check_change(const struct api_request *request)
 static struct error *
 check_access(struct api_request *request)
 {
-    struct error *error = check_token(request);
+    struct error *error = check_site(request->http);
+    if (!error)
+        error = check_token(request);
     if (error)
         return error;
     if (request->http->method == HTTP_POST)

@@ -78,7 +78,7 @@ MUST_CHECK struct error *api_each_operation(struct api_request *request,
 /* The name of a volume or a snapshot, in the arena; "": it is unknown, or not told in a second. */
 const char *api_find_name(struct api *api, struct arena *arena, const char *id);
 
-/* ---- state: api_state.c ---- */
+/* ---- state ---- */
 
 /* Writes the member "degraded": what does not answer or cannot be used. */
 void api_print_degraded(struct api_request *request);

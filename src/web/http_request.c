@@ -140,6 +140,7 @@ take_field(struct fields *fields, const char *name, const char *value)
     } known[] = {
         {"Host", &request->host},
         {"Origin", &request->origin},
+        {"Sec-Fetch-Site", &request->fetch_site},
         {"Content-Type", &request->content_type},
         {"Authorization", &request->authorization},
         {"If-None-Match", &request->if_none_match},

@@ -26,6 +26,7 @@ struct http_request {
     unsigned minor;    /* of the version: 0 or 1 */
     const char *host;
     const char *origin;
+    const char *fetch_site; /* Sec-Fetch-Site */
     const char *content_type;
     const char *authorization;
     const char *accept_encoding;

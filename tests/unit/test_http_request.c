@@ -23,6 +23,7 @@ a_request_has_its_parts(void)
 {
     struct http_request request;
     succeed(parse("POST /api/v1/moves?a=b HTTP/1.1\r\nhost: 10.0.0.1:80\r\nORIGIN:http://x\r\n"
+                  "Sec-Fetch-Site: same-origin\r\n"
                   "Content-Type: application/json \t\r\nAuthorization: Bearer t\r\n"
                   "Content-Length: 65536\r\nIf-None-Match: \"1\"\r\nOther: \r\n\r\n",
                   &request));
@@ -31,6 +32,7 @@ a_request_has_its_parts(void)
     CHECK_TEXT(request.query, "a=b");
     CHECK_TEXT(request.host, "10.0.0.1:80");
     CHECK_TEXT(request.origin, "http://x");
+    CHECK_TEXT(request.fetch_site, "same-origin");
     CHECK_TEXT(request.content_type, "application/json");
     CHECK_TEXT(request.authorization, "Bearer t");
     CHECK_TEXT(request.if_none_match, "\"1\"");

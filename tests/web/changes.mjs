@@ -55,6 +55,11 @@ await check('without a token nothing can be changed', async () => {
         );
 });
 
+await check('a volume without a limit is called unlimited, in the list and beside it', async () => {
+    await volumes.getByRole('row').filter({ hasText: 'large' }).getByText('unlimited').waitFor();
+    await detail.locator('dd').getByText('unlimited', { exact: true }).waitFor();
+});
+
 await check("a token that is not the server's is refused", async () => {
     await page.getByRole('button', { name: 'Read only' }).click();
     await dialog.getByLabel('Token', { exact: true }).fill('not-the-token-of-this-server');
@@ -96,6 +101,15 @@ await check('a snapshot is taken and appears in the lineage', async () => {
     await lineage.getByRole('link', { name: 'website-monday' }).waitFor();
 });
 
+await check('a volume without a limit is larger than all others', async () => {
+    await page.getByLabel('Search volumes').fill('');
+    await volumes.getByRole('button', { name: 'Size' }).click();
+    const second = volumes.locator('[aria-rowindex="3"]');
+    await second.filter({ hasText: 'large' }).waitFor();
+    await volumes.getByRole('button', { name: 'Name' }).click();
+    await openVolume('website');
+});
+
 await check('a clone of the volume appears in the lineage', async () => {
     await detail.getByRole('button', { name: 'Clone' }).click();
     await answer('Clone', { Name: 'website-staging' });
@@ -130,6 +144,15 @@ await check('a move shows its progress', async () => {
     await page.waitForFunction(() =>
         /iB\/s/.test(document.querySelector('#view tbody')?.textContent ?? ''),
     );
+    const edges = await page
+        .locator('#view table')
+        .evaluateAll((tables) =>
+            tables.map((one) =>
+                [...one.querySelectorAll('th')].map((cell) => cell.getBoundingClientRect().left),
+            ),
+        );
+    expect(edges.length === 2, `there are ${edges.length} tables`);
+    expect(String(edges[0]) === String(edges[1]), `columns begin at ${edges.join(' and at ')}`);
     await picture('operations');
 });
 
@@ -156,6 +179,19 @@ await check('a volume is deleted', async () => {
     await answer('Delete', {});
     await page.getByLabel('Search volumes').fill('website-restored');
     await volumes.getByText('Nothing fits the search.').waitFor();
+});
+
+await check('latencies of CSI calls come before those of the page', async () => {
+    await go('latencies');
+    const calls = (label) => page.getByRole('region', { name: label }).locator('tbody tr');
+    const first = calls('Calls for volumes and snapshots');
+    await first.filter({ hasText: 'CreateVolume' }).waitFor();
+    const services = await first.locator('small').allInnerTexts();
+    expect(
+        services.every((one) => /^csi\.v1\.(Controller|Node)$/.test(one)),
+        `services: ${services}`,
+    );
+    await calls('Other calls').filter({ hasText: 'Probe' }).waitFor();
 });
 
 for (const view of ['nodes', 'snapshots', 'latencies']) {

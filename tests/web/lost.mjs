@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server ends and starts again, as the script does it when this one says so: lines on stdout, signals by files in the first argument.
 import fs from 'node:fs';
-import { expect, start } from './browser.mjs';
+import { base, expect, start, token } from './browser.mjs';
 
 const folder = process.argv[2];
 const { page, go, check, forgive, finish } = await start();
+const tabs = 8; // more than a browser has connections to one server
 
 async function tell(name) {
     fs.writeFileSync(`${folder}/${name}`, '');
@@ -28,6 +29,45 @@ await check('a list that cannot be loaded says why, and is loaded again', async 
     await go('volumes');
     await page.locator('#list-volumes .note').getByText('it is busy').waitFor();
     await page.locator('#list-volumes .note').getByText('There are no volumes yet.').waitFor();
+    await go('nodes');
+});
+
+// A headless browser hides no tab: this is what the page would see.
+function hide(tab, isHidden) {
+    return tab.evaluate((value) => {
+        Object.defineProperty(document, 'hidden', { configurable: true, value });
+        document.dispatchEvent(new Event('visibilitychange'));
+    }, isHidden);
+}
+
+await check('a hidden tab holds no stream, and shows what has changed when it is seen', async () => {
+    await go('volumes');
+    const ended = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/events'));
+    await hide(page, true);
+    await ended;
+    const answer = await page.request.post(`${base}/api/v1/volumes`, {
+        headers: { Authorization: `Bearer ${token}` },
+        data: { name: 'made-meanwhile', type: 'directory' },
+    });
+    expect(answer.ok(), `the server says ${answer.status()}`);
+    await hide(page, false);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('grid', { name: 'Volumes' }).getByText('made-meanwhile').waitFor();
+});
+
+await check(`${tabs} tabs of which one is seen do not starve each other`, async () => {
+    const others = [];
+    await hide(page, true);
+    while (others.length < tabs) {
+        const tab = await page.context().newPage();
+        others.push(tab);
+        await tab.goto(`${base}/#/nodes`);
+        await tab.getByText('Live', { exact: true }).waitFor();
+        await hide(tab, true);
+    }
+    for (const tab of others) await tab.close();
+    await hide(page, false);
+    await page.getByText('Live', { exact: true }).waitFor();
     await go('nodes');
 });
 

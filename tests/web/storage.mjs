@@ -29,7 +29,10 @@ await check('a repository shows its exports and when a drill succeeded', async (
     await offsite.getByText('Exports in offsite').click();
     for (const name of ['website-monday', 'website-tuesday', 'orders-monday', 'orders-tuesday'])
         await row(name).waitFor();
-    expect(!(await offsite.innerText()).includes('never tried'), 'it does not know of the drill');
+    for (const label of ['Last export', 'Last good drill']) {
+        const shown = await offsite.locator('.tile').filter({ hasText: label }).innerText();
+        expect(/ago|just now/.test(shown), `the tile shows no age: ${shown}`);
+    }
 });
 
 await check('a repository that cannot be used says why', async () => {
@@ -37,5 +40,32 @@ await check('a repository that cannot be used says why', async () => {
     await archive.getByText('failed', { exact: true }).waitFor();
     expect((await archive.locator('.trouble').first().innerText()).length > 0, 'it does not');
     await picture('exports');
+});
+// No test makes thousands of exports: the API's answers are made up.
+await check('of 2,500 exports (stubbed) the newest 200 are drawn, and more when asked', async () => {
+    const total = 2500;
+    await page.route(/\/api\/v1\/exports\?/, (route) => {
+        const from = Number(new URL(route.request().url()).searchParams.get('after') || 0);
+        const exports = Array.from({ length: Math.min(1000, total - from) }, (_, at) => ({
+            id: String(from + at).padStart(64, '0'),
+            snapshotName: `nightly-${from + at + 1}`,
+            volumeName: 'website',
+            timeMs: 1e12 + from + at,
+            contentBytes: 1,
+        }));
+        const next = from + 1000 < total ? String(from + 1000) : '';
+        return route.fulfill({ json: { exports, next } });
+    });
+    const offsite = page.locator('.repository').filter({ hasText: 'file:///srv/backups' });
+    const names = offsite.locator('tbody strong');
+    await offsite.getByText('Exports in offsite').click();
+    await offsite.locator('details:not([open])').waitFor();
+    await offsite.getByText('Exports in offsite').click();
+    await offsite.getByText('The newest 200 of 2,500.').waitFor();
+    expect((await names.first().innerText()) === 'nightly-2500', 'the newest is not the first');
+    expect((await names.count()) === 200, `${await names.count()} rows exist`);
+    await offsite.getByRole('button', { name: 'Show more' }).click();
+    await offsite.getByText('The newest 400 of 2,500.').waitFor();
+    expect((await names.last().innerText()) === 'nightly-2101', 'the oldest shown is another one');
 });
 await finish();

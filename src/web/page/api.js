@@ -67,10 +67,18 @@ export async function call(path, body, secret = token.get()) {
     return response.json();
 }
 
-// Follows the events for ever: onEvent(name, data), onState("live" or "lost", error or null, seconds until it tries again).
-export function follow(onEvent, onState) {
+// Follows the events for ever: onEvent(name, data), onState("live", "lost" or "paused", error or null, seconds until it tries again).
+export function follow(onEvent, onState, isPausedAtFirst) {
     let controller = null;
     let wake = null;
+    let isPaused = isPausedAtFirst;
+
+    function sleep(ms) {
+        return new Promise((resolve) => {
+            wake = resolve;
+            if (ms) setTimeout(resolve, ms);
+        });
+    }
 
     async function once() {
         controller = new AbortController();
@@ -100,25 +108,37 @@ export function follow(onEvent, onState) {
     async function forever() {
         let delay = FIRST_DELAY_MS;
         for (;;) {
+            if (isPaused) {
+                onState('paused', null);
+                await sleep();
+                continue;
+            }
             const started = Date.now();
             const error = await once().catch(inWords);
             if (Date.now() - started > SILENCE_MS) delay = FIRST_DELAY_MS;
             if (error !== 'again') {
                 onState('lost', error, delay / 1000);
-                await new Promise((resolve) => {
-                    wake = resolve;
-                    setTimeout(resolve, delay);
-                });
+                await sleep(delay);
             }
             delay = error === 'again' ? FIRST_DELAY_MS : Math.min(delay * 2, LONGEST_DELAY_MS);
         }
     }
 
-    forever();
     // Connects again at once, with the token that is there now.
-    return () => {
+    function again() {
         wake?.();
         controller?.abort('again');
+    }
+
+    forever();
+    return {
+        again,
+        // Ends the stream until it is wanted again: a browser has few connections for all tabs, and the server few streams.
+        pause(isWanted) {
+            if (isPaused === isWanted) return;
+            isPaused = isWanted;
+            again();
+        },
     };
 }
 

@@ -2,7 +2,7 @@
 // The page: its state, where it is, what it shows, and what changes it.
 import { h, make, render } from './dom.js';
 import { call, follow, token } from './api.js';
-import { bytes, count, fullTime, timeText } from './format.js';
+import { NONE, bytes, count, fullTime, size, timeText } from './format.js';
 import { icon, operationTitle, plural, tone } from './parts.js';
 import { List, reload } from './list.js';
 import { Detail } from './detail.js';
@@ -13,6 +13,7 @@ const POLL_MS = 5000; // for what the server does not announce
 const SEARCH_DELAY_MS = 120;
 const NEWS_MS = 6000;
 const MOST_NEWS = 3;
+const EXPORTS_SHOWN = 200; // at first, and each time that more are asked for
 
 const $ = (id) => document.getElementById(id);
 
@@ -30,7 +31,7 @@ const state = {
     repositories: null,
     latencies: null,
     operations: [],
-    exports: {},
+    exports: {}, // of the repositories whose lists are open: { all: newest first, or null, shown: how many }
     errors: {},
 };
 
@@ -107,12 +108,11 @@ function refreshAll() {
 }
 
 let listsLoaded = false;
-let waitingKinds = new Set(); // changed while nobody looked
 
+// While nobody looks nothing is loaded: everything is, when the stream begins again.
 function loadLists(kinds) {
     listsLoaded = true;
-    if (document.hidden) kinds.forEach((kind) => waitingKinds.add(kind));
-    else reload(kinds);
+    if (!document.hidden) reload(kinds);
 }
 
 function onChanged(what) {
@@ -155,6 +155,9 @@ function onLive(live, error, seconds) {
     if (live === 'live') {
         Object.assign(state, { isLive: true, isLost: false, lastNews: Date.now() });
         refreshAll();
+    } else if (live === 'paused') {
+        state.isLive = false;
+        draw();
     } else {
         const since = state.isLost ? state.lost.since : state.lastNews;
         const isRefused = error?.status === 401 || error?.status === 403;
@@ -168,23 +171,36 @@ function onLive(live, error, seconds) {
     }
 }
 
+// A call while it loads makes it load once more afterwards.
 async function loadExports(name) {
-    try {
-        const list = [];
-        let after = '';
-        do {
-            const page = await call(
-                `exports?repository=${encodeURIComponent(name)}&after=${encodeURIComponent(after)}`,
-            );
-            list.push(...page.exports);
-            after = page.next;
-        } while (after);
-        state.exports[name] = list;
-        delete state.errors[`exports ${name}`];
-    } catch (error) {
-        state.errors[`exports ${name}`] = error.message;
+    const open = state.exports[name];
+    open.again = true;
+    if (open.isLoading) return;
+    open.isLoading = true;
+    while (open.again) {
+        open.again = false;
+        try {
+            open.all = await readExports(name);
+            open.error = '';
+        } catch (error) {
+            open.error = error.message;
+        }
+        draw();
     }
-    draw();
+    open.isLoading = false;
+}
+
+async function readExports(name) {
+    const list = [];
+    let after = '';
+    do {
+        const page = await call(
+            `exports?repository=${encodeURIComponent(name)}&after=${encodeURIComponent(after)}`,
+        );
+        list.push(...page.exports);
+        after = page.next;
+    } while (after);
+    return list.reverse();
 }
 
 // ---- actions ----
@@ -209,8 +225,14 @@ const actions = {
         go(`#/volumes/${encodeURIComponent(answer.id)}`);
     },
     toggleExports(name, isOpen) {
-        if (isOpen) loadExports(name);
-        else delete state.exports[name];
+        delete state.exports[name];
+        if (!isOpen) return;
+        state.exports[name] = { all: null, shown: EXPORTS_SHOWN, error: '' };
+        loadExports(name);
+    },
+    showMoreExports(name) {
+        state.exports[name].shown += EXPORTS_SHOWN;
+        draw();
     },
 };
 
@@ -228,12 +250,12 @@ function go(hash) {
 // ---- lists ----
 
 const by = (name) => (row) => row[name] || '';
-const sized = {
+const sized = (text) => ({
     key: 'sizeBytes',
     label: 'Size',
     isNumber: true,
-    text: (row) => bytes(row.sizeBytes),
-};
+    text: (row) => text(row.sizeBytes),
+});
 const made = {
     key: 'createdMs',
     label: 'Made',
@@ -251,7 +273,7 @@ const listColumns = {
             tone: () => 'name',
             title: (row) => `${row.name} (${row.id})`,
         },
-        sized,
+        sized(size),
         { key: 'type', label: 'Type', text: by('type') },
         { key: 'node', label: 'Node', text: by('node') },
         {
@@ -271,7 +293,7 @@ const listColumns = {
             tone: () => 'name',
             title: (row) => `${row.name} (${row.id})`,
         },
-        sized,
+        sized((value) => (value > 0 ? bytes(value) : NONE)),
         { key: 'type', label: 'Type', text: by('type') },
         { key: 'volumeName', label: 'Of volume', text: by('volumeName') },
         { key: 'node', label: 'Node', text: by('node') },
@@ -519,11 +541,11 @@ function nextTheme() {
 const lists = {};
 const detail = new Detail($('detail'), { state, actions }, closeDetail);
 for (const kind of ['volumes', 'snapshots']) lists[kind] = makeList(kind);
-const reconnect = follow(onEvent, onLive);
+const stream = follow(onEvent, onLive, document.hidden);
 
 $('token').onclick = () =>
     askToken(state.overview, () => {
-        reconnect();
+        stream.again();
         refresh('overview');
     });
 $('theme').onclick = nextTheme;
@@ -537,11 +559,7 @@ document.onkeydown = (event) => {
     event.preventDefault();
     lists[state.view].searchBox.focus();
 };
-document.onvisibilitychange = () => {
-    if (document.hidden) return;
-    if (waitingKinds.size > 0) reload([...waitingKinds]);
-    waitingKinds = new Set();
-};
+document.onvisibilitychange = () => stream.pause(document.hidden);
 window.onhashchange = route;
 setInterval(() => {
     if (state.isLive && !document.hidden)

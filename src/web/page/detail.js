@@ -3,7 +3,7 @@
 import { h, render } from './dom.js';
 import { call } from './api.js';
 import { ask } from './list.js';
-import { NONE, ageAndTime, bytes, count, fullTime, time } from './format.js';
+import { NONE, ageAndTime, bytes, count, fullTime, size, time } from './format.js';
 import { badge, fact, operationTitle, progress, rate, timeLeft, tone, usage } from './parts.js';
 import { askDelete, askMove, askSnapshot, askVolume } from './dialogs.js';
 import { cancelButton } from './views.js';
@@ -299,7 +299,7 @@ function volumeFacts(item) {
             item.state === 'unhealthy' && h('span', { class: 'trouble' }, item.health),
         ),
         fact('Node', item.node || NONE, item.movingTo && ` → ${item.movingTo}`),
-        fact('Size', bytes(item.sizeBytes)),
+        fact('Size', size(item.sizeBytes)),
         fact('Used', usage(item.usedBytes, item.sizeBytes, `Space used by ${item.name}`)),
         fact('Type', item.type || NONE),
         fact('Made', time(item.createdMs)),
@@ -350,7 +350,7 @@ function snapshotFacts(item) {
                 ? item.holders.map((node) => h('span', { class: 'tag' }, node))
                 : NONE,
         ),
-        fact('Size', bytes(item.sizeBytes)),
+        fact('Size', item.sizeBytes > 0 ? bytes(item.sizeBytes) : NONE),
         fact('Made', time(item.createdMs)),
         fact(
             'Exports',

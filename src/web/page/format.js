@@ -49,6 +49,11 @@ export function bytes(value) {
     return `${unit === 0 ? whole.format(value) : rounded(value)} ${UNITS[unit]}`;
 }
 
+// Of a volume: 0 means that nothing limits it.
+export function size(value) {
+    return value === 0 ? 'unlimited' : bytes(value);
+}
+
 export function amount(value, units) {
     return units === 'bytes' ? bytes(value) : `${count(value)}${units ? ` ${units}` : ''}`;
 }

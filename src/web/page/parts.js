@@ -41,10 +41,10 @@ export function icon(path) {
 
 // How much of something is used, as a bar with its text.
 export function usage(used, size, label) {
-    const known = typeof used === 'number' && size > 0;
-    const percent = known ? Math.min(100, Math.max(0, (100 * used) / size)) : 0;
+    if (typeof used !== 'number') return NONE;
+    if (!(size > 0)) return bytes(used);
+    const percent = Math.min(100, Math.max(0, (100 * used) / size));
     const level = percent >= 90 ? 'bad' : percent >= 75 ? 'wait' : 'good';
-    if (!known) return NONE;
     return h(
         'div',
         { class: 'usage' },
@@ -108,15 +108,25 @@ export function timeLeft(operation, isLive) {
         : duration(operation.secondsLeft);
 }
 
-// A table with a heading for each column: [{ label, isNumber, cell(row) }].
+// A table with a heading for each column: [{ label, isNumber, width, cell(row) }]. With widths, tables of the same columns
+// are aligned, whatever is in them; a column without one takes what is left.
 export function table(label, columns, rows, keyOf, empty) {
     if (rows.length === 0) return h('p', { class: 'empty' }, empty);
+    const hasWidths = columns.some(({ width }) => width);
     return h(
         'div',
         { class: 'table', role: 'region', 'aria-label': label, tabindex: 0 },
         h(
             'table',
-            null,
+            hasWidths ? { class: 'fixed' } : null,
+            hasWidths &&
+                h(
+                    'colgroup',
+                    null,
+                    columns.map(({ width }) =>
+                        h('col', { style: { width: width ? `${width}px` : 'auto' } }),
+                    ),
+                ),
             h(
                 'thead',
                 null,

@@ -125,19 +125,40 @@ function operationColumns(state, actions) {
                 operation.description && h('small', null, operation.description),
             ],
         },
-        { label: 'State', cell: (operation) => badge(operation.state) },
-        { label: 'Node', cell: (operation) => operation.node || NONE },
+        { label: 'State', width: 122, cell: (operation) => badge(operation.state) },
+        {
+            label: 'Node',
+            width: 96,
+            cell: ({ node }) => (node ? h('span', { title: node }, node) : NONE),
+        },
         {
             label: 'Progress',
+            width: 200,
             class: 'wide',
             cell: (operation) =>
                 operation.error ? trouble(operation.error) : progress(operation, state.isLive),
         },
-        { label: 'Rate', isNumber: true, cell: (operation) => rate(operation, state.isLive) },
-        { label: 'Left', isNumber: true, cell: (operation) => timeLeft(operation, state.isLive) },
-        { label: 'Begun', isNumber: true, cell: (operation) => time(operation.startedMs) },
+        {
+            label: 'Rate',
+            isNumber: true,
+            width: 108,
+            cell: (operation) => rate(operation, state.isLive),
+        },
+        {
+            label: 'Left',
+            isNumber: true,
+            width: 106,
+            cell: (operation) => timeLeft(operation, state.isLive),
+        },
+        {
+            label: 'Begun',
+            isNumber: true,
+            width: 90,
+            cell: (operation) => time(operation.startedMs),
+        },
         {
             label: '',
+            width: 88,
             cell: (operation) =>
                 state.canChange &&
                 operation.state === 'running' &&
@@ -226,7 +247,6 @@ const exportColumns = [
 ];
 
 function repository(state, item, actions) {
-    const list = state.exports[item.name];
     return h(
         'article',
         { class: 'repository', key: item.name },
@@ -254,17 +274,38 @@ function repository(state, item, actions) {
             'details',
             { ontoggle: (event) => actions.toggleExports(item.name, event.target.open) },
             h('summary', null, `Exports in ${item.name}`),
-            list
-                ? table(
-                      `Exports in ${item.name}`,
-                      exportColumns,
-                      list,
-                      (one) => one.id,
-                      'It holds no exports.',
-                  )
-                : h('p', { class: 'empty' }, state.errors[`exports ${item.name}`] || 'Loading …'),
+            exportList(item.name, state.exports[item.name], actions),
         ),
     );
+}
+
+function exportList(name, open, actions) {
+    if (!open?.all) return h('p', { class: 'empty' }, open?.error || 'Loading …');
+    return [
+        open.error && h('p', { class: 'trouble' }, open.error),
+        table(
+            `Exports in ${name}`,
+            exportColumns,
+            open.all.slice(0, open.shown),
+            (one) => one.id,
+            'It holds no exports.',
+        ),
+        open.all.length > open.shown &&
+            h(
+                'div',
+                { class: 'more' },
+                h(
+                    'span',
+                    { class: 'quiet' },
+                    `The newest ${count(open.shown)} of ${count(open.all.length)}.`,
+                ),
+                h(
+                    'button',
+                    { type: 'button', class: 'small', onclick: () => actions.showMoreExports(name) },
+                    'Show more',
+                ),
+            ),
+    ];
 }
 
 function repositories(state, actions) {
@@ -303,32 +344,50 @@ const latencyColumns = [
             h('small', null, method.replace(/\/.*$/, '')),
         ],
     },
-    { label: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
+    { label: 'Calls', isNumber: true, width: 90, cell: ({ calls }) => count(calls) },
     {
         label: 'Errors',
         isNumber: true,
+        width: 90,
         cell: ({ errors }) =>
             errors > 0 ? h('span', { class: 'trouble' }, count(errors)) : count(errors),
     },
-    { label: 'Mean', isNumber: true, cell: ({ meanUs }) => microseconds(meanUs) },
-    { label: 'Median', isNumber: true, cell: ({ p50Us }) => microseconds(p50Us) },
-    { label: '99 %', isNumber: true, cell: ({ p99Us }) => microseconds(p99Us) },
-    { label: '99 %, 10 µs to 10 s', class: 'wide', cell: ({ p99Us }) => latencyBar(p99Us) },
+    { label: 'Mean', isNumber: true, width: 100, cell: ({ meanUs }) => microseconds(meanUs) },
+    { label: 'Median', isNumber: true, width: 100, cell: ({ p50Us }) => microseconds(p50Us) },
+    { label: '99 %', isNumber: true, width: 100, cell: ({ p99Us }) => microseconds(p99Us) },
+    {
+        label: '99 %, 10 µs to 10 s',
+        class: 'wide',
+        width: 250,
+        cell: ({ p99Us }) => latencyBar(p99Us),
+    },
 ];
+
+// What orchestrators wait for. The page itself calls Probe, and those that are not of CSI, all the time.
+function isWaitedFor(method) {
+    return method.startsWith('csi.') && !method.startsWith('csi.v1.Identity/');
+}
 
 function latencies(state) {
     const list = state.latencies?.methods;
     const sorted = [...(list ?? [])].sort((a, b) => b.calls - a.calls);
+    const groups = [
+        ['Calls for volumes and snapshots', true],
+        ['Other calls, with those of this page', false],
+    ];
     return [
         title('Latencies', h('p', { class: 'quiet' }, 'of the calls since the server started')),
         list
-            ? table(
-                  'Latencies',
-                  latencyColumns,
-                  sorted,
-                  ({ method }) => method,
-                  'No method was called yet.',
-              )
+            ? groups.map(([label, isFirst]) => [
+                  h('h2', null, label),
+                  table(
+                      label,
+                      latencyColumns,
+                      sorted.filter(({ method }) => isWaitedFor(method) === isFirst),
+                      ({ method }) => method,
+                      'None was called yet.',
+                  ),
+              ])
             : pending(state, 'latencies'),
     ];
 }

@@ -122,16 +122,17 @@ class Table {
         return words.every((word) => text.includes(word));
     }
 
-    // Numbers in names count as numbers: a-9 comes before a-10.
+    // Numbers in names count as numbers: a-9 comes before a-10. A volume of size 0 has no limit.
     sortKeys(name) {
         const column = this.columns[name];
+        const zero = this.kind === 'volumes' && name === 'sizeBytes' ? Infinity : 0;
         const isText = this.rows.some((row) => typeof row[column] === 'string');
         return this.rows.map((row) =>
             isText
                 ? String(row[column] ?? '')
                       .toLowerCase()
                       .replace(/\d+/g, (digits) => digits.padStart(12, '0'))
-                : Number(row[column] ?? -1),
+                : Number(row[column] === 0 ? zero : (row[column] ?? -1)),
         );
     }
 
