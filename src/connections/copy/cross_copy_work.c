@@ -105,12 +105,6 @@ needs_helper(const struct cross_copy_work *work)
     return is_snapshot(work) || CONNECTION_CAN(work->from, CLONE_VOLUME);
 }
 
-static struct error *
-find_source(struct run *run)
-{
-    return needs_helper(run->work) && !run->work->record->helper ? make_helper(run) : NULL;
-}
-
 /* ---- both ends ---- */
 
 static struct attachment
@@ -130,7 +124,7 @@ end_of(const struct run *run, bool is_target)
         .directory =
             arena_print(call_arena(run->call), "%s/%s", run->directory, is_target ? "to" : "from"),
         .read_only = !is_target && !work->record->helper,
-        .stays = !is_target && !work->record->helper && work->record->in_use,
+        .stays = !is_target && !work->record->helper && !work->source_is_ours,
     };
 }
 
@@ -163,26 +157,76 @@ check_target(struct run *run, const char *path, const struct progress *progress)
 
 /*
  * A driver returns the same volume for the same name, also one that somebody else has created and
- * uses. Only a new or empty volume is ours. Whether the source is in use must be found out before
- * it is attached.
+ * uses. Only a new or empty volume is ours.
  */
 static struct error *
 claim_target(struct run *run, const char *path, const struct progress *progress)
 {
     copy_record *record = run->work->record;
-    bool in_use = false;
     if (record->begun)
         return NULL;
     struct error *error = check_target(run, path, progress);
     if (error)
         return error;
-    struct attachment from = end_of(run, false);
-    error = needs_helper(run->work) ? NULL : attach_find_state(&from, &in_use);
-    if (error)
-        return error;
-    record->in_use = in_use;
     record->begun = true;
     return remember(run->work, run);
+}
+
+/* ---- the source itself ---- */
+
+/* Another copy may be reading it. */
+static struct error *
+wait_for_source(struct run *run, const struct progress *progress)
+{
+    struct cross_copy_work *work = run->work;
+    for (;;) {
+        work->source =
+            copied_sources_begin(work->router->sources, work->from, run->source.volume_id);
+        if (work->source)
+            return NULL;
+        if (progress->cancelled(progress->context))
+            return error_new(CODE_CANCELLED, "the copy is cancelled");
+        usleep(LOOK_MS * 1000);
+    }
+}
+
+static void
+warn_that_it_stays(const struct run *run, const char *why)
+{
+    log_warn(run->work->router->log,
+             "the source of a copy stays attached to this node; if nobody uses it here, detach it "
+             "with ControllerUnpublishVolume",
+             LOG_TEXT("volume", run->source.volume_id), LOG_TEXT("reason", why));
+}
+
+/*
+ * Is it for this copy to detach the source? That must be found out before the source is attached:
+ * afterwards the driver cannot tell who has attached it.
+ */
+static struct error *
+take_source(struct run *run, bool was_begun, const struct progress *progress)
+{
+    struct attachment from = end_of(run, false);
+    enum attach_state state;
+    struct error *error = wait_for_source(run, progress);
+    if (!error)
+        error = attach_find_state(&from, &state);
+    if (error)
+        return error;
+    run->work->source_is_ours = state == ATTACH_STATE_DETACHED;
+    if (state == ATTACH_STATE_UNKNOWN)
+        warn_that_it_stays(run, "its driver does not tell whether it was attached before");
+    else if (state == ATTACH_STATE_ATTACHED && was_begun)
+        warn_that_it_stays(run, "the copy was interrupted, and it may be in use since then");
+    return NULL;
+}
+
+static struct error *
+find_source(struct run *run, bool was_begun, const struct progress *progress)
+{
+    if (!needs_helper(run->work))
+        return take_source(run, was_begun, progress);
+    return run->work->record->helper ? NULL : make_helper(run);
 }
 
 /* The target comes first: once it is known to be ours, everything can be undone. */
@@ -190,12 +234,13 @@ static struct error *
 copy_between(struct run *run, const struct progress *progress)
 {
     struct attachment to = end_of(run, true);
+    bool was_begun = run->work->record->begun;
     const char *from_path, *to_path;
     struct error *error = attach_volume(&to, &to_path);
     if (!error)
         error = claim_target(run, to_path, progress);
     if (!error)
-        error = find_source(run);
+        error = find_source(run, was_begun, progress);
     if (error)
         return error;
     struct attachment from = end_of(run, false);
@@ -217,14 +262,27 @@ keep_first(struct error **first, struct error *next)
         *first = next;
 }
 
+/* The temporary copy, or the source itself. */
+static struct error *
+detach_from(struct run *run)
+{
+    struct cross_copy_work *work = run->work;
+    if (work->source && !copied_source_may_detach(work->source))
+        work->source_is_ours = false;
+    struct attachment from = end_of(run, false);
+    struct error *error = from.volume->volume_id[0] ? attach_detach(&from) : NULL;
+    if (!error)
+        copied_source_end(&work->source);
+    return error;
+}
+
 /* Detaches everything; returns the first error. */
 static struct error *
 detach_both(struct run *run)
 {
-    struct attachment from = end_of(run, false), to = end_of(run, true);
+    struct attachment to = end_of(run, true);
     struct error *error = attach_detach(&to);
-    if (from.volume->volume_id[0])
-        keep_first(&error, attach_detach(&from));
+    keep_first(&error, detach_from(run));
     if (!error && run->work->record->helper)
         error = delete_volume(run, run->work->from, run->work->record->helper->volume_id);
     if (!error)
