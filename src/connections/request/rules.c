@@ -32,7 +32,7 @@ static const struct rule rules[] = {
     {"/csi.v1.Controller/ListVolumes", CONTROLLER(LIST_VOLUMES), .lacking_is_ok = true},
     {"/csi.v1.Controller/ListSnapshots", CONTROLLER(LIST_SNAPSHOTS), .lacking_is_ok = true},
     {"/csi.v1.Controller/ControllerListVolumeHealth", CONTROLLER(LIST_VOLUME_HEALTH), .lacking_is_ok = true},
-    {"/csi.v1.Controller/DeleteVolume", CONTROLLER(CREATE_DELETE_VOLUME), .unknown_id_is_ok = true, .forgets_choice = true},
+    {"/csi.v1.Controller/DeleteVolume", CONTROLLER(CREATE_DELETE_VOLUME), .unknown_id_is_ok = true, .gone_is_ok = true, .forgets_choice = true},
     {"/csi.v1.Controller/ControllerPublishVolume", CONTROLLER(PUBLISH_UNPUBLISH_VOLUME), .lacking_is_ok = true, .begins_use = true, .required = "node_id volume_capability"},
     {"/csi.v1.Controller/ControllerUnpublishVolume", CONTROLLER(PUBLISH_UNPUBLISH_VOLUME), .unknown_id_is_ok = true, .lacking_is_ok = true},
     {"/csi.v1.Controller/ControllerGetVolume", CONTROLLER(GET_VOLUME)},
@@ -41,11 +41,11 @@ static const struct rule rules[] = {
     {"/csi.v1.Controller/ControllerModifyVolume", CONTROLLER(MODIFY_VOLUME)},
     {"/csi.v1.Controller/ValidateVolumeCapabilities", .required = "volume_capabilities"},
     {"/csi.v1.Controller/CreateSnapshot", CONTROLLER(CREATE_DELETE_SNAPSHOT), .required = "name"},
-    {"/csi.v1.Controller/DeleteSnapshot", CONTROLLER(CREATE_DELETE_SNAPSHOT), .unknown_id_is_ok = true},
+    {"/csi.v1.Controller/DeleteSnapshot", CONTROLLER(CREATE_DELETE_SNAPSHOT), .unknown_id_is_ok = true, .gone_is_ok = true},
     {"/csi.v1.Controller/GetSnapshot", CONTROLLER(GET_SNAPSHOT)},
 
     {"/csi.v1.GroupController/CreateVolumeGroupSnapshot", GROUP},
-    {"/csi.v1.GroupController/DeleteVolumeGroupSnapshot", GROUP, .unknown_id_is_ok = true},
+    {"/csi.v1.GroupController/DeleteVolumeGroupSnapshot", GROUP, .unknown_id_is_ok = true, .gone_is_ok = true},
     {"/csi.v1.GroupController/GetVolumeGroupSnapshot", GROUP},
 
     {"/csi.v1.SnapshotMetadata/GetMetadataAllocated", METADATA},
