@@ -103,7 +103,7 @@ check_together(struct checked_file *checked, size_t count, struct arena *arena)
         files[i] = (struct spec_set_file){.name = checked[i].file.name, .spec = checked[i].spec};
     for (size_t i = 0; i < count; i++)
         if (checked[i].spec)
-            checked[i].error = spec_set_check(files, count, i);
+            checked[i].error = spec_set_check(files, count, i, "");
 }
 
 static struct error *

@@ -2,11 +2,7 @@
 /* Reads the settings of driver `csi`: see csi_options.h. */
 #include "drivers/csi_options.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/memory.h"
-#include "rpc/http2/address.h"
 
 #define DEFAULT_INTERVAL_MS 10000u
 #define DEFAULT_TIMEOUT_MS 5000u
@@ -120,18 +116,10 @@ csi_options_check(const struct setting *settings)
 }
 
 const char *
-csi_options_server(const struct setting *settings, struct arena *arena)
+csi_options_server(const struct setting *settings, const char *node_id, struct arena *arena)
 {
+    (void)node_id;
     struct csi_options options;
-    struct address address;
     struct error *error AUTO(error_cleanup) = csi_options_read(settings, arena, &options);
-    if (!error)
-        error = address_parse(options.endpoint, &address);
-    if (error)
-        return NULL;
-    char text[ADDRESS_TEXT_SIZE];
-    address_print(&address, text, sizeof text);
-    char *real AUTO(memory_cleanup) =
-        address.kind == ADDRESS_UNIX ? realpath(address.path, NULL) : NULL;
-    return real ? arena_print(arena, "unix:%s", real) : arena_string(arena, text);
+    return error ? NULL : endpoint_settings_server(options.endpoint, arena);
 }

@@ -32,8 +32,9 @@ struct csi_options {
 MUST_CHECK struct error *csi_options_read(const struct setting *settings, struct arena *arena,
                                           struct csi_options *out);
 
-/* For driver_ops. A socket may have several paths; `server` is the same for all of them. */
+/* For driver_ops. */
 MUST_CHECK struct error *csi_options_check(const struct setting *settings);
-const char *csi_options_server(const struct setting *settings, struct arena *arena);
+const char *csi_options_server(const struct setting *settings, const char *node_id,
+                               struct arena *arena);
 
 #endif

@@ -105,9 +105,9 @@ struct driver_ops {
     struct error *(*check)(const struct setting *settings);
     /*
      * The normalized address of the server, for valid settings: two connections with the same text
-     * are one storage system. NULL: they never are.
+     * are one storage system. NULL: they never are. `node_id` is this node's; "": not known.
      */
-    const char *(*server)(const struct setting *settings, struct arena *arena);
+    const char *(*server)(const struct setting *settings, const char *node_id, struct arena *arena);
     struct error *(*open)(const struct driver_options *options, struct driver **out);
     void (*close)(struct driver *driver);
     /* A unary RPC, on a worker. `reply` is initialised. The call may be a detached one. */

@@ -2,6 +2,9 @@
 /* Settings of endpoints: see endpoint_settings.h. */
 #include "drivers/endpoint_settings.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "rpc/http2/address.h"
 
 static const char *
@@ -83,4 +86,18 @@ endpoint_settings_check_use(const struct setting *settings, bool is_tcp)
         return error;
     return settings_refuse_key(settings, has_tls ? "tls" : "insecure",
                                "this needs an endpoint like HOST:PORT");
+}
+
+const char *
+endpoint_settings_server(const char *endpoint, struct arena *arena)
+{
+    struct address address;
+    struct error *error AUTO(error_cleanup) = address_parse(endpoint, &address);
+    if (error)
+        return NULL;
+    char text[ADDRESS_TEXT_SIZE];
+    address_print(&address, text, sizeof text);
+    char *real AUTO(memory_cleanup) =
+        address.kind == ADDRESS_UNIX ? realpath(address.path, NULL) : NULL;
+    return real ? arena_print(arena, "unix:%s", real) : arena_string(arena, text);
 }

@@ -30,6 +30,12 @@ MUST_CHECK struct error *endpoint_settings_read_insecure(const struct setting *s
 MUST_CHECK struct error *endpoint_settings_check(const struct setting *settings, const char *key,
                                                  bool is_safe, bool *is_tcp);
 
+/*
+ * The address in a form that is the same for all names of a socket, which may have several paths.
+ * NULL: it is not an address.
+ */
+const char *endpoint_settings_server(const char *endpoint, struct arena *arena);
+
 /* Refuses `tls:` or `insecure:` if no address is TCP. */
 MUST_CHECK struct error *endpoint_settings_check_use(const struct setting *settings, bool is_tcp);
 

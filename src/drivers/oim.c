@@ -204,6 +204,7 @@ const struct driver_ops driver_oim = {
     .name = "oim",
     .id_of_name = oim_volume_handle,
     .check = check,
+    .server = oim_options_server,
     .open = open_oim,
     .close = close_oim,
     .call = call_oim,

@@ -108,3 +108,15 @@ oim_options_read(const struct setting *settings, struct arena *arena, struct oim
         error = settings_read_time(settings, "probe-timeout", &out->probe_timeout_ms);
     return error ? error : read_sysfs(settings, arena, out);
 }
+
+const char *
+oim_options_server(const struct setting *settings, const char *node_id, struct arena *arena)
+{
+    struct oim_options options;
+    struct error *error AUTO(error_cleanup) = oim_options_read(settings, arena, &options);
+    const char *server =
+        error || options.emulation ? NULL : endpoint_settings_server(options.target, arena);
+    if (!server || !options.is_registry)
+        return server;
+    return arena_print(arena, "%s#%s", server, options.controller ? options.controller : node_id);
+}

@@ -35,4 +35,11 @@ struct oim_options {
 MUST_CHECK struct error *oim_options_read(const struct setting *settings, struct arena *arena,
                                           struct oim_options *out);
 
+/*
+ * For driver_ops. A registry leads to many controllers, so its address is followed by the
+ * controller's id. NULL with `emulate:`, which makes and deletes no volumes.
+ */
+const char *oim_options_server(const struct setting *settings, const char *node_id,
+                               struct arena *arena);
+
 #endif

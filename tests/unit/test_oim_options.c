@@ -61,6 +61,26 @@ the_network_needs_tls(void)
                "line 2: insecure: this needs an endpoint like HOST:PORT");
 }
 
+#define SERVER(...) oim_options_server(make_settings(&arena, __VA_ARGS__, NULL), "host-1", &arena)
+
+/* What tells whether two connections lead to one controller. */
+static void
+servers(void)
+{
+    CHECK_TEXT(SERVER("endpoint", "unix:///none/./oim.sock"), "unix:/none/./oim.sock");
+    CHECK_TEXT(SERVER("endpoint", "unix:///none/oim.sock", "controller", "host-2"),
+               "unix:/none/oim.sock");
+    const char *by_default = SERVER("registry", "unix:///none/registry.sock");
+    CHECK_TEXT(by_default, "unix:/none/registry.sock#host-1");
+    CHECK_TEXT(SERVER("registry", "/none/registry.sock", "controller", "host-1"), by_default);
+    CHECK_TEXT(SERVER("registry", "/none/registry.sock", "controller", "host-2"),
+               "unix:/none/registry.sock#host-2");
+    CHECK_TEXT(SERVER("registry", "dns:///registry:8999", "insecure", "true"),
+               SERVER("registry", "registry:8999", "insecure", "true"));
+    CHECK(!SERVER("endpoint", "unix:///none/oim.sock", "emulate", "ceph-csi"));
+    CHECK(!SERVER("controller", "a"));
+}
+
 static void
 emulations(void)
 {
@@ -171,6 +191,7 @@ main(void)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     one_of_two_targets();
     the_network_needs_tls();
+    servers();
     emulations();
     ceph_volumes_of_today();
     ceph_volumes_of_old();

@@ -53,8 +53,8 @@ spec_that_counts(const struct candidate *candidate)
 }
 
 void
-candidates_check(struct candidate *candidates, size_t count, struct store *store,
-                 struct arena *arena)
+candidates_check(struct candidate *candidates, size_t count, const char *node_id,
+                 struct store *store, struct arena *arena)
 {
     struct spec_set_file *files = arena_alloc(arena, count * sizeof *files);
     for (size_t i = 0; i < count; i++)
@@ -64,7 +64,7 @@ candidates_check(struct candidate *candidates, size_t count, struct store *store
     for (size_t i = 0; i < count; i++) {
         struct candidate *candidate = &candidates[i];
         if (!candidate->error)
-            candidate->error = spec_set_check(files, count, i);
+            candidate->error = spec_set_check(files, count, i, node_id);
         if (!candidate->error && !candidate_is_unchanged(candidate))
             candidate->error = known_drivers_check(store, candidate->spec);
     }

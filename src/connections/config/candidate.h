@@ -26,8 +26,11 @@ struct connection *candidate_in_force(const struct candidate *candidate);
 /* Is the file the one that is in force? */
 bool candidate_is_unchanged(const struct candidate *candidate);
 
-/* Sets the error of those that conflict with each other, or with what the store has of the name. */
-void candidates_check(struct candidate *candidates, size_t count, struct store *store,
-                      struct arena *arena);
+/*
+ * Sets the error of those that conflict with each other on the node of that id, or with what the
+ * store has of the name.
+ */
+void candidates_check(struct candidate *candidates, size_t count, const char *node_id,
+                      struct store *store, struct arena *arena);
 
 #endif

@@ -229,7 +229,8 @@ make_set(struct connections *connections, const struct directory_files *files,
             continue; /* x.yaml and x.yml; both have the same error */
         candidate_init(&candidates[count++], file, find_slot(old, file->name));
     }
-    candidates_check(candidates, count, connections->options.store, arena);
+    const struct connections_options *options = &connections->options;
+    candidates_check(candidates, count, options->node_id, options->store, arena);
     for (size_t i = 0; i < count; i++) {
         fill_slot(connections, &candidates[i], set);
         candidate_clear(&candidates[i]);

@@ -30,9 +30,10 @@ check_names(const struct spec_set_file *file, const struct spec_set_file *other)
 }
 
 static const char *
-server_of(const struct connection_spec *spec, struct arena *arena)
+server_of(const struct connection_spec *spec, const char *node_id, struct arena *arena)
 {
-    return spec && spec->driver->server ? spec->driver->server(spec->options, arena) : NULL;
+    return spec && spec->driver->server ? spec->driver->server(spec->options, node_id, arena)
+                                        : NULL;
 }
 
 static bool
@@ -41,14 +42,18 @@ goes_before(const struct spec_set_file *a, const struct spec_set_file *b)
     return a->is_in_force != b->is_in_force ? a->is_in_force : strcmp(a->name, b->name) < 0;
 }
 
-/* Each volume would have two ids, and would be listed and counted twice. */
+/*
+ * Each volume would have two ids, and would be listed and counted twice. Where names make ids, two
+ * connections would give one volume to two users.
+ */
 static struct error *
-check_server(const struct spec_set_file *file, const struct spec_set_file *other)
+check_server(const struct spec_set_file *file, const struct spec_set_file *other,
+             const char *node_id)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    const char *server = server_of(file->spec, &arena);
-    const char *others = server ? server_of(other->spec, &arena) : NULL;
+    const char *server = server_of(file->spec, node_id, &arena);
+    const char *others = server ? server_of(other->spec, node_id, &arena) : NULL;
     if (!others || strcmp(server, others) != 0 || goes_before(file, other))
         return NULL;
     return error_new(CODE_INVALID_ARGUMENT,
@@ -59,7 +64,8 @@ check_server(const struct spec_set_file *file, const struct spec_set_file *other
 }
 
 struct error *
-spec_set_check(const struct spec_set_file *files, size_t count, size_t index)
+spec_set_check(const struct spec_set_file *files, size_t count, size_t index,
+               const char *node_id)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
@@ -67,7 +73,7 @@ spec_set_check(const struct spec_set_file *files, size_t count, size_t index)
             continue;
         error = check_names(&files[index], &files[i]);
         if (!error)
-            error = check_server(&files[index], &files[i]);
+            error = check_server(&files[index], &files[i], node_id);
     }
     return error;
 }

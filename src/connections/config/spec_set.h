@@ -14,8 +14,11 @@ struct spec_set_file {
     bool is_in_force;                   /* of two files with the same server, this one stays */
 };
 
-/* INVALID_ARGUMENT: the file conflicts with another, which the message names. Opens nothing. */
+/*
+ * INVALID_ARGUMENT: the file conflicts with another, which the message names. `node_id` is that of
+ * this node, or "". Opens nothing.
+ */
 MUST_CHECK struct error *spec_set_check(const struct spec_set_file *files, size_t count,
-                                        size_t index);
+                                        size_t index, const char *node_id);
 
 #endif

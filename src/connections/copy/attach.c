@@ -131,17 +131,17 @@ attach_volume(const struct attachment *a, const char **path)
 
 /* ---- is it attached already? ---- */
 
-static bool
-is_this_node(const struct attachment *a, char *const *node_ids, size_t count)
+static enum attach_state
+state_of(const struct attachment *a, char *const *node_ids, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(node_ids[i], a->router->node_id) == 0)
-            return true;
-    return false;
+            return ATTACH_STATE_ATTACHED;
+    return ATTACH_STATE_DETACHED;
 }
 
 static struct error *
-ask_for_nodes(const struct attachment *a, bool *out)
+ask_for_nodes(const struct attachment *a, enum attach_state *out)
 {
     REQUEST(ControllerGetVolume, controller_get_volume, request);
     Csi__V1__ControllerGetVolumeResponse reply = CSI__V1__CONTROLLER_GET_VOLUME_RESPONSE__INIT;
@@ -149,8 +149,7 @@ ask_for_nodes(const struct attachment *a, bool *out)
     struct error *error =
         call_driver(a, "/csi.v1.Controller/ControllerGetVolume", &request.base, &reply.base);
     if (!error && reply.status)
-        *out =
-            is_this_node(a, reply.status->published_node_ids, reply.status->n_published_node_ids);
+        *out = state_of(a, reply.status->published_node_ids, reply.status->n_published_node_ids);
     return error;
 }
 
@@ -167,7 +166,7 @@ is_same(const struct attachment *a, const char *id)
 /* `*next` is the token of the next page; "": the volume was found, or this is the last page. */
 static void
 look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *page,
-             const char **next, bool *out)
+             const char **next, enum attach_state *out)
 {
     *next = strcmp(page->next_token, *next) != 0 ? page->next_token : "";
     for (size_t i = 0; i < page->n_entries; i++) {
@@ -175,14 +174,14 @@ look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *pag
         if (!entry->volume || !is_same(a, entry->volume->volume_id))
             continue;
         if (entry->status)
-            *out = is_this_node(a, entry->status->published_node_ids,
-                                entry->status->n_published_node_ids);
+            *out = state_of(a, entry->status->published_node_ids,
+                            entry->status->n_published_node_ids);
         *next = "";
     }
 }
 
 static struct error *
-look_for_nodes(const struct attachment *a, bool *out)
+look_for_nodes(const struct attachment *a, enum attach_state *out)
 {
     const char *next = "";
     struct error *error;
@@ -198,14 +197,18 @@ look_for_nodes(const struct attachment *a, bool *out)
 }
 
 struct error *
-attach_find_state(const struct attachment *a, bool *is_attached)
+attach_find_state(const struct attachment *a, enum attach_state *out)
 {
-    *is_attached = false;
-    if (!CONNECTION_CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
-        !CONNECTION_CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
+    *out = ATTACH_STATE_UNKNOWN;
+    if (!CONNECTION_CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME))
+        *out = ATTACH_STATE_DETACHED;
+    else if (!CONNECTION_CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
         return NULL;
-    return CONNECTION_CAN(a->connection, GET_VOLUME) ? ask_for_nodes(a, is_attached)
-                                                     : look_for_nodes(a, is_attached);
+    else if (CONNECTION_CAN(a->connection, GET_VOLUME))
+        return ask_for_nodes(a, out);
+    else if (CONNECTION_CAN(a->connection, LIST_VOLUMES))
+        return look_for_nodes(a, out);
+    return NULL;
 }
 
 /* ---- detaching ---- */

@@ -19,11 +19,18 @@ struct attachment {
     const struct text_map *secrets;
     const char *directory; /* created if missing; contains `stage` and `target` */
     bool read_only;
-    bool stays; /* it was attached before: leave the controller's part */
+    bool stays; /* somebody else may have attached it: leave the controller's part */
 };
 
-/* Is the volume attached to this node already, as far as its driver reports? */
-MUST_CHECK struct error *attach_find_state(const struct attachment *attachment, bool *is_attached);
+/* Is a volume attached to this node, by ControllerPublishVolume? */
+enum attach_state {
+    ATTACH_STATE_DETACHED, /* or the driver does not attach */
+    ATTACH_STATE_ATTACHED,
+    ATTACH_STATE_UNKNOWN, /* the driver does not tell */
+};
+
+MUST_CHECK struct error *attach_find_state(const struct attachment *attachment,
+                                           enum attach_state *out);
 
 /* Idempotent. `*path` is the directory or the block device, in the call's arena. */
 MUST_CHECK struct error *attach_volume(const struct attachment *attachment, const char **path);

@@ -19,6 +19,7 @@ static void
 free_work(void *context)
 {
     struct cross_copy_work *work = context;
+    copied_source_end(&work->source);
     connection_release(work->from);
     connection_release(work->to);
     connection_set_release(work->set);

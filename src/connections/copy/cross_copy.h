@@ -9,7 +9,7 @@
  *      volume for the same name, so a target that existed before is left as it is.
  *   3. The source's driver makes a temporary copy of the source (a clone, or a volume of the
  *      snapshot), so that the content does not change meanwhile. A driver that cannot clone
- *      has the volume itself published read-only.
+ *      has the volume itself published read-only; only one copy at a time reads it.
  *   4. An operation (ops/ops.h) with the target's id copies the content. It can be watched and
  *      cancelled. CreateVolume waits as long as its caller does, then answers ABORTED; the same
  *      request waits on.

@@ -4,6 +4,7 @@
 #define CONNECTIONS_COPY_CROSS_COPY_WORK_H
 
 #include "backends/backend.h"
+#include "connections/copy/copied_sources.h"
 #include "connections/copy/cross_copy_rows.h"
 
 struct cross_copy_work {
@@ -14,7 +15,9 @@ struct cross_copy_work {
     struct arena arena;
     copy_record *record;
     struct text_map secrets;
-    const char *key; /* of its row */
+    const char *key;              /* of its row */
+    struct copied_source *source; /* while the source itself is read; else NULL */
+    bool source_is_ours;          /* it was attached nowhere here: the copy detaches it */
 };
 
 /*

@@ -70,12 +70,14 @@ forget_handles(const struct forward *f, struct error *error)
 
 /*
  * Takes the driver's error and returns the client's. Deleting an object that does not exist
- * succeeds. UNIMPLEMENTED of a driver must not look as if the router lacked the method.
+ * succeeds. Of ControllerUnpublishVolume and the node's methods NOT_FOUND is an error: a driver
+ * that knows that the volume is not attached or staged answers OK. UNIMPLEMENTED of a driver must
+ * not look as if the router lacked the method.
  */
 static struct error *
 explain(const struct forward *f, struct error *error)
 {
-    bool is_gone = error && error->code == CODE_NOT_FOUND && f->rule->unknown_id_is_ok;
+    bool is_gone = error && error->code == CODE_NOT_FOUND && f->rule->gone_is_ok;
     if (!error || (!is_gone && error->code != CODE_UNIMPLEMENTED))
         return error;
     error_free(error);

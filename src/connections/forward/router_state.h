@@ -11,6 +11,7 @@
 #include "volumes/name_locks.h"
 
 struct cluster;
+struct copied_sources;
 struct drill_turns;
 struct node_announcer;
 struct places;
@@ -43,6 +44,7 @@ struct router {
     struct name_locks choosing; /* names of volumes whose connection is being selected */
     atomic_uint plans;          /* rows of copy targets that a driver may have made */
     struct topology_keys *topology_keys;
+    struct copied_sources *sources; /* volumes that copies read themselves */
     struct node_announcer *announcer;
     atomic_uint puts;        /* of objects, by other nodes, in progress */
     atomic_bool is_draining; /* no new volumes are placed on this node */

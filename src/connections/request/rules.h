@@ -14,9 +14,11 @@ struct rule {
     const char *path;
     enum rule_need need;
     int capability;
-    bool unknown_id_is_ok; /* a foreign id is answered with OK: there is nothing to delete */
+    bool unknown_id_is_ok; /* a foreign id is answered with OK: there is nothing to undo */
+    bool gone_is_ok;       /* and so is the driver's NOT_FOUND: what is to be deleted is not there */
     bool lacking_is_ok;    /* without the capability the call succeeds and does nothing */
     bool forgets_choice;   /* it deletes a volume that may have rows of a choice */
+    bool begins_use;       /* afterwards the volume is in use on a node */
     bool may_be_inline;    /* a foreign id may be that of an inline volume */
     const char *required;  /* fields beside the id that are checked if no driver is called */
     /* Checks the driver's answer; may be NULL. Never waits. */

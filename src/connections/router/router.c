@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "connections/copy/copied_sources.h"
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/forward.h"
 #include "connections/forward/inline_volumes.h"
@@ -180,6 +181,18 @@ find_choice(struct forward *f, const struct route *route)
         f->chosen_id = ((const Csi__V1__DeleteVolumeRequest *)f->request)->volume_id;
 }
 
+/* A copy that reads the volume itself must not detach it from this node then. */
+static struct error *
+check_use(const struct forward *f, const struct route *route)
+{
+    const char *node_id = f->router->node_id;
+    if (f->request->descriptor == &csi__v1__controller_publish_volume_request__descriptor)
+        node_id = ((const Csi__V1__ControllerPublishVolumeRequest *)f->request)->node_id;
+    return strcmp(node_id, f->router->node_id) == 0
+               ? copied_sources_check(f->router->sources, f->connection, route->handle)
+               : NULL;
+}
+
 /* On the loop. */
 static struct error *
 run_routed(struct call *call, const struct rule *rule, const void *request, void *reply)
@@ -198,6 +211,10 @@ run_routed(struct call *call, const struct rule *rule, const void *request, void
         return error;
     if (rule->forgets_choice)
         find_choice(f, &route);
+    if (rule->begins_use && f->connection)
+        error = check_use(f, &route);
+    if (error)
+        return error;
     f->on_loop = f->connection && !f->chosen_id && !route.needs_thread && forward_can_relay(f);
     if (f->on_loop)
         return forward_run(f);

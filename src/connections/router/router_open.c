@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "cluster/drill_turns.h"
 #include "connections/config/connection_metrics.h"
+#include "connections/copy/copied_sources.h"
 #include "connections/copy/cross_copy.h"
 #include "connections/forward/choice_rows.h"
 #include "connections/forward/topology_keys.h"
@@ -138,6 +139,7 @@ router_open(const struct router_options *options, struct router **out)
     router->log = options->log;
     router->topology_keys = topology_keys_new();
     name_locks_init(&router->choosing);
+    router->sources = copied_sources_new();
     atomic_init(&router->has_choices, true); /* until choice_rows_look finds none */
     router_make_services(router);
     struct error *error = open_stores(router, options);
@@ -190,6 +192,7 @@ router_close(struct router *router)
     ops_close(router->ops);
     router_free_services(router);
     name_locks_clear(&router->choosing);
+    copied_sources_free(router->sources);
     topology_keys_free(router->topology_keys);
     cluster_stop(router->cluster);
     connections_close(router->connections);

@@ -132,7 +132,11 @@ func (d *driver) ControllerPublishVolume(_ context.Context, request *csi.Control
 }
 
 func (d *driver) ControllerUnpublishVolume(_ context.Context, request *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
-	if v, err := d.find(request.VolumeId); err == nil {
+	v, err := d.find(request.VolumeId)
+	if err != nil && d.strict {
+		return nil, err
+	}
+	if err == nil {
 		v.nodeIDs = slices.DeleteFunc(v.nodeIDs, func(id string) bool { return request.NodeId == "" || id == request.NodeId })
 	}
 	return &csi.ControllerUnpublishVolumeResponse{}, nil

@@ -86,7 +86,7 @@ func main() {
 	flag.Int64Var(&d.maxVolumes, "max-volumes", 0, "`limit` of the node")
 	flag.Int64Var(&d.capacity, "capacity", 1<<40, "`bytes` that all volumes together can have")
 	flag.StringVar(&d.record, "record", "", "`file` that gets a line of JSON for each request")
-	flag.BoolVar(&d.strict, "strict", false, "to delete a volume that is not there is NOT_FOUND, against the specification")
+	flag.BoolVar(&d.strict, "strict", false, "to delete a volume that is not there is NOT_FOUND, against the specification; to unpublish or unstage it, too")
 	flag.Var(d.late, "late", "`method=duration` that the answer takes when all is done; may be repeated")
 	flag.StringVar(&d.oldBytes, "old-bytes", "", "`directory` of raw volumes, which hold what was there before they were made")
 	grpcserver.Main(func(server *grpc.Server) {

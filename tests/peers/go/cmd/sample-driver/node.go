@@ -26,7 +26,10 @@ func (d *driver) NodeStageVolume(_ context.Context, request *csi.NodeStageVolume
 	return &csi.NodeStageVolumeResponse{}, err
 }
 
-func (d *driver) NodeUnstageVolume(context.Context, *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (d *driver) NodeUnstageVolume(_ context.Context, request *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if _, err := d.find(request.VolumeId); err != nil && d.strict {
+		return nil, err
+	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
