@@ -142,7 +142,7 @@ consider_all(struct placement *placement, const struct choice *choice)
                     (choice->count * (1 + set->elsewhere_count)) * sizeof *placement->items);
     for (size_t i = 0; i < choice->count; i++) {
         struct connection *chosen = choice->items[i];
-        if (!chosen->spec->driver->speaks_our_ids) {
+        if (!chosen->spec->driver->has_homes) {
             placement->items[placement->count++] = (struct candidate_node){chosen, i, 0, -1};
             continue;
         }
@@ -165,7 +165,7 @@ drop_draining(struct placement *placement)
         const struct connection *connection = placement->items[i].connection;
         bool is_draining =
             connection->node_address ? connection->is_draining : atomic_load(&router->is_draining);
-        if (!is_draining || !connection->spec->driver->speaks_our_ids)
+        if (!is_draining || !connection->spec->driver->has_homes)
             placement->items[kept++] = placement->items[i];
     }
     placement->count = kept;
@@ -241,7 +241,7 @@ static const char *
 title_of(const struct router *router, const struct connection *connection, struct arena *arena)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (!router->cluster || !connection->spec->driver->speaks_our_ids)
+    if (!router->cluster || !connection->spec->driver->has_homes)
         return connection->spec->name;
     const char *node_id = connection->node_address ? facts->node_id : router->node_id;
     return router->has_files ? arena_print(arena, "node \"%s\", connection \"%s\"", node_id,
