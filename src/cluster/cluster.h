@@ -19,6 +19,8 @@
 #define CLUSTER_TOPOLOGY "topology/"
 /* The names of the node's connections with the driver local: "fast,local". */
 #define CLUSTER_CONNECTIONS "connections"
+/* Likewise with the driver oim. */
+#define CLUSTER_OIM_CONNECTIONS "connections.oim"
 /* The versions of the protocol that it speaks: see protocol.h. */
 #define CLUSTER_PROTOCOL "protocol"
 /* No new volumes are placed on the node. */

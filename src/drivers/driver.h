@@ -97,6 +97,11 @@ struct driver_ops {
     const char *name;
     /* Its ids are of the form v:local/HANDLE: see csi/ids.h. */
     bool speaks_our_ids;
+    /*
+     * In a cluster an id tells the node that has the volume, so the routers of all nodes find it:
+     * connection_set_locate.
+     */
+    bool has_homes;
     /* Its capabilities come from its server. Until that is reached it uses `remembered`. */
     bool must_ask;
     /* The id of a volume of this name, if it exists. NULL: ids do not follow from names. */

@@ -272,6 +272,7 @@ open_local(const struct driver_options *options, struct driver **out)
 const struct driver_ops driver_local = {
     .name = "local",
     .speaks_our_ids = true,
+    .has_homes = true,
     .check = check,
     .open = open_local,
     .close = close_local,

@@ -36,6 +36,7 @@ call_oim(struct driver *driver, struct call *call, const struct method *method,
     const struct csi_service services[] = {
         {&csi_v1_node_service, &oim_node_handlers, oim},
         {&csi_v1_controller_service, &oim_controller_handlers, oim},
+        {&skycap_v1_inventory_service, &oim_inventory_handlers, oim},
     };
     /* Emulated volumes are provisioned by another driver. */
     size_t count = oim->options.emulation ? 1 : COUNT_OF(services);
@@ -53,6 +54,21 @@ call_oim(struct driver *driver, struct call *call, const struct method *method,
 #define CONTROLLER(name) (UINT64_C(1) << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 #define NODE(name) (UINT64_C(1) << CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
+void
+oim_set_capabilities(struct driver_facts *facts, bool is_emulation)
+{
+    facts->plugin_name = PLUGIN_NAME;
+    facts->plugin_version = SKYCAP_VERSION;
+    facts->services = SERVICE(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    facts->node = NODE(STAGE_UNSTAGE_VOLUME) | NODE(GET_VOLUME_STATS) |
+                  NODE(SINGLE_NODE_MULTI_WRITER) | NODE(VOLUME_MOUNT_GROUP);
+    if (is_emulation)
+        return;
+    facts->services |= SERVICE(CONTROLLER_SERVICE);
+    facts->controller = CONTROLLER(CREATE_DELETE_VOLUME) | CONTROLLER(LIST_VOLUMES) |
+                        CONTROLLER(GET_VOLUME) | CONTROLLER(SINGLE_NODE_MULTI_WRITER);
+}
+
 /* The capabilities are fixed; the monitor only checks whether the controller answers. */
 static void
 set_facts(struct oim_driver *oim)
@@ -60,16 +76,7 @@ set_facts(struct oim_driver *oim)
     struct driver_facts *facts = driver_facts_new();
     facts->is_known = facts->is_node_known = true;
     facts->trouble = "it has not been reached yet";
-    facts->plugin_name = PLUGIN_NAME;
-    facts->plugin_version = SKYCAP_VERSION;
-    facts->services = SERVICE(VOLUME_ACCESSIBILITY_CONSTRAINTS);
-    facts->node = NODE(STAGE_UNSTAGE_VOLUME) | NODE(GET_VOLUME_STATS) |
-                  NODE(SINGLE_NODE_MULTI_WRITER) | NODE(VOLUME_MOUNT_GROUP);
-    if (!oim->options.emulation) {
-        facts->services |= SERVICE(CONTROLLER_SERVICE);
-        facts->controller = CONTROLLER(CREATE_DELETE_VOLUME) | CONTROLLER(LIST_VOLUMES) |
-                            CONTROLLER(GET_VOLUME) | CONTROLLER(SINGLE_NODE_MULTI_WRITER);
-    }
+    oim_set_capabilities(facts, oim->options.emulation != NULL);
     facts->node_id = arena_string(&facts->arena, oim->engine.node_id);
     text_map_set(&facts->topology, &facts->arena, IDS_TOPOLOGY_NODE, facts->node_id);
     driver_set_facts(&oim->base, facts);
@@ -171,6 +178,8 @@ new_oim(const struct driver_options *options)
     oim->timeout_ms = options->timeout_ms;
     oim->engine.node_id = arena_string(&oim->arena, options->node_id);
     oim->engine.log = options->log;
+    oim->is_in_cluster = options->is_in_cluster;
+    handle_print_home(options->node_id, oim->own_home);
     handle_start_clock(&oim->engine, 0);
     if (files_read_line("/proc/sys/kernel/random/boot_id", oim->boot_id, sizeof oim->boot_id) != 0)
         oim->boot_id[0] = '\0';
@@ -202,6 +211,7 @@ open_oim(const struct driver_options *options, struct driver **out)
 
 const struct driver_ops driver_oim = {
     .name = "oim",
+    .has_homes = true,
     .id_of_name = oim_volume_handle,
     .check = check,
     .server = oim_options_server,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "csi/checks.h"
+#include "csi/ids.h"
 #include "csi/messages.h"
 #include "drivers/oim_internal.h"
 #include "node/mount.h"
@@ -52,12 +53,15 @@ static HANDLER(delete_volume, DeleteVolume)
     struct oim_driver *oim = oim_of(call);
     struct arena *arena = call_arena(call);
     struct oim_volume volume AUTO(oim_volume_release) = {0};
+    const char *handle = NULL;
     struct error *error = checks_maps(&request->base);
     if (!error)
         error = checks_id("volume_id", request->volume_id);
-    if (error || !oim_volume_is_handle(request->volume_id))
+    if (!error)
+        error = oim_volume_read_id(oim, request->volume_id, arena, &handle);
+    if (error || !handle)
         return error;
-    error = oim_volume_take(oim, request->volume_id, arena, &volume);
+    error = oim_volume_take(oim, handle, arena, &volume);
     if (!error)
         error = check_unused(oim, volume.handle, arena);
     if (!error)
@@ -83,11 +87,14 @@ static struct error *
 get_row(struct oim_driver *oim, const char *id, struct arena *arena, volume_record **out)
 {
     struct row row;
+    const char *handle = NULL;
     struct error *error = checks_id("volume_id", id);
-    if (!error && !oim_volume_is_handle(id))
+    if (!error)
+        error = oim_volume_read_id(oim, id, arena, &handle);
+    if (!error && !handle)
         error = refuse_unknown(id);
     if (!error)
-        error = rows_get(&oim->engine, &volume_rows, id, arena, &row);
+        error = rows_get(&oim->engine, &volume_rows, handle, arena, &row);
     if (error)
         return error;
     *out = (volume_record *)row.record;
@@ -128,7 +135,7 @@ static HANDLER(validate_capabilities, ValidateVolumeCapabilities)
     if (!error)
         error = get_row(oim, request->volume_id, arena, &volume);
     if (!error)
-        error = oim_client_check(oim, call, request->volume_id, &exists);
+        error = oim_client_check(oim, call, volume->handle, &exists);
     if (!error && !exists)
         error = error_new(CODE_NOT_FOUND, "the controller has lost the volume \"%s\"",
                           request->volume_id);
@@ -151,17 +158,18 @@ static void
 add_page(const struct oim_driver *oim, const struct row_page *page, size_t most,
          struct arena *arena, Csi__V1__ListVolumesResponse *reply)
 {
+    const char *last = "";
     reply->entries = arena_alloc(arena, page->count * sizeof(void *));
     for (size_t i = 0; i < page->count; i++) {
         const volume_record *record = (const volume_record *)page->rows[i].record;
         if (!is_made(record))
             continue;
         if (most && reply->n_entries == most) {
-            reply->next_token = arena_print(
-                arena, TOKEN_PREFIX "%s", reply->entries[reply->n_entries - 1]->volume->volume_id);
+            reply->next_token = arena_print(arena, TOKEN_PREFIX "%s", last);
             return;
         }
         reply->entries[reply->n_entries++] = list_entry(oim, record, arena);
+        last = record->handle;
     }
 }
 
@@ -199,6 +207,37 @@ static HANDLER(get_volume, ControllerGetVolume)
     csi__v1__controller_get_volume_response__volume_status__init(reply->status);
     return NULL;
 }
+
+/* ---- for routers of other nodes ---- */
+
+/*
+ * Does this node have the volume of an id without a home? Its id is from before the cluster, or it
+ * was provisioned by hand: then only the controller knows. Others have a home in their ids.
+ */
+static struct error *
+find_homeless(struct call *call, const Skycap__V1__GetVolumeRequest *request,
+              Skycap__V1__GetVolumeResponse *reply)
+{
+    struct oim_driver *oim = oim_of(call);
+    const char *handle = ids_handle(ID_VOLUME, request->volume);
+    struct row row = {0};
+    bool exists = false;
+    (void)reply;
+    if (!handle || !oim_volume_is_handle(handle))
+        return refuse_unknown(request->volume);
+    struct error *error = rows_get(&oim->engine, &volume_rows, handle, call_arena(call), &row);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        error = oim_client_check(oim, call, handle, &exists);
+    }
+    const volume_record *record = (const volume_record *)row.record;
+    exists |= record && !record->home[0];
+    return error || exists ? error : refuse_unknown(request->volume);
+}
+
+const struct skycap_v1_inventory oim_inventory_handlers = {
+    .get_volume = {find_homeless},
+};
 
 const struct csi_v1_controller oim_controller_handlers = {
     .create_volume = {oim_create_volume},

@@ -150,10 +150,13 @@ provision(struct oim_driver *oim, struct call *call, struct oim_volume *volume, 
 }
 
 static volume_record *
-new_record(const char *handle, const Csi__V1__CreateVolumeRequest *request, const char *fs_type,
-           int64_t size, struct arena *arena)
+new_record(const struct oim_driver *oim, const char *handle,
+           const Csi__V1__CreateVolumeRequest *request, const char *fs_type, int64_t size,
+           struct arena *arena)
 {
     volume_record *record = oim_volume_new(handle, arena);
+    if (oim->is_in_cluster)
+        record->home = (char *)oim->own_home;
     record->name = request->name;
     record->size_bytes = size;
     record->fs_type = (char *)fs_type;
@@ -179,7 +182,7 @@ create_held(struct oim_driver *oim, struct call *call, const Csi__V1__CreateVolu
     if (error || (!is_new && exists && volume->record->state == READY))
         return error;
     if (is_new)
-        volume->record = new_record(volume->handle, request, fs_type, size, arena);
+        volume->record = new_record(oim, volume->handle, request, fs_type, size, arena);
     if (is_new || !exists)
         error = remember(oim, volume, exists, wants_block(request));
     return error ? error : provision(oim, call, volume, is_new);

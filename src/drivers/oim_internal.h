@@ -19,6 +19,7 @@
 #include "drivers/oim_home.h"
 #include "drivers/oim_options.h"
 #include "node/stage.h"
+#include "proto/inventory.rpc.h"
 
 struct oim_driver {
     struct driver base; /* first */
@@ -28,6 +29,8 @@ struct oim_driver {
     struct oim_home *home;
     /* For functions on rows and paths. Has a store, a node id and a log; no locks, no back end. */
     struct engine engine;
+    bool is_in_cluster;              /* the ids of new volumes contain the home of this node */
+    char own_home[HANDLE_HOME_SIZE]; /* of this node */
     char boot_id[64]; /* of the running kernel */
     uint64_t timeout_ms;
     struct metadata metadata; /* of each call to the controller */
@@ -43,8 +46,12 @@ oim_of(const struct call *call)
     return call_context(call);
 }
 
+/* The same for all drivers `oim`. */
+void oim_set_capabilities(struct driver_facts *facts, bool is_emulation);
+
 extern const struct csi_v1_controller oim_controller_handlers;
 extern const struct csi_v1_node oim_node_handlers;
+extern const struct skycap_v1_inventory oim_inventory_handlers;
 
 /* ---- oim_client.c: the controller ---- */
 
@@ -74,15 +81,25 @@ MUST_CHECK struct error *oim_client_check_ready(struct monitor *monitor, struct 
 /* ---- oim_volume.c: rows of volumes ---- */
 
 /*
- * The handle of a name, which is the volume's id and the bdev's name: the name itself if it is
- * short and plain, else a hash of it. No plain name looks like a hash.
+ * The handle of a name, which is the bdev's name: the name itself if it is short and plain, else a
+ * hash of it. No plain name looks like a hash.
  */
 const char *oim_volume_handle(const char *name, struct arena *arena);
 bool oim_volume_is_handle(const char *text);
 
+/* The id of a volume: HANDLE, or HANDLE@HOME if it was made in a cluster. */
+char *oim_volume_id(const volume_record *record, struct arena *arena);
+
+/*
+ * The handle of an id; a volume of this node may be named without its home. `*handle` is NULL: it
+ * is the id of no volume. FAILED_PRECONDITION: of a volume of another node.
+ */
+MUST_CHECK struct error *oim_volume_read_id(const struct oim_driver *oim, const char *id,
+                                            struct arena *arena, const char **handle);
+
 /*
  * The handle of the id in a request of the Node service. An emulation takes any text. NULL: it is
- * the id of no volume.
+ * the id of no volume of this node.
  */
 const char *oim_volume_handle_of_id(const struct oim_driver *oim, const char *id,
                                     struct arena *arena);

@@ -300,7 +300,8 @@ HANDLER(oim_stage_volume, NodeStageVolume)
         return error;
     const char *handle = oim_volume_handle_of_id(oim, request->volume_id, call_arena(call));
     if (!handle)
-        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", request->volume_id);
+        return error_new(CODE_NOT_FOUND, "there is no volume \"%s\" on this node",
+                         request->volume_id);
     error = oim_volume_take(oim, handle, call_arena(call), &volume);
     if (error)
         return error;

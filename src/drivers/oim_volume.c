@@ -8,6 +8,7 @@
 #include "message/message_map.h"
 #include "node/mount.h"
 #include "node/stage.h"
+#include "volumes/handle.h"
 #include "volumes/spec.h"
 
 #define MODE(name) CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__##name
@@ -50,12 +51,40 @@ oim_volume_handle(const char *name, struct arena *arena)
                        (uint64_t)hash);
 }
 
+/* ---- ids ---- */
+
+char *
+oim_volume_id(const volume_record *record, struct arena *arena)
+{
+    return record->home[0] ? arena_print(arena, "%s@%s", record->handle, record->home)
+                           : arena_string(arena, record->handle);
+}
+
+struct error *
+oim_volume_read_id(const struct oim_driver *oim, const char *id, struct arena *arena,
+                   const char **handle)
+{
+    char home[HANDLE_HOME_SIZE], *plain = arena_string(arena, id);
+    bool has_home = strchr(id, '@') != NULL;
+    plain[strcspn(plain, "@")] = '\0';
+    bool is_id = oim_volume_is_handle(plain) && (!has_home || handle_read_key(id, home));
+    *handle = is_id ? plain : NULL;
+    if (!is_id || !has_home || strcmp(home, oim->own_home) == 0)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "\"%s\" is a volume of another node, which this node does not know: start "
+                     "this node with --registry, or ask that node",
+                     id);
+}
+
 const char *
 oim_volume_handle_of_id(const struct oim_driver *oim, const char *id, struct arena *arena)
 {
+    const char *handle;
     if (oim->options.emulation)
         return oim_volume_handle(id, arena);
-    return oim_volume_is_handle(id) ? id : NULL;
+    struct error *error AUTO(error_cleanup) = oim_volume_read_id(oim, id, arena, &handle);
+    return error ? NULL : handle;
 }
 
 /* ---- rows ---- */
@@ -140,7 +169,7 @@ oim_volume_message(const struct oim_driver *oim, const volume_record *record, st
 {
     Csi__V1__Volume *volume = arena_alloc(arena, sizeof *volume);
     csi__v1__volume__init(volume);
-    volume->volume_id = arena_string(arena, record->handle);
+    volume->volume_id = oim_volume_id(record, arena);
     volume->capacity_bytes = record->size_bytes;
     volume->accessible_topology = arena_alloc(arena, sizeof(void *));
     volume->accessible_topology[0] = messages_topology(oim->engine.node_id, arena);

@@ -31,9 +31,9 @@ check_registered(struct peer_driver *driver)
     return error_new(CODE_UNAVAILABLE, "node \"%s\" %s", driver->node_id, facts->trouble);
 }
 
-static struct error *
-call_engine(struct driver *base, struct call *call, const struct method *method,
-            const ProtobufCMessage *request, ProtobufCMessage *reply)
+struct error *
+peer_driver_call(struct driver *base, struct call *call, const struct method *method,
+                 const ProtobufCMessage *request, ProtobufCMessage *reply)
 {
     struct peer_driver *driver = (struct peer_driver *)base;
     struct error *error = check_registered(driver);
@@ -125,8 +125,8 @@ stream_peer(struct driver *base, struct call *call, const struct method *method,
     return error;
 }
 
-static void
-close_peer(struct driver *base)
+void
+peer_driver_close(struct driver *base)
 {
     struct peer_driver *driver = (struct peer_driver *)base;
     remote_release(driver->remote);
@@ -136,10 +136,11 @@ close_peer(struct driver *base)
 }
 
 struct driver *
-peer_driver_open(const struct peer_driver_options *options, struct remote *taken)
+peer_driver_open(const struct driver_ops *ops, const struct peer_driver_options *options,
+                 struct remote *taken)
 {
     struct peer_driver *driver = memory_zeroed(sizeof *driver);
-    driver_init(&driver->base, &driver_peer, &options->driver);
+    driver_init(&driver->base, ops, &options->driver);
     driver->remote = taken;
     driver->node_id = memory_string(options->node_id);
     driver->timeout_ns = options->driver.timeout_ms * UINT64_C(1000000);
@@ -156,7 +157,8 @@ peer_driver_open(const struct peer_driver_options *options, struct remote *taken
 const struct driver_ops driver_peer = {
     .name = "peer",
     .speaks_our_ids = true,
-    .close = close_peer,
-    .call = call_engine,
+    .has_homes = true,
+    .close = peer_driver_close,
+    .call = peer_driver_call,
     .stream = stream_peer,
 };

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oim.v0.Registry. */
+/*
+ * oim.v0.Registry. Its replies are the current entries: they have no mark for an expired one, and
+ * nobody could call what is there.
+ */
 #include <string.h>
 
+#include "base/clock.h"
 #include "registry/client/path.h"
 #include "registry/registry_internal.h"
 
@@ -9,10 +13,24 @@
 
 struct messages {
     struct arena *arena;
+    const struct registry *registry;
+    int64_t now_ms;
     void **items;
     size_t count;
     size_t capacity;
 };
+
+static struct messages
+messages_of(struct call *call)
+{
+    return (struct messages){call_arena(call), call_context(call), clock_unix_ms()};
+}
+
+static bool
+is_current(const struct messages *messages, const struct entry *entry)
+{
+    return !controllers_is_expired(messages->registry->controllers, entry, messages->now_ms);
+}
 
 static void
 add(struct messages *messages, void *message)
@@ -63,7 +81,7 @@ add_controller(void *context, const struct entry *entry)
 {
     size_t id_size;
     char *texts[2];
-    if (!path_is_address(entry->path, &id_size))
+    if (!path_is_address(entry->path, &id_size) || !is_current(context, entry))
         return NULL;
     Oim__V0__DBEntry *message =
         make(context, sizeof *message, entry->path, id_size, entry->value, texts);
@@ -78,11 +96,10 @@ get_controllers(struct call *call, const Oim__V0__GetControllerRequest *request,
                 Oim__V0__GetControllerReply *reply)
 {
     (void)request;
-    const struct registry *registry = call_context(call);
-    struct messages messages = {.arena = call_arena(call)};
+    struct messages messages = messages_of(call);
     struct error *error = requests_check_reader(call, "");
     if (!error)
-        error = entries_walk(registry->options.store, "", add_controller, &messages);
+        error = entries_walk(messages.registry->options.store, "", add_controller, &messages);
     reply->entries = (Oim__V0__DBEntry **)messages.items;
     reply->n_entries = messages.count;
     return error;
@@ -104,6 +121,8 @@ static struct error *
 add_value(void *context, const struct entry *entry)
 {
     char *texts[2];
+    if (!is_current(context, entry))
+        return NULL;
     Oim__V0__Value *message =
         make(context, sizeof *message, entry->path, strlen(entry->path), entry->value, texts);
     oim__v0__value__init(message);
@@ -116,14 +135,13 @@ static struct error *
 get_values(struct call *call, const Oim__V0__GetValuesRequest *request,
            Oim__V0__GetValuesReply *reply)
 {
-    const struct registry *registry = call_context(call);
-    struct messages messages = {.arena = call_arena(call)};
+    struct messages messages = messages_of(call);
     const char *path;
     struct error *error = path_normalize(request->path, call_arena(call), &path);
     if (!error)
         error = requests_check_reader(call, path);
     if (!error)
-        error = entries_walk(registry->options.store, path, add_value, &messages);
+        error = entries_walk(messages.registry->options.store, path, add_value, &messages);
     reply->values = (Oim__V0__Value **)messages.items;
     reply->n_values = messages.count;
     return error;

@@ -44,7 +44,7 @@ stop_node 1
 start_node 1
 wait_for $((20 * SLOWER)) eval 'at_node 3 node list | grep -q "^node-1 *draining"' || fail "$(at_node 3 node list)"
 at_node 3 node drain node-1 --undo
-at_node 3 volume create h --node node-1 >/dev/null
+wait_for $((20 * SLOWER)) at_node 3 volume create h --node node-1 >/dev/null 2>&1 || fail "no volume is placed on a node that is not drained any more"
 
 # Only a lost node can be forgotten.
 ! at_node 2 node forget node-1 2>"$SKYCAP_TMP/refused" || fail "a node that is there was forgotten"

@@ -82,9 +82,13 @@ expect_equal "after a removal" "$(list host-00)" ""
 expect_equal "before it expires" "$(list host-2)" "host-2/address 127.0.0.1:1 good"
 wait_for 5 has_watched "expired host-2/address 127\.0\.0\.1:1 .*" || fail "the watch does not tell of an expiry: $(cat "$SKYCAP_TMP/watched")"
 expect_equal "expired" "$(list host-2)" "host-2/address 127.0.0.1:1 expired"
+# The RPCs of OIM have no mark for it, so they tell current entries only
+expect_equal "GetControllers, expired" "$(call oim.v0.Registry/GetControllers '{}')" '{"entries":[{"controllerId":"host-0","address":"127.0.0.1:8999"}]}'
+expect_equal "GetValues, expired" "$(call oim.v0.Registry/GetValues '{"path": "host-2"}')" '{}'
 fails "a call to it" "UNAVAILABLE: .*expired at 20" call --controller host-2 "$CSI_ENDPOINT" csi.v1.Identity/Probe
 "$SKYCAP" registry set host-2/address 127.0.0.1:1 --ttl 600
 expect_equal "renewed" "$(list host-2)" "host-2/address 127.0.0.1:1 good"
+expect_equal "GetValues, renewed" "$(call oim.v0.Registry/GetValues '{"path": "host-2"}')" '{"values":[{"path":"host-2/address","value":"127.0.0.1:1"}]}'
 
 "$SKYCAP" registry set host-2/address 127.0.0.1:1 --ttl 700 # no news: it is only renewed
 

@@ -158,7 +158,7 @@ a_time_to_live_is_kept_told_and_renewed(void)
 }
 
 static void
-what_has_expired_is_still_listed_and_says_so(void)
+what_has_expired_is_listed_only_where_it_can_be_marked(void)
 {
     struct office office;
     Skycap__V1__AnnounceReply *reply;
@@ -167,9 +167,11 @@ what_has_expired_is_still_listed_and_says_so(void)
     CHECK(!list(&office, "", 0, "")->entries[0]->is_expired);
     sleep_ms(1050);
     CHECK(list(&office, "", 0, "")->entries[0]->is_expired);
-    CHECK_TEXT(controllers_of(&office), "h=a:1");
+    CHECK_TEXT(controllers_of(&office), "");
+    CHECK_TEXT(values_of(&office, ""), "");
     CHECK_CODE(announce(&office, "h", "a:1", 5000, &reply), CODE_OK);
     CHECK(!list(&office, "", 0, "")->entries[0]->is_expired);
+    CHECK_TEXT(controllers_of(&office), "h=a:1");
     office_close(&office);
 }
 
@@ -375,7 +377,7 @@ main(void)
     bad_requests_are_invalid();
     an_address_that_cannot_be_called_is_refused_and_the_forms_are_told();
     a_time_to_live_is_kept_told_and_renewed();
-    what_has_expired_is_still_listed_and_says_so();
+    what_has_expired_is_listed_only_where_it_can_be_marked();
     a_node_is_announced_with_its_attributes_and_removed();
     nothing_is_passed_on_to_a_node();
     bad_announcements_of_nodes_are_invalid();

@@ -195,6 +195,23 @@ connection_set_find_place(const struct connection_set *set, const char *place)
     return found ? *found : NULL;
 }
 
+/* `own` is NULL: the driver is not known, so the handle may be of either form. */
+static bool
+read_home(const struct connection *own, const char *handle, char home[HANDLE_HOME_SIZE])
+{
+    bool has_suffix = strchr(handle, '@') != NULL;
+    if (own && own->spec->driver->speaks_our_ids == has_suffix)
+        return false;
+    return has_suffix ? handle_read_key(handle, home) : handle_read_home(handle, home);
+}
+
+bool
+connection_reads_home(const struct connection *connection, const char *handle)
+{
+    char home[HANDLE_HOME_SIZE];
+    return read_home(connection, handle, home);
+}
+
 /* On this node a connection may have former names; on others it has the name that it has here. */
 struct error *
 connection_set_locate(const struct connection_set *set, const char *name, const char *handle,
@@ -202,8 +219,8 @@ connection_set_locate(const struct connection_set *set, const char *name, const 
 {
     char home[HANDLE_HOME_SIZE], place[SPEC_MAX_ALIAS + 1 + sizeof home];
     *out = connection_set_find(set, name);
-    bool is_ours = *out ? (*out)->spec->driver->speaks_our_ids : spec_is_alias(name);
-    if (!set->home[0] || !is_ours || !handle_read_home(handle, home) ||
+    bool is_ours = *out ? (*out)->spec->driver->has_homes : spec_is_alias(name);
+    if (!set->home[0] || !is_ours || !read_home(*out, handle, home) ||
         strcmp(home, set->home) == 0)
         return NULL;
     snprintf(place, sizeof place, "%s@%s", *out ? (*out)->spec->name : name, home);

@@ -27,7 +27,10 @@ struct connection {
     uint64_t loaded_ms; /* Unix time */
     const char *text;   /* of its file; NULL: it is a connection of another node */
     size_t text_size;
-    /* Unique in its set: the name; in a cluster NAME@HOME, with the home of its node. */
+    /*
+     * Unique in its set: the name; in a cluster NAME@HOME, with the home of its node, if the driver
+     * has_homes. What other drivers have is the same from every node.
+     */
     const char *place;
     const char *node_address; /* of another node; NULL: the connection is this node's */
     bool is_draining;         /* its node, which is another one: no new volumes are placed there */
@@ -110,6 +113,9 @@ struct connection *connection_set_find_place(const struct connection_set *set, c
  */
 MUST_CHECK struct error *connection_set_locate(const struct connection_set *set, const char *name,
                                                const char *handle, struct connection **out);
+
+/* Does the handle tell its home, in the form of the connection's driver, which has_homes? */
+bool connection_reads_home(const struct connection *connection, const char *handle);
 
 /* A slot with a valid name for which there was never a good file; NULL: there is none. */
 const struct connection_slot *connection_set_wrong(const struct connection_set *set);

@@ -120,7 +120,7 @@ open_candidate(struct connections *connections, struct candidate *candidate,
                        connection_metrics_counters(&connections->metrics, file->name));
     connection->text = arena_copy(&connection->arena, file->text, file->size);
     connection->text_size = file->size;
-    if (connections->home[0])
+    if (connections->home[0] && candidate->spec->driver->has_homes)
         connection->place =
             arena_print(&connection->arena, "%s@%s", candidate->spec->name, connections->home);
     *out = connection;

@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "cluster/protocol.h"
+#include "csi/ids.h"
+#include "drivers/oim_peer.h"
 #include "drivers/peer.h"
 
 #define DEFAULT_MAX_CALLS 64
@@ -16,11 +18,12 @@
 
 /* As that of this node with the same name, if there is one. */
 static struct connection_spec *
-copy_spec(const struct connection *own, const char *name, struct arena *arena)
+copy_spec(const struct connection *own, const char *name, const struct driver_ops *driver,
+          struct arena *arena)
 {
     struct connection_spec *spec = arena_zeroed(arena, sizeof *spec);
     spec->name = arena_string(arena, name);
-    spec->driver = &driver_peer;
+    spec->driver = driver;
     spec->capacity_bytes = SPEC_CAPACITY_UNLIMITED;
     spec->max_calls = own ? own->spec->max_calls : DEFAULT_MAX_CALLS;
     spec->timeout_ms = own ? own->spec->timeout_ms : DEFAULT_TIMEOUT_MS;
@@ -29,6 +32,7 @@ copy_spec(const struct connection *own, const char *name, struct arena *arena)
     spec->parameters = text_map_copy(&own->spec->parameters, arena);
     spec->labels = text_map_copy(&own->spec->labels, arena);
     spec->priority = own->spec->priority;
+    spec->capacity_bytes = own->spec->capacity_bytes;
     spec->secrets = own->spec->secrets;
     spec->without_controller = own->spec->without_controller;
     spec->without_group = own->spec->without_group;
@@ -70,10 +74,12 @@ same_text(const char *a, const char *b)
 /* The driver of the old set, if nothing that it was opened with has changed; else NULL. */
 static struct driver *
 share_driver(const struct connection_set *old, const char *place,
-             const struct peer_driver_options *options, const char *address)
+             const struct connection_spec *spec, const struct peer_driver_options *options,
+             const char *address)
 {
     const struct connection *before = connection_set_find_place(old, place);
     if (!before || !before->node_address || strcmp(before->node_address, address) != 0 ||
+        before->spec->driver != spec->driver ||
         before->spec->max_calls != options->driver.max_calls ||
         before->spec->timeout_ms != options->driver.timeout_ms)
         return NULL;
@@ -88,18 +94,25 @@ share_driver(const struct connection_set *old, const char *place,
 struct node {
     const struct elsewhere *elsewhere;
     const struct member *member;
-    struct text_map topology;
+    struct text_map topology; /* that the node has registered */
     const char *trouble;
-    const struct driver_facts *like;
     const struct connection_set *old;
     struct connection_set *set;
     struct arena *arena;
 };
 
+/* What is known of the drivers of one kind. */
+struct kind {
+    const struct driver_ops *driver;
+    const char *names; /* the attribute that lists its connections */
+    const struct driver_facts *like;
+};
+
 static struct error *
-open_driver(const struct node *node, const struct connection_spec *spec, const char *place,
-            struct driver **out)
+open_driver(const struct node *node, const struct kind *kind, const struct connection_spec *spec,
+            const char *place, struct driver **out)
 {
+    struct arena *arena = node->arena;
     const struct connections_options *ours = node->elsewhere->options;
     struct peer_driver_options options = {
         .driver = {.connection = spec->name,
@@ -110,28 +123,33 @@ open_driver(const struct node *node, const struct connection_spec *spec, const c
         .node_id = node->member->id,
         .trouble = node->trouble,
         .topology = &node->topology,
-        .like = node->like,
+        .like = kind->like,
     };
+    struct text_map topology = {0};
     struct remote *remote;
-    *out = share_driver(node->old, place, &options, node->member->address);
+    if (!kind->driver->speaks_our_ids) { /* as it reports it itself */
+        text_map_set(&topology, arena, IDS_TOPOLOGY_NODE, node->member->id);
+        options.topology = &topology;
+    }
+    *out = share_driver(node->old, place, spec, &options, node->member->address);
     if (*out)
         return NULL;
     struct error *error = cluster_remote(node->elsewhere->cluster, node->member, &remote);
     if (!error)
-        *out = peer_driver_open(&options, remote);
+        *out = peer_driver_open(kind->driver, &options, remote);
     return error;
 }
 
 static void
-add_connection(const struct node *node, const char *name)
+add_connection(const struct node *node, const struct kind *kind, const char *name)
 {
     struct arena arena;
     struct driver *driver;
     const struct connection *own = connection_set_find(node->set, name);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct connection_spec *spec = copy_spec(own, name, &arena);
+    struct connection_spec *spec = copy_spec(own, name, kind->driver, &arena);
     const char *place = arena_print(&arena, "%s@%s", name, node->member->home);
-    struct error *error AUTO(error_cleanup) = open_driver(node, spec, place, &driver);
+    struct error *error AUTO(error_cleanup) = open_driver(node, kind, spec, place, &driver);
     if (error) {
         log_warn(node->elsewhere->options->log, "a node cannot be used",
                  LOG_TEXT("node", node->member->id), LOG_TEXT("error", error->message));
@@ -146,18 +164,22 @@ add_connection(const struct node *node, const char *name)
     node->set->elsewhere[node->set->elsewhere_count++] = connection;
 }
 
-/* A name that another driver has here cannot be that of an engine there. */
+/* A name that another kind of driver has here cannot be that of this kind there. */
 static bool
-may_be_ours(const struct connection_set *set, const char *name)
+may_be_ours(const struct connection_set *set, const struct kind *kind, const char *name)
 {
     const struct connection *own = connection_set_find(set, name);
-    return spec_is_name(name) && (!own || own->spec->driver->speaks_our_ids);
+    const struct driver_ops *driver = own ? own->spec->driver : NULL;
+    if (driver && !driver->has_homes)
+        return false;
+    return spec_is_name(name) &&
+           (!driver || driver->speaks_our_ids == kind->driver->speaks_our_ids);
 }
 
 static const char *
-names_of(const struct member *member)
+names_of(const struct member *member, const char *attribute)
 {
-    const char *names = text_map_find(&member->attributes, CLUSTER_CONNECTIONS);
+    const char *names = text_map_find(&member->attributes, attribute);
     return names ? names : "";
 }
 
@@ -174,29 +196,33 @@ has_our_home(const struct node *node)
 }
 
 static void
-add_node(struct node *node)
+add_connections(const struct node *node, const struct kind *kind)
 {
-    char *rest = arena_string(node->arena, names_of(node->member));
-    node->topology = read_topology(node->member, node->arena);
-    node->trouble = trouble_of(node->member, node->arena);
+    char *rest = arena_string(node->arena, names_of(node->member, kind->names));
     for (char *name; (name = strsep(&rest, ","));)
-        if (may_be_ours(node->set, name))
-            add_connection(node, name);
+        if (may_be_ours(node->set, kind, name))
+            add_connection(node, kind, name);
 }
 
 /* ---- all of them ---- */
+
+static size_t
+count_names(const char *names)
+{
+    size_t count = 1;
+    while (*names)
+        count += *names++ == ',';
+    return count;
+}
 
 /* Room for all connections of all members. */
 static void
 make_room(struct connection_set *set, const struct member_list *members)
 {
     size_t most = 1;
-    for (size_t i = 0; i < members->count; i++) {
-        const char *names = names_of(&members->items[i]);
-        most++;
-        while (*names)
-            most += *names++ == ',';
-    }
+    for (size_t i = 0; i < members->count; i++)
+        most += count_names(names_of(&members->items[i], CLUSTER_CONNECTIONS)) +
+                count_names(names_of(&members->items[i], CLUSTER_OIM_CONNECTIONS));
     set->elsewhere = arena_alloc(&set->arena, most * sizeof(struct connection *));
 }
 
@@ -223,34 +249,58 @@ elsewhere_add(const struct elsewhere *elsewhere, struct connection_set *set,
               const struct connection_set *old)
 {
     struct arena arena AUTO(arena_clear);
-    struct driver_facts *like AUTO(driver_facts_cleanup) = find_engine(set);
+    struct driver_facts *engine AUTO(driver_facts_cleanup) = find_engine(set);
+    struct driver_facts *oim AUTO(driver_facts_cleanup) = oim_peer_facts();
+    const struct kind engines = {&driver_peer, CLUSTER_CONNECTIONS, engine};
+    const struct kind oims = {&driver_oim_peer, CLUSTER_OIM_CONNECTIONS, oim};
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(elsewhere->cluster, &arena);
     make_room(set, &members);
     set->is_waiting = !members.is_known;
-    for (size_t i = 0; like && i < members.count; i++) {
+    for (size_t i = 0; i < members.count; i++) {
         struct node node = {.elsewhere = elsewhere,
                             .member = &members.items[i],
-                            .like = like,
                             .old = old,
                             .set = set,
                             .arena = &arena};
-        if (strcmp(node.member->id, cluster_node_id(elsewhere->cluster)) != 0 &&
-            !has_our_home(&node))
-            add_node(&node);
+        if (strcmp(node.member->id, cluster_node_id(elsewhere->cluster)) == 0 ||
+            has_our_home(&node))
+            continue;
+        node.topology = read_topology(node.member, &arena);
+        node.trouble = trouble_of(node.member, &arena);
+        if (engine)
+            add_connections(&node, &engines);
+        add_connections(&node, &oims);
     }
     qsort(set->elsewhere, set->elsewhere_count, sizeof *set->elsewhere, compare_places);
 }
 
 /* ---- this node ---- */
 
+static bool
+is_engine(const struct connection *connection)
+{
+    return connection->spec->driver->speaks_our_ids;
+}
+
+/* An emulation provisions nothing. */
+static bool
+is_oim(const struct connection *connection)
+{
+    uint64_t controller =
+        UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE;
+    return connection->spec->driver->has_homes && !is_engine(connection) &&
+           connection_services(connection) & controller;
+}
+
 static const char *
-print_names(const struct connection_set *set, struct arena *arena)
+print_names(const struct connection_set *set, bool (*fits)(const struct connection *connection),
+            struct arena *arena)
 {
     const char *names = "";
     for (size_t i = 0; i < set->count; i++) {
         const struct connection *connection = set->slots[i].connection;
-        if (connection && connection->spec->driver->speaks_our_ids)
+        if (connection && fits(connection))
             names = arena_print(arena, "%s%s%s", names, names[0] ? "," : "", set->slots[i].name);
     }
     return names;
@@ -266,7 +316,10 @@ elsewhere_tell(const struct elsewhere *elsewhere, const struct connection_set *s
     char protocol[PROTOCOL_TEXT_SIZE];
     protocol_print(&protocol_own, protocol);
     text_map_set(&attributes, &arena, CLUSTER_PROTOCOL, protocol);
-    text_map_set(&attributes, &arena, CLUSTER_CONNECTIONS, print_names(set, &arena));
+    text_map_set(&attributes, &arena, CLUSTER_CONNECTIONS, print_names(set, is_engine, &arena));
+    const char *oims = print_names(set, is_oim, &arena);
+    if (oims[0])
+        text_map_set(&attributes, &arena, CLUSTER_OIM_CONNECTIONS, oims);
     if (atomic_load(elsewhere->options->is_draining))
         text_map_set(&attributes, &arena, CLUSTER_DRAINING, "true");
     for (size_t i = 0; engine && i < engine->topology.count; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connections of the cluster's other nodes. Each node registers the names of its connections
- * with the driver `local`. A call to one of them is made at the engine there (drivers/peer.c).
+ * with the drivers `local` and `oim`, whose ids tell the node. A call to one of them is made at the
+ * driver there (drivers/peer.c, drivers/oim_peer.c).
  */
 #ifndef CONNECTIONS_CONFIG_ELSEWHERE_H
 #define CONNECTIONS_CONFIG_ELSEWHERE_H

@@ -12,6 +12,21 @@ choice_rows_key(const char *name, struct arena *arena)
     return arena_print(arena, "choice/%s", name);
 }
 
+/* Rows of an earlier version have NAME@HOME for connections that are the same from every node. */
+static struct connection *
+find_chosen(const struct connection_set *set, const char *place, struct arena *arena)
+{
+    char *name = arena_string(arena, place);
+    struct connection *found = connection_set_find_place(set, place);
+    if (!found)
+        found = connection_set_find(set, place);
+    if (found || !strchr(name, '@'))
+        return found;
+    *strchr(name, '@') = '\0';
+    found = connection_set_find(set, name);
+    return found && !found->spec->driver->has_homes ? found : NULL;
+}
+
 struct error *
 choice_rows_find(struct router *router, const struct connection_set *set, const char *name,
                  struct arena *arena, struct connection **out, uint64_t *revision)
@@ -26,9 +41,7 @@ choice_rows_find(struct router *router, const struct connection_set *set, const 
         return error;
     *revision = entry.revision;
     const char *chosen = arena_copy(arena, entry.value, entry.value_size);
-    *out = connection_set_find_place(set, chosen);
-    if (!*out)
-        *out = connection_set_find(set, chosen);
+    *out = find_chosen(set, chosen, arena);
     if (*out)
         return NULL;
     return error_new(CODE_UNAVAILABLE,

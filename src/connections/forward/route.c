@@ -59,7 +59,8 @@ may_be_together(const struct search *search, const struct connection *found)
 static void
 note_lost(struct search *search, enum id_kind kind, const struct global_id *parts)
 {
-    search->route->own = connection_set_find(search->set, parts->connection);
+    struct connection *own = connection_set_find(search->set, parts->connection);
+    search->route->own = own && own->spec->driver->speaks_our_ids ? own : NULL;
     search->route->kind = kind;
     search->route->handle = parts->handle;
 }

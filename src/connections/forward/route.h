@@ -14,7 +14,7 @@ struct route {
     bool needs_thread;             /* the translation of the ids must read rows */
     enum id_kind kind;             /* of the first id that is ours */
     const char *handle;            /* of the same; NULL: there is none */
-    /* After an error: this node's connection of a handle whose node is not registered; or NULL. */
+    /* After an error: this node's engine of a handle whose node is not registered; or NULL. */
     struct connection *own;
 };
 

@@ -15,7 +15,8 @@
 struct choice {
     struct connection **items; /* in the set; at least one, to be tried in this order */
     size_t count;
-    bool is_selected; /* by labels: the next may be tried, and the choice must be stored */
+    bool is_selected;    /* by labels: the next may be tried, and the choice must be stored */
+    const char *lacking; /* nodes without the back end that is asked for, for errors; may be NULL */
 };
 
 /*

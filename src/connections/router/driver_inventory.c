@@ -57,15 +57,19 @@ make_volume(Csi__V1__Volume *volume, struct arena *arena)
     return info;
 }
 
-/* The name is known if the driver uses it as the id. */
+/* The name is known if the driver uses it as the id, or as the part before the home. */
 static void
 take_name(volume_info *info, const struct connection *connection, struct arena *arena)
 {
     const struct driver_ops *ops = connection->spec->driver;
     struct global_id parts;
-    if (ops->id_of_name && global_id_parse(ID_VOLUME, info->volume->volume_id, &parts) &&
-        strcmp(ops->id_of_name(parts.handle, arena), parts.handle) == 0)
-        info->name = arena_string(arena, parts.handle);
+    if (!ops->id_of_name || !global_id_parse(ID_VOLUME, info->volume->volume_id, &parts))
+        return;
+    char *name = arena_string(arena, parts.handle);
+    if (ops->has_homes)
+        name[strcspn(name, "@")] = '\0';
+    if (strcmp(ops->id_of_name(name, arena), name) == 0)
+        info->name = name;
 }
 
 static void

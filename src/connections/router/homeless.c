@@ -7,7 +7,6 @@
 #include "connections/forward/router_state.h"
 #include "connections/router/parallel_calls.h"
 #include "connections/router/places.h"
-#include "volumes/handle.h"
 
 #define ASK_NS UINT64_C(5000000000)
 
@@ -15,9 +14,8 @@ bool
 homeless_is(const struct connection_set *set, const struct connection *connection,
             const char *handle)
 {
-    char home[HANDLE_HOME_SIZE];
-    return (set->elsewhere_count || set->is_waiting) && connection->spec->driver->speaks_our_ids &&
-           !connection->node_address && !handle_read_home(handle, home);
+    return (set->elsewhere_count || set->is_waiting) && connection->spec->driver->has_homes &&
+           !connection->node_address && !connection_reads_home(connection, handle);
 }
 
 /* ---- asking ---- */
@@ -119,7 +117,9 @@ homeless_find(struct call *call, const struct connection_set *set, enum id_kind 
               const char *handle, struct connection **connection)
 {
     struct places *places = router_of(call)->places;
-    struct connection *found = places_find(places, set, handle);
+    /* Handles of engines are unique, whatever the name of the connection. */
+    bool is_engine = (*connection)->spec->driver->speaks_our_ids;
+    struct connection *found = is_engine ? places_find(places, set, handle) : NULL;
     struct question own = {*connection, kind, handle, false};
     struct error *here AUTO(error_cleanup) = found ? NULL : ask(call, &own);
     struct error *error = NULL;
@@ -133,7 +133,8 @@ homeless_find(struct call *call, const struct connection_set *set, enum id_kind 
         error = STEAL(here);
     if (error || !found)
         return error;
-    places_set(places, handle, found->place);
+    if (is_engine)
+        places_set(places, handle, found->place);
     *connection = found;
     return NULL;
 }

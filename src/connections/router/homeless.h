@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volumes and snapshots that were made before their node joined the cluster. Their handles do not
- * tell the node, so all nodes are asked at once. The answer is remembered.
+ * tell the node, so all nodes are asked at once. The answer is remembered, for engines.
  */
 #ifndef CONNECTIONS_ROUTER_HOMELESS_H
 #define CONNECTIONS_ROUTER_HOMELESS_H

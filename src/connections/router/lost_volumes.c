@@ -46,7 +46,8 @@ lost_volumes_note(const struct merged_list *list, const struct connection *conne
 {
     const struct router *router = router_of(list->call);
     struct seen_page seen = {.has_more = page->next_token[0] != '\0'};
-    if (!router->seen_volumes || !connection->node_address)
+    if (!router->seen_volumes || !connection->node_address ||
+        !connection->spec->driver->speaks_our_ids)
         return;
     seen.items = arena_alloc(call_arena(list->call), page->count * sizeof *seen.items);
     for (size_t i = 0; i < page->count; i++)

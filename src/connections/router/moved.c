@@ -37,7 +37,8 @@ moved_find_node(const struct connection_set *set, const char *name, const char *
     char home[HANDLE_HOME_SIZE], place[SPEC_MAX_ALIAS + 1 + sizeof home];
     handle_print_home(node_id, home);
     snprintf(place, sizeof place, "%s@%s", name, home);
-    return connection_set_find_place(set, place);
+    struct connection *found = connection_set_find_place(set, place);
+    return found && found->spec->driver->speaks_our_ids ? found : NULL;
 }
 
 bool

@@ -44,7 +44,7 @@ MUST_CHECK struct error *moved_find(struct call *call, const struct connection_s
 bool moved_ask_nodes(struct call *call, const struct connection_set *set, const char *name,
                      const char *handle, struct moved *out);
 
-/* The connection of a name on a node; NULL: there is none. */
+/* The engine of a name on a node; NULL: there is none. */
 struct connection *moved_find_node(const struct connection_set *set, const char *name,
                                    const char *node_id);
 

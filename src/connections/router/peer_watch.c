@@ -161,13 +161,17 @@ look(struct peer_watch *watch, struct call *call, const struct connection_set *s
     struct arena *arena = call_arena(part);
     struct question *questions = arena_zeroed(arena, set->elsewhere_count * sizeof *questions);
     struct parallel_call *calls = arena_alloc(arena, set->elsewhere_count * sizeof *calls);
+    size_t count = 0;
     for (size_t i = 0; i < set->elsewhere_count; i++) {
-        questions[i].connection = set->elsewhere[i];
-        calls[i] = (struct parallel_call){ask, &questions[i], NULL};
+        if (!set->elsewhere[i]->spec->driver->speaks_our_ids)
+            continue;
+        questions[count].connection = set->elsewhere[i];
+        calls[count] = (struct parallel_call){ask, &questions[count], NULL};
+        count++;
     }
-    parallel_calls_run(part, calls, set->elsewhere_count, ASK_NS);
+    parallel_calls_run(part, calls, count, ASK_NS);
     struct error *error = NULL;
-    for (size_t i = 0; i < set->elsewhere_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         error_free(calls[i].error);
         if (!error)
             error = send_changes(watch, call, &questions[i], arena);

@@ -7,18 +7,22 @@
 
 #include "base/size_text.h"
 #include "connections/forward/forward.h"
+#include "connections/request/map_field.h"
 #include "connections/request/topology.h"
 #include "connections/router/parallel_calls.h"
 #include "message/message_map.h"
 
 #define GET_CAPACITY "/csi.v1.Controller/GetCapacity"
 #define CAPACITY_LIMIT_NS UINT64_C(2000000000)
+#define BACK_END "backend" /* the parameter */
 
 struct candidate_node {
     struct connection *connection;
+    const Csi__V1__CreateVolumeRequest *request;
     size_t position;   /* of its connection in the choice */
     size_t preference; /* the first preferred term that it fits */
-    int64_t available; /* -1: it did not answer */
+    int64_t available; /* -1: it was not asked, or did not answer */
+    bool lacks_it;     /* it has answered that it has no such back end */
 };
 
 struct placement {
@@ -27,6 +31,7 @@ struct placement {
     const Csi__V1__CreateVolumeRequest *request;
     struct candidate_node *items;
     size_t count;
+    bool are_asked; /* for their room */
 };
 
 /* ---- topology ---- */
@@ -63,7 +68,7 @@ consider(struct placement *placement, struct connection *connection, size_t posi
 {
     const Csi__V1__TopologyRequirement *wanted = placement->request->accessibility_requirements;
     struct arena *arena = call_arena(placement->call);
-    struct candidate_node node = {connection, position, 0, -1};
+    struct candidate_node node = {connection, placement->request, position, 0, -1, false};
     if (wanted && wanted->n_requisite &&
         first_term(connection, wanted->requisite, wanted->n_requisite, arena) ==
             wanted->n_requisite)
@@ -76,8 +81,31 @@ consider(struct placement *placement, struct connection *connection, size_t posi
     placement->items[placement->count++] = node;
 }
 
-/* ---- room ---- */
+/* ---- room and back ends ---- */
 
+/* The parameters that the driver sees. */
+static struct text_map
+fill_parameters(const struct candidate_node *node, Csi__V1__GetCapacityRequest *request,
+                struct arena *arena)
+{
+    struct map_field asked, own;
+    map_field_find((ProtobufCMessage *)&node->request->base, "parameters", &asked);
+    map_field_find(&request->base, "parameters", &own);
+    struct text_map parameters = map_field_read(&asked, arena);
+    map_field_write(&own, &parameters, arena);
+    choice_merge_parameters(node->connection, &request->base, arena);
+    return map_field_read(&own, arena);
+}
+
+static const char *
+back_end_of(const struct candidate_node *node, struct arena *arena)
+{
+    Csi__V1__GetCapacityRequest request = CSI__V1__GET_CAPACITY_REQUEST__INIT;
+    struct text_map parameters = fill_parameters(node, &request, arena);
+    return text_map_find(&parameters, BACK_END);
+}
+
+/* An engine without the back end has no room in it, and no largest volume either. */
 static struct error *
 ask_room(struct call *call, void *context)
 {
@@ -85,12 +113,16 @@ ask_room(struct call *call, void *context)
     Csi__V1__GetCapacityRequest request = CSI__V1__GET_CAPACITY_REQUEST__INIT;
     Csi__V1__GetCapacityResponse reply = CSI__V1__GET_CAPACITY_RESPONSE__INIT;
     const struct driver_ops *driver = node->connection->spec->driver;
+    struct text_map parameters = fill_parameters(node, &request, call_arena(call));
     struct error *error =
         driver->call(node->connection->driver, call, service_find_method(GET_CAPACITY),
                      &request.base, &reply.base);
-    if (!error)
-        node->available = reply.available_capacity;
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+    if (error) /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+        return error;
+    node->available = reply.available_capacity;
+    node->lacks_it = driver->speaks_our_ids && text_map_find(&parameters, BACK_END) &&
+                     !reply.maximum_volume_size;
+    return NULL;
 }
 
 static void
@@ -105,6 +137,7 @@ ask_all(struct placement *placement)
                        share_ns < CAPACITY_LIMIT_NS ? share_ns : CAPACITY_LIMIT_NS);
     for (size_t i = 0; i < placement->count; i++)
         error_free(calls[i].error);
+    placement->are_asked = true;
 }
 
 static int
@@ -131,6 +164,48 @@ has_equals(const struct placement *placement)
     return false;
 }
 
+/* Without a cluster, and for third-party drivers, the name of the connection. */
+static const char *
+title_of(const struct router *router, const struct connection *connection, struct arena *arena)
+{
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
+    if (!router->cluster || !connection->spec->driver->has_homes)
+        return connection->spec->name;
+    const char *node_id = connection->node_address ? facts->node_id : router->node_id;
+    return router->has_files ? arena_print(arena, "node \"%s\", connection \"%s\"", node_id,
+                                           connection->spec->name)
+                             : arena_print(arena, "node \"%s\"", node_id);
+}
+
+/* A node that does not answer may have it. */
+static struct error *
+drop_without_back_end(struct placement *placement, struct choice *choice)
+{
+    struct arena *arena = call_arena(placement->call);
+    const char *lacking = "", *name = NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < placement->count && !name; i++)
+        name = back_end_of(&placement->items[i], arena);
+    if (!name || placement->count < 2) /* one says it itself */
+        return NULL;
+    ask_all(placement);
+    for (size_t i = 0; i < placement->count; i++) {
+        const struct candidate_node *node = &placement->items[i];
+        if (node->lacks_it)
+            lacking = arena_print(arena, "%s%s%s", lacking, lacking[0] ? ", " : "",
+                                  title_of(router_of(placement->call), node->connection, arena));
+        else
+            placement->items[kept++] = *node;
+    }
+    placement->count = kept;
+    choice->lacking = lacking;
+    if (kept)
+        return NULL;
+    return error_new(CODE_INVALID_ARGUMENT,
+                     "no node that may have the volume has the back end \"%.32s\"; asked: %s", name,
+                     lacking);
+}
+
 /* ---- all of it ---- */
 
 static void
@@ -142,8 +217,9 @@ consider_all(struct placement *placement, const struct choice *choice)
                     (choice->count * (1 + set->elsewhere_count)) * sizeof *placement->items);
     for (size_t i = 0; i < choice->count; i++) {
         struct connection *chosen = choice->items[i];
-        if (!chosen->spec->driver->speaks_our_ids) {
-            placement->items[placement->count++] = (struct candidate_node){chosen, i, 0, -1};
+        if (!chosen->spec->driver->has_homes) {
+            placement->items[placement->count++] =
+                (struct candidate_node){chosen, placement->request, i, 0, -1, false};
             continue;
         }
         struct connection *own = connection_set_find(set, chosen->spec->name);
@@ -165,7 +241,7 @@ drop_draining(struct placement *placement)
         const struct connection *connection = placement->items[i].connection;
         bool is_draining =
             connection->node_address ? connection->is_draining : atomic_load(&router->is_draining);
-        if (!is_draining || !connection->spec->driver->speaks_our_ids)
+        if (!is_draining || !connection->spec->driver->has_homes)
             placement->items[kept++] = placement->items[i];
     }
     placement->count = kept;
@@ -191,7 +267,8 @@ sort(struct placement *placement)
     qsort(placement->items, placement->count, sizeof *placement->items, compare);
     if (!has_equals(placement))
         return;
-    ask_all(placement);
+    if (!placement->are_asked)
+        ask_all(placement);
     qsort(placement->items, placement->count, sizeof *placement->items, compare);
 }
 
@@ -212,7 +289,7 @@ placement_find(struct call *call, const struct connection_set *set,
                const Csi__V1__CreateVolumeRequest *request, struct connection *source,
                struct choice *choice)
 {
-    struct placement placement = {call, set, request, NULL, 0};
+    struct placement placement = {call, set, request, NULL, 0, false};
     if (!set->home[0])
         return NULL;
     struct error *error = connection_set_check_nodes(set);
@@ -226,6 +303,9 @@ placement_find(struct call *call, const struct connection_set *set,
     if (!placement.count)
         return error_new(CODE_RESOURCE_EXHAUSTED,
                          "every node with one of the required topologies is being drained");
+    error = drop_without_back_end(&placement, choice);
+    if (error)
+        return error;
     const Csi__V1__TopologyRequirement *wanted = request->accessibility_requirements;
     bool is_bound = take_source(&placement, source) || (wanted && wanted->n_requisite == 1);
     if (placement.count > 1)
@@ -235,19 +315,6 @@ placement_find(struct call *call, const struct connection_set *set,
 }
 
 /* ---- explaining ---- */
-
-/* Without a cluster, and for third-party drivers, the name of the connection. */
-static const char *
-title_of(const struct router *router, const struct connection *connection, struct arena *arena)
-{
-    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(connection->driver);
-    if (!router->cluster || !connection->spec->driver->speaks_our_ids)
-        return connection->spec->name;
-    const char *node_id = connection->node_address ? facts->node_id : router->node_id;
-    return router->has_files ? arena_print(arena, "node \"%s\", connection \"%s\"", node_id,
-                                           connection->spec->name)
-                             : arena_print(arena, "node \"%s\"", node_id);
-}
 
 static const char *
 room_of(const struct candidate_node *node, struct arena *arena)
@@ -260,7 +327,8 @@ room_of(const struct candidate_node *node, struct arena *arena)
 }
 
 const char *
-placement_explain(struct call *call, const struct choice *choice, const char *const *reasons)
+placement_explain(struct call *call, const Csi__V1__CreateVolumeRequest *request,
+                  const struct choice *choice, const char *const *reasons)
 {
     struct arena *arena = call_arena(call);
     struct placement placement = {.call = call};
@@ -271,7 +339,7 @@ placement_explain(struct call *call, const struct choice *choice, const char *co
         rooms[i] = "";
         if (choice->items[i]->spec->driver->speaks_our_ids)
             placement.items[placement.count++] =
-                (struct candidate_node){choice->items[i], i, 0, -1};
+                (struct candidate_node){choice->items[i], request, i, 0, -1, false};
     }
     ask_all(&placement);
     for (size_t i = 0; i < placement.count; i++)
@@ -280,5 +348,7 @@ placement_explain(struct call *call, const struct choice *choice, const char *co
         text =
             arena_print(arena, "%s%s%s%s: %s", text, text[0] ? "; " : "",
                         title_of(router_of(call), choice->items[i], arena), rooms[i], reasons[i]);
+    if (choice->lacking && choice->lacking[0])
+        text = arena_print(arena, "%s; without that back end: %s", text, choice->lacking);
     return text;
 }

@@ -138,7 +138,8 @@ run_homeless(struct call *call, const void *request, void *reply)
         return explain_unknown_connection(f->rule, error);
     route.own = f->connection;
     error = homeless_find(call, f->set, route.kind, route.handle, &f->connection);
-    if (error && route.kind == ID_VOLUME && f->router->cluster)
+    if (error && route.kind == ID_VOLUME && f->router->cluster &&
+        route.own->spec->driver->speaks_our_ids)
         return router_run_lost(f, &route, error);
     return error ? error : router_run_volume(f);
 }

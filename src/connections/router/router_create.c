@@ -179,7 +179,7 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
     }
     return forget_refused(router, request->name, arena, revision,
                           error_new(code, "nobody can create the volume: %s",
-                                    placement_explain(call, choice, reasons)));
+                                    placement_explain(call, request, choice, reasons)));
 }
 
 /* ---- CreateVolume ---- */

@@ -212,9 +212,11 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
 {
     struct connection *connection;
     struct error *error = connection_set_locate(set, parts->connection, parts->handle, &connection);
-    if (error && kind->id_kind == ID_VOLUME && router_of(call)->cluster)
+    const struct connection *own = connection_set_find(set, parts->connection);
+    bool may_move = router_of(call)->cluster && (!own || has_inventory(own));
+    if (error && kind->id_kind == ID_VOLUME && may_move)
         error = locate_lost(call, set, parts, error, &connection);
-    if (error && kind->id_kind == ID_SNAPSHOT && router_of(call)->cluster) {
+    if (error && kind->id_kind == ID_SNAPSHOT && may_move) {
         error = ask_copy(call, set, parts->connection, parts->handle, error, info);
         return error ? error : finish_snapshot(call, *info);
     }
@@ -225,7 +227,7 @@ find_by_id(struct call *call, const struct connection_set *set, const struct kin
                          parts->connection, id);
     if (homeless_is(set, connection, parts->handle))
         error = homeless_find(call, set, kind->id_kind, parts->handle, &connection);
-    if (error && kind->id_kind == ID_VOLUME && router_of(call)->cluster)
+    if (error && kind->id_kind == ID_VOLUME && may_move)
         error = locate_lost(call, set, parts, error, &connection);
     if (error)
         return in_their_words(error, kind, id);

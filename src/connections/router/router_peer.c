@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The router: skycap.v1.Peer and skycap.v1.Transfer, calls of other nodes to the engines of this
- * one. The other node has routed them, so they go straight to the engine.
+ * The router: skycap.v1.Peer and skycap.v1.Transfer, calls of other nodes to the drivers of this
+ * one. The other node has routed them, so they go straight to the driver.
  */
 #include <string.h>
 
@@ -90,8 +90,19 @@ run(struct call *call, struct connection *connection, const struct method *metho
     return error;
 }
 
+/* Any driver whose ids tell the node. */
 static struct error *
-call_engine(struct call *call, const Skycap__V1__PeerCallRequest *request,
+find_driver(const struct connection_set *set, const char *name, struct connection **out)
+{
+    *out = connection_set_find(set, name);
+    if (*out && (*out)->spec->driver->has_homes)
+        return NULL;
+    return error_new(CODE_UNAVAILABLE,
+                     "this node has no connection \"%s\" with driver local or oim", name);
+}
+
+static struct error *
+call_driver(struct call *call, const Skycap__V1__PeerCallRequest *request,
             Skycap__V1__PeerCallReply *reply)
 {
     struct connection_set *set AUTO(connection_set_cleanup) =
@@ -100,7 +111,7 @@ call_engine(struct call *call, const Skycap__V1__PeerCallRequest *request,
     struct connection *connection;
     struct error *error = find_method(request->method, &method);
     if (!error)
-        error = find_engine(set, request->connection, &connection);
+        error = find_driver(set, request->connection, &connection);
     return error ? error : run(call, connection, method, &request->request, &reply->reply);
 }
 
@@ -221,7 +232,7 @@ set_draining(struct call *call, const Skycap__V1__SetDrainingRequest *request,
 }
 
 const struct skycap_v1_peer router_peer_handlers = {
-    .call = {call_engine},
+    .call = {call_driver},
     .describe = {describe},
     .set_draining = {set_draining},
 };

@@ -153,7 +153,8 @@ find_elsewhere(const struct connection_set *set, const char *node, const char *n
     for (size_t i = 0; i < set->elsewhere_count; i++) {
         struct connection *one = set->elsewhere[i];
         const char *at = strchr(one->place, '@');
-        if (!at || strcmp(at + 1, home) != 0 || (name[0] && strcmp(one->spec->name, name) != 0))
+        if (!at || !one->spec->driver->speaks_our_ids || strcmp(at + 1, home) != 0 ||
+            (name[0] && strcmp(one->spec->name, name) != 0))
             continue;
         if (!found || (ours && strcmp(one->spec->name, ours->spec->name) == 0))
             found = one;

@@ -85,7 +85,8 @@ list_connections(const struct connection_set *set, const char *name, struct conn
     if (own && own->spec->driver->speaks_our_ids)
         out[count++] = own;
     for (size_t i = 0; i < set->elsewhere_count; i++)
-        if (strcmp(set->elsewhere[i]->spec->name, name) == 0)
+        if (set->elsewhere[i]->spec->driver->speaks_our_ids &&
+            strcmp(set->elsewhere[i]->spec->name, name) == 0)
             out[count++] = set->elsewhere[i];
     return count;
 }
@@ -181,7 +182,8 @@ list_all_connections(const struct connection_set *set, struct connection **out)
         if (set->slots[i].connection && set->slots[i].connection->spec->driver->speaks_our_ids)
             out[count++] = set->slots[i].connection;
     for (size_t i = 0; i < set->elsewhere_count; i++)
-        out[count++] = set->elsewhere[i];
+        if (set->elsewhere[i]->spec->driver->speaks_our_ids)
+            out[count++] = set->elsewhere[i];
     return count;
 }
 
