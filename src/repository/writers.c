@@ -157,6 +157,33 @@ is_dead(const struct listing *listing, const uint8_t *body)
     return is_stale((int64_t)bytes_get64(body + 32));
 }
 
+/* A newer version may write something else: it is taken for alive. */
+static void
+look_at_body(const struct listing *listing, struct writers_found *writer)
+{
+    const uint8_t *body = listing->body.bytes;
+    if (listing->body.size != BODY_BYTES)
+        return;
+    writer->role = bytes_get32(body) == WRITERS_PRUNE ? WRITERS_PRUNE : WRITERS_EXPORT;
+    writer->is_dead = is_dead(listing, body);
+}
+
+/* An object that nobody can read tells only when it was put. Takes the error. */
+static struct error *
+look_at_damaged(const struct listing *listing, struct error *error, struct writers_found *writer)
+{
+    const struct repository *repository = listing->repository;
+    uint64_t age_ms = 0;
+    if (repository->log)
+        log_warn(repository->log,
+                 "a writer's object is damaged: prune waits for it until it is a day old",
+                 LOG_TEXT("error", error->message));
+    error_free(error);
+    error = objects_age(repository->objects, OBJECT_WRITER, &writer->name, &age_ms);
+    writer->is_dead = age_ms > WRITERS_STALE_MS;
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
 static struct error *
 look_at(const struct object_name *name, uint64_t size, void *context)
 {
@@ -171,15 +198,11 @@ look_at(const struct object_name *name, uint64_t size, void *context)
         error_free(error);
         return NULL;
     }
-    if (error && error->code != CODE_DATA_LOSS)
-        return error;
-    if (!error && listing->body.size == BODY_BYTES) {
-        writer.role =
-            bytes_get32(listing->body.bytes) == WRITERS_PRUNE ? WRITERS_PRUNE : WRITERS_EXPORT;
-        writer.is_dead = is_dead(listing, listing->body.bytes);
-    }
-    error_free(error);
-    return listing->each(&writer, listing->context);
+    if (error && error->code == CODE_DATA_LOSS)
+        error = look_at_damaged(listing, error, &writer);
+    else if (!error)
+        look_at_body(listing, &writer);
+    return error ? error : listing->each(&writer, listing->context);
 }
 
 struct error *

@@ -39,7 +39,10 @@ struct writers_found {
     bool is_dead;
 };
 
-/* Calls `each` for all writers. An object that cannot be read is taken for a living export. */
+/*
+ * Calls `each` for all writers. A damaged object is taken for an export that lives until the object
+ * is a day old.
+ */
 MUST_CHECK struct error *writers_list(struct repository *repository,
                                       struct error *(*each)(const struct writers_found *writer,
                                                             void *context),
