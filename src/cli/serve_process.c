@@ -190,8 +190,10 @@ open_repositories(struct process *process, const struct serve_settings *settings
 {
     if (!settings->repositories)
         return NULL;
-    return error_wrap(repository_files_open(settings->repositories, &process->repositories),
-                      "--repositories");
+    struct error *error = repository_files_open(settings->repositories, &process->repositories);
+    if (!error)
+        error = repository_roster_open(&process->repositories.roster);
+    return error_wrap(error, "--repositories");
 }
 
 static struct error *
@@ -435,6 +437,7 @@ serve_process_close(struct process *process)
     runtime_close(process->runtime);
     drill_schedule_close(process->drills);
     storage_close(&process->storage);
+    repository_roster_close(process->repositories.roster);
     tls_context_close(process->tls);
     tls_context_close(process->store_tls);
     free(process->cluster_store);

@@ -18,11 +18,18 @@ static const struct option drill_flags[] = {
     {0},
 };
 
+struct drill {
+    struct client *client;
+    bool has_result;
+};
+
 static struct error *
 take(void *context, const void *bytes)
 {
-    struct client *client = context;
+    struct drill *drill = context;
+    struct client *client = drill->client;
     const Skycap__V1__DrillStep *step = bytes;
+    drill->has_result |= step->is_result;
     if (client->as_json) {
         client_print_json(step, 0);
         return NULL;
@@ -39,15 +46,20 @@ take(void *context, const void *bytes)
 }
 
 static struct error *
-drill(struct client *client)
+run(struct client *client)
 {
+    struct drill drill = {.client = client};
     Skycap__V1__DrillRequest request = SKYCAP__V1__DRILL_REQUEST__INIT;
     char *words[] = {"/bin/sh", "-c", (char *)command};
     request.repository = (char *)repository;
     request.snapshot = client->word_count ? client->words[0] : "";
     request.command = words;
     request.n_command = command[0] ? COUNT_OF(words) : 0;
-    return client_ask_stream(client, "skycap.v1.Repositories/Drill", &request, take, client);
+    struct error *error =
+        client_ask_stream(client, "skycap.v1.Repositories/Drill", &request, take, &drill);
+    if (!error && !drill.has_result)
+        error = error_new(CODE_UNAVAILABLE, "the server ended before the drill did: repeat it");
+    return error;
 }
 
 const struct command snapshot_drill_command = {
@@ -58,5 +70,5 @@ const struct command snapshot_drill_command = {
             "runs a check, and deletes\nthe volume. Without SNAPSHOT it takes the newest. Fails if "
             "anything is wrong. Ctrl-C cancels it.",
     .flags = drill_flags,
-    .run = drill,
+    .run = run,
 };

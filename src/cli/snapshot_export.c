@@ -173,6 +173,8 @@ do_work(struct client *client, const char *method, const void *request, struct w
     struct error *error = client_ask_stream(client, method, request, take, work);
     if (work->is_on_terminal)
         fputs("\r    \r", stderr);
+    if (!error && !work->result.is_result)
+        error = error_new(CODE_UNAVAILABLE, "the server ended before the work did: repeat it");
     if (!error && client->as_json)
         client_print_json(&work->result, MESSAGE_JSON_PRETTY);
     return error;
@@ -197,11 +199,12 @@ verify(struct client *client)
     struct error *error = do_work(client, "skycap.v1.Repositories/Verify", &request, &work);
     if (error)
         return error;
+    bool is_damaged = work.result.findings || work.findings;
     if (!client->as_json)
         printf("%ju snapshots, %ju chunks in %ju packs: %s\n", (uintmax_t)work.result.snapshots,
                (uintmax_t)work.result.chunks, (uintmax_t)work.result.packs,
-               work.result.findings ? "DAMAGED, see above" : "nothing is wrong");
-    client->has_failed = work.result.findings > 0;
+               is_damaged ? "DAMAGED, see above" : "nothing is wrong");
+    client->has_failed = is_damaged;
     return NULL;
 }
 

@@ -51,7 +51,7 @@ struct question {
     Skycap__V1__ObjectKey object;
     struct object_name name;
     /* of some */
-    uint64_t offset, size;
+    uint64_t offset, size, age_ms;
     uint8_t *bytes;
     const uint8_t *put_bytes;
     bool replaces;
@@ -269,18 +269,21 @@ ask_size(struct question *q)
     request.key = &q->object;
     struct error *error =
         remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_SIZE, &request.base, CALL_NS, &reply);
-    if (!error)
+    if (!error) {
         q->size = reply->size;
+        q->age_ms = reply->age_ms;
+    }
     return error;
 }
 
 static struct error *
-node_size(struct objects *objects, const char *key, uint64_t *size)
+node_size(struct objects *objects, const char *key, uint64_t *size, uint64_t *age_ms)
 {
     struct question q = {0};
     set_key(&q, objects, key);
     struct error *error = run(&q, ask_size);
     *size = q.size;
+    *age_ms = q.age_ms;
     return error;
 }
 

@@ -113,13 +113,22 @@ drill(struct watched *watched, const struct repository_place *place)
     return error ? error : repository_task_follow(task, &follower);
 }
 
+static bool
+is_interrupted(const struct drill_schedule *schedule, const struct error *error)
+{
+    return error && error->code == CODE_UNAVAILABLE && ops_is_stopped(schedule->engine->ops);
+}
+
 static void
 run(struct drill_schedule *schedule, const struct repository_place *place)
 {
     struct watched watched = {.schedule = schedule};
     uint64_t start = clock_now_ms();
     struct error *error AUTO(error_cleanup) = drill(&watched, place);
-    if (error)
+    if (is_interrupted(schedule, error))
+        log_info(schedule->engine->log, "a restore drill was interrupted: it is due again",
+                 LOG_TEXT("repository", place->name));
+    else if (error)
         log_error(schedule->engine->log, "a restore drill has failed",
                   LOG_TEXT("repository", place->name), LOG_TEXT("error", error->message));
     else

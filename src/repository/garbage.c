@@ -33,6 +33,32 @@ garbage_load(struct repository *repository, struct id_set *packs, struct buffer 
     return error;
 }
 
+static struct error *
+drop_if_damaged(struct repository *repository, const struct object_name *name)
+{
+    struct buffer body AUTO(buffer_clear) = {0};
+    struct error *error = repository_load(repository, OBJECT_GARBAGE, name, &body);
+    if (!error || error->code != CODE_DATA_LOSS)
+        return error_forgive(error, CODE_NOT_FOUND);
+    if (repository->log)
+        log_warn(repository->log, "a damaged list of packs to be deleted is made anew",
+                 LOG_TEXT("error", error->message));
+    error_free(error);
+    return garbage_remove(repository, name);
+}
+
+struct error *
+garbage_drop_damaged(struct repository *repository)
+{
+    struct buffer names AUTO(buffer_clear) = {0};
+    struct error *error = objects_list_names(repository->objects, OBJECT_GARBAGE, &names);
+    for (size_t at = 0; at < names.size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(&names, at);
+        error = drop_if_damaged(repository, &name);
+    }
+    return error;
+}
+
 struct error *
 garbage_put(struct repository *repository, const struct buffer *packs)
 {

@@ -15,6 +15,12 @@
 MUST_CHECK struct error *garbage_load(struct repository *repository, struct id_set *packs,
                                       struct buffer *names);
 
+/*
+ * For prune, before it reads the garbage: deletes what is damaged. Its packs are as all others
+ * then; no index names those that were deleted.
+ */
+MUST_CHECK struct error *garbage_drop_damaged(struct repository *repository);
+
 /* Adds the packs of one garbage object to the set. */
 MUST_CHECK struct error *garbage_load_one(struct repository *repository,
                                           const struct object_name *name, struct id_set *packs);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 static struct error *
 refuse(const char *what)
@@ -95,6 +96,20 @@ parse_length(const struct line *value, struct http_reply *reply)
     return NULL;
 }
 
+/* "Sun, 06 Nov 1994 08:49:37 GMT". Others are no error: who needs the time does without. */
+static int64_t
+parse_date(const struct line *value)
+{
+    struct tm parts = {0};
+    char text[32];
+    if (value->size >= sizeof text)
+        return 0;
+    memcpy(text, value->text, value->size);
+    text[value->size] = 0;
+    const char *end = strptime(text, "%a, %d %b %Y %T GMT", &parts);
+    return end && !*end ? (int64_t)timegm(&parts) : 0;
+}
+
 static struct error *
 parse_field(const struct line *line, struct http_reply *reply)
 {
@@ -109,6 +124,10 @@ parse_field(const struct line *line, struct http_reply *reply)
             return refuse("its encoding");
         reply->is_chunked = true;
     }
+    if (has_name(line, "date", &value))
+        reply->date = parse_date(&value);
+    if (has_name(line, "last-modified", &value))
+        reply->modified = parse_date(&value);
     if (has_name(line, "connection", &value) && is_word(&value, "close"))
         reply->closes = true;
     return NULL;

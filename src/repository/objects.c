@@ -79,8 +79,21 @@ objects_size(struct objects *objects, enum object_kind kind, const struct object
              uint64_t *size)
 {
     char key[OBJECT_KEY_BYTES];
+    uint64_t age_ms;
     object_key_print(kind, name, key);
-    return error_wrap(objects->ops->size(objects, key, size), "look at the object %s", key);
+    return error_wrap(objects->ops->size(objects, key, size, &age_ms), "look at the object %s",
+                      key);
+}
+
+struct error *
+objects_age(struct objects *objects, enum object_kind kind, const struct object_name *name,
+            uint64_t *age_ms)
+{
+    char key[OBJECT_KEY_BYTES];
+    uint64_t size;
+    object_key_print(kind, name, key);
+    return error_wrap(objects->ops->size(objects, key, &size, age_ms), "look at the object %s",
+                      key);
 }
 
 struct error *

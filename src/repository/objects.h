@@ -48,7 +48,9 @@ struct objects_ops {
     struct error *(*sync)(struct objects *objects);
     struct error *(*get)(struct objects *objects, const char *key, uint64_t offset, uint8_t *bytes,
                          size_t size);
-    struct error *(*size)(struct objects *objects, const char *key, uint64_t *size);
+    /* `age_ms`: since it was put, by the clock of the place; 0: it does not tell. */
+    struct error *(*size)(struct objects *objects, const char *key, uint64_t *size,
+                          uint64_t *age_ms);
     struct error *(*list)(struct objects *objects, enum object_kind kind, objects_each *each,
                           void *context);
     struct error *(*delete)(struct objects *objects, const char *key);
@@ -84,6 +86,10 @@ MUST_CHECK struct error *objects_get(struct objects *objects, enum object_kind k
                                      size_t size);
 MUST_CHECK struct error *objects_size(struct objects *objects, enum object_kind kind,
                                       const struct object_name *name, uint64_t *size);
+
+/* How long ago it was put, by the clock of the place; 0: the place does not tell. */
+MUST_CHECK struct error *objects_age(struct objects *objects, enum object_kind kind,
+                                     const struct object_name *name, uint64_t *age_ms);
 
 /* Calls `each` for the objects of a kind, in any order, until it gives an error. */
 MUST_CHECK struct error *objects_list(struct objects *objects, enum object_kind kind,

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "repository/objects.h"
@@ -246,14 +247,16 @@ directory_get(struct objects *objects, const char *key, uint64_t offset, uint8_t
 }
 
 static struct error *
-directory_size(struct objects *objects, const char *key, uint64_t *size)
+directory_size(struct objects *objects, const char *key, uint64_t *size, uint64_t *age_ms)
 {
     int fd AUTO(files_close) = -1;
     struct stat status = {0};
     struct error *error = open_object(directory_of(objects), key, &fd);
     if (!error && fstat(fd, &status) != 0)
         error = error_from_errno(errno, "stat");
+    int64_t age = clock_unix_ms() - (int64_t)status.st_mtim.tv_sec * 1000;
     *size = (uint64_t)status.st_size;
+    *age_ms = age > 0 ? (uint64_t)age : 0;
     return error;
 }
 

@@ -290,13 +290,15 @@ s3_get(struct objects *objects, const char *key, uint64_t offset, uint8_t *bytes
 }
 
 static struct error *
-s3_size(struct objects *objects, const char *key, uint64_t *size)
+s3_size(struct objects *objects, const char *key, uint64_t *size, uint64_t *age_ms)
 {
     struct request request = {.method = "HEAD"};
     struct error *error = run_for(s3_of(objects), key, &request);
     if (!error && !request.reply.has_length)
         error = error_new(CODE_UNAVAILABLE, "the server does not tell its size");
+    int64_t age = request.reply.date - request.reply.modified;
     *size = request.reply.length;
+    *age_ms = request.reply.modified && age > 0 ? (uint64_t)age * 1000 : 0;
     buffer_clear(&request.body);
     return error;
 }

@@ -116,6 +116,8 @@ run(struct prune *prune)
         error = cache_db_open_temporary(repository_work_directory(repository), MEMORY_KIB,
                                         &prune->packs);
     if (!error)
+        error = garbage_drop_damaged(repository);
+    if (!error)
         error = garbage_load(repository, &prune->garbage, NULL);
     if (!error)
         error = objects_list(repository->objects, OBJECT_SNAPSHOT, expect_snapshot, prune);

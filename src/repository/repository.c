@@ -167,6 +167,7 @@ repository_open(const struct repository_options *options, struct repository **ou
 {
     struct repository *repository AUTO(repository_cleanup) = memory_zeroed(sizeof *repository);
     repository->log = options->log;
+    repository->roster = options->roster;
     repository->threads = choose_threads(options->threads);
     if (options->cache_directory)
         repository->cache_directory = memory_string(options->cache_directory);

@@ -46,6 +46,9 @@ struct repository_nodes {
     void *context;
 };
 
+/* Which writers are open in this process: see below. */
+struct repository_roster;
+
 struct repository_options {
     const char *url;      /* file:///PATH, s3://HOST[:PORT]/BUCKET[/PREFIX], or node://NODE/NAME */
     const char *key_file; /* NULL: the repository is not encrypted */
@@ -62,7 +65,17 @@ struct repository_options {
      * repository. NULL: they are, for some seconds.
      */
     const atomic_bool *is_stopping;
+    struct repository_roster *roster; /* outlives the repository; NULL: none */
 };
+
+/*
+ * The roster of a process, for all repositories that it opens. With it, prune notices what the
+ * process itself has left behind while a repository could not be reached. Without it, prune waits
+ * until the process has ended.
+ */
+MUST_CHECK struct error *repository_roster_open(struct repository_roster **out);
+/* NULL is fine. */
+void repository_roster_close(struct repository_roster *roster);
 
 struct repository;
 

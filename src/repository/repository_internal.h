@@ -11,6 +11,7 @@ struct repository {
     struct sealing *sealing;
     struct locations *locations;
     const struct log *log;
+    struct repository_roster *roster; /* or NULL */
     unsigned threads;
     char *cache_directory; /* or NULL */
     uint8_t chunker_secret[32];

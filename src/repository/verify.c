@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds what is wrong in a repository: see repository.h. First the index objects, then the packs
- * that they name, then the snapshots: which of them use what is missing or damaged.
+ * that they name, then the snapshots: which of them use what is missing or damaged. At last what
+ * writers and prune have left for each other.
  */
 #include "repository/verify_internal.h"
 
@@ -30,7 +31,9 @@ run(struct verify *verify)
     if (!error)
         error = verify_packs(verify);
     verify->has_checked = true;
-    return error ? error : verify_uses(verify);
+    if (!error)
+        error = verify_uses(verify);
+    return error ? error : verify_work(verify);
 }
 
 struct error *

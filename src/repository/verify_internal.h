@@ -5,6 +5,7 @@
  *     verify.c           the order of things, and the index
  *     verify_packs.c     whether packs are there and sound
  *     verify_uses.c      which snapshots are affected
+ *     verify_work.c      objects of writers, and garbage
  *     verify_findings.c  telling it
  */
 #ifndef REPOSITORY_VERIFY_INTERNAL_H
@@ -40,5 +41,6 @@ MUST_CHECK struct error *verify_count(struct verify *verify);
 MUST_CHECK struct error *verify_sync(struct verify *verify);
 MUST_CHECK struct error *verify_packs(struct verify *verify);
 MUST_CHECK struct error *verify_uses(struct verify *verify);
+MUST_CHECK struct error *verify_work(struct verify *verify);
 
 #endif

@@ -55,6 +55,20 @@ make(struct repository *repository, bool always_stores)
 }
 
 /*
+ * Which packs may be deleted is not known then, so that none could be used: prune alone may decide
+ * that the list is not needed any more.
+ */
+static struct error *
+refuse_damaged_garbage(struct error *error)
+{
+    if (!error || error->code != CODE_DATA_LOSS)
+        return error;
+    error->code = CODE_FAILED_PRECONDITION;
+    return error_wrap(error, "a list of packs to be deleted is damaged: run `skycap snapshot "
+                             "prune`, which makes it anew, and repeat this");
+}
+
+/*
  * The order matters: once the writer's object is there, a prune that does not know this writer has
  * already shown which packs it is going to delete.
  */
@@ -66,7 +80,7 @@ writer_open(struct repository *repository, enum writers_role role, bool always_s
         make(repository, always_stores);
     struct error *error = writers_register(repository, role, &writer->own);
     if (!error)
-        error = garbage_load(repository, &writer->garbage, NULL);
+        error = refuse_damaged_garbage(garbage_load(repository, &writer->garbage, NULL));
     if (!error)
         error = repository_sync(repository);
     if (!error)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "repository/bytes.h"
+#include "repository/roster.h"
 
 #define BOOT_BYTES 36u
 #define HOST_BYTES 64u
@@ -87,7 +88,7 @@ struct error *
 writers_register(struct repository *repository, enum writers_role role, struct writers_own *out)
 {
     *out = (struct writers_own){.role = role, .started_ms = (uint64_t)clock_unix_ms()};
-    struct error *error = sealing_random(out->name.bytes, sizeof out->name.bytes);
+    struct error *error = roster_enter(repository->roster, &out->name);
     return error ? error : put(repository, out);
 }
 
@@ -124,6 +125,7 @@ writers_refresh(struct repository *repository, struct writers_own *own)
 struct error *
 writers_end(struct repository *repository, const struct writers_own *own)
 {
+    roster_leave(repository->roster, &own->name);
     return objects_delete(repository->objects, OBJECT_WRITER, &own->name);
 }
 
@@ -137,16 +139,49 @@ struct listing {
     void *context;
 };
 
+/* Also one whose process is there: it gives up by itself long before, if it is still at work. */
+static bool
+is_stale(int64_t refreshed_ms)
+{
+    return clock_unix_ms() - refreshed_ms > (int64_t)WRITERS_STALE_MS;
+}
+
 static bool
 is_dead(const struct listing *listing, const uint8_t *body)
 {
     const struct place *here = &listing->here;
     bool is_here = here->boot[0] && !memcmp(body + 40, here->boot, BOOT_BYTES) &&
                    bytes_get64(body + 16) == here->space;
-    if (is_here)
-        return find_start(bytes_get32(body + 4)) != bytes_get64(body + 8);
-    int64_t quiet = clock_unix_ms() - (int64_t)bytes_get64(body + 32);
-    return quiet > (int64_t)WRITERS_STALE_MS;
+    if (is_here && find_start(bytes_get32(body + 4)) != bytes_get64(body + 8))
+        return true;
+    return is_stale((int64_t)bytes_get64(body + 32));
+}
+
+/* A newer version may write something else: it is taken for alive. */
+static void
+look_at_body(const struct listing *listing, struct writers_found *writer)
+{
+    const uint8_t *body = listing->body.bytes;
+    if (listing->body.size != BODY_BYTES)
+        return;
+    writer->role = bytes_get32(body) == WRITERS_PRUNE ? WRITERS_PRUNE : WRITERS_EXPORT;
+    writer->is_dead = is_dead(listing, body);
+}
+
+/* An object that nobody can read tells only when it was put. Takes the error. */
+static struct error *
+look_at_damaged(const struct listing *listing, struct error *error, struct writers_found *writer)
+{
+    const struct repository *repository = listing->repository;
+    uint64_t age_ms = 0;
+    if (repository->log)
+        log_warn(repository->log,
+                 "a writer's object is damaged: prune waits for it until it is a day old",
+                 LOG_TEXT("error", error->message));
+    error_free(error);
+    error = objects_age(repository->objects, OBJECT_WRITER, &writer->name, &age_ms);
+    writer->is_dead = age_ms > WRITERS_STALE_MS;
+    return error_forgive(error, CODE_NOT_FOUND);
 }
 
 static struct error *
@@ -155,20 +190,19 @@ look_at(const struct object_name *name, uint64_t size, void *context)
     struct listing *listing = context;
     struct writers_found writer = {.name = *name, .role = WRITERS_EXPORT};
     (void)size;
+    writer.is_dead = roster_has_left(listing->repository->roster, name);
+    if (writer.is_dead)
+        return listing->each(&writer, listing->context);
     struct error *error = repository_load(listing->repository, OBJECT_WRITER, name, &listing->body);
     if (error && error->code == CODE_NOT_FOUND) {
         error_free(error);
         return NULL;
     }
-    if (error && error->code != CODE_DATA_LOSS)
-        return error;
-    if (!error && listing->body.size == BODY_BYTES) {
-        writer.role =
-            bytes_get32(listing->body.bytes) == WRITERS_PRUNE ? WRITERS_PRUNE : WRITERS_EXPORT;
-        writer.is_dead = is_dead(listing, listing->body.bytes);
-    }
-    error_free(error);
-    return listing->each(&writer, listing->context);
+    if (error && error->code == CODE_DATA_LOSS)
+        error = look_at_damaged(listing, error, &writer);
+    else if (!error)
+        look_at_body(listing, &writer);
+    return error ? error : listing->each(&writer, listing->context);
 }
 
 struct error *

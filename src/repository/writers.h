@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is at work in the repository: each writer has an object while it lives. Prune does not delete
- * what a writer may be about to use. A writer that was killed leaves its object: on the same
- * machine, the missing process tells; elsewhere, an object that was not refreshed for a day.
+ * what a writer may be about to use. A writer that was killed, or whose repository could not be
+ * reached when it ended, leaves its object. It is taken for dead if its process is missing, on the
+ * same machine; if it is our own and not in the roster; or if it was not refreshed for a day.
  */
 #ifndef REPOSITORY_WRITERS_H
 #define REPOSITORY_WRITERS_H
@@ -29,6 +30,7 @@ MUST_CHECK struct error *writers_check(struct repository *repository,
                                        const struct writers_own *own);
 /* Refreshes the object if it is time. ABORTED as above. */
 MUST_CHECK struct error *writers_refresh(struct repository *repository, struct writers_own *own);
+/* After an error the object stays, until a prune of this process or of another finds it. */
 MUST_CHECK struct error *writers_end(struct repository *repository, const struct writers_own *own);
 
 struct writers_found {
@@ -37,7 +39,10 @@ struct writers_found {
     bool is_dead;
 };
 
-/* Calls `each` for all writers. An object that cannot be read is taken for a living export. */
+/*
+ * Calls `each` for all writers. A damaged object is taken for an export that lives until the object
+ * is a day old.
+ */
 MUST_CHECK struct error *writers_list(struct repository *repository,
                                       struct error *(*each)(const struct writers_found *writer,
                                                             void *context),

@@ -60,6 +60,7 @@ repository_pool_find(struct engine *engine, const char *name, struct arena *aren
         return error_new(CODE_UNAVAILABLE, "this node has not joined its cluster yet");
     out->options.log = engine->log;
     out->options.is_stopping = &engine->is_stopping;
+    out->options.roster = places->roster;
     out->options.cache_directory =
         arena_print(arena, "%s/repository-%s", engine->cache_directory, name);
     return files_make_path(out->options.cache_directory);

@@ -33,6 +33,7 @@ struct repository_places {
     /* The names. */
     struct error *(*list)(void *context, struct arena *arena, struct text_list *out);
     void *context;
+    struct repository_roster *roster; /* of the process; NULL: none */
 };
 
 struct repository_pool {

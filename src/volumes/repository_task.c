@@ -26,6 +26,7 @@ struct repository_task {
     const char *id;
     const struct progress *progress; /* while the work runs */
     struct buffer result;
+    bool is_settled; /* the operation has written its end */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
@@ -156,12 +157,19 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
 {
     struct repository_task *task = context;
     (void)arena;
+    task->is_settled = true;
     out->result = buffer_text(&task->result);
     if (result)
         task->error = error_new(result->code, "%s", result->message);
 }
 
-/* The operation has gone. */
+static struct error *
+shutting_down(void)
+{
+    return error_new(CODE_UNAVAILABLE, "the server is shutting down: repeat it");
+}
+
+/* The operation has gone. What ops_stop has interrupted was not settled: it is no success. */
 static void
 end(void *context)
 {
@@ -169,6 +177,8 @@ end(void *context)
     free_job(task);
     leave(task);
     pthread_mutex_lock(&task->lock);
+    if (!task->is_settled)
+        task->error = shutting_down();
     task->has_ended = true;
     pthread_cond_broadcast(&task->changed);
     pthread_mutex_unlock(&task->lock);
@@ -306,7 +316,7 @@ repository_task_follow(struct repository_task *task, const struct repository_fol
     }
     if (!has_ended && is_stopped) {
         error_free(error);
-        error = error_new(CODE_UNAVAILABLE, "the server is shutting down");
+        error = shutting_down();
     } else if (error) {
         abandon(task);
     } else {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 300
 # The S3 server is killed in the middle of an export and of an import, and comes back: both go on, and what comes back is what was there. While it is
-# down or does not answer, an export is cancelled within seconds, repositories are listed, a repeated CreateSnapshot answers, and the server ends.
+# down or does not answer, an export is cancelled within seconds, repositories are listed, a repeated CreateSnapshot answers, and the server ends. Prune does not wait for the attempt that was interrupted.
 if [ -z "${OWN_NAMESPACE:-}" ]; then
     unshare --mount true 2>/dev/null || { echo "needs a mount namespace, which is not allowed here"; exit 77; }
     OWN_NAMESPACE=1 exec unshare --mount "$0" "$@"
@@ -86,6 +86,12 @@ wait "$client" || fail "the import failed: $(cat "$SKYCAP_TMP/said")"
 "$SKYCAP" volume publish again "$SKYCAP_TMP/again" >/dev/null
 sums "$SKYCAP_TMP/again" >"$SKYCAP_TMP/got"
 cmp -s "$SKYCAP_TMP/wanted" "$SKYCAP_TMP/got" || fail "what came back differs: $(diff "$SKYCAP_TMP/wanted" "$SKYCAP_TMP/got" | head -n 3)"
+
+# What the interrupted attempt has left is no reason for prune to wait.
+writers() { find "$SKYCAP_TMP/objects/bucket/backups/04" -type f 2>/dev/null | wc -l; }
+[ "$(writers)" -gt 0 ] || fail "the attempt that was interrupted could end well"
+"$SKYCAP" snapshot prune --repository offsite >"$SKYCAP_TMP/said" || fail "prune failed"
+expect_equal "writers after prune" "$(writers)" 0
 
 # It is there, but does not answer.
 source=$("$SKYCAP" volume show data -o json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["volume"]["volumeId"])')

@@ -2,6 +2,7 @@
 /* Verify finds every flipped byte; prune deletes what is not in use, and only that; rebuild. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <time.h>
 
 #define ENDS_PLACE "/dev/shm" /* thousands of small syncs */
 #include "repository_ends.h"
@@ -121,24 +122,48 @@ is_found(struct ends *ends, const char *path, off_t offset)
     return is;
 }
 
+/* In the only objects of these kinds. */
+static void
+check_each_byte(struct ends *ends, const char *const *kinds, size_t count)
+{
+    for (size_t kind = 0; kind < count; kind++) {
+        char path[384];
+        unsigned missed = 0;
+        CHECK_NUMBER(count_objects(ends, kinds[kind], path), 1);
+        off_t size = size_of(path);
+        off_t step = size > 2000 ? size / 500 : 1;
+        for (off_t offset = 0; offset < size; offset += step)
+            missed += !is_found(ends, path, offset);
+        CHECK_NUMBER(missed, 0);
+    }
+}
+
+/* A writer keeps garbage from being deleted, so that there is an object of every kind. */
+static struct repository_writer *
+make_garbage(struct ends *ends)
+{
+    struct repository_writer *writer = NULL;
+    char name[REPOSITORY_NAME_BYTES];
+    CHECK(went_well(put_snapshot(ends->repository, 0, 1, 100, name)));
+    CHECK(went_well(repository_snapshot_remove(ends->repository, name)));
+    CHECK(went_well(repository_writer_open(ends->repository, &writer)));
+    CHECK_NUMBER(prune(ends->repository).packs_waiting, 1);
+    return writer;
+}
+
 static void
 test_every_flipped_byte_is_found(bool encrypts)
 {
     static const char *const kinds[] = {"00", "01", "02", "03"};
+    static const char *const work[] = {"04", "05", "06"};
     struct ends ends;
-    char name[REPOSITORY_NAME_BYTES], path[384];
+    char name[REPOSITORY_NAME_BYTES];
     ends_make(&ends, encrypts);
     CHECK(went_well(put_snapshot(ends.repository, 5070, 5070, 2, name)));
-    repository_close(STEAL(ends.repository));
-    for (size_t kind = 0; kind < COUNT_OF(kinds); kind++) {
-        unsigned missed = 0;
-        CHECK_NUMBER(count_objects(&ends, kinds[kind], path), 1);
-        off_t size = size_of(path);
-        off_t step = size > 2000 ? size / 500 : 1;
-        for (off_t offset = 0; offset < size; offset += step)
-            missed += !is_found(&ends, path, offset);
-        CHECK_NUMBER(missed, 0);
-    }
+    check_each_byte(&ends, kinds, COUNT_OF(kinds));
+    struct repository_writer *writer = make_garbage(&ends);
+    check_each_byte(&ends, work, COUNT_OF(work));
+    repository_writer_close(writer);
     ends_open(&ends);
     CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
     ends_clear(&ends);
@@ -375,6 +400,82 @@ test_dead_writer_cannot_commit(void)
     ends_clear(&ends);
 }
 
+/* ---- damage ---- */
+
+/* Exports say what to do; prune finds anew what is garbage, and deletes it. */
+static void
+test_prune_drops_damaged_garbage(void)
+{
+    struct ends ends;
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, true);
+    repository_writer_close(make_garbage(&ends));
+    CHECK_NUMBER(count_objects(&ends, "05", path), 1);
+    flip(path, 60);
+    struct error *error = put_snapshot(ends.repository, 1000, 1, 100, name);
+    CHECK(error && error->code == CODE_FAILED_PRECONDITION);
+    CHECK(error && strstr(error->message, "`skycap snapshot prune`"));
+    CHECK(error && strstr(error->message, "05/"));
+    error_free(error);
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, 1);
+    CHECK_NUMBER(count_objects(&ends, "05", NULL) + count_objects(&ends, "06", NULL), 0);
+    CHECK(went_well(put_snapshot(ends.repository, 1000, 1, 100, name)));
+    CHECK(went_well(check_snapshot(ends.repository, name, 1000, 1, 100)));
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    ends_clear(&ends);
+}
+
+/* A writer that was there before the garbage is still waited for, and its chunks are kept. */
+static void
+test_dropped_garbage_may_be_used(void)
+{
+    struct ends ends;
+    struct buffer record AUTO(buffer_clear) = {0};
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, true);
+    struct repository_writer *writer = make_garbage(&ends);
+    for (uint64_t i = 0; i < 100; i++)
+        CHECK(went_well(put_chunk(writer, i, &record)));
+    CHECK_NUMBER(count_objects(&ends, "05", path), 1);
+    flip(path, 60);
+    struct repository_prune result = prune(ends.repository);
+    CHECK_NUMBER(result.packs_deleted, 0);
+    CHECK_NUMBER(result.packs_waiting, 1);
+    CHECK(went_well(repository_writer_commit(writer, record.bytes, record.size, name)));
+    repository_writer_close(writer);
+    CHECK_NUMBER(prune(ends.repository).packs_rescued, 1);
+    CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 100)));
+    ends_clear(&ends);
+}
+
+static void
+set_age(const char *path, time_t hours)
+{
+    const struct timespec then = {.tv_sec = time(NULL) - hours * 3600};
+    const struct timespec times[] = {then, then};
+    CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+/* Nobody can tell whose it is: it counts for a day. */
+static void
+test_damaged_writer_counts_for_a_day(void)
+{
+    struct ends ends;
+    char path[384];
+    ends_make(&ends, true);
+    struct repository_writer *writer = make_garbage(&ends);
+    CHECK_NUMBER(count_objects(&ends, "04", path), 1);
+    flip(path, 60);
+    set_age(path, 23);
+    CHECK_NUMBER(prune(ends.repository).packs_waiting, 1);
+    CHECK_NUMBER(count_objects(&ends, "04", NULL), 1);
+    set_age(path, 25);
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, 1);
+    CHECK_NUMBER(count_objects(&ends, "04", NULL), 0);
+    repository_writer_close(writer);
+    ends_clear(&ends);
+}
+
 /* ---- cancel ---- */
 
 static bool
@@ -462,6 +563,9 @@ main(void)
     test_prune_waits_for_writers();
     test_writer_does_not_use_garbage();
     test_dead_writer_cannot_commit();
+    test_prune_drops_damaged_garbage();
+    test_dropped_garbage_may_be_used();
+    test_damaged_writer_counts_for_a_day();
     test_cancel();
     test_index_is_rebuilt_from_packs();
     return check_report("test_repository_care");

@@ -107,6 +107,16 @@ test_replies(void)
     CHECK(!reply.closes);
     CHECK_NUMBER(parse_reply("HTTP/1.1 200 OK\r\nConnection: close\r\n", &reply, &used), CODE_OK);
     CHECK_NUMBER(used, 0);
+    CHECK_NUMBER(parse_reply("HTTP/1.1 200 OK\r\nDate: Mon, 07 Nov 1994 09:49:37 GMT\r\n"
+                             "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
+                             &reply, &used),
+                 CODE_OK);
+    CHECK_NUMBER(reply.modified, 784111777);
+    CHECK_NUMBER(reply.date - reply.modified, 25 * 3600);
+    CHECK_NUMBER(
+        parse_reply("HTTP/1.1 200 OK\r\nLast-Modified: yesterday\r\n\r\n", &reply, &used),
+        CODE_OK);
+    CHECK_NUMBER(reply.modified, 0);
     static const char *const bad[] = {
         "HTTP/2 200 OK\r\n\r\n",
         "HTTP/1.1 2x0 OK\r\n\r\n",

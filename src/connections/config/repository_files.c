@@ -162,6 +162,6 @@ repository_files_open(const char *directory, struct repository_places *out)
     struct directory *opened = NULL;
     struct error *error = directory_open(directory, &opened);
     directory_close(opened);
-    *out = (struct repository_places){find, list, (void *)directory};
+    *out = (struct repository_places){.find = find, .list = list, .context = (void *)directory};
     return error;
 }

@@ -209,8 +209,10 @@ size(struct call *call, const Skycap__V1__SizeObjectRequest *request,
     struct objects *objects AUTO(close_objects) = NULL;
     struct object_name name;
     struct error *error = open_for(call, request->key, &name, &objects);
-    return error ? error
-                 : objects_size(objects, (enum object_kind)request->key->kind, &name, &reply->size);
+    enum object_kind kind = error ? OBJECT_CONFIG : (enum object_kind)request->key->kind;
+    if (!error)
+        error = objects_size(objects, kind, &name, &reply->size);
+    return error ? error : objects_age(objects, kind, &name, &reply->age_ms);
 }
 
 static struct error *

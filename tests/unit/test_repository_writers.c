@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects of writers that stay: because the repository could not be reached when the writer ended,
+ * or because it has not been refreshed for a day. Prune takes them for dead, and nothing else.
+ */
+#include <string.h>
+
+#define ENDS_PLACE "/dev/shm"
+#include "base/clock.h"
+#include "repository/bytes.h"
+#include "repository/objects.h"
+#include "repository/repository_internal.h"
+#include "repository/writers.h"
+#include "repository_ends.h"
+
+#define REFRESHED_AT 32u /* in a writer's object */
+#define HOUR_MS (UINT64_C(3600) * 1000)
+
+/* ---- a repository that cannot be reached ---- */
+
+struct outage {
+    struct objects *objects;
+    const struct objects_ops *sound;
+    struct objects_ops failing;
+};
+
+static struct error *
+fail_put(struct objects *objects, const char *key, const uint8_t *bytes, size_t size,
+         enum objects_put how)
+{
+    (void)objects, (void)key, (void)bytes, (void)size, (void)how;
+    return error_new(CODE_UNAVAILABLE, "it cannot be reached");
+}
+
+static struct error *
+fail_key(struct objects *objects, const char *key)
+{
+    (void)objects, (void)key;
+    return error_new(CODE_UNAVAILABLE, "it cannot be reached");
+}
+
+static void
+outage_begin(struct outage *outage)
+{
+    outage->sound = outage->objects->ops;
+    outage->failing = *outage->sound;
+    outage->failing.put = fail_put;
+    outage->failing.delete = fail_key;
+    outage->objects->ops = &outage->failing;
+}
+
+static void
+outage_end(struct outage *outage)
+{
+    outage->objects->ops = outage->sound;
+}
+
+/* Only the first report. */
+static void
+begin_in_prune(uint64_t done, uint64_t total, void *context)
+{
+    struct outage *outage = context;
+    (void)done, (void)total;
+    if (outage->objects->ops != &outage->failing)
+        outage_begin(outage);
+}
+
+/* ---- helpers ---- */
+
+static struct error *
+count_object(const struct object_name *name, uint64_t size, void *context)
+{
+    (void)name, (void)size;
+    ++*(unsigned *)context;
+    return NULL;
+}
+
+static unsigned
+count(struct repository *repository, enum object_kind kind)
+{
+    unsigned count = 0;
+    CHECK(went_well(objects_list(repository->objects, kind, count_object, &count)));
+    return count;
+}
+
+static struct repository_prune
+prune(struct repository *repository)
+{
+    struct repository_prune request = {.references = &references};
+    CHECK(went_well(repository_prune(repository, &request)));
+    return request;
+}
+
+static void
+make(struct ends *ends)
+{
+    ends_make(ends, true);
+    CHECK(went_well(repository_roster_open(&ends->options.roster)));
+    ends_open(ends);
+}
+
+static void
+clear(struct ends *ends)
+{
+    ends_clear(ends);
+    repository_roster_close(ends->options.roster);
+}
+
+/* ---- outages ---- */
+
+/* The process goes on, and prune frees what the writer may have used. */
+static void
+test_writer_that_ended_in_an_outage(void)
+{
+    struct ends ends;
+    struct repository_writer *writer = NULL;
+    char name[REPOSITORY_NAME_BYTES];
+    make(&ends);
+    struct outage outage = {.objects = ends.repository->objects};
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    outage_begin(&outage);
+    repository_writer_close(writer);
+    outage_end(&outage);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 1);
+    struct repository_prune result = prune(ends.repository);
+    CHECK_NUMBER(result.packs_waiting, 0);
+    CHECK_NUMBER(result.packs_deleted, 1);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
+    clear(&ends);
+}
+
+static void
+test_prune_that_ended_in_an_outage(void)
+{
+    struct ends ends;
+    char name[REPOSITORY_NAME_BYTES];
+    make(&ends);
+    struct outage outage = {.objects = ends.repository->objects};
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    CHECK(went_well(put_snapshot(ends.repository, 1000, 1, 100, name)));
+    struct repository_prune request = {.references = &references,
+                                       .progress = {.report = begin_in_prune, .context = &outage}};
+    struct error *error = repository_prune(ends.repository, &request);
+    CHECK(error && error->code == CODE_UNAVAILABLE);
+    error_free(error);
+    outage_end(&outage);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 1);
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, 1);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
+    CHECK(went_well(check_snapshot(ends.repository, name, 1000, 1, 100)));
+    clear(&ends);
+}
+
+/* ---- who is alive ---- */
+
+/* Writers of the same process are alive while they are open, whoever has opened them. */
+static void
+test_open_writers_are_alive(void)
+{
+    struct ends ends;
+    struct repository *others[2] = {NULL};
+    struct repository_writer *writers[2] = {NULL};
+    struct buffer record AUTO(buffer_clear) = {0};
+    char name[REPOSITORY_NAME_BYTES];
+    make(&ends);
+    struct repository_options options = ends.options;
+    CHECK(went_well(repository_open(&options, &others[0])));
+    options.roster = NULL;
+    CHECK(went_well(repository_open(&options, &others[1])));
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
+    for (unsigned i = 0; i < 2; i++)
+        CHECK(went_well(repository_writer_open(others[i], &writers[i])));
+    for (uint64_t i = 0; i < 100; i++)
+        CHECK(went_well(put_chunk(writers[0], i, &record)));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    CHECK_NUMBER(prune(ends.repository).packs_waiting, 1);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 2);
+    CHECK(went_well(repository_writer_commit(writers[0], record.bytes, record.size, name)));
+    repository_writer_close(writers[0]);
+    CHECK_NUMBER(prune(ends.repository).packs_waiting, 1);
+    repository_writer_close(writers[1]);
+    CHECK_NUMBER(prune(ends.repository).packs_rescued, 1);
+    CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 100)));
+    repository_close(others[0]);
+    repository_close(others[1]);
+    clear(&ends);
+}
+
+/* ---- time ---- */
+
+static struct error *
+note_name(const struct object_name *name, uint64_t size, void *context)
+{
+    (void)size;
+    *(struct object_name *)context = *name;
+    return NULL;
+}
+
+/* The only writer's object, as if it had been refreshed so many hours ago. */
+static void
+set_age(struct repository *repository, uint64_t hours)
+{
+    struct object_name name;
+    struct buffer body AUTO(buffer_clear) = {0}, object AUTO(buffer_clear) = {0};
+    CHECK(went_well(objects_list(repository->objects, OBJECT_WRITER, note_name, &name)));
+    CHECK(went_well(repository_load(repository, OBJECT_WRITER, &name, &body)));
+    bytes_set64(body.bytes + REFRESHED_AT, (uint64_t)clock_unix_ms() - hours * HOUR_MS);
+    CHECK(went_well(
+        repository_seal(repository->sealing, OBJECT_WRITER, body.bytes, body.size, &object)));
+    CHECK(went_well(objects_put(repository->objects, OBJECT_WRITER, &name, object.bytes,
+                                object.size, OBJECTS_REPLACE)));
+}
+
+/* A process that is there does not keep an object alive for ever. */
+static void
+test_an_object_lives_a_day(void)
+{
+    struct ends ends;
+    struct repository_writer *writer = NULL;
+    struct buffer record AUTO(buffer_clear) = {0};
+    char name[REPOSITORY_NAME_BYTES];
+    make(&ends);
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    CHECK(went_well(put_chunk(writer, 1, &record)));
+    set_age(ends.repository, 23);
+    prune(ends.repository);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 1);
+    set_age(ends.repository, 25);
+    prune(ends.repository);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
+    struct error *error = repository_writer_commit(writer, record.bytes, record.size, name);
+    CHECK(error && error->code == CODE_ABORTED);
+    error_free(error);
+    repository_writer_close(writer);
+    clear(&ends);
+}
+
+int
+main(void)
+{
+    test_writer_that_ended_in_an_outage();
+    test_prune_that_ended_in_an_outage();
+    test_open_writers_are_alive();
+    test_an_object_lives_a_day();
+    return check_report("test_repository_writers");
+}
