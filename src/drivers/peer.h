@@ -16,7 +16,7 @@ struct peer_driver_options {
 
 extern const struct driver_ops driver_peer;
 
-/* Takes the reference to the peer. */
+/* Takes the reference to the peer; NULL if there is trouble. */
 struct driver *peer_driver_open(const struct peer_driver_options *options, struct remote *taken);
 
 #endif

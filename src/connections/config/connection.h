@@ -30,6 +30,7 @@ struct connection {
     /* Unique in its set: the name; in a cluster NAME@HOME, with the home of its node. */
     const char *place;
     const char *node_address; /* of another node; NULL: the connection is this node's */
+    bool is_lost;             /* its node, which is another one, has not renewed its registration */
     bool is_draining;         /* its node, which is another one: no new volumes are placed there */
 };
 
