@@ -2,7 +2,6 @@
 /* Membership: see cluster.h. */
 #include "cluster/cluster.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "cluster/cluster_metrics.h"
 #include "cluster/member_rows.h"
 #include "cluster/protocol.h"
+#include "cluster/remote_table.h"
 #include "registry/client/announcer.h"
 #include "registry/client/node_watcher.h"
 
@@ -34,10 +34,7 @@ struct cluster {
     atomic_ullong returns, returned_ms;
     struct cluster_metrics metrics;
 
-    pthread_mutex_t lock;    /* of the remotes */
-    struct remote **remotes; /* opened so far; a member with another address gets a new one */
-    char **remote_ids;
-    size_t remote_count;
+    struct remote_table *remotes;
 };
 
 static uint32_t
@@ -76,6 +73,7 @@ note_removed(void *context, const char *id)
 {
     struct cluster *cluster = context;
     members_remove(cluster->members, id);
+    remote_table_drop(cluster->remotes, id);
     tell(cluster);
 }
 
@@ -133,8 +131,8 @@ cluster_presence(const struct cluster *cluster)
 
 /* ---- remotes ---- */
 
-static struct error *
-open_remote(const struct cluster *cluster, const struct member *member, struct remote **out)
+struct error *
+cluster_remote(struct cluster *cluster, const struct member *member, struct remote **out)
 {
     struct remote_options options = {
         .node_id = member->id,
@@ -142,53 +140,10 @@ open_remote(const struct cluster *cluster, const struct member *member, struct r
         .tls = cluster->options.tls,
         .runtime = cluster->options.runtime,
     };
-    return remote_open(&options, out);
-}
-
-static size_t
-find_remote(const struct cluster *cluster, const char *id)
-{
-    size_t i = 0;
-    while (i < cluster->remote_count && strcmp(cluster->remote_ids[i], id) != 0)
-        i++;
-    return i;
-}
-
-/* With the lock held. Takes the remote. */
-static void
-keep_remote(struct cluster *cluster, size_t at, const char *id, struct remote *remote)
-{
-    if (at < cluster->remote_count) {
-        remote_release(cluster->remotes[at]);
-        cluster->remotes[at] = remote;
-        return;
-    }
-    size_t count = ++cluster->remote_count;
-    cluster->remotes = memory_resize(cluster->remotes, count * sizeof *cluster->remotes);
-    cluster->remote_ids = memory_resize(cluster->remote_ids, count * sizeof *cluster->remote_ids);
-    cluster->remotes[at] = remote;
-    cluster->remote_ids[at] = memory_string(id);
-}
-
-struct error *
-cluster_remote(struct cluster *cluster, const struct member *member, struct remote **out)
-{
-    struct remote *opened;
     struct error *error =
         protocol_check(member->id, text_map_find(&member->attributes, CLUSTER_PROTOCOL));
-    if (error)
-        return error;
-    pthread_mutex_lock(&cluster->lock);
-    size_t at = find_remote(cluster, member->id);
-    bool is_there = at < cluster->remote_count &&
-                    strcmp(remote_address(cluster->remotes[at]), member->address) == 0;
-    if (!is_there)
-        error = open_remote(cluster, member, &opened);
-    if (!is_there && !error)
-        keep_remote(cluster, at, member->id, opened);
     if (!error)
-        *out = remote_share(cluster->remotes[at]);
-    pthread_mutex_unlock(&cluster->lock);
+        error = remote_table_get(cluster->remotes, &options, out);
     if (!error && atomic_load(&cluster->calls_are_stopped))
         remote_stop(*out);
     return error;
@@ -199,17 +154,7 @@ cluster_stop_calls(struct cluster *cluster)
 {
     atomic_store(&cluster->calls_are_stopped, true);
     sender_stop(cluster->sender);
-    pthread_mutex_lock(&cluster->lock);
-    size_t count = cluster->remote_count;
-    struct remote **remotes = memory_zeroed(count * sizeof *remotes);
-    for (size_t i = 0; i < count; i++)
-        remotes[i] = remote_share(cluster->remotes[i]);
-    pthread_mutex_unlock(&cluster->lock);
-    for (size_t i = 0; i < count; i++) { /* without the lock: the loop thread takes it, too */
-        remote_stop(remotes[i]);
-        remote_release(remotes[i]);
-    }
-    free(remotes);
+    remote_table_stop(cluster->remotes);
 }
 
 struct member_list
@@ -258,10 +203,9 @@ cluster_node_id(const struct cluster *cluster)
 static bool
 is_failing(struct cluster *cluster, const char *id)
 {
-    pthread_mutex_lock(&cluster->lock);
-    size_t at = find_remote(cluster, id);
-    bool result = at < cluster->remote_count && remote_is_failing(cluster->remotes[at]);
-    pthread_mutex_unlock(&cluster->lock);
+    struct remote *remote = remote_table_find(cluster->remotes, id);
+    bool result = remote && remote_is_failing(remote);
+    remote_release(remote);
     return result;
 }
 
@@ -332,11 +276,10 @@ figures_of(struct cluster *cluster, const struct member *member)
 {
     struct peer_figures figures = {.node_id = member->id};
     struct remote_counts counts = {0};
-    pthread_mutex_lock(&cluster->lock);
-    size_t at = find_remote(cluster, member->id);
-    if (at < cluster->remote_count)
-        counts = remote_count(cluster->remotes[at]);
-    pthread_mutex_unlock(&cluster->lock);
+    struct remote *remote = remote_table_find(cluster->remotes, member->id);
+    if (remote)
+        counts = remote_count(remote);
+    remote_release(remote);
     figures.is_up = !member->is_expired && !counts.is_unreachable;
     figures.calls = counts.calls;
     figures.failures = counts.failures;
@@ -437,7 +380,7 @@ cluster_open(const struct cluster_options *options, struct cluster **out)
     cluster->members = members_new();
     cluster->sender = sender_new(options->transfer_rate);
     cluster_metrics_init(&cluster->metrics);
-    pthread_mutex_init(&cluster->lock, NULL);
+    cluster->remotes = remote_table_new();
     struct error *error = open_announcer(cluster);
     if (!error)
         error = open_watcher(cluster);
@@ -477,17 +420,11 @@ cluster_stop(struct cluster *cluster)
 static void
 free_cluster(struct cluster *cluster)
 {
-    for (size_t i = 0; i < cluster->remote_count; i++) {
-        remote_release(cluster->remotes[i]);
-        free(cluster->remote_ids[i]);
-    }
-    free(cluster->remotes);
-    free(cluster->remote_ids);
+    remote_table_free(cluster->remotes);
     if (cluster->rows)
         store_close(cluster->rows);
     members_free(cluster->members);
     sender_free(cluster->sender);
-    pthread_mutex_destroy(&cluster->lock);
     free(cluster);
 }
 

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 
 struct protocol_range {
@@ -27,10 +28,14 @@ extern const struct protocol_range protocol_own;
 void protocol_print(const struct protocol_range *range, char out[PROTOCOL_TEXT_SIZE]);
 
 /*
- * Whether this node and the other one, which says `text` in its registration, have a version in
- * common. NULL: a node from before there were versions, which speaks 1. UNAVAILABLE: none; the
- * message says which of the two to upgrade.
+ * Why this node and one that says `text` in its registration do not understand each other, and
+ * which of the two to upgrade: "speaks version ...", to follow the name of the node. NULL: they
+ * have a version in common. A `text` of NULL: a node from before there were versions, which
+ * speaks 1.
  */
+const char *protocol_trouble(const char *text, struct arena *arena);
+
+/* The same as an error: UNAVAILABLE. */
 MUST_CHECK struct error *protocol_check(const char *node_id, const char *text);
 
 #endif

@@ -16,7 +16,10 @@ struct peer_driver_options {
 
 extern const struct driver_ops driver_peer;
 
-/* Takes the reference to the peer. `ops`: driver_peer, or others with the functions below. */
+/*
+ * Takes the reference to the peer; NULL if there is trouble. `ops`: driver_peer, or others with the
+ * functions below.
+ */
 struct driver *peer_driver_open(const struct driver_ops *ops,
                                 const struct peer_driver_options *options, struct remote *taken);
 

@@ -32,23 +32,31 @@ forget(struct engine *engine, struct replica_row *row)
     row->node_id = "";
 }
 
+/* What one node is asked at a time. */
+struct question {
+    const char *node_id;
+    struct replica_row *rows[MOST_HANDLES];
+    size_t count;
+};
+
 static void
-ask_node(struct engine *engine, const struct replica_cluster *cluster, struct replica_row **asked,
-         size_t count, struct arena *arena)
+ask_node(struct engine *engine, const struct replica_cluster *cluster, struct question *question)
 {
-    const char **handles = arena_alloc(arena, count * sizeof *handles);
-    enum replica_state *states = arena_alloc(arena, count * sizeof *states);
-    for (size_t i = 0; i < count; i++)
-        handles[i] = asked[i]->handle;
-    struct error *error AUTO(error_cleanup) =
-        cluster->ask(cluster->context, asked[0]->node_id, handles, count, states);
-    for (size_t i = 0; i < count && !error; i++) {
-        bool is_new = clock_unix_ns() - asked[i]->since_ns < NEW_NS;
+    const char *handles[MOST_HANDLES];
+    enum replica_state states[MOST_HANDLES];
+    for (size_t i = 0; i < question->count; i++)
+        handles[i] = question->rows[i]->handle;
+    struct error *error AUTO(error_cleanup) = cluster->ask(
+        cluster->context, question->node_id, handles, question->count, states);
+    for (size_t i = 0; i < question->count && !error; i++) {
+        struct replica_row *row = question->rows[i];
+        bool is_new = clock_unix_ns() - row->since_ns < NEW_NS;
         if (states[i] == REPLICA_NONE && !is_new)
-            forget(engine, asked[i]);
-        else if (states[i] == REPLICA_HELD && !asked[i]->is_held)
-            error_free(replica_rows_set(engine, asked[i]->handle, asked[i]->node_id, true));
+            forget(engine, row);
+        else if (states[i] == REPLICA_HELD && !row->is_held)
+            error_free(replica_rows_set(engine, row->handle, row->node_id, true));
     }
+    question->count = 0;
 }
 
 /* Those of one node, from `first` on. */
@@ -56,21 +64,23 @@ static void
 verify_node(struct engine *engine, const struct replica_cluster *cluster,
             struct replica_row_list *rows, size_t first, bool *is_done, struct arena *arena)
 {
-    const char *node_id = rows->items[first].node_id;
-    struct replica_row **asked = arena_alloc(arena, rows->count * sizeof *asked);
-    enum replica_presence presence = cluster->presence(cluster->context, node_id);
-    size_t count = 0;
-    for (size_t i = first; i < rows->count; i++) {
-        if (is_done[i] || strcmp(rows->items[i].node_id, node_id) != 0)
+    struct question *question = arena_zeroed(arena, sizeof *question);
+    question->node_id = rows->items[first].node_id;
+    enum replica_presence presence = cluster->presence(cluster->context, question->node_id);
+    for (size_t i = first; i < rows->count && !ops_is_stopped(engine->ops); i++) {
+        struct replica_row *row = &rows->items[i];
+        if (is_done[i] || strcmp(row->node_id, question->node_id) != 0)
             continue;
         is_done[i] = true;
-        if (count < MOST_HANDLES)
-            asked[count++] = &rows->items[i];
+        if (presence == REPLICA_NODE_FORGOTTEN)
+            forget(engine, row);
+        else if (presence == REPLICA_NODE_READY)
+            question->rows[question->count++] = row;
+        if (question->count == MOST_HANDLES)
+            ask_node(engine, cluster, question);
     }
-    for (size_t i = 0; i < count && presence == REPLICA_NODE_FORGOTTEN; i++)
-        forget(engine, asked[i]);
-    if (presence == REPLICA_NODE_READY)
-        ask_node(engine, cluster, asked, count, arena);
+    if (question->count)
+        ask_node(engine, cluster, question);
 }
 
 void

@@ -58,6 +58,8 @@ wait_until_settled 2
 wait_for 10 lists_all 1 "a b c d" || true
 check "both are upgraded" "$(protocol 1) $(protocol 2) $(lists 1)" "1-2 1-2 a b c d"
 
+monday=$(at_node 1 snapshot show monday -o json | field snapshot.snapshotId)
+
 # ---- too far apart -------------------------------------------------------------------------------
 
 as "$present" 1
@@ -69,6 +71,11 @@ wait_for 15 refused 2 "that node" || true
 check "the newer says which to upgrade" "$(refused 2 "that node" && echo said || at_node 2 node list)" said
 refusal=$(at_node 1 volume move b node-2 2>&1 || true)
 check "no volume moves" "$(grep -c 'speaks version .* with other nodes, and this one .* upgrade' <<<"$refusal" || true)" 1
+missing() { at_node "$1" volume list 2>&1 >/dev/null; }
+check "the older says that its list is not complete" "$(missing 1)" "$(grep 'node "node-2"' <<<"$(missing 1)" || echo 'a warning about node-2')"
+check "the newer says that its list is not complete" "$(missing 2)" "$(grep 'node "node-1"' <<<"$(missing 2)" || echo 'a warning about node-1')"
+refusal=$("$SKYCAP" call "unix:$SKYCAP_TMP/node-2.sock" csi.v1.Controller/DeleteSnapshot "{\"snapshot_id\":\"$monday\"}" 2>&1 || true)
+check "a snapshot that cannot be asked for is not taken for deleted" "$(grep -c 'UNAVAILABLE.*upgrade that node' <<<"$refusal" || echo "$refusal")" 1
 succeeds "each goes on by itself" at_node 1 volume create e --size 10Mi --node node-1
 
 as "$next" 1 # the version between them

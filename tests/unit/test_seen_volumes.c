@@ -115,6 +115,26 @@ a_volume_is_where_it_was_seen_last(void)
     seen_volumes_free(seen);
 }
 
+/* Their rows make room for others. */
+static void
+nodes_that_are_removed_are_forgotten(void)
+{
+    struct seen_volumes *seen = seen_volumes_new(3);
+    struct member items[] = {{.id = "a", .home = "aaaaaaaa"}, {.id = "b", .home = "bbbbbbbb"}};
+    set(seen, "fast@aaaaaaaa", "", "x", false);
+    set(seen, "fast@bbbbbbbb", "", "y", false);
+    set(seen, "slow@bbbbbbbb", "", "z", false);
+    seen_volumes_keep(seen, &(struct member_list){items, 2, true});
+    set(seen, "slow@aaaaaaaa", "", "v", false);
+    CHECK_TEXT(get(seen, "slow@aaaaaaaa", "", 9), ""); /* no room */
+    seen_volumes_keep(seen, &(struct member_list){items, 1, true});
+    CHECK_TEXT(get(seen, "fast@aaaaaaaa", "", 9), "x");
+    CHECK_TEXT(get(seen, "fast@bbbbbbbb", "", 9), "");
+    set(seen, "slow@aaaaaaaa", "", "vw", false);
+    CHECK_TEXT(get(seen, "slow@aaaaaaaa", "", 9), "vw");
+    seen_volumes_free(seen);
+}
+
 int
 main(void)
 {
@@ -124,6 +144,7 @@ main(void)
     there_is_a_limit();
     pages_that_are_not_sorted_are_ignored();
     a_volume_is_where_it_was_seen_last();
+    nodes_that_are_removed_are_forgotten();
     arena_clear(&arena);
     return check_report("seen volumes");
 }

@@ -33,6 +33,7 @@ struct connection {
      */
     const char *place;
     const char *node_address; /* of another node; NULL: the connection is this node's */
+    bool is_lost;             /* its node, which is another one, has not renewed its registration */
     bool is_draining;         /* its node, which is another one: no new volumes are placed there */
 };
 

@@ -53,6 +53,7 @@ read_topology(const struct member *member, struct arena *arena)
     return topology;
 }
 
+/* Why the node cannot be called; NULL: it can. */
 static const char *
 trouble_of(const struct member *member, struct arena *arena)
 {
@@ -60,7 +61,7 @@ trouble_of(const struct member *member, struct arena *arena)
     struct tm parts;
     time_t seen = (time_t)(member->seen_ms / 1000);
     if (!member->is_expired)
-        return NULL;
+        return protocol_trouble(text_map_find(&member->attributes, CLUSTER_PROTOCOL), arena);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seen, &parts));
     return arena_print(arena, "has not renewed its registration since %s", when);
 }
@@ -126,7 +127,7 @@ open_driver(const struct node *node, const struct kind *kind, const struct conne
         .like = kind->like,
     };
     struct text_map topology = {0};
-    struct remote *remote;
+    struct remote *remote = NULL; /* one with trouble is not called */
     if (!kind->driver->speaks_our_ids) { /* as it reports it itself */
         text_map_set(&topology, arena, IDS_TOPOLOGY_NODE, node->member->id);
         options.topology = &topology;
@@ -134,7 +135,9 @@ open_driver(const struct node *node, const struct kind *kind, const struct conne
     *out = share_driver(node->old, place, spec, &options, node->member->address);
     if (*out)
         return NULL;
-    struct error *error = cluster_remote(node->elsewhere->cluster, node->member, &remote);
+    struct error *error = NULL;
+    if (!node->trouble)
+        error = cluster_remote(node->elsewhere->cluster, node->member, &remote);
     if (!error)
         *out = peer_driver_open(kind->driver, &options, remote);
     return error;
@@ -160,6 +163,7 @@ add_connection(const struct node *node, const struct kind *kind, const char *nam
         &arena, spec, driver, connection_metrics_counters(node->elsewhere->metrics, name));
     connection->place = place;
     connection->node_address = arena_string(&connection->arena, node->member->address);
+    connection->is_lost = node->member->is_expired;
     connection->is_draining = text_map_find(&node->member->attributes, CLUSTER_DRAINING) != NULL;
     node->set->elsewhere[node->set->elsewhere_count++] = connection;
 }

@@ -114,6 +114,15 @@ is_size_fine(const copy_record *record, const Csi__V1__CreateVolumeRequest *requ
            (asked->required_bytes <= size && (!asked->limit_bytes || size <= asked->limit_bytes));
 }
 
+/* A source on another node: the engine here makes the temporary copy, and fetches its content. */
+static struct connection *
+copier_of(const struct connection_set *set, struct connection *from)
+{
+    struct connection *own =
+        from->node_address ? connection_set_find(set, from->spec->name) : NULL;
+    return own ? own : from;
+}
+
 /*
  * Starts the operation, unless it is running. `expected` is the revision of the row: a copy that
  * has just ended must not start again.
@@ -125,7 +134,7 @@ start(struct call *call, const struct connection_set *set, struct connection *fr
 {
     struct router *router = router_of(call);
     struct arena *arena = call_arena(call);
-    struct cross_copy_work *work = new_work(router, set, from, to, record);
+    struct cross_copy_work *work = new_work(router, set, copier_of(set, from), to, record);
     copy_secrets(request, work);
     struct store_change changes[] = {
         cross_copy_rows_change(work->key, record, expected, arena),

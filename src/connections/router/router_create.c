@@ -19,6 +19,7 @@
 #include "connections/request/choice.h"
 #include "connections/request/global_id.h"
 #include "connections/request/map_field.h"
+#include "connections/router/across.h"
 #include "connections/router/homeless.h"
 #include "connections/router/moved.h"
 #include "connections/router/placement.h"
@@ -338,7 +339,7 @@ create_on_worker(struct call *call, const void *in, void *out)
     if (is_elsewhere && is_homeless && is_of_one_cluster(source, choice->items[0]))
         return homeless_error(source);
     if (is_elsewhere && !is_of_one_cluster(source, choice->items[0]))
-        return cross_copy_volume(call, set, source, choice->items[0], request, out);
+        return across_create(call, set, source, choice, request, out);
     for (size_t i = 0; i < choice->count && !error; i++)
         error = cross_copy_drop_plan(call, set, choice->items[i], request->name);
     if (error)

@@ -77,6 +77,10 @@ static void
 note_members(void *context)
 {
     const struct router *router = context;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct member_list members = cluster_members(router->cluster, &arena);
+    seen_volumes_keep(router->seen_volumes, &members);
     connections_note_members(router->connections);
 }
 

@@ -38,17 +38,22 @@ seen_volumes_new(size_t most)
     return seen;
 }
 
+static void
+clear_place(struct place *place)
+{
+    for (size_t i = 0; i < place->count; i++)
+        free(place->rows[i].handle);
+    free(place->rows);
+    free(place->name);
+}
+
 void
 seen_volumes_free(struct seen_volumes *seen)
 {
     if (!seen)
         return;
-    for (size_t i = 0; i < seen->place_count; i++) {
-        for (size_t j = 0; j < seen->places[i].count; j++)
-            free(seen->places[i].rows[j].handle);
-        free(seen->places[i].rows);
-        free(seen->places[i].name);
-    }
+    for (size_t i = 0; i < seen->place_count; i++)
+        clear_place(&seen->places[i]);
     free(seen->places);
     pthread_mutex_destroy(&seen->lock);
     free(seen);
@@ -200,4 +205,32 @@ seen_volumes_find(struct seen_volumes *seen, const char *name, const char *after
     }
     pthread_mutex_unlock(&seen->lock);
     return page;
+}
+
+static bool
+is_one_of(const char *place, const struct member_list *members)
+{
+    const char *at = strrchr(place, '@');
+    for (size_t i = 0; at && i < members->count; i++)
+        if (strcmp(members->items[i].home, at + 1) == 0)
+            return true;
+    return false;
+}
+
+void
+seen_volumes_keep(struct seen_volumes *seen, const struct member_list *members)
+{
+    size_t kept = 0;
+    pthread_mutex_lock(&seen->lock);
+    for (size_t i = 0; i < seen->place_count; i++) {
+        struct place *place = &seen->places[i];
+        if (is_one_of(place->name, members)) {
+            seen->places[kept++] = *place;
+            continue;
+        }
+        seen->count -= place->count;
+        clear_place(place);
+    }
+    seen->place_count = kept;
+    pthread_mutex_unlock(&seen->lock);
 }

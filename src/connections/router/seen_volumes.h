@@ -7,6 +7,7 @@
 #define CONNECTIONS_ROUTER_SEEN_VOLUMES_H
 
 #include "base/arena.h"
+#include "cluster/members.h"
 
 struct seen_volumes;
 
@@ -39,5 +40,8 @@ void seen_volumes_set(struct seen_volumes *seen, const char *name, const char *a
 /* Up to `most` volumes of the place after a handle, in the arena. */
 struct seen_page seen_volumes_find(struct seen_volumes *seen, const char *name, const char *after,
                                    size_t most, struct arena *arena);
+
+/* Forgets the places of nodes that are no members any more. */
+void seen_volumes_keep(struct seen_volumes *seen, const struct member_list *members);
 
 #endif
