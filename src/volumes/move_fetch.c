@@ -46,10 +46,20 @@ move_fetch_cancelled(void)
     return error_new(CODE_CANCELLED, "the move was cancelled");
 }
 
+/* While nobody can use the volume, no other operation goes first. */
+static void
+rest(const struct move_work *work, uint32_t ms)
+{
+    if (work->begun_epoch)
+        progress_pause(work->progress, ms);
+    else
+        progress_rest(work->progress, ms);
+}
+
 void
 move_fetch_rest(const struct move_work *work, unsigned *pause_ms)
 {
-    progress_rest(work->progress, *pause_ms);
+    rest(work, *pause_ms);
     *pause_ms = 2 * *pause_ms < LONGEST_PAUSE_MS ? 2 * *pause_ms : LONGEST_PAUSE_MS;
 }
 
@@ -145,7 +155,7 @@ wait_for_doctor(const struct move_work *work)
 static void
 rest_of_pull(void *context, uint32_t ms)
 {
-    progress_rest(((const struct move_work *)context)->progress, ms);
+    rest(context, ms);
 }
 
 static struct error *
@@ -439,8 +449,6 @@ move_fetch(struct move_work *work)
 {
     Skycap__Records__MoveRecord *move = work->record->move;
     struct error *error = NULL;
-    if (move->begun_ns)
-        work->begun_epoch = work->record->epoch;
     if (!move->begun_ns) {
         error = fetch_most(work);
         if (!error)
