@@ -31,6 +31,15 @@ progress_rest(const struct progress *progress, uint32_t ms)
         usleep(REST_STEP_MS * 1000);
 }
 
+void
+progress_pause(const struct progress *progress, uint32_t ms)
+{
+    if (progress->pause)
+        progress->pause(progress->context, ms);
+    else
+        progress_rest(progress, ms);
+}
+
 struct backend *
 backend_of(struct backend *backend, const char *handle)
 {

@@ -107,16 +107,19 @@ struct backend_devices {
  * The progress of long work. `cancelled` is called periodically; if it returns true, the work
  * cleans up and ends with CANCELLED. Work that waits for something outside calls progress_rest
  * between its attempts, which returns after the time, or when the work is cancelled; other work may
- * run meanwhile.
+ * run meanwhile, and is waited for. progress_pause does not wait for it: for work during which
+ * somebody cannot use something.
  */
 struct progress {
     void (*report)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     bool (*cancelled)(void *context);
     void *context;
-    void (*rest)(void *context, uint32_t ms); /* may be NULL */
+    void (*rest)(void *context, uint32_t ms);  /* may be NULL */
+    void (*pause)(void *context, uint32_t ms); /* NULL: as rest */
 };
 
 void progress_rest(const struct progress *progress, uint32_t ms);
+void progress_pause(const struct progress *progress, uint32_t ms);
 
 /* A range of bytes of an image. */
 struct extent {

@@ -242,8 +242,8 @@ operation_end(struct operation *operation, struct error *result)
 }
 
 void
-operation_run(struct operation *operation, operation_rest *rest)
+operation_run(struct operation *operation, operation_rest *rest, operation_rest *pause)
 {
-    struct progress progress = {operation_report, is_cancelled, operation, rest};
+    struct progress progress = {operation_report, is_cancelled, operation, rest, pause};
     operation_end(operation, operation->work.run(operation->work.context, &progress));
 }

@@ -97,9 +97,9 @@ void operation_free_work(struct ops_work *work);
 /* Removes it from the list, releases the user that it was added with, and wakes waiters. */
 void operation_remove(struct operation *operation, bool has_ended);
 
-/* Does the work, then ends it. `rest` is for struct progress, with the operation as its context. */
+/* Does the work, then ends it. The others are for struct progress, with the operation as context. */
 typedef void operation_rest(void *context, uint32_t ms);
-void operation_run(struct operation *operation, operation_rest *rest);
+void operation_run(struct operation *operation, operation_rest *rest, operation_rest *pause);
 
 /* Writes the end, unless the work was only interrupted by ops_stop. Takes the result. */
 void operation_end(struct operation *operation, struct error *result);

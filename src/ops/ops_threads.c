@@ -4,7 +4,8 @@
  *
  * max_running operations work at the same time. One that only waits for something outside, such as
  * a node that is lost, gives its turn to another: otherwise a few of them would hold up all. It
- * keeps its thread, and goes on before a queued one begins.
+ * keeps its thread, and goes on before a queued one begins; one that pauses goes on at once, even
+ * if one more than max_running work then. The limit of unfinished operations is that of threads.
  */
 #include <stdlib.h>
 
@@ -14,12 +15,11 @@
 
 #define STACK_BYTES (256u * 1024)
 #define WAITING_NS INT64_C(5000000000) /* without progress: one that rests counts as waiting */
-#define MOST_RESTING 64u /* threads; further ones rest without giving their turn away */
 
 static unsigned
 most_threads(const struct ops *ops)
 {
-    return ops->options.max_running + MOST_RESTING;
+    return ops->options.max_running + OPS_MAX_UNFINISHED;
 }
 
 void
@@ -117,11 +117,11 @@ give_turn(struct ops *ops)
 
 /* With the lock held. What is cancelled has little left to do, and does not wait. */
 static void
-take_turn(struct operation *operation)
+take_turn(struct operation *operation, bool waits)
 {
     struct ops *ops = operation->ops;
     ops->returning_count++;
-    while (ops->working_count >= ops->options.max_running && !is_over(operation))
+    while (waits && ops->working_count >= ops->options.max_running && !is_over(operation))
         pthread_cond_wait(&ops->work_waits, &ops->lock);
     ops->returning_count--;
     ops->resting_count--;
@@ -130,23 +130,31 @@ take_turn(struct operation *operation)
 }
 
 static void
-rest(void *context, uint32_t ms)
+give_turn_for(struct operation *operation, uint32_t ms, bool waits)
 {
-    struct operation *operation = context;
     struct ops *ops = operation->ops;
     struct timespec until = clock_after_ms(ms);
     int timed_out = 0;
     pthread_mutex_lock(&ops->lock);
-    bool gives_turn = ops->resting_count < MOST_RESTING;
     if (clock_unix_ns() - operation->record.advanced_ns > WAITING_NS)
         operation->record.phase = OPERATION_PHASE(WAITING); /* until it makes progress again */
-    if (gives_turn)
-        give_turn(ops);
+    give_turn(ops);
     while (!is_over(operation) && !timed_out)
         timed_out = pthread_cond_timedwait(&ops->changed, &ops->lock, &until);
-    if (gives_turn)
-        take_turn(operation);
+    take_turn(operation, waits);
     pthread_mutex_unlock(&ops->lock);
+}
+
+static void
+rest(void *context, uint32_t ms)
+{
+    give_turn_for(context, ms, true);
+}
+
+static void
+pause_shortly(void *context, uint32_t ms)
+{
+    give_turn_for(context, ms, false);
 }
 
 /* ---- working ---- */
@@ -166,7 +174,7 @@ work(void *context)
         }
         ops->working_count++;
         pthread_mutex_unlock(&ops->lock);
-        operation_run(operation, rest);
+        operation_run(operation, rest, pause_shortly);
         pthread_mutex_lock(&ops->lock);
         ops->working_count--;
         pthread_cond_broadcast(&ops->work_waits);

@@ -15,6 +15,8 @@
 #include "volumes/move_cluster.h"
 
 #define MOVE_VOLUME "move-volume" /* the kind of operation */
+/* Without progress while nobody can use the volume: then either node gives the move up (rule 6). */
+#define MOVE_PATIENCE_MS 60000u
 
 /* UNAVAILABLE: the node is in no cluster, or has not joined it yet. */
 MUST_CHECK struct error *move_find_cluster(struct engine *engine, const struct move_cluster **out);

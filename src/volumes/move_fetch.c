@@ -4,7 +4,8 @@
  *
  * While the source or the registry cannot be reached it waits. It asks the source again each time,
  * because the volume may meanwhile have moved elsewhere, or be MOVING because of an earlier request
- * of this node whose answer was lost.
+ * of this node whose answer was lost. Once the source is MOVING nobody can use the volume, and the
+ * wait is short (rule 6).
  */
 #include "volumes/move_fetch.h"
 
@@ -15,6 +16,7 @@
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/handle.h"
+#include "volumes/move.h"
 #include "volumes/move_rows.h"
 #include "volumes/pull.h"
 #include "volumes/remote_open.h"
@@ -44,10 +46,20 @@ move_fetch_cancelled(void)
     return error_new(CODE_CANCELLED, "the move was cancelled");
 }
 
+/* While nobody can use the volume, no other operation goes first. */
+static void
+rest(const struct move_work *work, uint32_t ms)
+{
+    if (work->begun_epoch)
+        progress_pause(work->progress, ms);
+    else
+        progress_rest(work->progress, ms);
+}
+
 void
 move_fetch_rest(const struct move_work *work, unsigned *pause_ms)
 {
-    progress_rest(work->progress, *pause_ms);
+    rest(work, *pause_ms);
     *pause_ms = 2 * *pause_ms < LONGEST_PAUSE_MS ? 2 * *pause_ms : LONGEST_PAUSE_MS;
 }
 
@@ -88,6 +100,28 @@ wait_for_source(const struct move_work *work, struct error *error, unsigned *pau
     return end;
 }
 
+/* ---- waiting while nobody can use the volume ---- */
+
+/* Then the volume could not be used there either, and the target waits for its return. */
+static bool
+is_source_lost(const struct move_work *work)
+{
+    return work->cluster->is_lost(work->cluster->context, work->record->move->node_id);
+}
+
+/* As wait_for_source. `*since_ms`: from when on it has waited. */
+static struct error *
+wait_for_rest(const struct move_work *work, struct error *error, uint64_t *since_ms,
+              unsigned *pause_ms)
+{
+    if (is_source_lost(work))
+        *since_ms = clock_now_ms();
+    bool is_full = error->code == CODE_RESOURCE_EXHAUSTED; /* that does not end soon */
+    if (is_full || clock_now_ms() - *since_ms >= MOVE_PATIENCE_MS)
+        return error;
+    return wait_for_source(work, error, pause_ms);
+}
+
 /* ---- transfers ---- */
 
 static struct error *
@@ -121,7 +155,20 @@ wait_for_doctor(const struct move_work *work)
 static void
 rest_of_pull(void *context, uint32_t ms)
 {
-    progress_rest(((const struct move_work *)context)->progress, ms);
+    rest(context, ms);
+}
+
+static struct error *
+pull_patiently(struct move_work *work, const struct pull_request *request)
+{
+    const struct progress progress = {report, is_to_stop, work, rest_of_pull};
+    struct error *error = pull_data(work->engine, request, &progress);
+    while (error && request->patience_ms && error->code == CODE_UNAVAILABLE &&
+           is_source_lost(work)) {
+        error_free(error);
+        error = pull_data(work->engine, request, &progress);
+    }
+    return error;
 }
 
 static struct error *
@@ -138,11 +185,11 @@ pull(struct move_work *work, enum pull_start start)
         .to = &to,
         .settings = &settings,
         .bytes_per_second = work->record->move->bytes_per_second,
+        .patience_ms = work->begun_epoch ? MOVE_PATIENCE_MS : 0,
     };
     struct error *error = wait_for_doctor(work);
     if (!error)
-        error = pull_data(work->engine, &request,
-                          &(struct progress){report, is_to_stop, work, rest_of_pull});
+        error = pull_patiently(work, &request);
     if (!error || error->code != CODE_NOT_FOUND)
         return error;
     error->code = CODE_ABORTED; /* the volume may be there: whoever tries again finds out */
@@ -373,12 +420,13 @@ static struct error *
 open_rest(struct move_work *work)
 {
     const struct bases_list have = {&work->first, work->first[0] ? 1 : 0};
+    uint64_t since_ms = clock_now_ms();
     for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
         struct error *error = open_source(work, work->record->move->last_transfer, &have);
         if (!error)
             return NULL;
         bool is_given_up = error->code == CODE_FAILED_PRECONDITION;
-        error = wait_for_source(work, error, &pause_ms);
+        error = wait_for_rest(work, error, &since_ms, &pause_ms);
         if (error && is_given_up) {
             error->code = CODE_ABORTED;
             return error_wrap(error, "the source has given the move up; try again");
@@ -390,13 +438,17 @@ open_rest(struct move_work *work)
 
 /* ---- all of it ---- */
 
+static bool
+has_lost_patience(const struct move_work *work, const struct error *error)
+{
+    return work->begun_epoch && error->code != CODE_ABORTED && move_fetch_is_worth_waiting(error);
+}
+
 struct error *
 move_fetch(struct move_work *work)
 {
     Skycap__Records__MoveRecord *move = work->record->move;
     struct error *error = NULL;
-    if (move->begun_ns)
-        work->begun_epoch = work->record->epoch;
     if (!move->begun_ns) {
         error = fetch_most(work);
         if (!error)
@@ -407,7 +459,9 @@ move_fetch(struct move_work *work)
     if (!error)
         error = fetch_rest(work);
     if (error)
-        return error;
+        return has_lost_patience(work, error)
+                   ? error_wrap(error, "the move was given up, so that the volume can be used")
+                   : error;
     struct data data = volume_data(work->record);
     work->is_base_kept =
         work->last_record && bases_keep_received(work->engine, work->last_record, &data);

@@ -42,7 +42,8 @@ void move_fetch_rest(const struct move_work *work, unsigned *pause_ms);
 
 /*
  * Copies the volume, begins the move at the source, and copies what has changed since. The row is
- * RECEIVING before and after that. ABORTED: the source has given the move up.
+ * RECEIVING before and after that. ABORTED: the source has given the move up. Any other error after
+ * the begin: this node gives it up.
  */
 MUST_CHECK struct error *move_fetch(struct move_work *work);
 

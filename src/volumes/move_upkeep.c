@@ -12,6 +12,7 @@
 #include "volumes/move.h"
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
+#include "volumes/move_silence.h"
 #include "volumes/ticker.h"
 
 #define LOOK_MS 1000
@@ -28,6 +29,7 @@ struct move_upkeep {
     bool is_complete;    /* the last comparison with the registry */
     char changes[OWNER_CHANGES_SIZE]; /* of the registry, before the last one that was complete */
     bool keeps;                       /* in this round, volumes that others have recovered */
+    struct move_silence silence;      /* of targets */
 };
 
 /* ---- deciding ---- */
@@ -41,32 +43,39 @@ has_operation(struct engine *engine, const volume_record *volume, struct arena *
     return !error && operation->state == OPERATION_STATE(RUNNING);
 }
 
-/* The target has nothing of the volume, or is lost, so the move will not be completed by it. */
+/*
+ * The target has nothing of the volume, is lost, or has not answered for long: it will not complete
+ * the move. If it tries to all the same, the registry decides.
+ */
 static bool
-is_abandoned(const struct engine *engine, const struct move_cluster *cluster,
+is_abandoned(struct move_upkeep *upkeep, const struct move_cluster *cluster,
              const volume_record *volume, struct arena *arena)
 {
-    const char *key = move_keys_print(engine, volume, arena);
+    const char *key = move_keys_print(upkeep->engine, volume, arena);
     struct move_answer answer;
     if (cluster->is_lost(cluster->context, volume->move->node_id))
         return true;
     struct error *error AUTO(error_cleanup) =
         cluster->ask(cluster->context, volume->move->node_id, key, false, &answer);
-    return !error && !answer.has_row;
+    if (error)
+        return move_silence_ms(&upkeep->silence, volume) >= MOVE_PATIENCE_MS;
+    move_silence_end(&upkeep->silence, volume);
+    return !answer.has_row;
 }
 
 static struct error *
-complete_source(struct engine *engine, const struct move_cluster *cluster,
+complete_source(struct move_upkeep *upkeep, const struct move_cluster *cluster,
                 const volume_record *volume, struct arena *arena)
 {
+    struct engine *engine = upkeep->engine;
     enum move_outcome outcome;
     bool is_deletion = move_rows_is_deletion(volume);
     struct error *error = move_decide(engine, volume->handle,
                                       is_deletion ? MOVE_ASK_SWAP : MOVE_ASK_NOTHING, &outcome);
     if (error || outcome != MOVE_UNDECIDED || is_deletion ||
-        !is_abandoned(engine, cluster, volume, arena))
+        !is_abandoned(upkeep, cluster, volume, arena))
         return error;
-    log_warn(engine->log, "the target of a move has no copy; it is given up",
+    log_warn(engine->log, "the target of a move has no copy, or does not answer; it is given up",
              LOG_TEXT("handle", volume->handle), LOG_TEXT("node", volume->move->node_id));
     return move_decide(engine, volume->handle, MOVE_ASK_GIVE_UP, &outcome);
 }
@@ -172,7 +181,7 @@ complete(struct move_upkeep *upkeep, const struct move_cluster *cluster, struct 
     const volume_record *volume = (const volume_record *)row->record;
     switch (volume->state) {
     case VOLUME_STATE(MOVING):
-        return complete_source(engine, cluster, volume, arena);
+        return complete_source(upkeep, cluster, volume, arena);
     case VOLUME_STATE(INCOMING):
         return complete_target(engine, cluster, volume, arena);
     case VOLUME_STATE(GONE):
@@ -234,6 +243,7 @@ look(void *context)
     renew(upkeep, atomic_load(&upkeep->engine->moves));
     upkeep->keeps = !upkeep->failed_ms || clock_now_ms() - upkeep->failed_ms >= KEEP_MS;
     error_free(move_rows_walk(upkeep->engine, look_at, upkeep)); /* again soon */
+    move_silence_end_round(&upkeep->silence);
 }
 
 void
@@ -251,5 +261,6 @@ move_upkeep_stop(struct move_upkeep *upkeep)
     if (!upkeep)
         return;
     ticker_stop(upkeep->ticker);
+    move_silence_clear(&upkeep->silence);
     free(upkeep);
 }

@@ -120,6 +120,8 @@ run(void *context, const struct progress *progress)
         return error;
     work->record = (volume_record *)row.record;
     work->key = move_keys_print(work->engine, work->record, &work->arena);
+    if (work->record->move && work->record->move->begun_ns)
+        work->begun_epoch = work->record->epoch;
     if (work->record->state == VOLUME_STATE(RECEIVING))
         error = move_fetch(work);
     if (!error && work->record->state == VOLUME_STATE(RECEIVING))

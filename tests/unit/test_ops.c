@@ -160,6 +160,24 @@ rest_until_allowed(void *context, const struct progress *progress)
     }
 }
 
+/* Pauses, as a move that must end soon. */
+static struct error *
+pause_until_allowed(void *context, const struct progress *progress)
+{
+    struct job *job = ((struct piece *)context)->job;
+    for (;;) {
+        pthread_mutex_lock(&job->lock);
+        job->runs++;
+        bool may_end = job->may_end;
+        pthread_mutex_unlock(&job->lock);
+        if (may_end)
+            return NULL;
+        if (progress->cancelled(progress->context))
+            return error_new(CODE_CANCELLED, "told to end");
+        progress_pause(progress, 10);
+    }
+}
+
 static void
 start_resting(struct bench *bench, struct job *job, const char *id)
 {
@@ -200,6 +218,55 @@ those_that_rest_hold_up_no_others(void)
         snprintf(id, sizeof id, "rest-%d", i);
         CHECK_NUMBER(wait_for(&bench, id)->state, STATE(SUCCEEDED));
     }
+    bench_close(&bench);
+}
+
+/* Moves of volumes that nobody releases may be many. */
+static void
+however_many_rest_they_hold_up_no_others(void)
+{
+    enum { MANY = 200 };
+    struct bench bench;
+    struct job resting;
+    char id[16];
+    job_init(&resting);
+    bench_open(&bench, (struct ops_options){.max_running = 2});
+    for (int i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "rest-%d", i);
+        start_resting(&bench, &resting, id);
+    }
+    CHECK_OK(start(bench.ops, &bench.job, "work-1"));
+    CHECK_OK(start(bench.ops, &bench.job, "work-2"));
+    CHECK(wait_for_count(&bench.job, &bench.job.running, 2));
+    allow_end(&bench.job);
+    CHECK_NUMBER(wait_for(&bench, "work-1")->state, STATE(SUCCEEDED));
+    CHECK_NUMBER(wait_for(&bench, "work-2")->state, STATE(SUCCEEDED));
+    allow_end(&resting);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "rest-%d", i);
+        CHECK_NUMBER(wait_for(&bench, id)->state, STATE(SUCCEEDED));
+    }
+    bench_close(&bench);
+}
+
+static void
+those_that_pause_go_on_whatever_else_works(void)
+{
+    struct bench bench;
+    struct job pausing;
+    job_init(&pausing);
+    bench_open(&bench, (struct ops_options){.max_running = 1});
+    struct ops_spec spec = spec_for(&pausing, "pause");
+    spec.work.run = pause_until_allowed;
+    CHECK_OK(ops_start(bench.ops, &spec));
+    CHECK(wait_for_count(&pausing, &pausing.runs, 1));
+    CHECK_OK(start(bench.ops, &bench.job, "work"));
+    CHECK(wait_for_count(&bench.job, &bench.job.running, 1));
+    allow_end(&pausing);
+    CHECK_NUMBER(wait_for(&bench, "pause")->state, STATE(SUCCEEDED));
+    CHECK_NUMBER(read_count(&bench.job, &bench.job.running), 1);
+    allow_end(&bench.job);
+    CHECK_NUMBER(wait_for(&bench, "work")->state, STATE(SUCCEEDED));
     bench_close(&bench);
 }
 
@@ -520,6 +587,8 @@ main(void)
     an_end_waits_for_a_store_that_is_full();
     no_more_run_at_a_time_than_allowed();
     those_that_rest_hold_up_no_others();
+    however_many_rest_they_hold_up_no_others();
+    those_that_pause_go_on_whatever_else_works();
     those_that_rest_get_their_turn_and_end_with_the_process();
     the_same_id_is_joined_and_never_run_twice();
     a_wait_ends_at_its_time_or_at_the_end();

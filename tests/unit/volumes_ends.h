@@ -58,15 +58,15 @@ open_engine(struct bench *bench)
     must(engine_open(&options, &bench->engine));
 }
 
+/* Without an engine. */
 static inline void
-bench_open(struct bench *bench)
+bench_open_parts(struct bench *bench)
 {
     *bench = (struct bench){.directory = "/tmp/skycap-volumes-XXXXXX"};
     CHECK(mkdtemp(bench->directory) != NULL);
     must(store_open("memory:", NULL, &bench->store));
     must(backend_open("dir", &(struct backend_options){bench->directory, &quiet, 0},
                       &bench->backend));
-    open_engine(bench);
     arena_init(&bench->arena, NULL, 0, SIZE_MAX);
     csi__v1__volume_capability__init(&bench->mount);
     csi__v1__volume_capability__mount_volume__init(&bench->mount_type);
@@ -76,6 +76,13 @@ bench_open(struct bench *bench)
     bench->mount.mount = &bench->mount_type;
     bench->mount.access_mode = &bench->mode;
     bench->capabilities[0] = &bench->mount;
+}
+
+static inline void
+bench_open(struct bench *bench)
+{
+    bench_open_parts(bench);
+    open_engine(bench);
 }
 
 static inline void
