@@ -32,9 +32,9 @@ P
 
 # start JOB NAME GRPC SOCKET [FLAG...]
 start() {
-    local words
-    words=$(arguments "$1" "$2" "$3") || fail "$words"
-    mapfile -t words <<<"$words"
+    local text words
+    text=$(arguments "$1" "$2" "$3") || fail "$text"
+    mapfile -t words <<<"$text"
     LOG=$SKYCAP_TMP/$2.log
     "$SKYCAP" "${words[@]}" "${@:5}" >"$LOG" 2>&1 &
     SERVER=$!
