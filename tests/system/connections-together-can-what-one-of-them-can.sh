@@ -80,6 +80,26 @@ sample_file simple "capacity: 0" | connection simple
 reload
 check "no capacity by the file" "$(room "$(on simple)")" 0
 
+# A driver that claims GET_CAPACITY, and more, and has no such method.
+start_sample pretender --without=$NOTHING
+pretend() { sample_file pretender "capabilities: {controller: [CREATE_DELETE_VOLUME, GET_CAPACITY, LIST_VOLUMES, PUBLISH_UNPUBLISH_VOLUME], node: [STAGE_UNSTAGE_VOLUME]}" "$@" | connection pretender; }
+pretend
+reload
+wait_until_up pretender
+check "a claimed capacity that nobody tells is unlimited" "$(room "$(on pretender)")" 9223372036854775807
+pretend "capacity: 5Gi"
+reload
+check "or by the file" "$(room "$(on pretender)")" $((5 << 30))
+check "and it is in sums" "$(room '"parameters":{"connection-selector":"media!=disk"}')" $(((5 << 30) + $(room "$(on able)") + $(room "$(on liar)")))
+check "the method was called" "$(seen pretender GetCapacity 'len(all) > 0')" True
+check "lists leave it out" "$(volumes)" $'v:able/volumes/data\nv:liar/volumes/data'
+claimed=$(create claimed "$(on pretender)")
+check "what it does not stage or attach is done" \
+    "$(rpc Node/NodeStageVolume "{\"volumeId\":\"$claimed\",\"stagingTargetPath\":\"/x\",\"volumeCapability\":$(capability tree)}"
+    rpc Controller/ControllerPublishVolume "{\"volumeId\":\"$claimed\",\"nodeId\":\"worker-1\",\"volumeCapability\":$(capability tree)}")" \
+    $'{}\n{}'
+rm "$CONNECTIONS/pretender.yaml"
+
 # ---- when one goes, what it could goes -----------------------------------------------------------------------------
 
 rm "$CONNECTIONS/able.yaml" "$CONNECTIONS/liar.yaml"

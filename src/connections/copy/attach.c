@@ -129,28 +129,35 @@ attach_volume(const struct attachment *a, const char **path)
     return error;
 }
 
-/* ---- is it attached already? ---- */
+/* ---- what the driver tells of it ---- */
 
-static enum attach_state
-state_of(const struct attachment *a, char *const *node_ids, size_t count)
+static void
+read_nodes(const struct attachment *a, char *const *node_ids, size_t count,
+           struct attach_facts *out)
 {
+    if (!CONNECTION_CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME) ||
+        !CONNECTION_CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
+        return;
+    out->state = count ? ATTACH_STATE_ELSEWHERE : ATTACH_STATE_DETACHED;
     for (size_t i = 0; i < count; i++)
         if (strcmp(node_ids[i], a->router->node_id) == 0)
-            return ATTACH_STATE_ATTACHED;
-    return ATTACH_STATE_DETACHED;
+            out->state = ATTACH_STATE_ATTACHED;
 }
 
 static struct error *
-ask_for_nodes(const struct attachment *a, enum attach_state *out)
+ask_for_facts(const struct attachment *a, struct attach_facts *out)
 {
     REQUEST(ControllerGetVolume, controller_get_volume, request);
     Csi__V1__ControllerGetVolumeResponse reply = CSI__V1__CONTROLLER_GET_VOLUME_RESPONSE__INIT;
     request.volume_id = a->volume->volume_id;
     struct error *error =
         call_driver(a, "/csi.v1.Controller/ControllerGetVolume", &request.base, &reply.base);
-    if (!error && reply.status)
-        *out = state_of(a, reply.status->published_node_ids, reply.status->n_published_node_ids);
-    return error;
+    if (error)
+        return error;
+    if (reply.status)
+        read_nodes(a, reply.status->published_node_ids, reply.status->n_published_node_ids, out);
+    out->size_bytes = reply.volume ? reply.volume->capacity_bytes : 0;
+    return NULL;
 }
 
 /* Lists use the connection's current name; the volume's id may have an older one. */
@@ -166,7 +173,7 @@ is_same(const struct attachment *a, const char *id)
 /* `*next` is the token of the next page; "": the volume was found, or this is the last page. */
 static void
 look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *page,
-             const char **next, enum attach_state *out)
+             const char **next, struct attach_facts *out)
 {
     *next = strcmp(page->next_token, *next) != 0 ? page->next_token : "";
     for (size_t i = 0; i < page->n_entries; i++) {
@@ -174,14 +181,15 @@ look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *pag
         if (!entry->volume || !is_same(a, entry->volume->volume_id))
             continue;
         if (entry->status)
-            *out = state_of(a, entry->status->published_node_ids,
-                            entry->status->n_published_node_ids);
+            read_nodes(a, entry->status->published_node_ids, entry->status->n_published_node_ids,
+                       out);
+        out->size_bytes = entry->volume->capacity_bytes;
         *next = "";
     }
 }
 
 static struct error *
-look_for_nodes(const struct attachment *a, enum attach_state *out)
+look_for_facts(const struct attachment *a, struct attach_facts *out)
 {
     const char *next = "";
     struct error *error;
@@ -197,18 +205,16 @@ look_for_nodes(const struct attachment *a, enum attach_state *out)
 }
 
 struct error *
-attach_find_state(const struct attachment *a, enum attach_state *out)
+attach_find_facts(const struct attachment *a, struct attach_facts *out)
 {
-    *out = ATTACH_STATE_UNKNOWN;
-    if (!CONNECTION_CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME))
-        *out = ATTACH_STATE_DETACHED;
-    else if (!CONNECTION_CAN(a->connection, LIST_VOLUMES_PUBLISHED_NODES))
-        return NULL;
-    else if (CONNECTION_CAN(a->connection, GET_VOLUME))
-        return ask_for_nodes(a, out);
+    bool attaches = CONNECTION_CAN(a->connection, PUBLISH_UNPUBLISH_VOLUME);
+    *out = (struct attach_facts){attaches ? ATTACH_STATE_UNKNOWN : ATTACH_STATE_NEVER, 0};
+    struct error *error = NULL;
+    if (CONNECTION_CAN(a->connection, GET_VOLUME))
+        error = ask_for_facts(a, out);
     else if (CONNECTION_CAN(a->connection, LIST_VOLUMES))
-        return look_for_nodes(a, out);
-    return NULL;
+        error = look_for_facts(a, out);
+    return error_forgive(error, CODE_INVALID_ARGUMENT); /* it claims a method that it lacks */
 }
 
 /* ---- detaching ---- */

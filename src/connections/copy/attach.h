@@ -22,15 +22,22 @@ struct attachment {
     bool stays; /* somebody else may have attached it: leave the controller's part */
 };
 
-/* Is a volume attached to this node, by ControllerPublishVolume? */
+/* Where a volume is attached by ControllerPublishVolume. */
 enum attach_state {
-    ATTACH_STATE_DETACHED, /* or the driver does not attach */
-    ATTACH_STATE_ATTACHED,
-    ATTACH_STATE_UNKNOWN, /* the driver does not tell */
+    ATTACH_STATE_NEVER,     /* the driver does not attach */
+    ATTACH_STATE_DETACHED,  /* nowhere */
+    ATTACH_STATE_ELSEWHERE, /* not here */
+    ATTACH_STATE_ATTACHED,  /* to this node, and maybe to others */
+    ATTACH_STATE_UNKNOWN,   /* the driver does not tell */
 };
 
-MUST_CHECK struct error *attach_find_state(const struct attachment *attachment,
-                                           enum attach_state *out);
+struct attach_facts {
+    enum attach_state state;
+    int64_t size_bytes; /* 0: the driver does not tell */
+};
+
+MUST_CHECK struct error *attach_find_facts(const struct attachment *attachment,
+                                           struct attach_facts *out);
 
 /* Idempotent. `*path` is the directory or the block device, in the call's arena. */
 MUST_CHECK struct error *attach_volume(const struct attachment *attachment, const char **path);

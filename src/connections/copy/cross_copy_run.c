@@ -15,6 +15,7 @@ set_capability(struct cross_copy_run *run)
     csi__v1__volume_capability__access_mode__init(&run->access_mode);
     run->access_mode.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
     run->capability.access_mode = &run->access_mode;
+    source_capability_init(&run->source_capability, &run->capability);
 }
 
 void
@@ -88,7 +89,7 @@ cross_copy_run_source(const struct cross_copy_run *run)
         .connection = work->from,
         .call = run->call,
         .volume = helper ? helper : &run->source,
-        .capability = &run->capability,
+        .capability = &run->source_capability.capability,
         .secrets = &run->from_secrets,
         .directory = arena_print(call_arena(run->call), "%s/from", run->directory),
         .read_only = !helper,

@@ -5,13 +5,15 @@
 
 #include "connections/copy/attach.h"
 #include "connections/copy/cross_copy_work.h"
+#include "connections/copy/source_capability.h"
 
 struct cross_copy_run {
     struct cross_copy_work *work;
     struct call *call; /* detached */
     const char *directory;
-    Csi__V1__VolumeCapability capability; /* how both are published */
+    Csi__V1__VolumeCapability capability; /* how the target is published */
     Csi__V1__VolumeCapability__AccessMode access_mode;
+    struct source_capability source_capability;
     Csi__V1__Volume source;       /* the volume itself, if there is no temporary copy */
     struct text_map from_secrets; /* the secrets of the request are for the target */
 };

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "connections/copy/listed_ids.h"
+#include "connections/copy/source_capability.h"
 #include "connections/forward/forward.h"
 #include "connections/forward/new_volume.h"
 #include "message/message_bytes.h"
@@ -34,8 +35,10 @@ check_source_volume(struct call *call, const struct connection_set *set, struct 
     Csi__V1__ValidateVolumeCapabilitiesResponse reply =
         CSI__V1__VALIDATE_VOLUME_CAPABILITIES_RESPONSE__INIT;
     request.volume_id = asked->volume_content_source->volume->volume_id;
-    request.volume_capabilities = asked->volume_capabilities;
-    request.n_volume_capabilities = asked->n_volume_capabilities;
+    struct source_capability capability;
+    source_capability_init(&capability, asked->volume_capabilities[0]);
+    request.volume_capabilities = (Csi__V1__VolumeCapability *[]){&capability.capability};
+    request.n_volume_capabilities = 1;
     return ask_source(call, set, from, "/csi.v1.Controller/ValidateVolumeCapabilities",
                       &request.base, &reply.base);
 }

@@ -71,17 +71,23 @@ forget_handles(const struct forward *f, struct error *error)
 /*
  * Takes the driver's error and returns the client's. Deleting an object that does not exist
  * succeeds. Of ControllerUnpublishVolume and the node's methods NOT_FOUND is an error: a driver
- * that knows that the volume is not attached or staged answers OK. UNIMPLEMENTED of a driver must
- * not look as if the router lacked the method.
+ * that knows that the volume is not attached or staged answers OK. UNIMPLEMENTED of a driver is the
+ * same as the lack of the capability, which it should not have claimed; it must not look as if the
+ * router lacked the method.
  */
 static struct error *
 explain(const struct forward *f, struct error *error)
 {
     bool is_gone = error && error->code == CODE_NOT_FOUND && f->rule->gone_is_ok;
-    if (!error || (!is_gone && error->code != CODE_UNIMPLEMENTED))
+    bool is_lacking = error && error->code == CODE_UNIMPLEMENTED;
+    if (!is_gone && !is_lacking)
         return error;
     error_free(error);
-    return is_gone ? NULL : rules_unsupported_error(f->connection, f->method->path);
+    if (is_lacking && !f->rule->lacking_is_ok)
+        return rules_unsupported_error(f->connection, f->method->path);
+    if (is_lacking && f->rule->fill_lacking && f->reply)
+        f->rule->fill_lacking(f->connection, f->reply);
+    return NULL;
 }
 
 /* Every call ends here, also one that was not sent. Takes and returns the error. */

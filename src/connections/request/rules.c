@@ -25,10 +25,18 @@ check_created(const struct connection *connection, const ProtobufCMessage *messa
     return NULL;
 }
 
+/* Capacity that a driver does not tell is that of the file, by default without a limit. */
+static void
+fill_capacity(const struct connection *connection, ProtobufCMessage *message)
+{
+    Csi__V1__GetCapacityResponse *reply = (Csi__V1__GetCapacityResponse *)message;
+    reply->available_capacity = connection->spec->capacity_bytes;
+}
+
 /* clang-format off */
 static const struct rule rules[] = {
     {"/csi.v1.Controller/CreateVolume", CONTROLLER(CREATE_DELETE_VOLUME), .check = check_created},
-    {"/csi.v1.Controller/GetCapacity", CONTROLLER(GET_CAPACITY), .lacking_is_ok = true},
+    {"/csi.v1.Controller/GetCapacity", CONTROLLER(GET_CAPACITY), .lacking_is_ok = true, .fill_lacking = fill_capacity},
     {"/csi.v1.Controller/ListVolumes", CONTROLLER(LIST_VOLUMES), .lacking_is_ok = true},
     {"/csi.v1.Controller/ListSnapshots", CONTROLLER(LIST_SNAPSHOTS), .lacking_is_ok = true},
     {"/csi.v1.Controller/ControllerListVolumeHealth", CONTROLLER(LIST_VOLUME_HEALTH), .lacking_is_ok = true},

@@ -23,6 +23,8 @@ struct rule {
     const char *required;  /* fields beside the id that are checked if no driver is called */
     /* Checks the driver's answer; may be NULL. Never waits. */
     struct error *(*check)(const struct connection *connection, const ProtobufCMessage *reply);
+    /* With lacking_is_ok: the answer in place of the driver's; NULL: an empty one. */
+    void (*fill_lacking)(const struct connection *connection, ProtobufCMessage *reply);
 };
 
 /* A method without a rule needs nothing. */

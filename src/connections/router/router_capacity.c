@@ -14,11 +14,12 @@ capacity_of(struct call *call, const struct connection_set *set, struct connecti
             const Csi__V1__GetCapacityRequest *asked, Csi__V1__GetCapacityResponse *reply)
 {
     struct arena *arena = call_arena(call);
+    const struct rule *rule = rules_find(call_method(call)->path);
     struct error *error;
     if (!topology_fits(connection, asked->accessible_topology, arena))
         return NULL;
-    if (!rules_is_supported(rules_find(call_method(call)->path), connection, &error)) {
-        reply->available_capacity = connection->spec->capacity_bytes;
+    if (!rules_is_supported(rule, connection, &error)) {
+        rule->fill_lacking(connection, &reply->base);
         return NULL;
     }
     Csi__V1__GetCapacityRequest *request =
