@@ -60,8 +60,9 @@ check_address(const char *text)
     if (!error && address.kind == ADDRESS_TCP && (!address.host[0] || !address.port))
         error = error_new(CODE_INVALID_ARGUMENT, "\"%s\" has no host or no port to call", text);
     return error_wrap(error,
-                      "the address must be HOST:PORT, tcp://HOST:PORT, dns:///HOST:PORT, "
-                      "ipv4:HOST:PORT, ipv6:[HOST]:PORT, unix:///PATH or unix-abstract:NAME");
+                      "the address must be HOST:PORT, tcp://HOST:PORT, dns:///HOST[:PORT], "
+                      "passthrough:///HOST:PORT, ipv4:HOST:PORT, ipv6:[HOST]:PORT, unix:///PATH "
+                      "or unix-abstract:NAME");
 }
 
 static struct error *

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The connection files of deploy/connections are good, and the Nomad jobs use flags that there are.
 source "$(dirname "$0")/../peers.sh"
-check "three connections" "$("$SKYCAP" connection check "$SKYCAP_ROOT/deploy/connections" >"$SKYCAP_TMP/checked" 2>&1 && echo good || cat "$SKYCAP_TMP/checked")" good
-check "they are three" "$(find "$SKYCAP_ROOT/deploy/connections" -name '*.yaml' | wc -l)" 3
+check "four connections" "$("$SKYCAP" connection check "$SKYCAP_ROOT/deploy/connections" >"$SKYCAP_TMP/checked" 2>&1 && echo good || cat "$SKYCAP_TMP/checked")" good
+check "they are four" "$(find "$SKYCAP_ROOT/deploy/connections" -name '*.yaml' | wc -l)" 4
 
 "$SKYCAP" serve --help >"$SKYCAP_TMP/help"
 for job in "$SKYCAP_ROOT"/deploy/nomad/*.nomad.hcl; do

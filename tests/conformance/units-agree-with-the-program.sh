@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # systemd takes the units of deploy/systemd without a word, and their flags, directories and sockets are those of the program. The node's has nothing that would give it a
-# mount namespace of its own.
+# mount namespace of its own, and neither has that of the OIM controller.
 source "$(dirname "$0")/../peers.sh"
 requires systemd-analyze
 
 help=$("$SKYCAP" serve --help)
 units=$SKYCAP_TMP/units
 mkdir "$units"
-for unit in skycap skycap-registry; do
+for unit in skycap skycap-registry skycap-oim-controller; do
     sed "s|^ExecStart=skycap|ExecStart=$SKYCAP|" "$SKYCAP_ROOT/deploy/systemd/$unit.service" >"$units/$unit.service"
     grep -q "^ExecStart=$SKYCAP serve" "$units/$unit.service" || fail "$unit does not start skycap"
 done
@@ -18,14 +18,17 @@ setting() {
     sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' "$units/$1.service" | sed -n "s/^$2=//p"
 }
 
-for unit in skycap skycap-registry; do
+for unit in skycap skycap-registry skycap-oim-controller; do
     code=0
     output=$(systemd-analyze verify --man=no "$units/$unit.service" 2>&1) || code=$?
     check "$unit: systemd-analyze verify says nothing" "$code: $output" "0: "
     exposure=$(systemd-analyze security --no-pager --offline=true "$units/$unit.service" 2>&1 | sed -n 's/.*exposure level for [^:]*: \([0-9.]*\).*/\1/p')
     echo "# $unit: exposure $exposure of 10"
-    most=5.2
-    [ "$unit" = skycap ] || most=1.5
+    case $unit in
+    skycap) most=5.2 ;;
+    skycap-registry) most=1.5 ;;
+    skycap-oim-controller) most=5.0 ;;
+    esac
     if [ -n "$exposure" ] && awk "BEGIN { exit !($exposure <= $most) }"; then
         passes "$unit: exposure of at most $most"
     else
@@ -52,9 +55,11 @@ check "skycap.socket: only root may open it" "$(sed -n 's/^SocketMode=//p' "$uni
 check "the node's socket is in its directory" "unix:///run/$(setting skycap RuntimeDirectory)/csi.sock" \
     "$(grep -oE -m 1 'unix:///[a-z/.]+' <<<"$help")"
 check "the node's data is in its directory" "/var/lib/$(setting skycap StateDirectory)" "$(grep -oE -m 1 '/var/lib/skycap' <<<"$help")"
-start=$(setting skycap-registry ExecStart)
-check "the registry's socket is in its directory" "$(grep -oE 'unix://[^ ]*/' <<<"$start")" "unix:///run/$(setting skycap-registry RuntimeDirectory)/"
-check "the registry's data is its directory" "$(grep -oE -- '--data [^ ]*' <<<"$start")" "--data /var/lib/$(setting skycap-registry StateDirectory)"
+for unit in skycap-oim-controller skycap-registry; do
+    start=$(setting $unit ExecStart)
+    check "$unit: the socket is in its directory" "$(grep -oE 'unix://[^ ]*/' <<<"$start")" "unix:///run/$(setting $unit RuntimeDirectory)/"
+    check "$unit: the data is its directory" "$(grep -oE -- '--data [^ ]*' <<<"$start")" "--data /var/lib/$(setting $unit StateDirectory)"
+done
 check "directories with mounts in them are never removed" "$(setting skycap RuntimeDirectoryPreserve)" yes
 for name in $(grep -oE '%d/[a-z.]+' <<<"$start"); do
     if setting skycap-registry LoadCredential | grep -q "^${name#%d/}:"; then
@@ -67,5 +72,7 @@ done
 own_namespace='PrivateMounts|PrivateTmp|PrivateDevices|ProtectSystem|ProtectHome|ProtectProc|ProcSubset|ProtectKernelTunables|ProtectKernelModules|ProtectKernelLogs'
 own_namespace+='|ProtectControlGroups|ProtectHostname|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths|ExecPaths|NoExecPaths|BindPaths|BindReadOnlyPaths|TemporaryFileSystem'
 own_namespace+='|RootDirectory|RootImage|MountImages|ExtensionImages|DynamicUser|PrivateIPC|IPCNamespacePath|MountFlags|LogNamespace|LoadCredential'
-check "mounts of the node reach the host" "$(grep -E "^($own_namespace)=" "$units/skycap.service" || true)" ""
+for unit in skycap skycap-oim-controller; do
+    check "mounts of $unit reach the host" "$(grep -E "^($own_namespace)=" "$units/$unit.service" || true)" ""
+done
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The units of deploy/systemd under a real systemd: what they forbid is nothing that skycap needs, mounts reach the host, a loop that hangs is noticed and skycap started again, while
-# volumes stay mounted. The registry has no rights at all.
+# volumes stay mounted. The registry has no rights at all. The OIM controller registers there, and what is in its memory outlives a restart of it.
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../storage.sh"
 need_storage
@@ -15,7 +15,7 @@ machine=$SKYCAP_TMP/machine
 mkdir -p "$machine/etc/systemd/system" "$machine/etc/skycap"
 cp "$SKYCAP_ROOT"/deploy/systemd/*.service "$SKYCAP_ROOT"/deploy/systemd/*.socket "$machine/etc/systemd/system/"
 cp "$SKYCAP" "$SKYCAP_ROOT/tests/freeze-loop.py" "$SKYCAP_ROOT/deploy/debian/postinst" "$machine/"
-for unit in skycap skycap-registry; do
+for unit in skycap skycap-registry skycap-oim-controller; do
     mkdir "$machine/etc/systemd/system/$unit.service.d"
     printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' WatchdogSec=2 RestartSec=1 "StandardOutput=append:/mnt/$unit.log" StandardError=inherit \
         >"$machine/etc/systemd/system/$unit.service.d/test.conf"
@@ -24,6 +24,9 @@ mkdir "$machine/etc/systemd/system/skycap.socket.d"
 printf '%s\n' '[Unit]' DefaultDependencies=no >"$machine/etc/systemd/system/skycap.socket.d/test.conf"
 printf '%s\n' 'SKYCAP_OPTIONS=--backend btrfs \' '    --backend dir --pool-size 1Gi' >"$machine/etc/skycap/skycap.env"
 echo 'SKYCAP_OPTIONS=--listen 127.0.0.1:8999 --http 127.0.0.1:9808' >"$machine/etc/skycap/registry.env"
+printf '%s\n' 'SKYCAP_OPTIONS=--controller-id worker-1 --listen 127.0.0.1:8998 --registry 127.0.0.1:8999 \' \
+    '    --controller-address 127.0.0.1:8998 --tls-ca /etc/skycap/pki/ca.crt \' \
+    '    --tls-cert /etc/skycap/pki/controller.worker-1.crt --tls-key /etc/skycap/pki/controller.worker-1.key' >"$machine/etc/skycap/oim-controller.env"
 
 cat >"$SKYCAP_TMP/script" <<'END'
 set -u
@@ -123,9 +126,45 @@ fact "it answers with its certificate" skycap registry get host-0/address --endp
     --tls-ca /etc/skycap/pki/ca.crt --tls-cert /etc/skycap/pki/user.admin.crt --tls-key /etc/skycap/pki/user.admin.key
 fact "it is healthy" curl -sf http://127.0.0.1:9808/healthz
 [ "$main" = 0 ] || kill -STOP "$main" # 0: it does not run
-fact "one that hangs is started again" becomes skycap-registry NRestarts $((restarts + 1))
+fact "a registry that hangs is started again" becomes skycap-registry NRestarts $((restarts + 1))
 fact "and serves" becomes skycap-registry ActiveState active
 fact "with its entries" registry get host-0/address
+skycap pki issue controller.worker-1 --pki /etc/skycap/pki && skycap pki issue host.worker-1 --pki /etc/skycap/pki
+oim() {
+    skycap oim "$@" --registry 127.0.0.1:8999 --controller worker-1 --tls-ca /etc/skycap/pki/ca.crt \
+        --tls-cert /etc/skycap/pki/host.worker-1.crt --tls-key /etc/skycap/pki/host.worker-1.key
+}
+loops() { losetup --noheadings --list --output BACK-FILE | grep -c oim-memory; }
+registered() {
+    local tries
+    for tries in $(seq 1 100); do
+        [ "$(registry get worker-1/address 2>/dev/null)" != 127.0.0.1:8998 ] || return 0
+        sleep 0.1
+    done
+    registry get worker-1/address
+}
+fact "the OIM controller starts" systemctl start skycap-oim-controller
+fact "it says what it serves" is "$(of skycap-oim-controller StatusText | cut -d ' ' -f 1,2)" "serving oim-controller"
+main=$(of skycap-oim-controller MainPID)
+fact "it is in the host's mount namespace" is "$(readlink "/proc/$main/ns/mnt")" "$(readlink /proc/1/ns/mnt)"
+fact "with one capability" grep -qE '^CapPrm:\s0000000000200000$' "/proc/$main/status"
+fact "it registers" registered
+fact "it makes a device" oim provision disk 8Mi
+fact "and maps it" oim map disk
+fact "which is there" is "$(loops)" 1
+fact "it restarts" systemctl restart skycap-oim-controller
+fact "it answers again" oim map disk
+fact "with the same device" is "$(loops)" 1
+fact "it reads certificates again" systemctl reload skycap-oim-controller
+main=$(of skycap-oim-controller MainPID)
+[ "$main" = 0 ] || kill -STOP "$main"
+fact "a controller that hangs is started again" becomes skycap-oim-controller NRestarts 1
+fact "and serves" becomes skycap-oim-controller ActiveState active
+fact "it unmaps the device" oim unmap disk
+fact "which is gone" is "$(loops)" 0
+fact "and deletes it" oim provision disk 0
+fact "the OIM controller stops" systemctl stop skycap-oim-controller
+fact "and leaves no mount" is "$(grep -c oim-memory /proc/1/mountinfo)" 0
 fact "the registry stops" systemctl stop skycap-registry
 umount /volumes/tree
 echo "the end"
@@ -140,7 +179,7 @@ while read -r line; do
 done <"$machine/output"
 # shellcheck disable=SC2154 # of peers.sh
 if [ "$failed" != 0 ]; then
-    tail -n 20 "$machine/skycap.log" "$machine/skycap-registry.log" "$machine/console" || true
+    tail -n 20 "$machine/skycap.log" "$machine/skycap-registry.log" "$machine/skycap-oim-controller.log" "$machine/console" || true
 fi
 grep -qx "the end" "$machine/output" || fail "the script did not come to its end: $(tail -n 3 "$machine/output")"
 finish

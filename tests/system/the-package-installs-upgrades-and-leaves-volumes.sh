@@ -70,7 +70,8 @@ esac
 check "nothing is enabled" "$(find "$root/etc/systemd" -name 'skycap*')" ""
 check "no data is made" "$(ls -d "$root/var/lib/skycap" 2>/dev/null || true)" ""
 for file in usr/share/bash-completion/completions/skycap usr/share/zsh/vendor-completions/_skycap usr/share/fish/vendor_completions.d/skycap.fish \
-    usr/share/man/man1/skycap.1.gz usr/share/man/man1/skycap-velero.1.gz lib/systemd/system/skycap.service lib/systemd/system/skycap.socket lib/systemd/system/skycap-registry.service; do
+    usr/share/man/man1/skycap.1.gz usr/share/man/man1/skycap-velero.1.gz lib/systemd/system/skycap.service lib/systemd/system/skycap.socket lib/systemd/system/skycap-registry.service \
+    lib/systemd/system/skycap-oim-controller.service; do
     [ -s "$root/$file" ] || fails "$file" "it is not there"
 done
 check "the program is the installed one" "$(inside skycap version | head -n 1)" "$("$SKYCAP" version | head -n 1)"

@@ -91,6 +91,8 @@ hosts_have_many_forms(void)
     check_tcp("dns:localhost:80", "localhost", 80, "localhost:80");
     check_tcp("dns:///localhost:80", "localhost", 80, "localhost:80");
     check_tcp("dns:[::1]:80", "::1", 80, "[::1]:80");
+    check_tcp("passthrough:///localhost:80", "localhost", 80, "localhost:80");
+    check_tcp("passthrough:[::1]:80", "::1", 80, "[::1]:80");
     check_tcp("ipv4:1.2.3.4:80", "1.2.3.4", 80, "1.2.3.4:80");
     check_tcp("ipv4:///1.2.3.4:80", "1.2.3.4", 80, "1.2.3.4:80");
     check_tcp("ipv4:///oim-controller:8999", "oim-controller", 8999, "oim-controller:8999");
@@ -106,12 +108,29 @@ hosts_have_many_forms(void)
 }
 
 static void
+dns_has_a_default_port_and_a_server_that_is_ignored(void)
+{
+    check_tcp("dns:///localhost", "localhost", 443, "localhost:443");
+    check_tcp("dns:localhost", "localhost", 443, "localhost:443");
+    check_tcp("dns:///[::1]", "::1", 443, "[::1]:443");
+    check_tcp("dns:///localhost:0", "localhost", 0, "localhost:0");
+    check_tcp("dns://8.8.8.8/localhost:80", "localhost", 80, "localhost:80");
+    check_tcp("dns://8.8.8.8:53/localhost", "localhost", 443, "localhost:443");
+    check_refused("dns:///localhost:", "the port is missing");
+    check_refused("dns:///[::1]80", "the port is missing");
+    check_refused("dns://localhost:80", "no host behind the name server, write dns:///HOST:PORT");
+    check_refused("dns://8.8.8.8/", "the port is missing");
+    check_refused("dns://8.8.8.8/a/b", "a host may contain only letters");
+}
+
+static void
 a_host_that_is_called_like_a_scheme_is_printed_with_one(void)
 {
     check_tcp("tcp://unix:80", "unix", 80, "dns:unix:80");
     check_tcp("tcp://unix-abstract:80", "unix-abstract", 80, "dns:unix-abstract:80");
     check_tcp("dns:dns:80", "dns", 80, "dns:dns:80");
     check_tcp("tcp://ipv4:80", "ipv4", 80, "dns:ipv4:80");
+    check_tcp("tcp://passthrough:80", "passthrough", 80, "dns:passthrough:80");
     check_tcp("tcp:80", "tcp", 80, NULL);
 }
 
@@ -182,7 +201,9 @@ what_grpc_has_and_we_have_not_is_refused_clearly(void)
 {
     check_refused("ipv4:1.2.3.4:80,5.6.7.8:80", "a list of addresses is not supported");
     check_refused("a:1,b:2", "a list of addresses is not supported");
-    check_refused("dns://8.8.8.8/localhost:80", "a name server in the address");
+    check_refused("ipv4://8.8.8.8/localhost:80", "only dns: may name a server");
+    check_refused("passthrough://8.8.8.8/localhost:80", "only dns: may name a server");
+    check_refused("passthrough:///localhost", "the port is missing");
     check_refused("xds:///localhost:80", "unknown scheme, use unix:");
     check_refused("http://localhost:80", "unknown scheme");
 }
@@ -215,6 +236,7 @@ main(void)
 {
     unix_sockets_have_many_forms();
     hosts_have_many_forms();
+    dns_has_a_default_port_and_a_server_that_is_ignored();
     a_host_that_is_called_like_a_scheme_is_printed_with_one();
     errors_show_the_address_and_the_right_form();
     empty_addresses_are_refused();

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 
 #define MAX_QUOTE_BYTES 128 /* bytes of the input that an error quotes */
+#define DNS_PORT 443        /* gRPC's default for dns: */
 
 enum family { FAMILY_ANY, FAMILY_IPV4, FAMILY_IPV6 };
 
@@ -21,9 +22,12 @@ enum family { FAMILY_ANY, FAMILY_IPV4, FAMILY_IPV6 };
 static const struct tcp_scheme {
     const char *prefix;
     enum family family;
+    bool is_dns; /* it may name a server, "dns://SERVER/", and the port may be missing */
 } tcp_schemes[] = {
-    {"dns:", FAMILY_ANY},   {"ipv4:", FAMILY_IPV4},   {"ipv6:", FAMILY_IPV6},
-    {"tcp://", FAMILY_ANY}, {"tcp4://", FAMILY_IPV4}, {"tcp6://", FAMILY_IPV6},
+    {"dns:", FAMILY_ANY, true},     {"passthrough:", FAMILY_ANY, false},
+    {"ipv4:", FAMILY_IPV4, false},  {"ipv6:", FAMILY_IPV6, false},
+    {"tcp://", FAMILY_ANY, false},  {"tcp4://", FAMILY_IPV4, false},
+    {"tcp6://", FAMILY_IPV6, false},
 };
 
 static bool
@@ -134,6 +138,8 @@ parse_bracketed(const char *text, struct address *out)
         return problem;
     if (!is_ipv6(out->host))
         return "the part in brackets must be an IPv6 address, write [::1]:PORT";
+    if (!end[1] && out->port)
+        return NULL;
     if (end[1] != ':')
         return "the port is missing, write [IPV6]:PORT";
     return parse_port(end + 2, &out->port);
@@ -150,10 +156,10 @@ parse_unbracketed(const char *text, struct address *out)
         return "a host may contain only letters, digits, '-', '.' and '_' (a unix socket is "
                "written "
                "unix:/path)";
-    if (!colon)
+    if (!colon && (!out->port || !size))
         return "the port is missing, write HOST:PORT (or unix:/path for a unix socket)";
     const char *problem = set_host(text, size, out);
-    return problem ? problem : parse_port(colon + 1, &out->port);
+    return problem || !colon ? problem : parse_port(colon + 1, &out->port);
 }
 
 static const char *
@@ -168,6 +174,7 @@ apply_family(enum family family, struct address *out)
     return NULL;
 }
 
+/* `out->port` is the default; 0: there must be one. */
 static const char *
 parse_tcp(const char *text, enum family family, struct address *out)
 {
@@ -184,11 +191,15 @@ parse_tcp_scheme(const char *text, const struct tcp_scheme *scheme, struct addre
 {
     text += strlen(scheme->prefix);
     bool is_uri = strstr(scheme->prefix, "//");
-    if (!is_uri && starts_with(text, "///"))
-        text += 3;
-    else if (!is_uri && starts_with(text, "//"))
-        return "a name server in the address (dns://SERVER/HOST:PORT) is not supported, "
-               "write dns:HOST:PORT";
+    if (!is_uri && starts_with(text, "//")) {
+        const char *end = strchr(text + 2, '/');
+        if (!end)
+            return "there is no host behind the name server, write dns:///HOST:PORT";
+        if (end > text + 2 && !scheme->is_dns)
+            return "only dns: may name a server, write three slashes in front of the host";
+        text = end + 1; /* names are looked up as this machine does it, whatever the server */
+    }
+    out->port = scheme->is_dns ? DNS_PORT : 0;
     return parse_tcp(text, scheme->family, out);
 }
 
@@ -208,7 +219,8 @@ parse_any(const char *text, struct address *out)
             return parse_tcp_scheme(text, &tcp_schemes[i], out);
     }
     if (strstr(text, "://"))
-        return "unknown scheme, use unix:, unix-abstract:, dns:, ipv4:, ipv6: or tcp://";
+        return "unknown scheme, use unix:, unix-abstract:, dns:, passthrough:, ipv4:, ipv6: or "
+               "tcp://";
     return parse_tcp(text, FAMILY_ANY, out);
 }
 
@@ -229,7 +241,8 @@ address_parse(const char *text, struct address *out)
 static bool
 is_scheme_name(const char *host)
 {
-    static const char *const names[] = {"unix", "unix-abstract", "dns", "ipv4", "ipv6"};
+    static const char *const names[] = {"unix",        "unix-abstract", "dns",
+                                        "passthrough", "ipv4",          "ipv6"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (!strcmp(host, names[i]))
             return true;

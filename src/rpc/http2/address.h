@@ -33,6 +33,10 @@ struct address {
  *     unix:relative/path   unix:/path   unix:///path   /path   unix-abstract:name
  *     host:port   1.2.3.4:80   [::1]:80   :80   tcp://host:port   dns:host:port   dns:///host:port
  *     ipv4:1.2.3.4:80   ipv6:[::1]:80   ipv4:///1.2.3.4:80   tcp4://1.2.3.4:80   tcp6://[::1]:80
+ *     dns:host   dns:///host   dns://server/host:port   passthrough:///host:port
+ *
+ * After dns: the port may be missing and is 443 then, as in gRPC. The server is ignored: names are
+ * looked up as this machine does it.
  *
  * unix://run/x.sock means /run/x.sock: gRPC refuses it, but manifests of CSI drivers use it. The
  * forms with a 4 or a 6 refuse an IP address of the other family; without a host they mean 0.0.0.0
