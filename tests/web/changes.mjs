@@ -153,6 +153,11 @@ await check('a move shows its progress', async () => {
         );
     expect(edges.length === 2, `there are ${edges.length} tables`);
     expect(String(edges[0]) === String(edges[1]), `columns begin at ${edges.join(' and at ')}`);
+    await page
+        .getByRole('row')
+        .filter({ hasText: 'Copy volume website-restored' })
+        .getByText('from website-monday', { exact: true })
+        .waitFor();
     await picture('operations');
 });
 

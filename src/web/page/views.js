@@ -2,7 +2,7 @@
 // The views that are tables: nodes, operations, connections, exports, latencies. Each is a function of the state.
 import { h } from './dom.js';
 import { NONE, age, ageAndTime, bytes, count, microseconds, time } from './format.js';
-import { badge, operationTitle, progress, rate, table, timeLeft, usage } from './parts.js';
+import { badge, operationText, operationTitle, progress, rate, table, timeLeft, usage } from './parts.js';
 
 function title(text, ...more) {
     return h('div', { class: 'title' }, h('h1', null, text), more);
@@ -122,7 +122,7 @@ function operationColumns(state, actions) {
             label: 'Operation',
             cell: (operation) => [
                 h('strong', null, operationTitle(operation)),
-                operation.description && h('small', null, operation.description),
+                operationText(operation) && h('small', null, operationText(operation)),
             ],
         },
         { label: 'State', width: 122, cell: (operation) => badge(operation.state) },
