@@ -22,7 +22,7 @@ void operation_table_free(struct operation_table *table);
 void operation_table_put(struct operation_table *table, const Skycap__V1__Operation *operation,
                          const struct api_subject *subject);
 
-/* The names of its subject, in the arena. False: the operation is new, or its subject has no name. */
+/* Its subject, with names in the arena. False: the operation is new, or no name is known. */
 bool operation_table_find(struct operation_table *table, const char *id, struct arena *arena,
                           struct api_subject *out);
 

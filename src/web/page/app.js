@@ -406,7 +406,13 @@ function drawHeader() {
           ? ['tone-bad', 'Connection lost']
           : ['tone-wait', 'Connecting …'];
     render($('live'), h('span', { class: `badge ${name}` }, text));
-    render($('token'), state.overview?.writable ? 'Read and write' : 'Read only');
+    render($('token'), tokenLabel());
+}
+
+// What the button does, not how it is.
+function tokenLabel() {
+    if (state.isLost && state.lost.isRefused) return 'Give the token';
+    return state.overview?.writable ? 'Lock' : 'Unlock changes';
 }
 
 function navCount(name) {
@@ -553,11 +559,17 @@ const detail = new Detail($('detail'), { state, actions }, closeDetail);
 for (const kind of ['volumes', 'snapshots']) lists[kind] = makeList(kind);
 const stream = follow(onEvent, onLive, document.hidden);
 
-$('token').onclick = () =>
-    askToken(state.overview, () => {
-        stream.again();
-        refresh('overview');
-    });
+function onToken() {
+    stream.again();
+    refresh('overview');
+}
+
+$('token').onclick = () => {
+    if (tokenLabel() === 'Lock') {
+        token.set('');
+        onToken();
+    } else askToken(state.overview, onToken);
+};
 $('theme').onclick = nextTheme;
 document.querySelector('.skip').onclick = (event) => {
     event.preventDefault();
