@@ -135,8 +135,9 @@ async function press(page, text) {
     await page.keyboard.press('Enter');
 }
 
-// Searches a volume, which must be the only one that fits, and opens it. The view of volumes must be there.
+// In the view of volumes: searches one, which must be the only one that fits, and opens it.
 async function openByKeyboard(page, name) {
+    await page.getByLabel('Search volumes').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.press('Control+a');
     await page.keyboard.type(name);
