@@ -61,6 +61,10 @@ await check('a volume without a limit is called unlimited, in the list and besid
     await detail.locator('dd').getByText('unlimited', { exact: true }).waitFor();
 });
 
+await check('it is said when it is known how much of a volume is used', async () => {
+    await detail.getByText('known only where it is published').waitFor();
+});
+
 await check("a token that is not the server's is refused", async () => {
     await page.getByRole('button', { name: 'Unlock changes' }).click();
     await dialog.getByLabel('Token', { exact: true }).fill('not-the-token-of-this-server');

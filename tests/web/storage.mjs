@@ -44,6 +44,13 @@ await check('a repository shows its exports and when a drill succeeded', async (
     }
 });
 
+await check('an export has a short id, and its whole id as the title', async () => {
+    const id = row('website-monday').locator('.mono');
+    const [short, whole] = [await id.innerText(), await id.getAttribute('title')];
+    expect(/^[0-9a-f]{12}$/.test(short), `the short one is ${short}`);
+    expect(whole.length === 64 && whole.startsWith(short), `the whole one is ${whole}`);
+});
+
 await check('a repository that cannot be used says why', async () => {
     const archive = page.locator('.repository').filter({ hasText: 'file:///srv/archive' });
     await archive.getByText('failed', { exact: true }).waitFor();
