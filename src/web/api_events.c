@@ -121,10 +121,10 @@ take_operations(struct api_events *events, struct client_call *call)
         struct error *error AUTO(error_cleanup) = client_call_recv(call, &arena, &operation);
         if (error || !operation)
             return;
-        const char *name = operation_table_name(events->table, operation->id, &arena);
-        if (!name)
-            name = api_find_name(events->api, &arena, operation->subject);
-        operation_table_put(events->table, operation, name);
+        struct api_subject subject;
+        if (!operation_table_find(events->table, operation->id, &arena, &subject))
+            subject = api_find_subject(events->api, &arena, operation->subject);
+        operation_table_put(events->table, operation, &subject);
         tell_of_export(events, operation);
     }
 }

@@ -68,20 +68,29 @@ api_handler api_create_volume, api_delete_volume, api_create_snapshot, api_delet
 /* ---- operations ---- */
 
 const char *api_operation_state(const Skycap__V1__Operation *operation);
+/* What an operation works for. A name that is not known is "". */
+struct api_subject {
+    const char *name;
+    const char *source_name; /* of what it was made from */
+};
+
 void api_print_operation(struct json_writer *out, const Skycap__V1__Operation *operation,
-                         const char *subject_name);
+                         const struct api_subject *subject);
 /* All that the server knows, up to ten thousand; what is told is in the request's arena. */
 MUST_CHECK struct error *api_each_operation(struct api_request *request,
                                             void (*take)(void *context,
                                                          const Skycap__V1__Operation *operation),
                                             void *context);
-/* The name of a volume or a snapshot, in the arena; "": it is unknown, or not told in a second. */
-const char *api_find_name(struct api *api, struct arena *arena, const char *id);
+/* The names of a volume or a snapshot, in the arena; "": unknown, or not told in a second. */
+struct api_subject api_find_subject(struct api *api, struct arena *arena, const char *id);
 
 /* ---- state ---- */
 
 /* Writes the member "degraded": what does not answer or cannot be used. */
 void api_print_degraded(struct api_request *request);
+
+/* Writes the member "attention": the same with the reason of each, and the view that shows it. */
+void api_print_attention(struct api_request *request);
 
 /* The parameters `limit` and `after` of a list in pages. */
 MUST_CHECK struct error *api_read_page(const struct api_request *request, int32_t *limit,

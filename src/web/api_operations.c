@@ -30,13 +30,14 @@ api_operation_state(const Skycap__V1__Operation *operation)
 
 void
 api_print_operation(struct json_writer *out, const Skycap__V1__Operation *operation,
-                    const char *subject_name)
+                    const struct api_subject *subject)
 {
     json_writer_begin(out, NULL, '{');
     json_writer_text(out, "id", operation->id);
     json_writer_text(out, "kind", operation->kind);
     json_writer_text(out, "subject", operation->subject);
-    json_writer_text(out, "subjectName", subject_name);
+    json_writer_text(out, "subjectName", subject->name);
+    json_writer_text(out, "sourceName", subject->source_name);
     json_writer_text(out, "node", operation->node_id);
     json_writer_text(out, "state", api_operation_state(operation));
     json_writer_number(out, "done", operation->done);
@@ -58,8 +59,8 @@ api_print_operation(struct json_writer *out, const Skycap__V1__Operation *operat
     json_writer_end(out, '}');
 }
 
-const char *
-api_find_name(struct api *api, struct arena *arena, const char *id)
+struct api_subject
+api_find_subject(struct api *api, struct arena *arena, const char *id)
 {
     Skycap__V1__GetVolumeRequest volume = SKYCAP__V1__GET_VOLUME_REQUEST__INIT;
     Skycap__V1__GetSnapshotRequest snapshot = SKYCAP__V1__GET_SNAPSHOT_REQUEST__INIT;
@@ -73,8 +74,11 @@ api_find_name(struct api *api, struct arena *arena, const char *id)
         error = api_ask(api, arena, NAME_MS, "skycap.v1.Inventory/GetSnapshot", &snapshot,
                         &of_snapshot);
     if (!error && of_volume && of_volume->volume)
-        return of_volume->volume->name;
-    return !error && of_snapshot && of_snapshot->snapshot ? of_snapshot->snapshot->name : "";
+        return (struct api_subject){of_volume->volume->name, of_volume->volume->source_name};
+    if (!error && of_snapshot && of_snapshot->snapshot)
+        return (struct api_subject){of_snapshot->snapshot->name,
+                                    of_snapshot->snapshot->source_name};
+    return (struct api_subject){"", ""};
 }
 
 struct error *
@@ -108,10 +112,10 @@ print_one(void *context, const Skycap__V1__Operation *operation)
 {
     const struct printing *printing = context;
     struct api_request *request = printing->request;
-    bool has_name = operation->state == STATE(RUNNING) && clock_now_ms() < printing->deadline_ms;
-    api_print_operation(&request->out, operation,
-                        has_name ? api_find_name(request->api, request->arena, operation->subject)
-                                 : "");
+    struct api_subject subject = {"", ""};
+    if (operation->state == STATE(RUNNING) && clock_now_ms() < printing->deadline_ms)
+        subject = api_find_subject(request->api, request->arena, operation->subject);
+    api_print_operation(&request->out, operation, &subject);
 }
 
 struct error *

@@ -63,7 +63,7 @@ api_show_overview(struct api_request *request)
     json_writer_bool(out, "tokenConfigured", options->token != NULL);
     json_writer_number(out, "startedMs", request->api->started_ms);
     print_counts(request);
-    api_print_degraded(request);
+    api_print_attention(request);
     return NULL;
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "web/api_internal.h"
 
 #define SHOWN_MS 60000
 
@@ -16,7 +15,8 @@
 struct entry {
     struct entry *next;
     char *id;
-    char *name;
+    char *name; /* of its subject */
+    char *source_name;
     struct buffer text;
     uint64_t ended_ms; /* on the monotonic clock; 0: it runs */
 };
@@ -43,6 +43,7 @@ drop(struct operation_table *table, struct entry **place)
     *place = entry->next;
     free(entry->id);
     free(entry->name);
+    free(entry->source_name);
     buffer_clear(&entry->text);
     free(entry);
     table->count--;
@@ -90,9 +91,18 @@ make_room(struct operation_table *table)
         drop(table, place);
 }
 
+static void
+set_names(struct entry *entry, const struct api_subject *subject)
+{
+    free(entry->name);
+    free(entry->source_name);
+    entry->name = memory_string(subject->name);
+    entry->source_name = memory_string(subject->source_name);
+}
+
 void
 operation_table_put(struct operation_table *table, const Skycap__V1__Operation *operation,
-                    const char *subject_name)
+                    const struct api_subject *subject)
 {
     bool is_running = operation->state == SKYCAP__V1__OPERATION__STATE__RUNNING;
     pthread_mutex_lock(&table->lock);
@@ -104,27 +114,32 @@ operation_table_put(struct operation_table *table, const Skycap__V1__Operation *
     if (!*place && table->count < OPERATION_TABLE_MAX) {
         *place = memory_zeroed(sizeof **place);
         (*place)->id = memory_string(operation->id);
-        (*place)->name = memory_string(subject_name);
         table->count++;
     }
     if (*place) {
+        set_names(*place, subject); /* they may not have been known before */
         struct json_writer out = {&(*place)->text, false};
         buffer_clear(&(*place)->text);
-        api_print_operation(&out, operation, (*place)->name);
+        api_print_operation(&out, operation,
+                            &(struct api_subject){(*place)->name, (*place)->source_name});
         (*place)->ended_ms = is_running ? 0 : clock_now_ms();
         table->has_changed = true;
     }
     pthread_mutex_unlock(&table->lock);
 }
 
-const char *
-operation_table_name(struct operation_table *table, const char *id, struct arena *arena)
+bool
+operation_table_find(struct operation_table *table, const char *id, struct arena *arena,
+                     struct api_subject *out)
 {
     pthread_mutex_lock(&table->lock);
     const struct entry *entry = *find(table, id);
-    const char *name = entry && entry->name[0] ? arena_string(arena, entry->name) : NULL;
+    bool has_name = entry && entry->name[0];
+    if (has_name)
+        *out = (struct api_subject){arena_string(arena, entry->name),
+                                    arena_string(arena, entry->source_name)};
     pthread_mutex_unlock(&table->lock);
-    return name;
+    return has_name;
 }
 
 void

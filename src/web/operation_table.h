@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "proto/skycap.pb-c.h"
+#include "web/api_internal.h"
 
 #define OPERATION_TABLE_MAX 1000
 
@@ -19,11 +20,11 @@ void operation_table_free(struct operation_table *table);
 
 /* Replaces what is known of the operation. If the table is full, one that has ended makes room. */
 void operation_table_put(struct operation_table *table, const Skycap__V1__Operation *operation,
-                         const char *subject_name);
+                         const struct api_subject *subject);
 
-/* The name of its subject, in the arena; NULL: the operation is new, or its subject has no name. */
-const char *operation_table_name(struct operation_table *table, const char *id,
-                                 struct arena *arena);
+/* Its subject, with names in the arena. False: the operation is new, or no name is known. */
+bool operation_table_find(struct operation_table *table, const char *id, struct arena *arena,
+                          struct api_subject *out);
 
 /* The operations are told again, as far as they still run. */
 void operation_table_forget_running(struct operation_table *table);

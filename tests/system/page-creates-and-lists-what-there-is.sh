@@ -24,7 +24,7 @@ post /api/v1/volumes "{\"name\":\"d\",\"sourceSnapshotId\":\"$snapshot\"}" >/dev
 has_clone() { [ "$(ask '/api/v1/volume?id=d' | value 'v["source"]["name"], v["state"]')" = "('s', 'ready')" ]; }
 wait_for 10 has_clone || fail "the clone is $(ask '/api/v1/volume?id=d')"
 expect_equal "the snapshot" "$(ask "/api/v1/snapshot?id=$snapshot" | value 'v["volumeName"], v["ready"], v["exports"]')" "('a', True, [])"
-expect_equal "counts" "$(ask /api/v1/overview | value 'v["nodeId"], v["clustered"], v["degraded"]')" "('n1', False, [])"
+expect_equal "counts" "$(ask /api/v1/overview | value 'v["nodeId"], v["clustered"], v["attention"]')" "('n1', False, [])"
 expect_equal "node" "$(ask /api/v1/nodes | value '[(n["id"], n["state"], n["self"], n["capacityBytes"] > 0) for n in v["nodes"]]')" "[('n1', 'ready', True, True)]"
 expect_equal "latencies" "$(ask /api/v1/latencies | value '[m["calls"] for m in v["methods"] if m["method"] == "csi.v1.Controller/CreateVolume"]')" "[4]"
 

@@ -7,4 +7,4 @@ requires curl
 
 start_page --roles registry --node-id n1
 expect_equal "the node" "$(ask /api/v1/nodes | value '[(n["id"], n["state"], n["trouble"]) for n in v["nodes"]]')" "[('n1', 'ready', '')]"
-expect_equal "what is degraded" "$(ask /api/v1/overview | value 'v["degraded"]')" "[]"
+expect_equal "what is degraded" "$(ask /api/v1/overview | value 'v["attention"]')" "[]"

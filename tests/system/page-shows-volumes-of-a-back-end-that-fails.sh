@@ -16,7 +16,7 @@ umount --lazy "$pool"
 mount -t tmpfs tmpfs "$pool"
 expect_equal "volumes" "$(names volumes)" "(['one'], 1)"
 expect_equal "snapshots" "$(names snapshots)" "(['first'], 1)"
-expect_equal "the overview" "$(ask /api/v1/overview | value '["back end cannot be used" in one for one in v["degraded"]]')" "[True]"
+expect_equal "the overview" "$(ask /api/v1/overview | value '["back end cannot be used" in one["reason"] for one in v["attention"]]')" "[True]"
 expect_equal "the node" "$(ask /api/v1/nodes | value 'v["nodes"][0]["state"]')" not-ready
 umount "$pool"
 expect_equal "volumes, with the pool again" "$(names volumes)" "(['one'], 0)"

@@ -16,7 +16,7 @@ put(struct operation_table *table, unsigned number, Skycap__V1__Operation__State
     operation.id = operation.subject = id;
     operation.kind = "copy-volume";
     operation.state = state;
-    operation_table_put(table, &operation, "name");
+    operation_table_put(table, &operation, &(struct api_subject){"name", "source"});
 }
 
 static bool
@@ -60,9 +60,26 @@ a_full_table_stays_bounded(void)
     operation_table_free(table);
 }
 
+/* The server may have been too busy to tell the name when the operation began. */
+static void
+a_name_that_is_known_later_is_shown(void)
+{
+    struct operation_table *table = operation_table_new();
+    struct buffer out AUTO(buffer_clear) = {0};
+    Skycap__V1__Operation operation = SKYCAP__V1__OPERATION__INIT;
+    operation.id = operation.subject = "v:local/1";
+    operation.state = SKYCAP__V1__OPERATION__STATE__RUNNING;
+    operation_table_put(table, &operation, &(struct api_subject){"", ""});
+    operation_table_put(table, &operation, &(struct api_subject){"copy", "origin"});
+    operation_table_print(table, &out);
+    CHECK(strstr(buffer_text(&out), "\"subjectName\":\"copy\",\"sourceName\":\"origin\""));
+    operation_table_free(table);
+}
+
 int
 main(void)
 {
+    a_name_that_is_known_later_is_shown();
     those_that_run_are_shown_beside_many_that_have_ended();
     a_full_table_stays_bounded();
     return check_report("test_operation_table");

@@ -52,6 +52,8 @@ export async function start(options = {}) {
         page,
         go: (view) => page.goto(`${base}/#/${view}`),
         giveToken: () => giveToken(page),
+        press: (text) => press(page, text),
+        openByKeyboard: (name) => openByKeyboard(page, name),
         check: (name, run) => check(test, name, run),
         picture: (name) => picture(page, name),
         forgive: (text, mayBeMissing) => forgive(test.troubles, text, mayBeMissing),
@@ -102,11 +104,51 @@ function forgive(troubles, text, mayBeMissing = false) {
 }
 
 async function giveToken(page) {
-    await page.getByRole('button', { name: 'Read only' }).click();
+    await page.getByRole('button', { name: 'Unlock changes' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Token', { exact: true }).fill(token);
-    await dialog.getByRole('button', { name: 'Use it' }).click();
-    await page.getByRole('button', { name: 'Read and write' }).waitFor();
+    await dialog.getByRole('button', { name: 'Unlock' }).click();
+    await page.getByRole('button', { name: 'Lock', exact: true }).waitFor();
+}
+
+// ---- by keyboard alone ----
+
+function focused(page) {
+    return page.evaluate(
+        () =>
+            document.activeElement.textContent.trim() ||
+            document.activeElement.getAttribute('aria-label'),
+    );
+}
+
+async function tabTo(page, text) {
+    for (let step = 0; step < 60; step += 1) {
+        await page.keyboard.press('Tab');
+        if ((await focused(page))?.startsWith(text)) return;
+    }
+    throw new Error(`Tab does not reach ${text}`);
+}
+
+// Goes with Tab to what begins with the text, and presses Enter there.
+async function press(page, text) {
+    await tabTo(page, text);
+    await page.keyboard.press('Enter');
+}
+
+// In the view of volumes: searches one, which must be the only one that fits, and opens it.
+async function openByKeyboard(page, name) {
+    await page.getByLabel('Search volumes').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type(name);
+    await page.waitForFunction((text) => {
+        const names = document.querySelectorAll('#list-volumes .row:not([hidden]) .name');
+        return names.length === 1 && names[0].textContent === text;
+    }, name);
+    await page.keyboard.press('ArrowDown');
+    await page.waitForFunction(() => document.activeElement.getAttribute('role') === 'row');
+    await page.keyboard.press('Enter');
+    await page.locator('#detail').getByRole('heading', { name, exact: true }).waitFor();
 }
 
 // What axe finds that is serious or critical, as one text.

@@ -2,7 +2,8 @@
 // In a cluster of two: makes, snapshots, clones, and moves what the script has put there: `large`, of which a move takes long.
 import { expect, start } from './browser.mjs';
 
-const { page, go, check, giveToken, picture, forgive, finish } = await start();
+const { page, go, check, giveToken, press, openByKeyboard, picture, forgive, finish } =
+    await start();
 const volumes = page.getByRole('grid', { name: 'Volumes' });
 const detail = page.locator('#detail');
 const dialog = page.getByRole('dialog');
@@ -60,17 +61,30 @@ await check('a volume without a limit is called unlimited, in the list and besid
     await detail.locator('dd').getByText('unlimited', { exact: true }).waitFor();
 });
 
+await check('it is said when it is known how much of a volume is used', async () => {
+    await detail.getByText('known only where it is published').waitFor();
+});
+
 await check("a token that is not the server's is refused", async () => {
-    await page.getByRole('button', { name: 'Read only' }).click();
+    await page.getByRole('button', { name: 'Unlock changes' }).click();
     await dialog.getByLabel('Token', { exact: true }).fill('not-the-token-of-this-server');
-    await dialog.getByRole('button', { name: 'Use it' }).click();
+    await dialog.getByRole('button', { name: 'Unlock' }).click();
     await dialog.getByRole('alert').filter({ hasText: /./ }).waitFor();
     await dialog.getByRole('button', { name: 'Close' }).click();
-    await page.getByRole('button', { name: 'Read only' }).waitFor();
+    await page.getByRole('button', { name: 'Unlock changes' }).waitFor();
     forgive('status of 401');
 });
 
 await check('the token is accepted', giveToken);
+
+await check('Lock takes back what the token gave', async () => {
+    const clone = detail.getByRole('button', { name: 'Clone' });
+    await clone.waitFor();
+    await page.getByRole('button', { name: 'Lock', exact: true }).click();
+    await page.getByRole('button', { name: 'Unlock changes' }).waitFor();
+    await clone.waitFor({ state: 'detached' });
+    await giveToken();
+});
 
 await check('a volume is made', async () => {
     await go('volumes');
@@ -153,6 +167,11 @@ await check('a move shows its progress', async () => {
         );
     expect(edges.length === 2, `there are ${edges.length} tables`);
     expect(String(edges[0]) === String(edges[1]), `columns begin at ${edges.join(' and at ')}`);
+    await page
+        .getByRole('row')
+        .filter({ hasText: 'Copy volume website-restored' })
+        .getByText('from website-monday', { exact: true })
+        .waitFor();
     await picture('operations');
 });
 
@@ -192,6 +211,20 @@ await check('latencies of CSI calls come before those of the page', async () => 
         `services: ${services}`,
     );
     await calls('Other calls').filter({ hasText: 'Probe' }).waitFor();
+});
+
+await check('a move is begun and cancelled by keyboard alone', async () => {
+    await go('nodes');
+    await press('Volumes');
+    await openByKeyboard('large');
+    await press('Move');
+    await dialog.waitFor();
+    await press('Move');
+    await dialog.waitFor({ state: 'hidden' });
+    await press('Operations');
+    await page.getByRole('progressbar', { name: /large/ }).waitFor();
+    await press('Cancel');
+    await page.getByRole('region', { name: 'Operations that run' }).waitFor({ state: 'detached' });
 });
 
 for (const view of ['nodes', 'snapshots', 'latencies']) {

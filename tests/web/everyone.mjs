@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every view, panel and dialog with axe, light and dark; then a volume by keyboard alone.
-import { expect, faults, start } from './browser.mjs';
+import { expect, faults, start, token } from './browser.mjs';
 
 const views = [
     'nodes',
@@ -11,7 +11,9 @@ const views = [
     'exports',
     'latencies',
 ];
-const { page, go, check, giveToken, finish } = await start();
+const { page, go, check, giveToken, press, openByKeyboard, finish } = await start();
+
+const dialog = page.getByRole('dialog');
 
 async function hasNoFaults(what) {
     await check(`axe finds nothing serious: ${what}`, async () => {
@@ -49,6 +51,23 @@ for (const theme of ['light', 'dark']) {
     await page.keyboard.press('Escape');
 }
 
+await check('a server without a token (stubbed) is not asked for one, but told how to get one', async () => {
+    await page.route('**/api/v1/overview', async (route) => {
+        const response = await route.fetch();
+        const overview = { ...(await response.json()), tokenConfigured: false, writable: false };
+        return route.fulfill({ response, json: overview });
+    });
+    await go('nodes');
+    await page.getByRole('button', { name: 'Unlock changes' }).click();
+    await dialog.getByText('--http-token-file FILE', { exact: true }).waitFor();
+    expect((await dialog.locator('input').count()) === 0, 'there is a field');
+    expect(!(await dialog.innerText()).includes('`'), 'it shows backticks');
+    await hasNoFaults('the dialog of a server without a token');
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page.unroute('**/api/v1/overview');
+    await page.getByRole('button', { name: 'Lock', exact: true }).waitFor();
+});
+
 await check('the switch of the theme changes the colours', async () => {
     const ground = () =>
         page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
@@ -68,31 +87,14 @@ await check('the switch of the theme changes the colours', async () => {
 
 // ---- by keyboard alone: from here on nothing is clicked ----
 
-const focused = () =>
-    page.evaluate(
-        () =>
-            document.activeElement.textContent.trim() ||
-            document.activeElement.getAttribute('aria-label'),
-    );
-
-async function tabTo(text) {
-    for (let step = 0; step < 60; step += 1) {
-        await page.keyboard.press('Tab');
-        if ((await focused())?.startsWith(text)) return;
-    }
-    throw new Error(`Tab does not reach ${text}`);
-}
-
 await check('a volume is made by keyboard alone', async () => {
     await go('nodes');
     await page.reload();
     await page.getByText('Live', { exact: true }).waitFor();
-    await tabTo('Volumes');
-    await page.keyboard.press('Enter');
+    await press('Volumes');
     await page.getByRole('button', { name: 'New volume' }).waitFor();
-    await tabTo('New volume');
-    await page.keyboard.press('Enter');
-    await page.getByRole('dialog').waitFor();
+    await press('New volume');
+    await dialog.waitFor();
     await page.keyboard.type('by-keyboard');
     await page.keyboard.press('Enter');
     await page.locator('#detail').getByRole('heading', { name: 'by-keyboard' }).waitFor();
@@ -105,19 +107,50 @@ await check('the panel closes, and the focus is back in the list', async () => {
 });
 
 await check('a volume is found and opened by keyboard alone', async () => {
-    await page.keyboard.press('/');
-    await page.keyboard.type('by-key');
-    await page.waitForFunction(
-        () => document.querySelector('#list-volumes .grid').getAttribute('aria-rowcount') === '2',
-    );
-    await page.keyboard.press('ArrowDown');
-    await page.waitForFunction(() => document.activeElement.getAttribute('role') === 'row');
-    await page.keyboard.press('Enter');
-    await page.locator('#detail').getByRole('heading', { name: 'by-keyboard' }).waitFor();
+    await openByKeyboard('by-keyboard');
     expect(
         await page.evaluate(() => document.activeElement.closest('#detail') !== null),
         'the focus is not in the panel',
     );
+});
+
+await check('a volume is cloned by keyboard alone', async () => {
+    await press('Clone');
+    await dialog.waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('copied-by-keys');
+    await page.keyboard.press('Enter');
+    await page.locator('#detail').getByRole('heading', { name: 'copied-by-keys' }).waitFor();
+});
+
+await check('a snapshot is taken by keyboard alone', async () => {
+    await press('Snapshot');
+    await dialog.waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('taken-by-keys');
+    await page.keyboard.press('Enter');
+    await page.locator('#detail .lineage').getByRole('link', { name: 'taken-by-keys' }).waitFor();
+});
+
+await check('a volume is deleted by keyboard alone', async () => {
+    await page.keyboard.press('Escape');
+    await openByKeyboard('copied-by-keys');
+    await press('Delete');
+    await dialog.waitFor();
+    await press('Delete');
+    await page.locator('#detail').waitFor({ state: 'hidden' });
+    await page.locator('#list-volumes').getByText('Nothing fits the search.').waitFor();
+});
+
+await check('changes are locked and unlocked by keyboard alone', async () => {
+    await press('Lock');
+    await page.getByRole('button', { name: 'New volume' }).waitFor({ state: 'hidden' });
+    await page.keyboard.press('Enter');
+    await dialog.waitFor();
+    await page.keyboard.type(token);
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'New volume' }).waitFor();
 });
 
 await check('rows are walked with the keys of a grid', async () => {

@@ -22,6 +22,15 @@ await check('a driver that has ended is down, with its error', async () => {
     await picture('connections');
 });
 
+await check('what needs attention is named with its reason, and leads to its view', async () => {
+    await go('nodes');
+    const alert = page.getByRole('alert').filter({ hasText: '1 thing needs attention' });
+    const item = alert.getByRole('listitem');
+    expect((await item.innerText()).includes('/srv/nas.sock'), `it says: ${await item.innerText()}`);
+    await item.getByRole('link', { name: 'connection "nas"' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Connections' }).waitFor();
+});
+
 await check('a repository shows its exports and when a drill succeeded', async () => {
     await go('exports');
     const offsite = page.locator('.repository').filter({ hasText: 'file:///srv/backups' });
@@ -33,6 +42,13 @@ await check('a repository shows its exports and when a drill succeeded', async (
         const shown = await offsite.locator('.tile').filter({ hasText: label }).innerText();
         expect(/ago|just now/.test(shown), `the tile shows no age: ${shown}`);
     }
+});
+
+await check('an export has a short id, and its whole id as the title', async () => {
+    const id = row('website-monday').locator('.mono');
+    const [short, whole] = [await id.innerText(), await id.getAttribute('title')];
+    expect(/^[0-9a-f]{12}$/.test(short), `the short one is ${short}`);
+    expect(whole.length === 64 && whole.startsWith(short), `the whole one is ${whole}`);
 });
 
 await check('a repository that cannot be used says why', async () => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# axe finds nothing serious in any view, light or dark; a keyboard alone is enough to make, find and open a volume.
+# axe finds nothing serious in any view, light or dark; a keyboard alone is enough to make, find, open, clone and delete a volume, to take a snapshot, and to unlock changes.
 # time-limit: 240
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../web.sh"

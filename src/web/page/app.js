@@ -13,6 +13,7 @@ const POLL_MS = 5000; // for what the server does not announce
 const SEARCH_DELAY_MS = 120;
 const NEWS_MS = 6000;
 const MOST_NEWS = 3;
+const MOST_TROUBLES = 3; // that are told above each view
 const EXPORTS_SHOWN = 200; // at first, and each time that more are asked for
 
 const $ = (id) => document.getElementById(id);
@@ -359,7 +360,8 @@ function listInfo({ count: found, total, loading, loaded, error, degraded }) {
     if (error) return error;
     const parts = [found === total ? count(total) : `${count(found)} of ${count(total)}`];
     if (loading && loaded > total) parts.push(`loading, ${count(loaded)} so far`);
-    return [...parts, ...degraded].join(' · ');
+    if (degraded.length > 0) parts.push('some may be missing');
+    return parts.join(' · ');
 }
 
 // ---- drawing ----
@@ -404,7 +406,13 @@ function drawHeader() {
           ? ['tone-bad', 'Connection lost']
           : ['tone-wait', 'Connecting …'];
     render($('live'), h('span', { class: `badge ${name}` }, text));
-    render($('token'), state.overview?.writable ? 'Read and write' : 'Read only');
+    render($('token'), tokenLabel());
+}
+
+// What the button does, not how it is.
+function tokenLabel() {
+    if (state.isLost && state.lost.isRefused) return 'Give the token';
+    return state.overview?.writable ? 'Lock' : 'Unlock changes';
 }
 
 function navCount(name) {
@@ -441,7 +449,7 @@ function drawNav() {
 }
 
 function drawAlert() {
-    const degraded = state.overview?.degraded ?? [];
+    const attention = state.overview?.attention ?? [];
     const old = ['overview', ...placeOf(state.view).needs].find(
         (name) => state.errors[name] && state[name],
     );
@@ -465,18 +473,26 @@ function drawAlert() {
                 state.errors[old],
             ),
         state.isLive &&
-            degraded.length > 0 &&
-            h(
-                'p',
-                { class: 'alert wait', key: 'degraded' },
-                h(
-                    'strong',
-                    null,
-                    `${plural(degraded.length, 'thing needs', 'things need')} attention: `,
-                ),
-                degraded.join('; '),
-            ),
+            attention.length > 0 &&
+            h('div', { class: 'alert wait', key: 'attention' }, troubles(attention)),
     );
+}
+
+function troubles(attention) {
+    const rest = attention.length - MOST_TROUBLES;
+    return [
+        h('strong', null, `${plural(attention.length, 'thing needs', 'things need')} attention`),
+        h(
+            'ul',
+            null,
+            attention
+                .slice(0, MOST_TROUBLES)
+                .map(({ what, reason, view }) =>
+                    h('li', null, h('a', { href: `#/${view}` }, what), `: ${reason}`),
+                ),
+            rest > 0 && h('li', null, `and ${count(rest)} more`),
+        ),
+    ];
 }
 
 // ---- where it is ----
@@ -543,11 +559,17 @@ const detail = new Detail($('detail'), { state, actions }, closeDetail);
 for (const kind of ['volumes', 'snapshots']) lists[kind] = makeList(kind);
 const stream = follow(onEvent, onLive, document.hidden);
 
-$('token').onclick = () =>
-    askToken(state.overview, () => {
-        stream.again();
-        refresh('overview');
-    });
+function onToken() {
+    stream.again();
+    refresh('overview');
+}
+
+$('token').onclick = () => {
+    if (tokenLabel() === 'Lock') {
+        token.set('');
+        onToken();
+    } else askToken(state.overview, onToken);
+};
 $('theme').onclick = nextTheme;
 document.querySelector('.skip').onclick = (event) => {
     event.preventDefault();

@@ -300,7 +300,7 @@ function volumeFacts(item) {
         ),
         fact('Node', item.node || NONE, item.movingTo && ` → ${item.movingTo}`),
         fact('Size', size(item.sizeBytes)),
-        fact('Used', usage(item.usedBytes, item.sizeBytes, `Space used by ${item.name}`)),
+        fact('Used', used(item)),
         fact('Type', item.type || NONE),
         fact('Made', time(item.createdMs)),
         fact(
@@ -328,6 +328,13 @@ function volumeFacts(item) {
         ),
         fact('Id', h('code', null, item.id)),
     );
+}
+
+// The node where it is published can tell.
+function used({ usedBytes, sizeBytes, name }) {
+    return typeof usedBytes === 'number'
+        ? usage(usedBytes, sizeBytes, `Space used by ${name}`)
+        : h('span', { class: 'quiet' }, 'known only where it is published');
 }
 
 function snapshotFacts(item) {

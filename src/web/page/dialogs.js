@@ -12,12 +12,13 @@ const TYPES = {
     block: 'Block device',
 };
 
+// Without an action it only tells something.
 // fields: [{ name, label, kind: "text" | "password" | "select" | "size" | "lines", value, options, hint, isRequired }]
 function openDialog({ title, text, fields = [], action, isDangerous, more, run }) {
     const error = make('p', { class: 'trouble', role: 'alert' });
     const submit = make(
         'button',
-        { type: 'submit', class: isDangerous ? 'primary danger' : 'primary' },
+        { type: 'submit', class: isDangerous ? 'primary danger' : 'primary', hidden: !action },
         action,
     );
     const form = make(
@@ -148,7 +149,20 @@ function nodeOptions(nodes, except) {
 
 // ---- what can be asked ----
 
+function tellHowToUnlock() {
+    openDialog({
+        title: 'Unlock changes',
+        text: [
+            'This server has no token, so the page can only look. To allow changes, write a token into a ',
+            'file that only its owner can read, and start the server with ',
+            h('code', null, '--http-token-file FILE'),
+            '.',
+        ],
+    });
+}
+
 export function askToken(overview, onChange) {
+    if (overview && !overview.tokenConfigured) return tellHowToUnlock();
     const has = token.get() !== '';
     const forget = () => {
         token.set('');
@@ -156,14 +170,11 @@ export function askToken(overview, onChange) {
         onChange();
     };
     const dialog = openDialog({
-        title: 'Token',
-        text:
-            overview && !overview.tokenConfigured
-                ? 'This server has no token: the page can only look. `skycap serve --help` says how to give it one.'
-                : "With the server's token this page can make, copy, move and delete volumes. It is kept until this tab is closed.",
+        title: 'Unlock changes',
+        text: "With the server's token this page can make, copy, move and delete volumes. It is kept until this tab is closed.",
         fields: [{ name: 'secret', label: 'Token', kind: 'password', isRequired: true }],
         more: has && h('button', { type: 'button', onclick: forget }, 'Forget the token'),
-        action: 'Use it',
+        action: 'Unlock',
         async run({ secret }) {
             const answer = await call('overview', null, secret);
             if (!answer.writable) throw new Error('The server does not accept this token.');

@@ -69,6 +69,11 @@ export function operationTitle(operation) {
     return `${sentence(operation.kind)} ${operation.subjectName || operation.subject}`;
 }
 
+// In a word more. The server's description of a copy has the id of the source, not its name.
+export function operationText({ kind, sourceName, description }) {
+    return kind.startsWith('copy-') && sourceName ? `from ${sourceName}` : description;
+}
+
 // The bar and its figures. What is not live has neither a rate nor a time that is left.
 export function progress(operation, isLive) {
     const isKnown = operation.total > 0;

@@ -2,7 +2,9 @@
 // The views that are tables: nodes, operations, connections, exports, latencies. Each is a function of the state.
 import { h } from './dom.js';
 import { NONE, age, ageAndTime, bytes, count, microseconds, time } from './format.js';
-import { badge, operationTitle, progress, rate, table, timeLeft, usage } from './parts.js';
+import { badge, operationText, operationTitle, progress, rate, table, timeLeft, usage } from './parts.js';
+
+const SHORT_ID = 12; // digits, as the command line prints
 
 function title(text, ...more) {
     return h('div', { class: 'title' }, h('h1', null, text), more);
@@ -122,7 +124,7 @@ function operationColumns(state, actions) {
             label: 'Operation',
             cell: (operation) => [
                 h('strong', null, operationTitle(operation)),
-                operation.description && h('small', null, operation.description),
+                operationText(operation) && h('small', null, operationText(operation)),
             ],
         },
         { label: 'State', width: 122, cell: (operation) => badge(operation.state) },
@@ -243,7 +245,10 @@ const exportColumns = [
     { label: 'Volume', cell: (item) => item.volumeName || NONE },
     { label: 'Exported', cell: (item) => ageAndTime(item.timeMs) },
     { label: 'Content', isNumber: true, cell: (item) => bytes(item.contentBytes) },
-    { label: 'Id', cell: (item) => h('span', { class: 'mono quiet' }, item.id) },
+    {
+        label: 'Id',
+        cell: ({ id }) => h('span', { class: 'mono quiet', title: id }, id.slice(0, SHORT_ID)),
+    },
 ];
 
 function repository(state, item, actions) {
