@@ -353,6 +353,7 @@ get_snapshot(struct call *call, const Skycap__V1__GetSnapshotRequest *request,
     struct error *error = find_snapshot(engine, request->snapshot, arena, &record);
     if (error)
         return not_found_as_asked(error, "snapshot", request->snapshot);
+    inventory_drop_removed(engine, record, arena);
     error = inventory_make_snapshot(engine, record, arena, &reply->snapshot);
     return error ? error : inventory_add_running(engine, record, arena, reply->snapshot);
 }

@@ -2,9 +2,37 @@
 /* Exports of a snapshot: see inventory_exports.h. */
 #include "csi/inventory_exports.h"
 
+#include "base/clock.h"
 #include "csi/ids.h"
 #include "message/message_time.h"
+#include "repository/patience.h"
 #include "volumes/export.h"
+
+#define LOOK_MS 1000u /* how long a request waits for all repositories */
+
+static bool
+is_removed(struct engine *engine, const snapshot_export *export, struct arena *arena)
+{
+    struct repository_place place;
+    bool has = true;
+    struct error *error AUTO(error_cleanup) =
+        repository_pool_find(engine, export->repository, arena, &place);
+    if (!error)
+        error = repository_has_snapshot(&place.options, export->id, &has);
+    return !error && !has;
+}
+
+void
+inventory_drop_removed(struct engine *engine, snapshot_record *record, struct arena *arena)
+{
+    struct patience patience AUTO(patience_end) = {.until_ms = clock_now_ms() + LOOK_MS};
+    size_t count = 0;
+    patience_begin(&patience);
+    for (size_t i = 0; i < record->n_exports; i++)
+        if (!is_removed(engine, record->exports[i], arena))
+            record->exports[count++] = record->exports[i];
+    record->n_exports = count;
+}
 
 static Skycap__V1__SnapshotExportInfo *
 add(Skycap__V1__SnapshotInfo *info, const char *repository, struct arena *arena)

@@ -6,6 +6,12 @@
 #include "proto/inventory.pb-c.h"
 #include "volumes/engine.h"
 
+/*
+ * Leaves out what somebody else has removed from the repository, as far as repositories answer at
+ * once. The row stays as it is.
+ */
+void inventory_drop_removed(struct engine *engine, snapshot_record *record, struct arena *arena);
+
 /* The repositories that have it. */
 void inventory_fill_exports(const snapshot_record *record, struct arena *arena,
                             Skycap__V1__SnapshotInfo *info);

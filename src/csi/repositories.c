@@ -327,6 +327,8 @@ remove_export(struct call *call, const Skycap__V1__RemoveExportRequest *request,
                                        call_arena(call), &name);
     if (!error)
         error = repository_pool_open(controller_engine(call), name, &use);
+    if (!error)
+        error = export_forget(controller_engine(call), name, request->id);
     return error ? error : repository_snapshot_remove(use.repository, request->id);
 }
 

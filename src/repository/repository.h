@@ -174,6 +174,13 @@ MUST_CHECK struct error *repository_snapshot_get(struct repository *repository, 
 MUST_CHECK struct error *repository_snapshot_remove(struct repository *repository,
                                                     const char *name);
 
+/*
+ * Whether the repository has the snapshot, for a repository that is not open: it costs two small
+ * requests and no key. An error: it cannot be told.
+ */
+MUST_CHECK struct error *repository_has_snapshot(const struct repository_options *options,
+                                                 const char *name, bool *has);
+
 /* ---- care ---- */
 
 /* Who is told of the chunks that a snapshot refers to. */

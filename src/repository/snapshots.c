@@ -56,3 +56,26 @@ repository_snapshot_remove(struct repository *repository, const char *name)
         error = objects_size(repository->objects, OBJECT_SNAPSHOT, &object, &size);
     return error ? error : objects_delete(repository->objects, OBJECT_SNAPSHOT, &object);
 }
+
+/* A place without a config may be a disk that is not mounted: it tells nothing. */
+struct error *
+repository_has_snapshot(const struct repository_options *options, const char *name, bool *has)
+{
+    static const struct object_name config = {0};
+    struct object_name object;
+    struct objects *objects = NULL;
+    uint64_t size;
+    *has = false;
+    struct error *error = parse_name(name, &object);
+    if (!error)
+        error = objects_open(options, false, &objects);
+    if (!error)
+        error = objects_size(objects, OBJECT_CONFIG, &config, &size);
+    if (!error) {
+        error = objects_size(objects, OBJECT_SNAPSHOT, &object, &size);
+        *has = !error;
+        error = error_forgive(error, CODE_NOT_FOUND);
+    }
+    objects_close(objects);
+    return error;
+}

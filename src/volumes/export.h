@@ -37,6 +37,13 @@ MUST_CHECK struct error *export_start(struct engine *engine, const char *handle,
 /* The snapshot's export to the repository; NULL if there is none. */
 const snapshot_export *export_find(const snapshot_record *snapshot, const char *repository);
 
+/*
+ * Before the export is removed from the repository: no snapshot of this node has it any more. If it
+ * is not removed then, the next export of the snapshot finds it again.
+ */
+MUST_CHECK struct error *export_forget(struct engine *engine, const char *repository,
+                                       const char *id);
+
 /* The id of the operation that exports a snapshot to a repository, whether there is one or not. */
 const char *export_operation(const char *handle, const char *repository, struct arena *arena);
 

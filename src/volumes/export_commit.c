@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The record of an export, and the row of its snapshot: see export.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,6 +8,8 @@
 #include "volumes/export_internal.h"
 #include "volumes/export_past.h"
 #include "volumes/snapshot.h"
+
+#define PAGE_ROWS 256 /* that are in memory while one is looked for */
 
 /* ---- the record ---- */
 
@@ -161,4 +164,55 @@ export_commit_row(struct exporting *export, const char *id, const export_record 
             return error;
         error_free(error); /* somebody has changed the row */
     } while (true);
+}
+
+/* ---- removing ---- */
+
+static bool
+drop_export(snapshot_record *snapshot, const char *repository, const char *id)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot->n_exports; i++) {
+        snapshot_export *one = snapshot->exports[i];
+        if (strcmp(one->repository, repository) != 0 || strcmp(one->id, id) != 0)
+            snapshot->exports[count++] = one;
+    }
+    bool had = count < snapshot->n_exports;
+    snapshot->n_exports = count;
+    return had;
+}
+
+static struct error *
+forget_in_row(struct engine *engine, struct row row, const char *repository, const char *id,
+              struct arena *arena)
+{
+    const char *handle = rows_handle(&snapshot_rows, row.record);
+    struct error *error = NULL;
+    while (!error && drop_export((snapshot_record *)row.record, repository, id)) {
+        error = rows_update(engine, &snapshot_rows, row.record, &row.revision);
+        if (!error || error->code != CODE_ABORTED)
+            return error;
+        error_free(error); /* somebody has changed the row */
+        error = rows_get(engine, &snapshot_rows, handle, arena, &row);
+    }
+    return error_forgive(error, CODE_NOT_FOUND);
+}
+
+struct error *
+export_forget(struct engine *engine, const char *repository, const char *id)
+{
+    char after[BACKEND_HANDLE_SIZE] = "";
+    struct row_page page = {.has_more = true};
+    struct error *error = NULL;
+    while (!error && page.has_more) {
+        struct arena arena AUTO(arena_clear);
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        error =
+            rows_list(engine, &snapshot_rows, after[0] ? after : NULL, PAGE_ROWS, &arena, &page);
+        for (size_t i = 0; !error && i < page.count; i++) {
+            snprintf(after, sizeof after, "%s", rows_handle(&snapshot_rows, page.rows[i].record));
+            error = forget_in_row(engine, page.rows[i], repository, id, &arena);
+        }
+    }
+    return error;
 }
