@@ -101,7 +101,8 @@ ops_save_cursor(const struct progress *progress, const void *bytes, size_t size)
     struct operation *operation = progress->context;
     struct ops *ops = operation->ops;
     uint8_t *copy = memory_new(size ? size : 1);
-    memcpy(copy, bytes, size);
+    if (size)
+        memcpy(copy, bytes, size);
     pthread_mutex_lock(&ops->lock);
     free(operation->cursor);
     operation->cursor = copy;

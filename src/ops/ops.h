@@ -126,7 +126,7 @@ MUST_CHECK struct error *ops_resume(struct ops *ops, const struct ops_kind *kind
 /*
  * Where the work is, durably: `cursor` of the record that the next process resumes it with. Called
  * by `run`, with the progress that it was given, after what it stands for is durable. After an
- * error the cursor before may be in force.
+ * error the cursor before may be in force. Of 0 bytes: there is none any more.
  */
 MUST_CHECK struct error *ops_save_cursor(const struct progress *progress, const void *bytes,
                                          size_t size);
