@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/files.h"
 
+#define SECOND_NS INT64_C(1000000000)
+
 struct error *
 copying_grow_image(int image, uint64_t size_bytes)
 {
@@ -43,9 +45,8 @@ copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller)
 static struct copy_position
 position_of(const struct stat *source)
 {
-    return (struct copy_position){.source_inode = source->st_ino,
-                                  .source_changed_ns = source->st_ctim.tv_sec * INT64_C(1000000000) +
-                                                       source->st_ctim.tv_nsec};
+    int64_t changed_ns = source->st_ctim.tv_sec * SECOND_NS + source->st_ctim.tv_nsec;
+    return (struct copy_position){.source_inode = source->st_ino, .source_changed_ns = changed_ns};
 }
 
 /*

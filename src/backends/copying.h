@@ -42,7 +42,10 @@ MUST_CHECK struct error *copying_grow_image(int image, uint64_t size_bytes);
 
 MUST_CHECK struct error *copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller);
 
-/* Fills the directory `to`, which is empty without a position; durable when it returns, except for the seals. */
+/*
+ * Fills the directory `to`, which is empty without a position; durable when it returns, except for
+ * the seals.
+ */
 MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
                                            const struct progress *progress);
 

@@ -21,7 +21,10 @@ struct copy_job {
 /* Adds to the bytes done. CANCELLED if the copy is no longer wanted. */
 MUST_CHECK struct error *copy_job_advance(struct copy_job *job, uint64_t bytes);
 
-/* `to` is an empty file, or one with all before the position, open for writing; it gets the bytes, the holes and the size of `from`. */
+/*
+ * `to` is an empty file, or one with all before the position, open for writing; it gets the bytes,
+ * the holes and the size of `from`.
+ */
 MUST_CHECK struct error *file_copy(struct copy_job *job, int from, int to);
 
 #endif
