@@ -40,6 +40,14 @@ progress_pause(const struct progress *progress, uint32_t ms)
         progress_rest(progress, ms);
 }
 
+struct error *
+progress_begin_anew(const struct progress *progress, struct progress *out)
+{
+    *out = progress ? *progress : (struct progress){0};
+    out->position = NULL;
+    return progress && progress->position ? progress->save(progress->context, NULL) : NULL;
+}
+
 struct backend *
 backend_of(struct backend *backend, const char *handle)
 {
@@ -114,6 +122,12 @@ backend_copy(struct backend *backend, const struct data *from, const struct data
         settings = &as_the_source;
     if (!error)
         error = backend_check_settings(backend, to, settings);
+    struct progress anew;
+    if (!error && !backend->ops->copying) {
+        error = progress_begin_anew(progress, &anew);
+        anew.save = NULL;
+        progress = progress ? &anew : NULL;
+    }
     if (!error)
         error = explain(backend, backend->ops->copy(backend, from, to, settings, progress));
     return error_wrap(error, "copy %s to %s", from->handle, to->handle);
@@ -376,29 +390,47 @@ find_source(struct backend *backend, const struct data *from, char *path, size_t
     return NULL;
 }
 
-/* First discards an incomplete copy that a crash has left. */
+/* Without a position, first discards an incomplete copy that a crash has left. */
+static struct error *
+make_between(struct backend *to_backend, const struct data *from, const char *from_path,
+             const struct data *to, const struct data_settings *settings,
+             const struct progress *progress)
+{
+    char to_path[4096];
+    struct error *error = NULL;
+    if (!progress || !progress->position)
+        error = backend_remove(to_backend, to);
+    if (!error && (!progress || !progress->position))
+        error = backend_create(to_backend, to, settings);
+    if (!error)
+        error = backend_path(to_backend, to, to_path, sizeof to_path);
+    return error ? error
+                 : fill_between(from, from_path, to_path, settings->size_bytes, progress);
+}
+
 struct error *
 backend_copy_between(struct backend *from_backend, const struct data *from,
                      struct backend *to_backend, const struct data *to,
                      const struct data_settings *settings, const struct progress *progress)
 {
-    char from_path[4096], to_path[4096];
+    char from_path[4096];
+    struct progress anew;
     struct data_settings own = settings ? *settings : as_the_source;
     struct error *error = backend_check_pair(from, to);
     if (!error)
         error = find_source(from_backend, from, from_path, sizeof from_path, &own.size_bytes);
     if (!error)
-        error = backend_remove(to_backend, to);
-    if (!error)
-        error = backend_create(to_backend, to, &own);
-    if (!error)
-        error = backend_path(to_backend, to, to_path, sizeof to_path);
-    if (!error)
-        error = fill_between(from, from_path, to_path, own.size_bytes, progress);
+        error = make_between(to_backend, from, from_path, to, &own, progress);
+    if (error && progress && progress->position && error->code != CODE_CANCELLED) {
+        error_free(error); /* what is there cannot be continued */
+        error = progress_begin_anew(progress, &anew);
+        if (!error)
+            error = make_between(to_backend, from, from_path, to, &own, &anew);
+    }
     /* The contents are durable by now; a new subvolume around them is not. */
     if (!error)
         error = sync_one(to_backend);
-    if (error)
+    if (error && !(progress && progress->save))
         error_free(backend_remove(to_backend, to));
     return error_wrap(error, "copy %s to %s in the %s back end", from->handle, to->handle,
                       to_backend->ops->name);

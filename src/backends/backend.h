@@ -104,6 +104,17 @@ struct backend_devices {
 };
 
 /*
+ * How much of an interrupted copy is there. It stays so after a power failure for an image, and
+ * until the machine goes down for a tree.
+ */
+struct copy_position {
+    uint64_t offset; /* of an image: everything before it is copied. Of a tree: 0 */
+    uint64_t done_bytes;
+    uint64_t source_inode; /* of the image that is copied, */
+    int64_t source_changed_ns;
+};
+
+/*
  * The progress of long work. `cancelled` is called periodically; if it returns true, the work
  * cleans up and ends with CANCELLED. Work that waits for something outside calls progress_rest
  * between its attempts, which returns after the time, or when the work is cancelled; other work may
@@ -116,7 +127,22 @@ struct progress {
     void *context;
     void (*rest)(void *context, uint32_t ms);  /* may be NULL */
     void (*pause)(void *context, uint32_t ms); /* NULL: as rest */
+    /*
+     * Of a copy that can go on after a restart: saves its position durably, or that there is none
+     * (NULL). What an attempt that failed has made then stays for the next one, which gets the
+     * position; backend_remove removes it. NULL: each attempt begins anew.
+     */
+    struct error *(*save)(void *context, const struct copy_position *position);
+    uint64_t save_bytes; /* about so much is copied between two saves; 0: 256 MiB */
+    const struct copy_position *position; /* where an earlier attempt was; NULL: there was none */
 };
+
+/*
+ * Forgets the position of an earlier attempt, before what that has made is removed. Returns in
+ * `*out` the progress of one that begins anew; `progress` may be NULL.
+ */
+MUST_CHECK struct error *progress_begin_anew(const struct progress *progress,
+                                             struct progress *out);
 
 void progress_rest(const struct progress *progress, uint32_t ms);
 void progress_pause(const struct progress *progress, uint32_t ms);
@@ -343,7 +369,7 @@ MUST_CHECK struct error *backend_tend(struct backend *backend);
 
 /*
  * Makes a volume `to` in one back end with the contents of `from` in another, file by file or block
- * by block; durable when it returns.
+ * by block; durable when it returns. Goes on where an earlier attempt was, if that left a position.
  */
 MUST_CHECK struct error *backend_copy_between(struct backend *from_backend, const struct data *from,
                                               struct backend *to_backend, const struct data *to,

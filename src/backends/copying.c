@@ -10,7 +10,10 @@
 
 #include "backends/layout.h"
 #include "backends/tree.h"
+#include "base/clock.h"
 #include "base/files.h"
+
+#define SECOND_NS INT64_C(1000000000)
 
 struct error *
 copying_grow_image(int image, uint64_t size_bytes)
@@ -37,18 +40,64 @@ copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller)
     return NULL;
 }
 
+/* ---- where an interrupted copy goes on ---- */
+
+static struct copy_position
+position_of(const struct stat *source)
+{
+    int64_t changed_ns = source->st_ctim.tv_sec * SECOND_NS + source->st_ctim.tv_nsec;
+    return (struct copy_position){.source_inode = source->st_ino, .source_changed_ns = changed_ns};
+}
+
+/*
+ * Goes on where an earlier attempt was, if the source is as it was then. Otherwise empties `to`: a
+ * hole must not have what an earlier attempt wrote there.
+ */
+static struct error *
+find_position(const struct progress *progress, const struct stat *source, int to,
+              struct copy_position *position)
+{
+    const struct copy_position *saved = progress->position;
+    struct progress anew;
+    struct stat there;
+    *position = position_of(source);
+    if (fstat(to, &there) != 0)
+        return error_from_errno(errno, "look at an image");
+    if (!saved)
+        return NULL;
+    if (saved->source_inode == position->source_inode &&
+        saved->source_changed_ns == position->source_changed_ns &&
+        saved->offset <= (uint64_t)there.st_size) {
+        *position = *saved;
+        return NULL;
+    }
+    struct error *error = progress_begin_anew(progress, &anew);
+    if (!error && ftruncate(to, 0) != 0)
+        error = error_from_errno(errno, "empty an image");
+    return error;
+}
+
 /* `to` may be larger at first: a new image already has its size. */
 struct error *
 copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress *progress)
 {
+    struct copy_position position;
     struct stat status;
+    struct error *error = NULL;
     if (fstat(from, &status) != 0)
         return error_from_errno(errno, "look at an image");
     if (size_bytes && size_bytes < (uint64_t)status.st_size)
         return error_new(CODE_OUT_OF_RANGE, "a copy of an image of %lld bytes cannot have %llu",
                          (long long)status.st_size, (unsigned long long)size_bytes);
-    struct copy_job job = {.progress = progress, .total_bytes = (uint64_t)status.st_blocks * 512};
-    struct error *error = file_copy(&job, from, to);
+    struct copy_job job = {.progress = progress,
+                           .total_bytes = (uint64_t)status.st_blocks * 512,
+                           .saved_ms = clock_now_ms()};
+    if (progress && progress->save) {
+        job.position = &position;
+        error = find_position(progress, &status, to, &position);
+    }
+    if (!error)
+        error = file_copy(&job, from, to);
     if (!error)
         error = copying_grow_image(to, size_bytes);
     if (!error && fsync(to) != 0)
@@ -63,9 +112,12 @@ copying_fill_image(int from, int to, uint64_t size_bytes, const struct progress 
 struct error *
 copying_fill_tree(int from, int to, bool seal, const struct progress *progress)
 {
-    struct copy_job job = {.progress = progress};
+    struct copy_job job = {.progress = progress, .goes_on = progress && progress->position};
+    struct copy_position position = {0};
     struct tree_size size = {0};
     struct error *error = progress && progress->report ? tree_measure(from, &size) : NULL;
+    if (!error && progress && progress->save && !progress->position)
+        error = progress->save(progress->context, &position);
     if (error)
         return error;
     job.total_bytes = size.allocated_bytes;
@@ -103,10 +155,11 @@ fill_disk(int root, const struct data *from, int disk, bool seal, uint64_t size_
     struct error *error = layout_open_image(root, from, O_RDONLY, &source);
     if (error)
         return error;
+    int is_new = progress && progress->position ? 0 : O_CREAT | O_EXCL;
     int image AUTO(files_close) =
-        openat(disk, "image", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        openat(disk, "image", O_RDWR | is_new | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (image < 0)
-        return error_from_errno(errno, "make an image");
+        return error_from_errno(errno, is_new ? "make an image" : "open an unfinished image");
     error = copying_fill_image(source, image, size_bytes, progress);
     if (!error && seal)
         tree_seal(image, true);
@@ -138,18 +191,39 @@ move_to_place(int root, const struct data *to, const char *making)
 }
 
 static struct error *
+make_content(struct backend *backend, const struct data *to, const char *making,
+             const struct data_settings *settings, int *content)
+{
+    const struct copying *copying = backend->ops->copying;
+    int holder AUTO(files_close) = -1;
+    struct error *error = copying->drop(backend, making);
+    if (!error)
+        error = files_make_directory(backend->root, making, &holder);
+    if (!error)
+        error = layout_put_note(holder, &settings->note);
+    return error ? error : copying->make(backend, holder, to, settings->size_bytes, content);
+}
+
+/* What an earlier attempt has left. */
+static struct error *
+open_content(struct backend *backend, const struct data *to, const char *making, int *content)
+{
+    char path[LAYOUT_PATH_SIZE + 8];
+    snprintf(path, sizeof path, "%s/%s", making, layout_content(to));
+    *content = files_open_directory(backend->root, path);
+    return *content < 0 ? error_from_errno(errno, "open %s", path) : NULL;
+}
+
+static struct error *
 make_and_fill(struct backend *backend, const struct data *from, const struct data *to,
               const char *making, const struct data_settings *settings,
               const struct progress *progress)
 {
     const struct copying *copying = backend->ops->copying;
-    int holder AUTO(files_close) = -1;
     int content AUTO(files_close) = -1;
-    struct error *error = files_make_directory(backend->root, making, &holder);
-    if (!error)
-        error = layout_put_note(holder, &settings->note);
-    if (!error)
-        error = copying->make(backend, holder, to, settings->size_bytes, &content);
+    struct error *error = progress && progress->position
+                              ? open_content(backend, to, making, &content)
+                              : make_content(backend, to, making, settings, &content);
     if (!error)
         error = fill(copying, backend->root, from, to, content, settings->size_bytes, progress);
     if (!error && copying->finish)
@@ -157,11 +231,28 @@ make_and_fill(struct backend *backend, const struct data *from, const struct dat
     return error;
 }
 
+/*
+ * What an earlier attempt has left may be gone, or sealed already. If it cannot be continued, the
+ * copy begins anew.
+ */
+static struct error *
+go_on_or_begin(struct backend *backend, const struct data *from, const struct data *to,
+               const char *making, const struct data_settings *settings,
+               const struct progress *progress)
+{
+    struct progress anew;
+    struct error *error = make_and_fill(backend, from, to, making, settings, progress);
+    if (!error || !progress || !progress->position || error->code == CODE_CANCELLED)
+        return error;
+    error_free(error);
+    error = progress_begin_anew(progress, &anew);
+    return error ? error : make_and_fill(backend, from, to, making, settings, &anew);
+}
+
 struct error *
 copying_run(struct backend *backend, const struct data *from, const struct data *to,
             const struct data_settings *settings, const struct progress *progress)
 {
-    const struct copying *copying = backend->ops->copying;
     char making[LAYOUT_PATH_SIZE];
     int there AUTO(files_close) = -1;
     struct error *error = layout_open_content(backend->root, to, &there);
@@ -169,13 +260,11 @@ copying_run(struct backend *backend, const struct data *from, const struct data 
         return NULL; /* it is complete, or it would not be in its place */
     error_free(error);
     layout_print_making(to, making, sizeof making);
-    error = copying->drop(backend, making);
-    if (!error)
-        error = make_and_fill(backend, from, to, making, settings, progress);
+    error = go_on_or_begin(backend, from, to, making, settings, progress);
     if (!error)
         error = move_to_place(backend->root, to, making);
-    if (error)
-        error_free(copying->drop(backend, making));
+    if (error && !(progress && progress->save))
+        error_free(backend->ops->copying->drop(backend, making));
     return error;
 }
 

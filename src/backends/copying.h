@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies of volumes file by file. They are made in making/ (layout.h) and moved to their place when
- * they are complete and durable, so that an interrupted copy is never mistaken for a volume.
+ * they are complete and durable, so that an interrupted copy is never mistaken for a volume. One
+ * that saves its position (struct progress) goes on in making/ after a restart.
  */
 #ifndef BACKENDS_COPYING_H
 #define BACKENDS_COPYING_H
@@ -31,7 +32,7 @@ MUST_CHECK struct error *copying_remove(struct backend *backend, const struct da
 
 /*
  * Fills the image `to` from `from`, and grows it to `size_bytes` if that is more; durable when it
- * returns.
+ * returns. With a position, `to` is what an earlier attempt has made.
  */
 MUST_CHECK struct error *copying_fill_image(int from, int to, uint64_t size_bytes,
                                             const struct progress *progress);
@@ -41,7 +42,10 @@ MUST_CHECK struct error *copying_grow_image(int image, uint64_t size_bytes);
 
 MUST_CHECK struct error *copying_is_smaller(int image, uint64_t size_bytes, bool *is_smaller);
 
-/* Fills the empty directory `to`; durable when it returns, except for the seals. */
+/*
+ * Fills the directory `to`, which is empty without a position; durable when it returns, except for
+ * the seals.
+ */
 MUST_CHECK struct error *copying_fill_tree(int from, int to, bool seal,
                                            const struct progress *progress);
 

@@ -11,11 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 /* How much is copied between two checks for cancellation. */
 #define CHUNK_BYTES (8u << 20)
 #define BUFFER_BYTES (256u << 10)
+/* How much is copied between two saves of the position, each of which waits for the disk. */
+#define SAVE_BYTES (UINT64_C(256) << 20)
+#define SAVE_MS 5000u
 
 struct error *
 copy_job_advance(struct copy_job *job, uint64_t bytes)
@@ -83,6 +87,25 @@ copy_some(int from, int to, off_t offset, size_t size)
     return is_refused ? copy_by_hand(from, to, offset, size) : copied;
 }
 
+/* The data first: after a power failure the position must not be ahead of it. */
+static struct error *
+save_if_due(struct copy_job *job, int to, off_t offset)
+{
+    struct copy_position *position = job->position;
+    if (!position)
+        return NULL;
+    uint64_t save_bytes = job->progress->save_bytes ? job->progress->save_bytes : SAVE_BYTES;
+    if ((uint64_t)offset - position->offset < save_bytes &&
+        clock_now_ms() - job->saved_ms < SAVE_MS)
+        return NULL;
+    if (fsync(to) != 0)
+        return error_from_errno(errno, "make a part of the copy durable");
+    position->offset = (uint64_t)offset;
+    position->done_bytes = job->done_bytes;
+    job->saved_ms = clock_now_ms();
+    return job->progress->save(job->progress->context, position);
+}
+
 static struct error *
 copy_run(struct copy_job *job, int from, int to, off_t start, off_t end)
 {
@@ -95,6 +118,8 @@ copy_run(struct copy_job *job, int from, int to, off_t start, off_t end)
             return NULL; /* the source has become shorter meanwhile */
         start += copied > 0 ? copied : 0;
         struct error *error = copy_job_advance(job, copied > 0 ? (uint64_t)copied : 0);
+        if (!error)
+            error = save_if_due(job, to, start);
         if (error)
             return error;
     }
@@ -132,9 +157,9 @@ file_copy(struct copy_job *job, int from, int to)
     if (ftruncate(to, status.st_size) != 0)
         return error_from_errno(errno, "set the size of the copy to %lld bytes",
                                 (long long)status.st_size);
-    off_t start, end = 0;
-    struct error *error = NULL;
     uint64_t expected = job->done_bytes + (uint64_t)status.st_blocks * 512;
+    off_t start, end = job->position ? (off_t)job->position->offset : 0;
+    struct error *error = end ? copy_job_advance(job, job->position->done_bytes) : NULL;
     while (!error && find_run(from, end, status.st_size, &start, &end))
         error = copy_run(job, from, to, start, end);
     /* The total counts the space that files occupy, so the rest of the last block is done too. */

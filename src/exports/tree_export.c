@@ -31,7 +31,7 @@ run(struct tree_export *export, struct tree_export_result *out)
         .expected_bytes = options->expected_bytes,
     };
     struct error *error = tree_source_open(&export->source, &source);
-    if (!error && options->saved && !options->base)
+    if (!error && options->saved)
         error = resume(export);
     if (!error)
         error = options->base ? tree_merge_run(export) : tree_scan_walk(export, "");

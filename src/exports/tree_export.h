@@ -27,7 +27,7 @@ struct tree_export_options {
     const struct progress *progress;
     uint64_t expected_bytes;      /* a guess, for the progress */
     const struct tree_base *base; /* NULL: none */
-    /* Continues an export without a base; NULL: begins. */
+    /* Continues an export with the same base, or without one; NULL: begins. */
     const struct repository_id *saved;
     /* Called now and then, when everything up to there is durable. NULL: never. */
     struct error *(*save)(void *context, const struct repository_id *saved);
@@ -54,6 +54,12 @@ struct tree_export {
     struct buffer last_key; /* everything up to here was exported before; empty: nothing */
     uint64_t saved_ms, saved_bytes;
 };
+
+/* Whether the entry with this key was exported before. */
+bool tree_export_has(const struct tree_export *export, const void *key, size_t size);
+
+/* Called after each entry. Saves where the export is, if it is time and a leaf has just ended. */
+MUST_CHECK struct error *tree_export_save(struct tree_export *export);
 
 /* Exports the directory and everything below it. */
 MUST_CHECK struct error *tree_scan_walk(struct tree_export *export, const char *path);

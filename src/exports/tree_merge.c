@@ -13,6 +13,9 @@
  *     gone       the directory and everything below it is left out
  *
  * A leaf of the base between two keys of the list is used unread.
+ *
+ * An export that continues goes through the same steps, and leaves out what was exported before. It
+ * lists the directories again, because that is how it finds subdirectories that are new or gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -166,6 +169,32 @@ is_leaf_behind(const struct base_cursor *base, const struct buffer *key)
            tree_entry_compare(base->leaves.key, base->leaves.key_size, key->bytes, key->size) >= 0;
 }
 
+/* ---- what was exported before ---- */
+
+static bool
+is_exported(const struct merge *merge, const struct buffer *key)
+{
+    return tree_export_has(merge->export, key->bytes, key->size);
+}
+
+static bool
+is_leaf_exported(const struct merge *merge)
+{
+    const struct tree_leaves *ahead = &merge->base.ahead;
+    return ahead->has_leaf && tree_export_has(merge->export, ahead->key, ahead->key_size);
+}
+
+/* Then its entries are looked at one by one. */
+static bool
+is_leaf_partly_exported(const struct merge *merge)
+{
+    const struct tree_leaves *leaves = &merge->base.leaves;
+    return !is_leaf_exported(merge) &&
+           tree_export_has(merge->export, leaves->key, leaves->key_size);
+}
+
+/* ---- passing over the base ---- */
+
 /* Copies or drops a leaf of which nothing is used yet. */
 static struct error *
 pass_leaf(struct merge *merge, bool copies)
@@ -183,7 +212,7 @@ pass_entries(struct merge *merge, const struct buffer *until, bool copies)
     struct base_cursor *base = &merge->base;
     struct error *error = NULL;
     while (!error && base->leaf.has_entry && (!until || compare(&base->leaf.key, until) < 0)) {
-        if (copies)
+        if (copies && !is_exported(merge, &base->leaf.key))
             error = tree_writer_add(merge->export->writer, base->leaf.directory, &base->leaf.entry);
         if (!error)
             error = use_entry(base);
@@ -199,11 +228,13 @@ pass(struct merge *merge, const struct buffer *until, bool copies)
     struct error *error = NULL;
     while (!error && base->leaves.has_leaf) {
         bool is_whole = !base->is_loaded || base->is_at_start;
-        bool is_free = !copies || tree_writer_is_between_leaves(merge->export->writer);
+        bool is_free = !copies || is_leaf_exported(merge) ||
+                       (tree_writer_is_between_leaves(merge->export->writer) &&
+                        !is_leaf_partly_exported(merge));
         if (is_whole && is_leaf_behind(base, until))
             return NULL;
         if (is_whole && is_free && is_leaf_below(base, until)) {
-            error = pass_leaf(merge, copies);
+            error = pass_leaf(merge, copies && !is_leaf_exported(merge));
             continue;
         }
         if (!base->is_loaded)
@@ -255,9 +286,10 @@ read_entry(struct merge *merge, const char *directory, const char *name)
     struct error *error = pass(merge, &merge->key, true);
     if (!error)
         error = peek(merge, &merge->key, &old);
-    if (!error)
+    bool is_done = is_exported(merge, &merge->key);
+    if (!error && !is_done)
         error = open_directory(merge, directory);
-    if (!error)
+    if (!error && !is_done)
         error = tree_source_add(&merge->export->source, directory, merge->open_fd, name, old,
                                 merge->trusted_s);
     return !error && old ? use_entry(&merge->base) : error;
@@ -293,7 +325,9 @@ add_subdirectory(struct merge *merge, const char *directory, const struct tree_n
     struct error *error = NULL;
     if (!old || old->kind != TREE_CHILD || old->inode != name->inode)
         error = put_subtree(merge, directory, name->name, CHANGE_NEW);
-    return error ? error : tree_source_add_child(&merge->export->source, directory, name);
+    return error || is_exported(merge, &merge->key)
+               ? error
+               : tree_source_add_child(&merge->export->source, directory, name);
 }
 
 static struct error *
@@ -307,7 +341,9 @@ add_entry(struct merge *merge, const char *directory, int fd, const struct tree_
         error = put_subtree(merge, directory, name->name, CHANGE_GONE);
         old = NULL;
     }
-    if (!error && old && old->inode == name->inode)
+    if (error || is_exported(merge, &merge->key))
+        return error;
+    if (old && old->inode == name->inode)
         error = cache_db_get(merge->changes, merge->key.bytes, merge->key.size, &value,
                              sizeof value, &is_changed);
     if (error)
@@ -337,6 +373,8 @@ merge_listing(struct merge *merge, const char *directory, int fd,
             error = use_entry(&merge->base);
         if (!error)
             error = tree_source_check(&merge->export->source);
+        if (!error)
+            error = tree_export_save(merge->export);
     }
     return error ? error : drop_entries(merge, directory, NULL);
 }
@@ -349,7 +387,7 @@ list_again(struct merge *merge, const char *directory)
     struct error *error = use_entry(&merge->base); /* the directory's own */
     if (!error)
         error = tree_source_list(&merge->export->source, directory, &fd, &listing);
-    if (!error)
+    if (!error && !is_exported(merge, &merge->key)) /* still the directory's own */
         error = tree_source_add_directory(&merge->export->source, directory, fd);
     if (!error)
         error = merge_listing(merge, directory, fd, &listing);
@@ -410,6 +448,8 @@ apply_all(struct merge *merge)
         error = apply(merge, &walk);
         if (!error)
             error = tree_source_check(&merge->export->source);
+        if (!error)
+            error = tree_export_save(merge->export);
         if (error)
             return error;
     }

@@ -8,16 +8,16 @@
 #include "exports/tree_export.h"
 
 #define SAVE_MS 30000u
-#define SAVE_BYTES (UINT64_C(256) << 20)
+/* A leaf has at most about 256 MiB in large files, and a save is possible only at its end. */
+#define SAVE_BYTES (UINT64_C(128) << 20)
 
 /* ---- going on where an earlier export was ---- */
 
-static bool
-is_exported(const struct tree_export *export, const struct buffer *key)
+bool
+tree_export_has(const struct tree_export *export, const void *key, size_t size)
 {
     return export->last_key.size &&
-           tree_entry_compare(key->bytes, key->size, export->last_key.bytes,
-                              export->last_key.size) <= 0;
+           tree_entry_compare(key, size, export->last_key.bytes, export->last_key.size) <= 0;
 }
 
 /* Whether the directory and everything below it was exported before. */
@@ -26,7 +26,7 @@ is_subtree_exported(const struct tree_export *export, const char *path)
 {
     struct buffer end AUTO(buffer_clear) = {0};
     tree_entry_end_key(&end, path);
-    return is_exported(export, &end);
+    return tree_export_has(export, end.bytes, end.size);
 }
 
 static bool
@@ -36,11 +36,11 @@ is_entry_exported(const struct tree_export *export, const char *directory, const
     if (!export->last_key.size)
         return false;
     tree_entry_key(&key, directory, name);
-    return is_exported(export, &key);
+    return tree_export_has(export, key.bytes, key.size);
 }
 
-static struct error *
-save(struct tree_export *export)
+struct error *
+tree_export_save(struct tree_export *export)
 {
     const struct tree_export_options *options = export->options;
     struct repository_id root;
@@ -77,7 +77,7 @@ add_entries(struct tree_export *export, struct tree_walk *walk, const char *path
         if (!error)
             error = tree_source_check(&export->source);
         if (!error)
-            error = save(export);
+            error = tree_export_save(export);
     }
     tree_ahead_end(export->ahead);
     for (size_t i = listing->count; !error && i > 0; i--)

@@ -61,6 +61,7 @@ operation_add(struct ops *ops, const struct ops_spec *spec)
     operation->record.phase = OPERATION_PHASE(QUEUED);
     operation->record.advanced_ns = clock_unix_ns();
     operation->record.rate = 0;
+    operation->record.stall_ms = ops->options.stall_ms;
     operation->ops = ops;
     operation->work = spec->work;
     operation->users = 1;

@@ -9,6 +9,8 @@
 
 #define SAMPLE_MS 1000
 #define SECOND_NS INT64_C(1000000000)
+#define STALL_MS 60000u
+#define MS_NS INT64_C(1000000)
 
 /* ---- saving ---- */
 
@@ -41,35 +43,44 @@ operation_save(struct operation *operation)
 
 /* ---- reporting ---- */
 
-/* The mean of the last few samples, the newest counting most. */
+/* The mean of the last few samples, the newest counting most. A try that begins anew is no sample. */
 static void
 sample_rate(struct operation *operation, uint64_t now_ms)
 {
     operation_record *record = &operation->record;
     uint64_t passed_ms = now_ms - operation->sampled_ms;
+    if (operation->reported_done < operation->sampled_done) {
+        operation->sampled_ms = now_ms;
+        operation->sampled_done = operation->reported_done;
+        return;
+    }
     if (passed_ms < SAMPLE_MS)
         return;
-    double rate = (double)(record->done - operation->sampled_done) * 1000 / (double)passed_ms;
+    double rate =
+        (double)(operation->reported_done - operation->sampled_done) * 1000 / (double)passed_ms;
     record->rate = (int64_t)(record->rate ? 0.7 * (double)record->rate + 0.3 * rate : rate);
     operation->sampled_ms = now_ms;
-    operation->sampled_done = record->done;
+    operation->sampled_done = operation->reported_done;
 }
 
 /*
  * Within a process `done` never falls and is never more than `total`. Work that begins again in the
- * next process has done nothing yet, and says so.
+ * next process has done nothing yet, and says so. Another try in the same process makes progress
+ * too, before it has come as far as the one before.
  */
 static void
 note_progress(struct operation *operation, int64_t done, int64_t total, uint64_t now_ms)
 {
     operation_record *record = &operation->record;
     record->updated_ns = clock_unix_ns();
-    if (!operation->has_reported || done > record->done) {
+    if (!operation->has_reported || done > operation->reported_done) {
         record->advanced_ns = record->updated_ns;
-        record->done = done;
         record->phase = OPERATION_PHASE(WORKING);
         operation->is_told_stalled = false;
     }
+    if (!operation->has_reported || done > record->done)
+        record->done = done;
+    operation->reported_done = done;
     record->total = total && total < record->done ? record->done : total;
     if (operation->has_reported) {
         sample_rate(operation, now_ms);
@@ -101,7 +112,8 @@ ops_save_cursor(const struct progress *progress, const void *bytes, size_t size)
     struct operation *operation = progress->context;
     struct ops *ops = operation->ops;
     uint8_t *copy = memory_new(size ? size : 1);
-    memcpy(copy, bytes, size);
+    if (size)
+        memcpy(copy, bytes, size);
     pthread_mutex_lock(&ops->lock);
     free(operation->cursor);
     operation->cursor = copy;
@@ -126,7 +138,8 @@ ops_is_stalled(const operation_record *operation)
 {
     return operation->state == OPERATION_STATE(RUNNING) &&
            operation->phase == OPERATION_PHASE(WORKING) &&
-           clock_unix_ns() - operation->advanced_ns > OPS_STALL_SECONDS * SECOND_NS;
+           clock_unix_ns() - operation->advanced_ns >
+               (operation->stall_ms ? operation->stall_ms : STALL_MS) * MS_NS;
 }
 
 static void

@@ -25,7 +25,6 @@
 
 #define OPS_MAX_CHANGES 8       /* in one write, besides the operation's record */
 #define OPS_MAX_UNFINISHED 1024 /* more are refused with RESOURCE_EXHAUSTED */
-#define OPS_STALL_SECONDS 60    /* without progress: one that works counts as stalled */
 
 typedef Skycap__Records__OperationRecord operation_record;
 #define OPERATION_STATE(name) SKYCAP__RECORDS__OPERATION_RECORD__STATE__##name
@@ -41,6 +40,7 @@ struct ops_options {
     unsigned save_ms;      /* 1000: interval between writes of progress */
     unsigned keep_seconds; /* a day: how long records of ended operations are kept */
     size_t max_ended;      /* 10,000 records of ended operations; the oldest are removed */
+    unsigned stall_ms;     /* a minute: without progress for so long, one that works is stalled */
 };
 
 /* Starts nothing: unfinished operations wait for ops_resume. */
@@ -126,7 +126,7 @@ MUST_CHECK struct error *ops_resume(struct ops *ops, const struct ops_kind *kind
 /*
  * Where the work is, durably: `cursor` of the record that the next process resumes it with. Called
  * by `run`, with the progress that it was given, after what it stands for is durable. After an
- * error the cursor before may be in force.
+ * error the cursor before may be in force. Of 0 bytes: there is none any more.
  */
 MUST_CHECK struct error *ops_save_cursor(const struct progress *progress, const void *bytes,
                                          size_t size);
@@ -152,7 +152,7 @@ unsigned ops_percent(const operation_record *operation);
 /* -1: unknown. */
 int64_t ops_seconds_left(const operation_record *operation);
 
-/* Whether it works, but has made no progress for OPS_STALL_SECONDS. */
+/* Whether it works, but has made no progress for ops_options.stall_ms. */
 bool ops_is_stalled(const operation_record *operation);
 
 /* Logs those that have stalled, each time once. To be called from time to time. */

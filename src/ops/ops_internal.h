@@ -30,7 +30,8 @@ struct operation {
     pthread_mutex_t saving; /* held for each write of the record, to keep them in order */
     uint64_t saved_ms;
     bool has_reported;    /* in this process; before that, `done` is what an earlier one had done */
-    uint64_t sampled_ms;  /* of the rate: when `done` was */
+    int64_t reported_done; /* by this try; `done` of the record may be that of an earlier one */
+    uint64_t sampled_ms;  /* of the rate: when it was */
     int64_t sampled_done; /* this much */
     bool is_told_stalled; /* it was logged */
 };

@@ -8,6 +8,7 @@
 #include "message/message_bytes.h"
 #include "message/message_map.h"
 #include "volumes/bases.h"
+#include "volumes/copy_cursor.h"
 #include "volumes/data_lock.h"
 #include "volumes/export_position.h"
 #include "volumes/freeze.h"
@@ -36,6 +37,7 @@ struct copy {
     const char *position;     /* of a copy that has ended: the row with its position; or NULL */
     bool is_watched;          /* the source is a tree that must not change during the copy */
     struct unchanged before;
+    struct copy_cursor cursor;
 };
 
 /* ---- the copy ---- */
@@ -46,6 +48,7 @@ copy_new(struct engine *engine, const struct row_kind *kind)
     struct copy *copy = memory_zeroed(sizeof *copy);
     copy->engine = engine;
     copy->kind = kind;
+    copy->cursor.engine = engine;
     arena_init(&copy->arena, NULL, 0, SIZE_MAX);
     return copy;
 }
@@ -149,18 +152,32 @@ copy_data(struct copy *copy, const struct data *to, const struct progress *progr
     return backend_copy(copy->engine->backend, &copy->from, to, &settings, progress);
 }
 
+/* A part that was copied during one freeze does not fit to one of another. */
+static struct error *
+copy_during_freeze(struct copy *copy, const struct data *to, const struct progress *progress,
+                   struct freeze *freeze)
+{
+    struct progress anew;
+    struct frozen_copy context = {.progress = progress, .freeze = freeze};
+    struct error *error = progress_begin_anew(progress, &anew);
+    return error ? error
+                 : copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
+}
+
 static struct error *
 copy_frozen_data(struct copy *copy, const struct data *to, const struct progress *progress)
 {
     struct held_volume source AUTO(held_release) = {0};
-    struct frozen_copy context = {.progress = progress};
-    struct error *error = freeze_source(copy, &source, &context.freeze);
+    struct freeze *freeze = NULL;
+    struct error *error = freeze_source(copy, &source, &freeze);
     if (error)
         return error;
     /* From here on, copy_wait may report that the copy has begun. */
-    progress->report(progress->context, 0, settings_of(copy).size_bytes);
-    error = copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
-    struct error *over = freeze_end(context.freeze);
+    progress->report(progress->context, progress->position ? progress->position->done_bytes : 0,
+                     settings_of(copy).size_bytes);
+    error = freeze_is_needed(freeze) ? copy_during_freeze(copy, to, progress, freeze)
+                                     : copy_data(copy, to, progress);
+    struct error *over = freeze_end(freeze);
     if (!over)
         return error;
     if (source.record)
@@ -304,8 +321,9 @@ run(void *context, const struct progress *progress)
         return import(copy, &to, progress);
     if (copy->is_watched)
         return copy_watched_tree(copy, &to, progress);
-    return must_be_frozen(copy, &to) ? copy_frozen_data(copy, &to, progress)
-                                     : copy_data(copy, &to, progress);
+    struct progress own = copy_cursor_progress(&copy->cursor, &copy->from, progress);
+    return must_be_frozen(copy, &to) ? copy_frozen_data(copy, &to, &own)
+                                     : copy_data(copy, &to, &own);
 }
 
 /* The row forgets the other node, and afterwards that forgets the copy: copy_free. */
@@ -493,6 +511,8 @@ resume(struct engine *engine, const struct row_kind *kind, const operation_recor
         set_state(copy, true);
         error = find_recorded_source(copy);
     }
+    if (!error)
+        copy_cursor_read(&copy->cursor, operation, &copy->from);
     if (!error)
         error = check_instant(copy);
     if (!error)

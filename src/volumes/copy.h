@@ -9,8 +9,8 @@
  *               write removes the row and its name and makes the operation FAILED or CANCELLED
  *
  * So the name leads to the copy from the start: a repeated request waits for the copy and never
- * starts another. After a crash the row is still COPYING, and the data is copied again from the
- * beginning; a copy from another node continues where it was (pull.h).
+ * starts another. After a crash the row is still COPYING, and the copy goes on where it was:
+ * copy_cursor.h, and for one from another node pull.h.
  */
 #ifndef VOLUMES_COPY_H
 #define VOLUMES_COPY_H
@@ -43,7 +43,7 @@ MUST_CHECK struct error *copy_wait(struct engine *engine, const char *handle, ui
  */
 MUST_CHECK struct error *copy_abandon(struct engine *engine, const char *handle);
 
-/* Called at start. Copies again what was being copied; a copy whose source is gone fails. */
+/* Called at start. Goes on with what was being copied; a copy whose source is gone fails. */
 MUST_CHECK struct error *copy_resume_all(struct engine *engine);
 
 #endif

@@ -173,7 +173,8 @@ bench_open(struct bench *bench, struct ops_options options)
 {
     bench->store = open_store("memory:");
     options.store = bench->store;
-    options.log = &quiet;
+    if (!options.log)
+        options.log = &quiet;
     bench->ops = ops_open(&options);
     arena_init(&bench->arena, NULL, 0, SIZE_MAX);
     job_init(&bench->job);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations: progress, rate, cursor, and whose turn it is. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "ops_ends.h"
 
@@ -181,6 +185,125 @@ work_without_progress_for_a_minute_is_stalled(void)
     CHECK(!ops_is_stalled(&record));
 }
 
+/* How often the log says it. */
+static unsigned
+count_lines(int log, const char *part)
+{
+    static char text[65536];
+    unsigned count = 0;
+    ssize_t size = pread(log, text, sizeof text - 1, 0);
+    text[size > 0 ? size : 0] = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        count++;
+    return count;
+}
+
+static operation_record *
+look(struct bench *bench, const char *id)
+{
+    operation_record *record;
+    CHECK_OK(ops_get(bench->ops, id, &bench->arena, &record));
+    return record;
+}
+
+static bool
+becomes_stalled(struct bench *bench, const char *id)
+{
+    for (int i = 0; i < PATIENCE_MS && !ops_is_stalled(look(bench, id)); i++)
+        sleep_ms(1);
+    return ops_is_stalled(look(bench, id));
+}
+
+/* Its own reports are in the hand of the test. */
+struct hand {
+    const struct progress *progress;
+    atomic_bool has_begun, may_end;
+};
+
+static struct error *
+run_by_hand(void *context, const struct progress *progress)
+{
+    struct hand *hand = context;
+    hand->progress = progress;
+    atomic_store(&hand->has_begun, true);
+    while (!atomic_load(&hand->may_end))
+        sleep_ms(1);
+    return NULL;
+}
+
+static void
+start_by_hand(struct bench *bench, struct hand *hand)
+{
+    struct ops_spec spec = spec_for(&bench->job, "a");
+    spec.work.free(spec.work.context);
+    spec.work = (struct ops_work){.context = hand, .run = run_by_hand};
+    CHECK_OK(ops_start(bench->ops, &spec));
+    while (!atomic_load(&hand->has_begun))
+        sleep_ms(1);
+}
+
+static void
+report_by_hand(const struct hand *hand, uint64_t done)
+{
+    hand->progress->report(hand->progress->context, done, 1000);
+}
+
+static void
+work_that_stalls_is_told_once_until_it_goes_on(void)
+{
+    struct bench bench;
+    struct hand hand = {0};
+    char path[] = "/tmp/skycap-stall-XXXXXX";
+    struct log log = {.level = LOG_WARN, .fd = mkstemp(path)};
+    struct ops_counts counts[OPS_MOST_KINDS + 1];
+    bench_open(&bench, (struct ops_options){.stall_ms = 500, .log = &log});
+    start_by_hand(&bench, &hand);
+    report_by_hand(&hand, 10);
+    CHECK(!ops_is_stalled(look(&bench, "a")));
+    CHECK(becomes_stalled(&bench, "a"));
+    CHECK_NUMBER(ops_count(bench.ops, counts), 1);
+    CHECK_NUMBER(counts[0].stalled, 1);
+    for (int i = 0; i < 3; i++)
+        ops_log_stalled(bench.ops);
+    CHECK_NUMBER(count_lines(log.fd, "an operation makes no progress"), 1);
+    report_by_hand(&hand, 10); /* no progress */
+    CHECK(ops_is_stalled(look(&bench, "a")));
+    report_by_hand(&hand, 11);
+    CHECK(!ops_is_stalled(look(&bench, "a")));
+    ops_log_stalled(bench.ops);
+    CHECK_NUMBER(count_lines(log.fd, "an operation makes no progress"), 1);
+    CHECK(becomes_stalled(&bench, "a"));
+    ops_log_stalled(bench.ops);
+    CHECK_NUMBER(count_lines(log.fd, "an operation makes no progress"), 2);
+    atomic_store(&hand.may_end, true);
+    CHECK_NUMBER(wait_for(&bench, "a")->state, STATE(SUCCEEDED));
+    bench_close(&bench);
+    close(log.fd);
+    CHECK(unlink(path) == 0);
+}
+
+static void
+another_try_makes_progress_before_it_has_come_as_far(void)
+{
+    struct bench bench;
+    struct hand hand = {0};
+    bench_open(&bench, (struct ops_options){.stall_ms = 200});
+    start_by_hand(&bench, &hand);
+    report_by_hand(&hand, 600);
+    CHECK(becomes_stalled(&bench, "a"));
+    report_by_hand(&hand, 100);
+    for (uint64_t done = 110; done <= 330; done += 20) {
+        sleep_ms(100);
+        report_by_hand(&hand, done);
+        CHECK(!ops_is_stalled(look(&bench, "a")));
+        CHECK_NUMBER(look(&bench, "a")->done, 600);
+    }
+    CHECK(look(&bench, "a")->rate > 0);
+    atomic_store(&hand.may_end, true);
+    CHECK_NUMBER(wait_for(&bench, "a")->state, STATE(SUCCEEDED));
+    bench_close(&bench);
+}
+
 static void
 start_in_background(struct bench *bench, const char *id)
 {
@@ -248,6 +371,8 @@ main(void)
     a_cursor_is_durable_and_gone_after_the_end();
     resumed_work_has_its_cursor();
     work_without_progress_for_a_minute_is_stalled();
+    work_that_stalls_is_told_once_until_it_goes_on();
+    another_try_makes_progress_before_it_has_come_as_far();
     those_in_the_background_leave_room_for_others();
     kinds_are_counted_apart_and_the_many_together();
     return check_report("test_ops_progress");
