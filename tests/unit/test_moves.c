@@ -90,11 +90,92 @@ a_move_that_has_begun_waits_for_no_other_operation(void)
     pair_close_both(&pair);
 }
 
+/* ---- recovering ---- */
+
+/* As a copy that was asked for: it tells what its volume is. */
+static snapshot_record *
+make_copy(struct site *site, const volume_record *volume, const char *name)
+{
+    snapshot_record *snapshot;
+    struct row row;
+    struct text_map none = {0};
+    must(snapshot_create(site->bench.engine, name, volume->handle, &none, PATIENCE_MS,
+                         &site->bench.arena, &snapshot));
+    must(rows_get(site->bench.engine, &snapshot_rows, snapshot->handle, &site->bench.arena, &row));
+    snapshot = (snapshot_record *)row.record;
+    snapshot->volume = (volume_record *)site_row(site, volume->handle);
+    must(rows_update(site->bench.engine, &snapshot_rows, row.record, &row.revision));
+    return snapshot;
+}
+
+/* After rule 12 neither the registry nor a member has a row of it. */
+static void
+a_deleted_volume_is_not_recovered(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct move_answer answer;
+    struct move_copies copies;
+    volume_record *volume = create(&from->bench, "data");
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    snapshot_record *snapshot = make_copy(to, volume, "monday");
+    must(site_receive(from, volume->handle, PATIENCE_MS));
+    must(volume_delete(from->bench.engine, volume->handle));
+    must(move_ask(to->bench.engine, volume->handle, true, &answer));
+    must(pair_forget(from, volume->handle));
+    pair.faults.is_lost[0] = true;
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
+    CHECK_NUMBER(copies.count, 1);
+    CHECK(copies.items[0].is_deleted);
+    CHECK_NUMBER(take_code(move_recover(to->bench.engine, snapshot->handle)), CODE_NOT_FOUND);
+    CHECK_NUMBER(site_state(to, volume->handle), -1);
+    pair_close_both(&pair);
+}
+
+/* Names are those of one node. An epoch of another volume does not make a snapshot newer. */
+static void
+volumes_of_one_name_are_told_apart(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct move_copies copies;
+    volume_record *moved = create(&from->bench, "data");
+    must(site_receive(to, moved->handle, PATIENCE_MS));
+    must(site_receive(from, moved->handle, PATIENCE_MS));
+    must(site_receive(to, moved->handle, PATIENCE_MS));
+    snapshot_record *of_moved = make_copy(to, moved, "monday");
+    must(site_receive(from, moved->handle, PATIENCE_MS));
+
+    /* The other one has this name on a third node. */
+    volume_record *other = create(&to->bench, "other");
+    snapshot_record *of_other = make_copy(to, other, "tuesday");
+    struct row row;
+    must(rows_get(to->bench.engine, &snapshot_rows, of_other->handle, &to->bench.arena, &row));
+    ((snapshot_record *)row.record)->volume->name = "data";
+    must(rows_update(to->bench.engine, &snapshot_rows, row.record, &row.revision));
+
+    pair.faults.is_lost[0] = true;
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
+    CHECK_NUMBER(copies.count, 2);
+    CHECK_TEXT(copies.items[0].snapshot->handle, of_moved->handle);
+    CHECK(copies.items[0].is_lost);
+    CHECK_TEXT(copies.items[1].snapshot->handle, of_other->handle);
+    CHECK(!copies.items[1].is_lost);
+    must(move_find_copies(to->bench.engine, other->handle, &to->bench.arena, &copies));
+    CHECK_NUMBER(copies.count, 1);
+    CHECK_TEXT(copies.items[0].snapshot->handle, of_other->handle);
+    pair_close_both(&pair);
+}
+
 int
 main(void)
 {
     a_move_brings_the_data();
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
+    a_deleted_volume_is_not_recovered();
+    volumes_of_one_name_are_told_apart();
     return check_report("moves");
 }
