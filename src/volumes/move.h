@@ -66,6 +66,10 @@ MUST_CHECK struct error *move_decide_held(struct engine *engine, struct held_vol
 MUST_CHECK struct error *move_leave_held(struct engine *engine, struct held_volume *held,
                                          const struct owner *owner, struct arena *arena);
 
+/* ABORTED: a copy of it is in progress, also after the wait. Gone already is success. */
+MUST_CHECK struct error *move_remove_data(struct engine *engine, const volume_record *volume,
+                                          unsigned wait_ms);
+
 /* ---- deleting: move_delete.c ---- */
 
 /*

@@ -146,7 +146,9 @@ forget(struct engine *engine, const struct move_cluster *cluster, struct row *ro
     bool is_waiting = volume->move->begun_ns != 0;
     if (is_waiting && now - volume->move->begun_ns < LATE_WRITES_NS)
         return NULL;
-    struct error *error = ask_members(engine, cluster, volume, arena, &is_clean);
+    struct error *error = move_remove_data(engine, volume, 0);
+    if (!error)
+        error = ask_members(engine, cluster, volume, arena, &is_clean);
     if (error || !is_clean)
         return error_forgive(error, CODE_UNAVAILABLE);
     if (!is_waiting) {

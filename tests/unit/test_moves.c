@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves between two nodes whose calls the test makes fail: see move_pair.h. */
 #include "move_pair.h"
+#include "volumes/data_lock.h"
 
 static void
 a_move_brings_the_data(void)
@@ -90,6 +91,38 @@ a_move_that_has_begun_waits_for_no_other_operation(void)
     pair_close_both(&pair);
 }
 
+/* ---- deleting ---- */
+
+static bool
+has_data(struct site *site, const volume_record *volume)
+{
+    struct data data = volume_data(volume);
+    char path[4096];
+    return take_code(backend_path(site->bench.backend, &data, path, sizeof path)) == CODE_OK;
+}
+
+/* A stream that hangs has the data for longer than the deletion waits. */
+static void
+data_that_was_in_use_when_it_was_deleted_is_removed_later(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct name_lock *lock = NULL;
+    volume_record *begun, *volume = create(&from->bench, "data");
+    must(move_begin(from->bench.engine, volume->handle, to->id, &from->bench.arena, &begun));
+    must(data_lock_shared(from->bench.engine, &volume_rows, volume->handle, &lock));
+    must(volume_delete(from->bench.engine, volume->handle));
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(GONE));
+    CHECK(has_data(from, volume));
+    site_look_after(from);
+    name_lock_release(&lock);
+    for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS && has_data(from, volume); waited_ms += 10)
+        usleep(10000);
+    CHECK(!has_data(from, volume));
+    pair_close_both(&pair);
+}
+
 /* ---- recovering ---- */
 
 /* As a copy that was asked for: it tells what its volume is. */
@@ -175,6 +208,7 @@ main(void)
     a_move_brings_the_data();
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
+    data_that_was_in_use_when_it_was_deleted_is_removed_later();
     a_deleted_volume_is_not_recovered();
     volumes_of_one_name_are_told_apart();
     return check_report("moves");
