@@ -123,6 +123,34 @@ data_that_was_in_use_when_it_was_deleted_is_removed_later(void)
     pair_close_both(&pair);
 }
 
+/* Nothing can end as long as a member is lost, so nobody is asked. The rows are announced. */
+static void
+deleted_volumes_wait_quietly_for_a_lost_member(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    for (unsigned i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "data-%u", i);
+        volume_record *volume = create(&from->bench, name);
+        must(site_receive(to, volume->handle, PATIENCE_MS));
+        must(volume_delete(to->bench.engine, volume->handle));
+        CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(GONE));
+    }
+    unsigned reads = pair.member_reads, asks = pair.asks;
+    pair.faults.is_lost[0] = true;
+    site_look_after(to);
+    for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS && pair.member_reads == reads;
+         waited_ms += 10)
+        usleep(10000);
+    sleep(3); /* three rounds */
+    CHECK(pair.member_reads - reads <= 2); /* one of them for the comparison with the registry */
+    CHECK_NUMBER(pair.asks - asks, 0);
+    CHECK(pair.renewals > 0);
+    pair_close_both(&pair);
+}
+
 /* ---- recovering ---- */
 
 /* As a copy that was asked for: it tells what its volume is. */
@@ -209,6 +237,7 @@ main(void)
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
     data_that_was_in_use_when_it_was_deleted_is_removed_later();
+    deleted_volumes_wait_quietly_for_a_lost_member();
     a_deleted_volume_is_not_recovered();
     volumes_of_one_name_are_told_apart();
     return check_report("moves");
