@@ -91,6 +91,38 @@ a_move_that_has_begun_waits_for_no_other_operation(void)
     pair_close_both(&pair);
 }
 
+static struct error *
+publish(struct site *site, const char *handle, uint64_t wait_ms)
+{
+    struct move_result result;
+    struct move_order order = {.handle = handle, .for_publish = true};
+    return move_receive(site->bench.engine, &order, wait_ms, &result);
+}
+
+/* ABORTED would say that it comes. */
+static void
+a_publish_during_a_move_says_that_the_volume_is_in_use(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct text_pair follow = {"mobility", "follow"};
+    struct text_map parameters = {&follow, 1, 1};
+    volume_record *volume = create(&from->bench, "data");
+    must(volume_modify(from->bench.engine, volume->handle, &parameters));
+    must(volume_attach(from->bench.engine, volume->handle, from->id, false, &from->bench.mount, 0));
+    CHECK_NUMBER(take_code(site_receive(to, volume->handle, 100)), CODE_ABORTED);
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(RECEIVING));
+    CHECK_NUMBER(take_code(publish(to, volume->handle, 100)), CODE_FAILED_PRECONDITION);
+    pair.faults.is_cut = true;
+    CHECK_NUMBER(take_code(publish(to, volume->handle, 100)), CODE_ABORTED);
+    pair.faults.is_cut = false;
+    must(volume_detach(from->bench.engine, volume->handle, from->id));
+    must(publish(to, volume->handle, PATIENCE_MS));
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(READY));
+    pair_close_both(&pair);
+}
+
 /* ---- deleting ---- */
 
 static bool
@@ -236,6 +268,7 @@ main(void)
     a_move_brings_the_data();
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
+    a_publish_during_a_move_says_that_the_volume_is_in_use();
     data_that_was_in_use_when_it_was_deleted_is_removed_later();
     deleted_volumes_wait_quietly_for_a_lost_member();
     a_deleted_volume_is_not_recovered();
